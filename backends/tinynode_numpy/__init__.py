@@ -1,0 +1,50 @@
+"""The reference backend: NumPy arrays on the CPU.
+
+NumPy 2.1 speaks the Array API standard by itself, so its namespace is ``numpy``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+name = "numpy"
+capabilities = frozenset({"cpu", "float64", "writable"})
+
+
+def devices() -> tuple[str, ...]:
+    return ("cpu",)
+
+
+def namespace() -> Any:
+    return numpy
+
+
+def owns(array: object) -> bool:
+    return isinstance(array, numpy.ndarray)
+
+
+def index_of(array: Any) -> str:
+    return "cpu"
+
+
+def from_host(array: Any, index: str) -> Any:
+    return array
+
+
+def to_host(array: Any) -> Any:
+    return array
+
+
+def synchronize(index: str) -> None:
+    """NumPy has always finished when a call returns."""
+
+
+def lift(value: object) -> Any:
+    """NumPy's ufuncs and reductions give scalars where the standard has 0-d arrays."""
+    return numpy.asarray(value) if isinstance(value, numpy.generic) else None
+
+
+def forward(node: Any, arrays: tuple[Any, ...]) -> Any:
+    return node.forward(arrays)

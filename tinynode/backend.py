@@ -1,0 +1,315 @@
+"""Devices and the backends behind them.
+
+Requirement: one line of config moves a program from one array library to another, and adding a
+library takes one small module. A **backend** is a module that has what ``Backend`` lists; a
+**device** is a backend plus an index, written ``numpy``, ``cupy:1``, ``strict:device1``. Devices
+are interned, so they are compared with ``is``.
+
+Which device a new Variable gets: an explicit argument, else ``with using_device(...)`` or
+``tinynode.config.device`` in this thread, else the environment's ``TINYNODE_DEVICE``, else
+``numpy``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.metadata
+import os
+from collections import Counter
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias, cast
+
+from tinynode.configuration import config, using_config
+from tinynode.errors import DeviceError, DeviceMixError, describe
+
+Array: TypeAlias = Any
+"""An array of any library that speaks the Array API standard."""
+Arrays: TypeAlias = tuple[Array, ...]
+
+
+class Fallback:
+    """What a backend's ``forward`` returns to ask for the function's portable forward.
+
+    Either the class itself, or an instance that says why: ``Fallback("float16 has no kernel")``.
+    """
+
+    def __init__(self, reason: str = "no reason given") -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"Fallback({self.reason!r})"
+
+
+class Backend(Protocol):
+    """What a backend module has. ``tinynode_numpy`` is the shortest example."""
+
+    name: str
+    capabilities: frozenset[str]
+    """Facts that others ask for: ``"gpu"`` selects ``forward_gpu``, else ``forward_cpu``."""
+
+    def devices(self) -> tuple[str, ...]:
+        """The indices that exist here; the first is the default."""
+
+    def namespace(self) -> Any:
+        """The Array API namespace of its arrays."""
+
+    def owns(self, array: object) -> bool:
+        """Whether an object is an array of this backend."""
+
+    def index_of(self, array: Array) -> str:
+        """The index of the device on which an array of this backend lies."""
+
+    def from_host(self, array: Array, index: str) -> Array:
+        """A NumPy array, on device ``index``; memory may be shared."""
+
+    def to_host(self, array: Array) -> Array:
+        """An array of this backend as a NumPy array; memory may be shared."""
+
+    def synchronize(self, index: str) -> None:
+        """Wait until the device has done all that was asked of it."""
+
+    def lift(self, value: object) -> Array | None:
+        """The 0-d array for a scalar of the array library, or None if it is something else."""
+
+    def forward(self, node: Any, arrays: Arrays) -> Any:
+        """Run a FunctionNode on arrays of this backend: a tuple of arrays, or Fallback."""
+
+
+class Device:
+    """A backend plus an index. There is one object for each: compare with ``is``."""
+
+    __slots__ = ("array_types", "backend", "index", "name", "xp")
+
+    def __init__(self, backend: Backend, index: str, name: str) -> None:
+        self.backend = backend
+        self.index = index
+        self.name = name
+        self.xp = backend.namespace()
+        self.array_types: set[type] = set()
+        """The array types that this backend has owned so far: the quick form of ``owns``."""
+
+    def __repr__(self) -> str:
+        return f"Device({self.name!r})"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return get_device, (self.name,)
+
+    def owns(self, array: object) -> bool:
+        """Whether an object is an array of this device's library."""
+        if type(array) in self.array_types:
+            return True
+        if not self.backend.owns(array):
+            return False
+        self.array_types.add(type(array))
+        return True
+
+    def from_host(self, array: Array) -> Array:
+        """A NumPy array, on this device."""
+        return self.backend.from_host(array, self.index)
+
+    def lift(self, value: Any) -> Array:
+        """An array as it is, a scalar of the array library as a 0-d array, None for others."""
+        if type(value) in self.array_types or self.owns(value):
+            return value
+        return self.backend.lift(value)
+
+    def synchronize(self) -> None:
+        """Wait until this device has done all that was asked of it."""
+        self.backend.synchronize(self.index)
+
+
+_MODULE_OF_BACKEND = {"numpy": "tinynode_numpy"}
+_ENTRY_POINTS = "tinynode.backends"
+
+_backends: dict[str, Backend] = {}
+_devices: dict[str, Device] = {}
+_backend_of_type: dict[type, Backend] = {}
+_namespace_of_type: dict[type, Any] = {}
+_floating_dtypes: dict[Any, bool] = {}
+
+fallback_counts: Counter[tuple[str, str]] = Counter()
+"""How often each function fell back, by (label, reason)."""
+
+
+def register_backend(backend: Any) -> None:
+    """Make a backend known under its name. Third parties may use an entry point instead.
+
+    Raises:
+        DeviceError: the object lacks something that ``Backend`` lists, or the name is taken.
+    """
+    needed = [name for name in vars(Backend) if not name.startswith("_")] + [
+        "name",
+        "capabilities",
+    ]
+    missing = sorted(name for name in needed if not hasattr(backend, name))
+    if missing:
+        raise DeviceError(f"register_backend: {backend!r} has no {', '.join(missing)}.")
+    known = _backends.get(backend.name)
+    if known is not None and known is not backend:
+        raise DeviceError(f"register_backend: the name {backend.name!r} is taken by {known!r}.")
+    _backends[backend.name] = cast(Backend, backend)
+
+
+def backend_names() -> list[str]:
+    """The names of all backends: built in, registered, and offered by installed packages."""
+    offered = [point.name for point in importlib.metadata.entry_points(group=_ENTRY_POINTS)]
+    return sorted({*_MODULE_OF_BACKEND, *_backends, *offered})
+
+
+def get_backend(name: str) -> Backend:
+    """The backend of that name, imported when it is first asked for.
+
+    Raises:
+        DeviceError: no backend has that name, or it cannot be imported.
+    """
+    if name not in _backends:
+        register_backend(_load(name))
+    return _backends[name]
+
+
+def _load(name: str) -> Any:
+    try:
+        if name in _MODULE_OF_BACKEND:
+            return importlib.import_module(_MODULE_OF_BACKEND[name])
+        for point in importlib.metadata.entry_points(group=_ENTRY_POINTS):
+            if point.name == name:
+                return point.load()
+    except Exception as error:
+        raise DeviceError(f"get_device: backend {name!r} cannot be imported: {error}") from error
+    known = backend_names()
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"known backends: {', '.join(known)}."
+    raise DeviceError(f"get_device: there is no backend {name!r}; {hint}")
+
+
+def get_device(spec: str | Device | None = None) -> Device:
+    """The device for ``"numpy"``, ``"cupy:1"`` ...; None gives this thread's current device.
+
+    Raises:
+        TypeError: the argument is neither text nor a Device.
+        DeviceError: there is no such device; the message says which there are.
+    """
+    if isinstance(spec, Device):
+        return spec
+    if spec is None:
+        return current_device()
+    if spec in _devices:
+        return _devices[spec]
+    if not isinstance(spec, str):
+        raise TypeError(f"get_device: expected a name such as 'numpy', got {describe(spec)}.")
+    name, _, index = spec.partition(":")
+    backend = get_backend(name)
+    indices = backend.devices()
+    if not indices:
+        raise DeviceError(f"get_device: backend {name!r} has no device on this machine.")
+    index = index or indices[0]
+    if index not in indices:
+        known = ", ".join(_device_name(backend, i) for i in indices)
+        raise DeviceError(f"get_device: there is no device {spec!r}; there are: {known}.")
+    full_name = _device_name(backend, index)
+    device = _devices.setdefault(full_name, Device(backend, index, full_name))
+    _devices[spec] = device
+    return device
+
+
+def _device_name(backend: Backend, index: str) -> str:
+    return backend.name if len(backend.devices()) == 1 else f"{backend.name}:{index}"
+
+
+def current_device() -> Device:
+    """The device of new Variables in this thread."""
+    spec = config.device
+    if spec is None:
+        spec = os.environ.get("TINYNODE_DEVICE") or "numpy"
+    return get_device(spec)
+
+
+def using_device(spec: str | Device) -> AbstractContextManager[None]:
+    """``with using_device("numpy"):`` new Variables of this thread stand on that device."""
+    return using_config("device", get_device(spec))
+
+
+def find_device(array: object) -> Device | None:
+    """The device on which an array lies, or None if no loaded backend owns the object.
+
+    The current device is asked first, so two backends over one kind of memory do not compete.
+    """
+    current = current_device()
+    if current.owns(array):
+        return _device_at(current.backend, array)
+    for backend in [*_backends.values(), get_backend("numpy")]:
+        if backend.owns(array):
+            return _device_at(backend, array)
+    return None
+
+
+def _device_at(backend: Backend, array: Array) -> Device:
+    device = get_device(_device_name(backend, backend.index_of(array)))
+    device.array_types.add(type(array))
+    return device
+
+
+def device_of(array: object, function: str, argument: str) -> Device:
+    """The device on which an array lies.
+
+    Raises:
+        DeviceMixError: no backend owns the object; names the function and the argument.
+    """
+    device = find_device(array)
+    if device is None:
+        raise DeviceMixError(
+            f"{function}: {argument} must be an array of a known backend "
+            f"({', '.join(sorted(_backends))}), got {describe(array)}. "
+            "Lists and numbers become Variables by tinynode.asarray(...)."
+        )
+    return device
+
+
+def backend_of(array: Array) -> Backend:
+    """The backend that owns an array."""
+    backend = _backend_of_type.get(type(array))
+    if backend is None:
+        backend = device_of(array, "backend_of", "array").backend
+        _backend_of_type[type(array)] = backend
+    return backend
+
+
+def namespace_of(array: Array) -> Any:
+    """The Array API namespace of an array, found by its type.
+
+    Asking the array itself (``__array_namespace__``) costs as much as adding two small ones.
+    """
+    namespace = _namespace_of_type.get(type(array))
+    if namespace is None:
+        namespace = backend_of(array).namespace()
+        _namespace_of_type[type(array)] = namespace
+    return namespace
+
+
+def is_floating(array: Array) -> bool:
+    """Whether an array's dtype is a real floating one: only such arrays can have a gradient."""
+    dtype = array.dtype
+    known = _floating_dtypes.get(dtype)
+    if known is None:
+        known = bool(namespace_of(array).isdtype(dtype, "real floating"))
+        _floating_dtypes[dtype] = known
+    return known
+
+
+def is_integer(array: Array) -> bool:
+    """Whether an array's dtype is an integer one, signed or not."""
+    return bool(namespace_of(array).isdtype(array.dtype, "integral"))
+
+
+def to_host(array: Array) -> Array:
+    """An array of any backend as a NumPy array; memory may be shared."""
+    return backend_of(array).to_host(array)
+
+
+def synchronize(spec: str | Device | None = None) -> None:
+    """Wait until a device has done all that was asked of it."""
+    get_device(spec).synchronize()

@@ -1,0 +1,516 @@
+"""The reverse sweep: backward, and grad.
+
+Requirement: every function runs its backward once, after all functions that used its outputs, in a
+graph of any depth. So the sweep is a loop over a heap ordered by rank: a function's rank is above
+that of everything it depends on, hence the highest rank is always ready.
+
+The sweep keeps its gradients in a table of its own, by node. Nothing that a user can see changes
+until it has come to its end: an error in a user's backward leaves every ``grad`` as it was.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+import tinynode
+from tinynode import debug
+from tinynode.backend import is_floating
+from tinynode.configuration import config, using_config
+from tinynode.errors import (
+    BackwardSeedError,
+    GradientShapeError,
+    GradientTypeError,
+    describe,
+    dtype_name,
+)
+from tinynode.function_hook import hooks_for, thread_state
+from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.variable import Variable, wrap_array
+from tinynode.variable_node import VariableNode
+
+
+class _Sweep:
+    """One reverse pass over a graph.
+
+    Attributes:
+        gradients: the gradient of each node reached so far whose creator has not run, and of
+            leaves. Under ``lazy_grad_sum`` further contributions wait in ``pending``.
+        wanted: the nodes that need a gradient; None means every one that requires one.
+        kept: the gradients of function outputs that the sweep has passed: of all of them with
+            ``keep_all``, else of those in ``keep``.
+    """
+
+    def __init__(
+        self,
+        seeds: dict[VariableNode, Variable],
+        wanted: set[VariableNode] | None = None,
+        keep: set[VariableNode] | None = None,
+        keep_all: bool = False,
+    ) -> None:
+        self.gradients = dict(seeds)
+        self.pending: dict[VariableNode, list[Variable]] = {}
+        self.wanted = wanted
+        self.keep = keep or set()
+        self.keep_all = keep_all
+        self.kept: dict[VariableNode, Variable] = {}
+        self.heap: list[tuple[int, int, FunctionNode]] = []
+        self.seen: set[FunctionNode] = set()
+        self.debugging = config.debug
+        self.watched = thread_state.watched
+        for node in seeds:
+            if node._creator_node is not None:
+                self._push(node._creator_node)
+
+    def run(self) -> None:
+        """Run the backward of every function that can be reached, by falling rank."""
+        while self.heap:
+            function = heapq.heappop(self.heap)[2]
+            targets = self._targets(function)
+            if targets:
+                self._step(function, targets)
+
+    def _push(self, function: FunctionNode) -> None:
+        if function not in self.seen:
+            self.seen.add(function)
+            # ties come out first in, first out; functions themselves are never compared
+            heapq.heappush(self.heap, (-function.rank, len(self.seen), function))
+
+    def _targets(self, function: FunctionNode) -> Indexes:
+        """The indexes of the inputs that need a gradient."""
+        wanted = self.wanted
+        targets = []
+        for i, node in enumerate(function.inputs or ()):
+            if node.requires_grad and (wanted is None or node in wanted):
+                targets.append(i)
+        return tuple(targets)
+
+    def _step(self, function: FunctionNode, targets: Indexes) -> None:
+        """Run one function's backward, and hand its gradients on."""
+        grad_outputs = self._take_grad_outputs(function)
+        if self.debugging:
+            debug.check_unchanged(function)
+        accumulated = None
+        if type(function).backward_accumulate is not FunctionNode.backward_accumulate:
+            accumulated = tuple(self._pop(function.inputs[i]) for i in targets)  # type: ignore[index]
+        if self.watched or function._local_hooks is not None:
+            results = _call_watched(function, targets, grad_outputs, accumulated)
+        else:
+            results = _call(function, targets, grad_outputs, accumulated)
+        for i, gx in zip(targets, results):  # noqa: B905 - _call has compared the lengths
+            if gx is not None:
+                self._add(function, i, gx)
+
+    def _take_grad_outputs(self, function: FunctionNode) -> Gradients:
+        """The gradients of a function's outputs, which leave the table; None where none came."""
+        grad_outputs = []
+        for reference in function.outputs or ():
+            node = reference()
+            gradient = None if node is None else self.gradients.pop(node, None)
+            if self.pending and gradient is not None:
+                gradient = self._complete(node, gradient)  # type: ignore[arg-type]
+            if gradient is not None and (self.keep_all or node in self.keep):
+                self.kept[node] = gradient  # type: ignore[index]
+            grad_outputs.append(gradient)
+        return tuple(grad_outputs)
+
+    def _pop(self, node: VariableNode) -> Variable | None:
+        """Take a node's gradient, all contributions added, out of the table."""
+        gradient = self.gradients.pop(node, None)
+        return None if gradient is None else self._complete(node, gradient)
+
+    def _complete(self, node: VariableNode, gradient: Variable) -> Variable:
+        """A gradient plus the contributions that wait under ``lazy_grad_sum``."""
+        if node not in self.pending:
+            return gradient
+        total: Variable = tinynode.functions.add_all(gradient, *self.pending.pop(node))
+        return total
+
+    def _add(self, function: FunctionNode, i: int, gx: Variable) -> None:
+        """Add a contribution to the gradient of input i, and line up that input's creator."""
+        node = function.inputs[i]  # type: ignore[index]
+        if (
+            not isinstance(gx, Variable)
+            or gx._array.shape != node.shape
+            or gx._array.dtype != node.dtype
+            or gx._device is not node.device
+        ):
+            _raise_wrong_gradient(function, i, node, gx)
+        if self.debugging:
+            debug.check_nan(function, (gx._array,), "backward")
+        current = self.gradients.get(node)
+        if current is None:
+            self.gradients[node] = gx
+            if node._creator_node is not None:
+                self._push(node._creator_node)
+        elif function.lazy_grad_sum:
+            self.pending.setdefault(node, []).append(gx)
+        else:
+            self.gradients[node] = _sum(current, gx)
+
+    def finish(self) -> dict[VariableNode, Variable]:
+        """The gradients that are left: those of leaves, and of nodes that ``grad`` asks for."""
+        for node in list(self.pending):
+            total = self._pop(node)
+            assert total is not None
+            self.gradients[node] = total
+        return self.gradients
+
+
+def _sum(a: Variable, b: Variable) -> Variable:
+    """a + b; without a FunctionNode where nobody will differentiate again."""
+    if config.enable_backprop:
+        return a + b
+    device = a._device
+    total = device.xp.add(a._array, b._array)
+    if type(total) not in device.array_types:
+        total = device.lift(total)
+    return wrap_array(total, device, a._requires_grad)
+
+
+def _call(
+    function: FunctionNode,
+    targets: Indexes,
+    grad_outputs: Gradients,
+    accumulated: Gradients | None,
+) -> Sequence[Variable | None]:
+    """Call backward, or backward_accumulate; bring the result to one entry per target."""
+    try:
+        if accumulated is None:
+            results = function.backward(targets, grad_outputs)
+        else:
+            results = function.backward_accumulate(targets, grad_outputs, accumulated)
+    except Exception as error:
+        _explain(error, function)
+        raise
+    if type(results) is tuple and len(results) == len(targets):
+        return results
+    return _for_targets(function, targets, results, accumulated is not None)
+
+
+def _for_targets(
+    function: FunctionNode, targets: Indexes, results: Any, accumulates: bool
+) -> Sequence[Variable | None]:
+    """The gradients of the target inputs, out of what a backward returned."""
+    if not isinstance(results, tuple | list):
+        raise GradientTypeError(
+            f"Function `{function.label}` has a bug: its backward must return a tuple, got "
+            f"{describe(results)}. Return (gx,) with a comma, for one gradient too."
+        )
+    number = len(function.inputs or ())
+    if len(results) == len(targets):
+        return results
+    if accumulates or len(results) != number:
+        allowed = f"{len(targets)}" if accumulates else f"{len(targets)} or {number}"
+        raise GradientShapeError(
+            f"Function `{function.label}` has a bug: number of gradients returned from backward "
+            f"is incorrect: {len(results)} != expected {allowed}."
+        )
+    return [results[i] for i in targets]
+
+
+def _call_watched(
+    function: FunctionNode,
+    targets: Indexes,
+    grad_outputs: Gradients,
+    accumulated: Gradients | None,
+) -> Sequence[Variable | None]:
+    """As ``_call``, between the hooks' callbacks and before the observers'."""
+    hooks = hooks_for(function._local_hooks)
+    in_data = function.retained_in_data()
+    out_grad = tuple(None if g is None else g._array for g in grad_outputs)
+    for hook in hooks:
+        hook.backward_preprocess(function, in_data, out_grad)
+    results = _call(function, targets, grad_outputs, accumulated)
+    for hook in hooks:
+        hook.backward_postprocess(function, in_data, out_grad)
+    for observer in thread_state.observers:
+        observer.stepped_back(function, targets, grad_outputs, tuple(results))
+    return results
+
+
+def _explain(error: Exception, function: FunctionNode) -> None:
+    """Add what helps to an error that a backward raised."""
+    if isinstance(error, ValueError | IndexError) and not function._retained_input_indexes:
+        error.add_note(
+            f"retain_inputs(...) was not called in forward of {function.label}: if its backward "
+            "uses get_retained_inputs(), forward has to name the inputs, e.g. "
+            "self.retain_inputs((0, 1))."
+        )
+    debug.add_forward_stack(error, function)
+
+
+def _raise_wrong_gradient(function: FunctionNode, i: int, node: VariableNode, gx: Any) -> None:
+    if not isinstance(gx, Variable):
+        raise GradientTypeError(
+            f"Function `{function.label}` has a bug: type of gradients returned from backward is "
+            f"incorrect: gradient of input {i} is {describe(gx)}, expected a Variable. Compute "
+            "it from Variables, so that it can be differentiated again."
+        )
+    array = gx._array
+    if array.shape != node.shape:
+        raise GradientShapeError(
+            f"Function `{function.label}` has a bug: shape of the gradient of input {i} is "
+            f"{tuple(array.shape)}, the input has {node.shape}. If the input was broadcast, "
+            "bring the gradient back with sum_to(gx, x.shape)."
+        )
+    if array.dtype != node.dtype:
+        raise GradientTypeError(
+            f"Function `{function.label}` has a bug: dtype of the gradient of input {i} is "
+            f"{dtype_name(array.dtype)}, the input has {dtype_name(node.dtype)}. Cast it with "
+            "astype(gx, x.dtype)."
+        )
+    raise GradientTypeError(
+        f"Function `{function.label}` has a bug: the gradient of input {i} is on "
+        f"{gx._device}, the input is on {node.device}. Move it with to_device."
+    )
+
+
+def _ones_like(y: Variable, loss_scale: float | None) -> Variable:
+    ones = y.xp.ones_like(y._array)
+    if loss_scale is not None:
+        ones = y._device.lift(ones * loss_scale)
+    return wrap_array(ones, y._device, y._requires_grad)
+
+
+def backward_one(
+    y: Variable, retain_grad: bool, enable_double_backprop: bool, loss_scale: float | None
+) -> None:
+    """What ``Variable.backward`` does."""
+    seed = y._grad_var
+    if seed is None:
+        _check_can_seed(y)
+        seed = _ones_like(y, loss_scale)
+    if y.creator_node is None:
+        y._grad_var = seed
+        return
+    _backward({y.node: seed}, retain_grad, enable_double_backprop)
+    if not retain_grad:
+        y._grad_var = None
+
+
+def _check_can_seed(y: Variable) -> None:
+    if not y._requires_grad:
+        raise BackwardSeedError(
+            f"y.backward(): y ({y.label}) requires no gradient: no input of its functions does, "
+            "or its dtype is not floating. Make the inputs with requires_grad=True."
+        )
+    if y.size != 1:
+        raise BackwardSeedError(
+            f"y.backward(): y has shape {y.shape}, so there is no single gradient to start from; "
+            "set y.grad to an array of that shape first, or call sum(y).backward()."
+        )
+
+
+def _backward(
+    seeds: dict[VariableNode, Variable], retain_grad: bool, enable_double_backprop: bool
+) -> None:
+    """Sweep, then hand the gradients to the Variables: all of them, or after an error none."""
+    with using_config("enable_backprop", enable_double_backprop):
+        sweep = _Sweep(seeds, keep_all=retain_grad)
+        sweep.run()
+        left = sweep.finish()
+        results = sweep.kept
+        for node, gradient in left.items():
+            if node._creator_node is None:
+                old = node.grad_var
+                results[node] = gradient if old is None else _sum(old, gradient)
+    _assign(results)
+
+
+def _assign(results: dict[VariableNode, Variable]) -> None:
+    """Write gradients to the Variables that are alive; check all of them first."""
+    alive = []
+    for node, gradient in results.items():
+        variable = node.get_variable_or_none()
+        if variable is not None:
+            variable._check_grad(gradient)
+            alive.append((variable, gradient))
+    for variable, gradient in alive:
+        variable._grad_var = gradient
+
+
+def backward(
+    outputs: Sequence[Variable],
+    grad_outputs: Sequence[Variable | None] | None = None,
+    *,
+    enable_double_backprop: bool = False,
+) -> None:
+    """Run one backward pass from several outputs at once.
+
+    Gradients are added to the leaves' ``grad``, as by ``Variable.backward``.
+
+    Args:
+        outputs: the Variables to start from.
+        grad_outputs: their gradients. If left out, each output's own ``grad`` is used up.
+        enable_double_backprop: record a graph of the backward pass.
+
+    Raises:
+        TypeError: an argument is not a tuple or a list.
+        ValueError: the lengths differ.
+        BackwardSeedError: an output has no gradient to start from.
+    """
+    _check_sequences("backward", len(outputs), outputs=outputs, grad_outputs=grad_outputs)
+    own = grad_outputs is None
+    given = [y._grad_var for y in outputs] if grad_outputs is None else list(grad_outputs)
+    seeds: dict[VariableNode, Variable] = {}
+    for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
+        if gy is None:
+            raise BackwardSeedError(
+                f"backward: output {position} (shape {y.shape}) has no gradient: set its grad, or "
+                "give grad_outputs."
+            )
+        _check_seed("backward", position, y, gy)
+        if y.node not in seeds:
+            seeds[y.node] = gy
+        elif not own:  # an output given twice: explicit gradients add up, its own counts once
+            seeds[y.node] = seeds[y.node] + gy
+    _backward(
+        {node: gy for node, gy in seeds.items() if node._creator_node is not None},
+        False,
+        enable_double_backprop,
+    )
+    for y in outputs:
+        if own and y.creator_node is not None:
+            y._grad_var = None
+
+
+def grad(
+    outputs: Sequence[Variable],
+    inputs: Sequence[Variable],
+    grad_outputs: Sequence[Variable | None] | None = None,
+    grad_inputs: Sequence[Variable | None] | None = None,
+    set_grad: bool = False,
+    retain_grad: bool = False,
+    enable_double_backprop: bool = False,
+    loss_scale: float | None = None,
+) -> list[Variable | None]:
+    """The gradients of ``outputs`` with respect to ``inputs``, without touching any ``grad``.
+
+    Only functions between the two are visited. None stands for an input that the outputs do not
+    depend on: its gradient is exactly zero.
+
+    Args:
+        outputs: the Variables to differentiate.
+        inputs: the Variables to differentiate with respect to; intermediate ones too.
+        grad_outputs: gradients to start from; ones where left out, of any shape.
+        grad_inputs: gradients to add to the results.
+        set_grad: also write the results to the inputs' ``grad_var``.
+        retain_grad: also write the gradients of the function outputs that were passed.
+        enable_double_backprop: record a graph, so that the results can be differentiated.
+        loss_scale: multiplies the ones that stand for gradients left out.
+
+    Raises:
+        TypeError: an argument is not a tuple or a list.
+        ValueError: the lengths differ.
+    """
+    _check_sequences("grad", len(outputs), outputs=outputs, grad_outputs=grad_outputs)
+    _check_sequences("grad", len(inputs), inputs=inputs, grad_inputs=grad_inputs)
+    given = list(grad_outputs) if grad_outputs is not None else [None] * len(outputs)
+    with using_config("enable_backprop", enable_double_backprop):
+        seeds = _seeds_for_grad(outputs, given, loss_scale)
+        nodes = [x.node for x in inputs]
+        wanted = _nodes_between(nodes, seeds)
+        reachable = {node: gy for node, gy in seeds.items() if node in wanted}
+        sweep = _Sweep(reachable, wanted, keep=set(nodes), keep_all=retain_grad)
+        sweep.run()
+        left = sweep.finish()
+        results = [left.get(node, sweep.kept.get(node)) for node in nodes]
+        for position, extra in enumerate(grad_inputs or ()):
+            current = results[position]
+            if extra is not None:
+                results[position] = extra if current is None else _sum(current, extra)
+    if retain_grad:
+        _assign(sweep.kept)
+    if set_grad:
+        for x, gx in zip(inputs, results, strict=True):
+            x.grad_var = gx
+    return results
+
+
+def _check_sequences(function: str, length: int, **sequences: Any) -> None:
+    for name, sequence in sequences.items():
+        if sequence is None:
+            continue
+        if not isinstance(sequence, tuple | list):
+            raise TypeError(
+                f"{function}: {name} must be a tuple or a list, got {describe(sequence)}. "
+                "Write (x,) for one."
+            )
+        if len(sequence) != length:
+            raise ValueError(f"{function}: {name} has {len(sequence)} entries, expected {length}.")
+
+
+def _check_seed(function: str, position: int, y: Variable, gy: Variable) -> None:
+    if not isinstance(gy, Variable):
+        raise GradientTypeError(
+            f"{function}: grad_outputs[{position}] must be a Variable, got {describe(gy)}."
+        )
+    if gy.shape != y.shape:
+        raise GradientShapeError(
+            f"{function}: grad_outputs[{position}] has shape {gy.shape}, the output has {y.shape}."
+        )
+    if gy.dtype != y.dtype or gy.device is not y.device:
+        raise GradientTypeError(
+            f"{function}: grad_outputs[{position}] is {dtype_name(gy.dtype)} on {gy.device}, the "
+            f"output is {dtype_name(y.dtype)} on {y.device}."
+        )
+
+
+def _seeds_for_grad(
+    outputs: Sequence[Variable], given: Sequence[Variable | None], loss_scale: float | None
+) -> dict[VariableNode, Variable]:
+    seeds: dict[VariableNode, Variable] = {}
+    for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
+        if gy is not None:
+            _check_seed("grad", position, y, gy)
+        elif not is_floating(y._array):
+            continue
+        else:
+            gy = _ones_like(y, loss_scale)
+        seeds[y.node] = _sum(seeds[y.node], gy) if y.node in seeds else gy
+    return seeds
+
+
+def _nodes_between(
+    inputs: Sequence[VariableNode], seeds: dict[VariableNode, Variable]
+) -> set[VariableNode]:
+    """The nodes on a way from an input to an output: found backward first, then forward."""
+    users: dict[VariableNode, list[FunctionNode]] = {}
+    seen: set[FunctionNode] = set()
+    waiting = [node for node in seeds if node.requires_grad]
+    while waiting:
+        function = waiting.pop()._creator_node
+        if function is None or function in seen:
+            continue
+        seen.add(function)
+        for node in function.inputs or ():
+            if node.requires_grad:
+                users.setdefault(node, []).append(function)
+                waiting.append(node)
+    between: set[VariableNode] = set()
+    waiting = [node for node in inputs if node in users or node in seeds]
+    while waiting:
+        node = waiting.pop()
+        if node in between:
+            continue
+        between.add(node)
+        for function in users.get(node, ()):
+            for reference in function.outputs or ():
+                output = reference()
+                if output is not None and (output in users or output in seeds):
+                    waiting.append(output)
+    return between
+
+
+def unchain_backward(y: Variable) -> None:
+    """What ``Variable.unchain_backward`` does: a loop, since graphs are deep."""
+    waiting = [y.creator_node]
+    while waiting:
+        function = waiting.pop()
+        if function is None:
+            continue
+        for node in function.inputs or ():
+            waiting.append(node._creator_node)
+        function.unchain()

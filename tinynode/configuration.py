@@ -1,0 +1,115 @@
+"""Settings: one value for every thread, and what a thread sets for itself.
+
+Requirement: reading a setting is one attribute read, because every function application reads
+some; and a setting that one thread changes stays unseen by the others.
+
+Python's own attribute look-up does it. ``config`` is a ``threading.local``: what a thread assigns
+lives in the thread's own dictionary, and hides the class attribute of that name. The class
+attributes are the values for every thread, so the class itself is ``global_config``.
+
+    tn.config.train              the value that counts in this thread
+    tn.config.train = False      set it in this thread
+    del tn.config.train          uncover the value for every thread
+    tn.global_config.train       the value for every thread (new threads start from it)
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+
+class Configuration(threading.local):
+    """The settings. A thread's own entries hide the class attributes, which serve every thread."""
+
+    enable_backprop: bool = True
+    """Record a graph. ``no_backprop_mode()`` turns it off."""
+    train: bool = True
+    """Whether functions that differ in training and evaluation (dropout) behave as in training."""
+    debug: bool = os.environ.get("TINYNODE_DEBUG", "0") not in ("", "0")
+    """Keep forward stacks, look for NaN, find arrays that were changed in place."""
+    type_check: bool = True
+    """Run ``check_type_forward`` before each forward."""
+    dtype: str = "float32"
+    """The floating dtype of new parameters and of Python floats given to ``asarray``."""
+    device: Any = None
+    """The device of new Variables, by name; None asks the environment, then takes ``numpy``."""
+    lazy_grad_sum: bool = False
+    """Keep a gradient's contributions in a list, and add them when they are needed."""
+    in_recomputing: bool = False
+    """``forget`` is running its function again, for a backward."""
+    will_recompute: bool = False
+    """``forget`` is running its function for the first time and will run it again."""
+
+    def show(self, file: TextIO | None = None) -> None:
+        """Print the settings that count in this thread, sorted and aligned."""
+        names = setting_names(self)
+        width = max(len(name) for name in names)
+        for name in names:
+            print(f"{name:<{width}} {getattr(self, name)!r}", file=file or sys.stdout)
+
+
+config = Configuration()
+global_config = Configuration  # the class: its attributes are what a thread sees by default
+
+
+def setting_names(settings: Configuration) -> list[str]:
+    """The names of all settings, those that users added included."""
+    names = {name for name in vars(Configuration) if not name.startswith("_") and name != "show"}
+    return sorted(names | set(vars(settings)))
+
+
+def _unknown(name: str) -> str:
+    known = setting_names(config)
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}."
+    return f"config has no setting {name!r}: {hint} A new one is made by assigning to it."
+
+
+@contextmanager
+def using_config(name: str | None = None, value: Any = None, **settings: Any) -> Iterator[None]:
+    """Change settings in this thread for the length of a ``with`` block.
+
+    Both ``using_config("train", False)`` and ``using_config(train=False, debug=True)`` work.
+
+    Raises:
+        AttributeError: there is no setting of that name.
+    """
+    changes = {**settings, name: value} if name is not None else settings
+    for key in changes:
+        if not hasattr(config, key):  # an error before anything changes
+            raise AttributeError(_unknown(key))
+    own = vars(config)
+    before = {key: own[key] for key in changes if key in own}
+    own.update(changes)
+    try:
+        yield
+    finally:
+        for key in changes:
+            own.pop(key, None)
+        own.update(before)
+
+
+def no_backprop_mode() -> Any:
+    """``with no_backprop_mode():`` functions record no graph."""
+    return using_config("enable_backprop", False)
+
+
+def force_backprop_mode() -> Any:
+    """``with force_backprop_mode():`` functions record a graph, inside no_backprop_mode() too."""
+    return using_config("enable_backprop", True)
+
+
+def is_debug() -> bool:
+    """Whether debug mode is on in this thread."""
+    return config.debug
+
+
+def set_debug(debug: bool) -> None:
+    """Turn debug mode on or off in this thread."""
+    config.debug = debug

@@ -1,0 +1,141 @@
+"""From what users have (numbers, lists, arrays) to Variables, and back.
+
+Requirement: ``Variable(...)`` takes an array and nothing else, so that nobody copies or moves data
+unawares. ``asarray`` is the one place that converts, casts and moves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+import tinynode
+from tinynode.backend import Array, Device, device_of, find_device, get_device, to_host
+from tinynode.configuration import config
+from tinynode.errors import OperandError, describe, dtype_name
+from tinynode.variable import Variable, decide_requires_grad, wrap_array
+
+
+def is_operand(value: object) -> bool:
+    """Whether a value may stand beside a Variable in an operator."""
+    if isinstance(value, Variable | bool | int | float | complex | numpy.generic):
+        return True
+    return not isinstance(value, type) and find_device(value) is not None
+
+
+def as_variable(value: Any) -> Variable:
+    """A Variable as it is; an array wrapped, without requiring a gradient.
+
+    Raises:
+        TypeError: the value is neither.
+    """
+    if isinstance(value, Variable):
+        return value
+    device = device_of(value, "as_variable", "value")
+    return wrap_array(value, device, False)
+
+
+def as_array(value: Any) -> Array:
+    """The array of a Variable; an array as it is."""
+    if isinstance(value, Variable):
+        return value._array
+    device_of(value, "as_array", "value")
+    return value
+
+
+def asarray(
+    obj: Any,
+    dtype: Any = None,
+    device: str | Device | None = None,
+    copy: bool | None = None,
+    requires_grad: bool | None = None,
+) -> Variable:
+    """A Variable made of an array, a number, a nested list, or a Variable.
+
+    Python floats become ``config.dtype``; everything else keeps its dtype unless one is given. A
+    Variable stays in its graph.
+
+    Args:
+        obj: what to convert; an array of another device is moved.
+        dtype: a dtype of the device's namespace, or its name.
+        device: where the Variable stands; None means the current device, or where an array lies.
+        copy: True always copies, False never does (an error if it must), None only if needed.
+        requires_grad: as for ``Variable``.
+
+    Raises:
+        ValueError: ``copy=False`` and a copy is needed.
+    """
+    if isinstance(obj, Variable):
+        return _convert_variable(obj, dtype, device, copy, requires_grad)
+    source = None if isinstance(obj, numpy.generic) else find_device(obj)
+    target = get_device(device) if device is not None or source is None else source
+    if source is None or source is not target:
+        if copy is False:
+            raise ValueError(f"asarray: copy=False, but {describe(obj)} must be copied.")
+        host = _host_array(obj) if source is None else to_host(obj)
+        array = target.from_host(host.copy() if copy and source is not None else host)
+    else:
+        array = target.xp.asarray(obj, copy=True) if copy else obj
+    if dtype is not None:
+        array = _cast(array, dtype, target, copy)
+    return wrap_array(array, target, decide_requires_grad(array, requires_grad))
+
+
+def _cast(array: Array, dtype: Any, device: Device, copy: bool | None) -> Array:
+    wanted = getattr(device.xp, dtype) if isinstance(dtype, str) else dtype
+    if array.dtype == wanted:
+        return array
+    if copy is False:
+        raise ValueError(
+            f"asarray: copy=False, but casting {dtype_name(array.dtype)} to "
+            f"{dtype_name(wanted)} copies."
+        )
+    return device.xp.astype(array, wanted)
+
+
+def _convert_variable(
+    x: Variable, dtype: Any, device: Any, copy: bool | None, requires_grad: bool | None
+) -> Variable:
+    moved = x
+    if device is not None and get_device(device) is not x._device:
+        moved = tinynode.functions.to_device(moved, device)
+    if dtype is not None:
+        wanted = getattr(moved.xp, dtype) if isinstance(dtype, str) else dtype
+        if moved.dtype != wanted:
+            moved = tinynode.functions.astype(moved, wanted)
+    if moved is x and copy:
+        moved = tinynode.functions.copy(x)
+    elif moved is not x and copy is False:
+        raise ValueError("asarray: copy=False, but the dtype or the device has to change.")
+    if requires_grad is None or requires_grad == moved._requires_grad:
+        return moved
+    result = moved.detach()
+    result._requires_grad = decide_requires_grad(result._array, requires_grad)
+    return result
+
+
+def _host_array(obj: Any) -> Any:
+    """Numbers and nested lists as a NumPy array; Python floats as config.dtype."""
+    if isinstance(obj, list | tuple) and _holds_variables(obj):
+        raise OperandError(
+            "asarray: the list holds Variables. Use tinynode.functions.concat or stack on them, "
+            "so that their gradients come back."
+        )
+    host = numpy.asarray(obj)
+    if host.dtype == object:
+        raise OperandError(f"asarray: cannot make an array of {describe(obj)}.")
+    if host.dtype == numpy.float64 and not isinstance(obj, numpy.generic):
+        host = host.astype(config.dtype)
+    return host
+
+
+def _holds_variables(obj: Any) -> bool:
+    waiting = [obj]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Variable):
+            return True
+        if isinstance(item, list | tuple):
+            waiting.extend(item)
+    return False

@@ -1,0 +1,208 @@
+"""Function: the old style, in which backward works on arrays.
+
+Requirement: functions written before there was double backprop keep working. An adapter, which
+is a FunctionNode, stands for them in the graph; differentiating them a second time is an error
+that says so.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from tinynode.backend import Array, Arrays
+from tinynode.errors import GradientShapeError, GraphError, describe
+from tinynode.function_hook import FunctionHook
+from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.variable import Variable, as_gradient
+
+if TYPE_CHECKING:
+    from tinynode.type_check import TypeInfoTuple
+
+
+class Function:
+    """Base class of old-style functions: ``forward`` and ``backward`` both work on arrays.
+
+    All inputs are retained, unless forward calls ``retain_inputs``. ``f(x)`` returns a Variable,
+    or a tuple where there are several outputs. In the graph stands an adapter, ``f.node``: until
+    the call the Function owns it, afterwards the graph does.
+    """
+
+    _owned_adapter: FunctionAdapter | None = None
+    _adapter: weakref.ref[FunctionAdapter] | None = None
+    _input_indexes: Indexes | None = None
+    _output_indexes: Indexes = ()
+
+    def __call__(self, *inputs: Any) -> Any:
+        adapter = self.node
+        self._owned_adapter = None
+        outputs = adapter.apply(inputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    @property
+    def node(self) -> FunctionAdapter:
+        """The adapter that stands for this function in the graph."""
+        adapter = None if self._adapter is None else self._adapter()
+        if adapter is None:
+            adapter = FunctionAdapter(self)
+            self._owned_adapter = adapter
+            self._adapter = weakref.ref(adapter)
+        return adapter
+
+    @property
+    def label(self) -> str:
+        """A short text for messages and pictures: the class name, unless overridden."""
+        return type(self).__name__
+
+    @property
+    def inputs(self) -> Any:
+        """The input nodes."""
+        return self.node.inputs
+
+    @property
+    def outputs(self) -> Any:
+        """Weak references to the output nodes."""
+        return self.node.outputs
+
+    @property
+    def rank(self) -> int:
+        """The rank of the adapter."""
+        return self.node.rank
+
+    @property
+    def stack(self) -> Any:
+        """Where it was called, in debug mode."""
+        return self.node.stack
+
+    @property
+    def output_data(self) -> tuple[Array | None, ...]:
+        """The retained output arrays, None for the others."""
+        return self.node.output_data
+
+    @property
+    def local_function_hooks(self) -> dict[str, FunctionHook]:
+        """The hooks of this one function."""
+        return self.node.local_function_hooks
+
+    def add_hook(self, hook: FunctionHook, name: str | None = None) -> None:
+        """Register a hook for this function only."""
+        self.node.add_hook(hook, name)
+
+    def delete_hook(self, name: str) -> None:
+        """Unregister a hook of this function."""
+        self.node.delete_hook(name)
+
+    def unchain(self) -> None:
+        """Take this function out of the graph."""
+        self.node.unchain()
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        """Check the inputs with ``type_check.expect``; by default, nothing."""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        """The outputs, a tuple of arrays; by default from forward_cpu or forward_gpu."""
+        return FunctionNode.forward(self.node, inputs)
+
+    def forward_cpu(self, inputs: Arrays) -> Arrays:
+        """The outputs, from arrays in the CPU's memory."""
+        raise NotImplementedError(f"{self.label} has neither forward() nor forward_cpu().")
+
+    def forward_gpu(self, inputs: Arrays) -> Arrays:
+        """The outputs, from arrays in a GPU's memory."""
+        raise NotImplementedError(f"{self.label} has neither forward() nor forward_gpu().")
+
+    def backward(
+        self, inputs: tuple[Array | None, ...], grad_outputs: tuple[Array | None, ...]
+    ) -> tuple[Array | None, ...]:
+        """The gradients of all inputs, from arrays: None for an input that gets none."""
+        return (None,) * len(inputs)
+
+    def retain_inputs(self, indexes: Iterable[int]) -> None:
+        """Keep only these inputs for backward; the others come as None. Call it from forward."""
+        self._input_indexes = tuple(indexes)
+
+    def retain_outputs(self, indexes: Iterable[int]) -> None:
+        """Keep these outputs in ``output_data``. Call it from forward."""
+        self._output_indexes = tuple(indexes)
+
+
+class FunctionAdapter(FunctionNode):
+    """The FunctionNode that stands for an old-style Function in the graph."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    @property
+    def label(self) -> str:
+        return self.function.label
+
+    @property
+    def _impl_name(self) -> str:
+        return type(self.function).__name__
+
+    @property
+    def user_function(self) -> Function:
+        return self.function
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        self.function.check_type_forward(in_types)
+
+    def forward_cpu(self, inputs: Arrays) -> Arrays:
+        return self.function.forward_cpu(inputs)
+
+    def forward_gpu(self, inputs: Arrays) -> Arrays:
+        return self.function.forward_gpu(inputs)
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        function = self.function
+        function._input_indexes = None
+        function._output_indexes = ()
+        outputs = function.forward(inputs)
+        kept = function._input_indexes
+        self.retain_inputs(range(len(inputs)) if kept is None else kept)
+        self.retain_outputs(function._output_indexes)
+        return outputs
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        """Run the Function's backward on arrays, as a function application of its own."""
+        assert self.inputs is not None
+        in_data = self.retained_in_data()
+        out_grad = tuple(None if gy is None else gy.array for gy in grad_outputs)
+        arrays = self.function.backward(in_data, out_grad)
+        if not isinstance(arrays, tuple | list) or len(arrays) != len(self.inputs):
+            raise GradientShapeError(
+                f"Function `{self.label}` has a bug: number of gradients returned from backward "
+                f"is incorrect: an old-style function returns one for each of its "
+                f"{len(self.inputs)} inputs, got {describe(arrays)}."
+            )
+        sources = [x for x in (*self.get_retained_inputs(), *grad_outputs) if x is not None]
+        gradients: list[Variable | None] = []
+        for i in target_input_indexes:
+            gx = arrays[i]
+            if gx is None:
+                gradients.append(None)
+            else:
+                gradients.append(OldStyleGradient(gx, self.label).apply(sources)[0])
+        return tuple(gradients)
+
+
+class OldStyleGradient(FunctionNode):
+    """A gradient that an old-style function computed on arrays: it cannot be differentiated.
+
+    It depends on the retained inputs and on the gradients of the outputs, so that differentiating
+    it again is an error, and not silently zero.
+    """
+
+    def __init__(self, gradient: Array, function_label: str) -> None:
+        self.gradient = gradient
+        self.function_label = function_label
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return (as_gradient(self.gradient).array,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        raise GraphError(
+            f'cannot twice-differentiate an old style Function "{self.function_label}". Rewrite it '
+            "as a FunctionNode, whose backward is made of differentiable functions."
+        )

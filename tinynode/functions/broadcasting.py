@@ -1,0 +1,47 @@
+"""What elementwise functions of several inputs share.
+
+Requirement: inputs broadcast as in NumPy, and each gradient comes back in its input's own shape
+and dtype.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinynode.backend import Arrays
+from tinynode.function_node import FunctionNode
+from tinynode.functions.casting import astype
+from tinynode.functions.shaping import sum_to
+from tinynode.type_check import broadcasts, expect
+from tinynode.variable import Variable
+
+if TYPE_CHECKING:
+    from tinynode.type_check import TypeInfoTuple
+
+
+def unbroadcast(gx: Variable, function: FunctionNode, i: int) -> Variable:
+    """A gradient brought back to input ``i``: summed over broadcast axes, cast to its dtype."""
+    assert function.inputs is not None
+    node = function.inputs[i]
+    array = gx._array
+    if array.shape != node.shape:
+        assert node.shape is not None
+        gx = sum_to(gx, node.shape)
+    if array.dtype != node.dtype:
+        gx = astype(gx, node.dtype)
+    return gx
+
+
+class BroadcastingNode(FunctionNode):
+    """Base of elementwise functions of several inputs: their shapes must broadcast."""
+
+    type_hint = "reshape or index (x[:, None]) so that the axes line up from the right."
+
+    def _check_types(self, arrays: Arrays) -> None:
+        x, y = arrays
+        if x.shape != y.shape:  # equal shapes, the usual case, need no further check
+            super()._check_types(arrays)
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        x, y = in_types
+        expect(broadcasts(x, y))

@@ -1,0 +1,108 @@
+"""The same values in another place or form: identity, copy, astype, to_device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinynode.backend import Arrays, Device, get_device, namespace_of, to_host
+from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.operands import as_operand
+from tinynode.variable import Variable
+
+
+class Identity(FunctionNode):
+    """y = x, the same array.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return inputs
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        return grad_outputs
+
+
+def identity(x: Any) -> Variable:
+    """y = x: a new Variable in the graph, on the same array."""
+    return Identity().apply((as_operand("identity", "x", x),))[0]
+
+
+class Copy(FunctionNode):
+    """y = x, in memory of its own.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).asarray(x, copy=True),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        return grad_outputs
+
+
+def copy(x: Any) -> Variable:
+    """y = x, in memory of its own."""
+    return Copy().apply((as_operand("copy", "x", x),))[0]
+
+
+class AsType(FunctionNode):
+    """y = x with the elements cast to another dtype.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy cast back; none where y is not floating.
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).astype(x, self.dtype),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        assert self.inputs is not None and gy is not None
+        return (astype(gy, self.inputs[0].dtype),)
+
+
+def astype(x: Any, dtype: Any) -> Variable:
+    """x with its elements cast to ``dtype``: one of the namespace's dtypes, or its name.
+
+    A cast to an integer dtype or to bool has no gradient.
+    """
+    x = as_operand("astype", "x", x)
+    return AsType(getattr(x.xp, dtype) if isinstance(dtype, str) else dtype).apply((x,))[0]
+
+
+class ToDevice(FunctionNode):
+    """y = x on another device.
+
+    x: (s) on ``source`` -> y: (s) on ``target``.   dL/dx = dL/dy, moved back to ``source``
+    """
+
+    def __init__(self, source: Device, target: Device) -> None:
+        self.source = source
+        self.target = target
+        self.output_device = target
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (self.target.from_host(to_host(x)),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        return ToDevice(self.target, self.source).apply((gy,))
+
+
+def to_device(x: Any, device: str | Device) -> Variable:
+    """x on another device; the gradient comes back to where x is.
+
+    Raises:
+        DeviceError: there is no such device.
+    """
+    source = as_operand("to_device", "x", x)
+    target = get_device(device)
+    if target is source.device:
+        return source
+    return ToDevice(source.device, target).apply((source,))[0]

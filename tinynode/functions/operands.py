@@ -1,0 +1,91 @@
+"""What may stand beside a Variable.
+
+Requirement: ``2 * x``, ``x + array`` and ``x * y`` all work, and anything else is an error that
+says what was expected.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from tinynode.backend import find_device, is_floating, is_integer
+from tinynode.errors import DeviceMixError, OperandError, describe
+from tinynode.variable import Variable, wrap_array
+
+
+def as_operands(function: str, x: Any, y: Any) -> tuple[Variable, Variable]:
+    """Two operands as Variables: a number or an array takes the other's device and dtype.
+
+    Raises:
+        OperandError: neither a Variable, nor an array, nor a number.
+        DeviceMixError: an array on another device than the Variable beside it.
+    """
+    if isinstance(x, Variable):
+        return x, y if isinstance(y, Variable) else _beside(y, x, function, "y")
+    if isinstance(y, Variable):
+        return _beside(x, y, function, "x"), y
+    x = as_operand(function, "x", x)
+    return x, _beside(y, x, function, "y")
+
+
+def as_operand(function: str, argument: str, value: Any) -> Variable:
+    """A Variable as it is; an array wrapped, without requiring a gradient.
+
+    Raises:
+        OperandError: it is neither.
+    """
+    if isinstance(value, Variable):
+        return value
+    device = find_device(value)
+    if device is None:
+        raise OperandError(
+            f"{function}: {argument} must be a Variable or an array, got {describe(value)}. "
+            "Make a Variable of it with tinynode.asarray(...)."
+        )
+    return wrap_array(value, device, False)
+
+
+def _beside(value: Any, other: Variable, function: str, argument: str) -> Variable:
+    """A number or an array as a Variable that fits beside ``other``."""
+    if isinstance(value, bool | int | float | complex | numpy.generic):
+        return _scalar_beside(value, other)
+    found = find_device(value)
+    if found is None:
+        raise OperandError(
+            f"{function}: {argument} must be a Variable, an array or a number, got "
+            f"{describe(value)}. Make a Variable of it with tinynode.asarray(...)."
+        )
+    device = other._device
+    if found is not device and not (device.owns(value) and found.index == device.index):
+        raise DeviceMixError(
+            f"{function}: {argument} is an array on {found}, beside a Variable on {device}. "
+            f"Move it with tinynode.asarray({argument}, device={str(device)!r})."
+        )
+    if value.dtype != other.dtype and is_floating(other._array):
+        value = device.xp.astype(value, other.dtype)
+    return wrap_array(value, device, False)
+
+
+def _scalar_beside(value: Any, other: Variable) -> Variable:
+    """A number as a 0-d array. It is weak: it takes the other's dtype, if that can hold its kind.
+
+    A 0-d array costs less in NumPy's arithmetic than a Python number.
+    """
+    reference = other._array
+    number = value.item() if isinstance(value, numpy.generic) else value
+    xp = other._device.xp
+    if _fits(number, reference):
+        array = xp.asarray(number, dtype=reference.dtype, device=reference.device)
+    else:
+        array = xp.asarray(number, device=reference.device)
+    return wrap_array(array, other._device, False)
+
+
+def _fits(number: Any, reference: Any) -> bool:
+    if is_floating(reference):
+        return not isinstance(number, complex)
+    if isinstance(number, bool):
+        return True
+    return isinstance(number, int) and is_integer(reference)

@@ -1,0 +1,220 @@
+"""Readable checks of what a function is given.
+
+Requirement: a check costs next to nothing when it passes, and explains itself when it fails. So
+``check_type_forward`` is called with the arrays themselves (in a tuple that has ``size()``), and
+the comparisons in it are plain Python. Only if one fails it is called once more, with expressions
+in place of the arrays: they remember how they were made, so the message can show
+``in_types[0].shape[1] == in_types[1].shape[0]`` beside the numbers.
+
+    class MyFunc(FunctionNode):
+        def check_type_forward(self, in_types):
+            expect(in_types.size() == 1, is_floating(in_types[0]), in_types[0].ndim == 2)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, SupportsIndex
+
+from tinynode import backend
+from tinynode.errors import InvalidType, dtype_name
+
+
+class TypeInfoTuple(tuple[Any, ...]):
+    """The arrays, as ``check_type_forward`` gets them; ``size()`` is their number."""
+
+    def size(self) -> int:
+        return len(self)
+
+
+class Expression:
+    """A value that remembers the text of how it was made."""
+
+    __hash__ = object.__hash__
+
+    def __init__(self, text: str, value: Any) -> None:
+        self.text = text
+        self.value = value
+
+    def __getattr__(self, name: str) -> Expression:
+        return Expression(f"{self.text}.{name}", getattr(self.value, name))
+
+    def __getitem__(self, index: Any) -> Expression:
+        return Expression(f"{self.text}[{index}]", self.value[index])
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __index__(self) -> int:
+        index: SupportsIndex = self.value
+        return operator.index(index)
+
+    def __add__(self, other: Any) -> Expression:
+        return _combine(operator.add, "+", self, other)
+
+    def __sub__(self, other: Any) -> Expression:
+        return _combine(operator.sub, "-", self, other)
+
+    def __mul__(self, other: Any) -> Expression:
+        return _combine(operator.mul, "*", self, other)
+
+    def __floordiv__(self, other: Any) -> Expression:
+        return _combine(operator.floordiv, "//", self, other)
+
+    def __mod__(self, other: Any) -> Expression:
+        return _combine(operator.mod, "%", self, other)
+
+    def __eq__(self, other: object) -> Condition:  # type: ignore[override]
+        return _compare(operator.eq, "==", "!=", self, other)
+
+    def __ne__(self, other: object) -> Condition:  # type: ignore[override]
+        return _compare(operator.ne, "!=", "==", self, other)
+
+    def __lt__(self, other: Any) -> Condition:
+        return _compare(operator.lt, "<", ">=", self, other)
+
+    def __le__(self, other: Any) -> Condition:
+        return _compare(operator.le, "<=", ">", self, other)
+
+    def __gt__(self, other: Any) -> Condition:
+        return _compare(operator.gt, ">", "<=", self, other)
+
+    def __ge__(self, other: Any) -> Condition:
+        return _compare(operator.ge, ">=", "<", self, other)
+
+
+class Condition(Expression):
+    """A comparison: its text, whether it holds, and what is the case where it does not."""
+
+    def __init__(self, text: str, value: bool, actual: str) -> None:
+        super().__init__(text, value)
+        self.actual = actual
+
+
+class ExpressionTuple(tuple[Expression, ...]):
+    """The expressions that stand in for the arrays on the second call."""
+
+    def size(self) -> Expression:
+        return Expression("in_types.size()", len(self))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Expression):
+        return value.text
+    return _show(value)
+
+
+def _show(value: Any) -> str:
+    """A dtype by its name, whatever library it is of; anything else by its repr."""
+    if isinstance(value, type) or type(value).__name__.lower().find("dtype") >= 0:
+        return str(getattr(value, "__name__", None) or dtype_name(value))
+    return repr(value)
+
+
+def _value(value: Any) -> Any:
+    return value.value if isinstance(value, Expression) else value
+
+
+def _combine(
+    function: Callable[[Any, Any], Any], sign: str, left: Expression, right: Any
+) -> Expression:
+    return Expression(f"{left.text} {sign} {_text(right)}", function(left.value, _value(right)))
+
+
+def _compare(
+    function: Callable[[Any, Any], Any], sign: str, opposite: str, left: Expression, right: Any
+) -> Condition:
+    actual = f"{_show(left.value)} {opposite} {_show(_value(right))}"
+    holds = bool(function(left.value, _value(right)))
+    return Condition(f"{left.text} {sign} {_text(right)}", holds, actual)
+
+
+def is_floating(in_type: Any) -> Any:
+    """For use in ``expect``: the array's dtype is a real floating one."""
+    array = _value(in_type)
+    holds = backend.is_floating(array)
+    return _condition(in_type, "{0}.dtype is floating", holds, dtype_name(array.dtype))
+
+
+def is_integer(in_type: Any) -> Any:
+    """For use in ``expect``: the array's dtype is an integer one, signed or not."""
+    array = _value(in_type)
+    holds = backend.is_integer(array)
+    return _condition(in_type, "{0}.dtype is an integer dtype", holds, dtype_name(array.dtype))
+
+
+def broadcasts(in_type: Any, other: Any) -> Any:
+    """For use in ``expect``: the two shapes broadcast together."""
+    left, right = tuple(_value(in_type).shape), tuple(_value(other).shape)
+    holds = all(
+        a == b or 1 in (a, b) for a, b in zip(reversed(left), reversed(right), strict=False)
+    )
+    text = "{0}.shape broadcasts with " + _text(other) + ".shape"
+    return _condition(in_type, text, holds, f"{left} and {right}")
+
+
+def _condition(in_type: Any, text: str, holds: bool, actual: str) -> Any:
+    if isinstance(in_type, Expression):
+        return Condition(text.format(in_type.text), holds, actual)
+    return holds
+
+
+def expect(*conditions: Any) -> None:
+    """Refuse the inputs at the first condition that does not hold.
+
+    Raises:
+        InvalidType: says which condition, and what is the case instead.
+    """
+    for condition in conditions:
+        if condition:
+            continue
+        if isinstance(condition, Condition):
+            raise InvalidType(condition.text, condition.actual)
+        if isinstance(condition, Expression):
+            raise InvalidType(condition.text, repr(condition.value))
+        raise InvalidType("every condition holds", f"one is {condition!r}")
+
+
+def run_check(function: Any, arrays: tuple[Any, ...]) -> None:
+    """Run ``function.check_type_forward`` on arrays, and on expressions if that fails.
+
+    Raises:
+        InvalidType: names the function, the condition, and every input.
+    """
+    try:
+        function.check_type_forward(TypeInfoTuple(arrays))
+        return
+    except InvalidType as error:
+        failure = error
+    expressions = [Expression(f"in_types[{i}]", array) for i, array in enumerate(arrays)]
+    try:
+        function.check_type_forward(ExpressionTuple(expressions))
+    except InvalidType as error:
+        failure = error
+    except Exception:  # the check does what expressions cannot: the first failure has to do
+        pass
+    raise InvalidType(
+        failure.expect, failure.actual, _message(function, arrays, failure)
+    ) from None
+
+
+def _message(function: Any, arrays: tuple[Any, ...], failure: InvalidType) -> str:
+    lines = [
+        f"Invalid operation is performed in: {function.label} (Forward)",
+        "",
+        f"Expect: {failure.expect}",
+        f"Actual: {failure.actual}",
+    ]
+    for i, array in enumerate(arrays):
+        lines.append(f"in_types[{i}]: shape {tuple(array.shape)}, {dtype_name(array.dtype)}")
+    hint = getattr(function, "type_hint", None)
+    if hint:
+        lines.append(f"Try: {hint}")
+    return "\n".join(lines)

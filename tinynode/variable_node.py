@@ -1,0 +1,154 @@
+"""VariableNode: what the graph holds of a variable.
+
+Requirement: dropping the user's Variable frees its array, while the graph that backward needs
+lives on. So the graph is made of nodes that remember a shape and a dtype but no array, unless a
+function asked to retain it. A node holds its creator strongly and its Variable weakly:
+
+    x.node <- f <- y.node        each arrow is a strong reference
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import tinynode
+from tinynode.backend import Array, Device
+from tinynode.errors import GraphError, dtype_name
+
+if TYPE_CHECKING:
+    from tinynode.function_node import FunctionNode
+    from tinynode.variable import Variable
+
+
+class VariableNode:
+    """A variable as the graph sees it: shape, dtype, rank, creator, perhaps a retained array.
+
+    Attributes:
+        shape: the array's shape, remembered without the array; None for an empty variable.
+        dtype: its dtype, likewise.
+        device: its device, likewise.
+        rank: 0 for a leaf, else the creator's rank + 1.
+        requires_grad: whether backward computes a gradient for it.
+        data: the array that a function retained, else None.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_creator_node",
+        "_variable",
+        "data",
+        "device",
+        "dtype",
+        "name",
+        "rank",
+        "requires_grad",
+        "shape",
+    )
+
+    def __init__(self, variable: Variable) -> None:
+        array = variable._array
+        self.shape: tuple[int, ...] | None = None if array is None else array.shape
+        self.dtype: Any = None if array is None else array.dtype
+        self.device: Device = variable._device
+        self.requires_grad: bool = variable._requires_grad
+        self.rank = 0
+        self.data: Array | None = None
+        self.name = variable._name
+        self._creator_node: FunctionNode | None = None
+        self._variable: weakref.ref[Variable] | None = weakref.ref(variable)
+
+    def __repr__(self) -> str:
+        return f"<VariableNode {self.name or ''}({self.label}) rank {self.rank}>"
+
+    @property
+    def label(self) -> str:
+        """Shape and dtype as a short text: ``(2, 3), float32``, or ``float32`` for 0-d."""
+        if self.shape is None:
+            return "empty"
+        dtype = dtype_name(self.dtype)
+        return f"{tuple(self.shape)}, {dtype}" if self.shape else dtype
+
+    @property
+    def creator_node(self) -> FunctionNode | None:
+        """The FunctionNode that has this node as an output; None for a leaf.
+
+        Setting it sets the rank too; setting None unchains.
+        """
+        return self._creator_node
+
+    @creator_node.setter
+    def creator_node(self, function: FunctionNode | None) -> None:
+        self._creator_node = function
+        if function is not None:
+            self.rank = function.rank + 1
+
+    @property
+    def creator(self) -> Any:
+        """As ``creator_node``, but for an old-style function the Function object itself."""
+        return None if self._creator_node is None else self._creator_node.user_function
+
+    @creator.setter
+    def creator(self, creator: Any) -> None:
+        self.creator_node = None if creator is None else creator.node
+
+    def set_creator(self, creator: Any) -> None:
+        """The same as ``node.creator = creator``: takes a Function or a FunctionNode."""
+        self.creator = creator
+
+    def set_creator_node(self, creator_node: Any) -> None:
+        """The same as ``node.creator_node = creator_node``; takes a Function as well."""
+        self.creator = creator_node
+
+    def unchain(self) -> None:
+        """Forget the creator: backward stops here. The rank stays."""
+        self._creator_node = None
+
+    def get_variable_or_none(self) -> Variable | None:
+        """The user's Variable if it is alive, else None."""
+        return None if self._variable is None else self._variable()
+
+    def get_variable(self) -> Variable:
+        """The user's Variable if it is alive, else a fresh one bound to this node.
+
+        A fresh one has the retained array, or None where no function retained it.
+        """
+        variable = self.get_variable_or_none()
+        if variable is None:
+            variable = tinynode.variable.variable_on_node(self, self.data)
+            self._variable = weakref.ref(variable)
+        return variable
+
+    def variable_with(self, array: Array) -> Variable:
+        """The user's Variable if it is alive and has that very array, else a fresh one."""
+        if self._variable is not None:
+            variable = self._variable()
+            if variable is not None and variable._array is array:
+                return variable
+        return tinynode.variable.variable_on_node(self, array)
+
+    def retain_data(self) -> None:
+        """Keep a reference to the Variable's array.
+
+        Raises:
+            GraphError: the Variable has been released already.
+        """
+        variable = self.get_variable_or_none()
+        if variable is None:
+            raise GraphError(
+                "cannot retain variable data: the variable has been already released. "
+                "Keep a reference to the Variable until then."
+            )
+        self.data = variable._array
+
+    @property
+    def grad(self) -> Array | None:
+        """The gradient array of the live Variable, else None."""
+        variable = self.get_variable_or_none()
+        return None if variable is None else variable.grad
+
+    @property
+    def grad_var(self) -> Variable | None:
+        """The gradient Variable of the live Variable, else None."""
+        variable = self.get_variable_or_none()
+        return None if variable is None else variable.grad_var
