@@ -203,6 +203,6 @@ class OldStyleGradient(FunctionNode):
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         raise GraphError(
-            f'cannot twice-differentiate an old style Function "{self.function_label}". Rewrite it '
-            "as a FunctionNode, whose backward is made of differentiable functions."
+            f'cannot twice-differentiate an old style Function "{self.function_label}". Rewrite '
+            "it as a FunctionNode, whose backward is made of differentiable functions."
         )

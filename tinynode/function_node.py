@@ -116,10 +116,8 @@ class FunctionNode:
         if debugging:
             self.stack = debug.capture_stack()
         self._check_types(arrays)
-        if watched:
-            output_arrays = self._run_watched(device, arrays)
-        else:
-            output_arrays = self._run(device, arrays)
+        run = self._run_watched if watched else self._run
+        output_arrays = run(device, arrays)
         if debugging:
             debug.check_nan(self, output_arrays, "forward")
         outputs = self._wrap(output_arrays, arrays, self.output_device or device, requires_grad)
@@ -298,7 +296,7 @@ class FunctionNode:
         return self
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
-        """Check shapes and dtypes of the inputs with ``type_check.expect``; by default, nothing."""
+        """Check the inputs with ``type_check.expect``; by default, nothing."""
 
     def forward(self, inputs: Arrays) -> Arrays:
         """The outputs, a tuple of arrays, from a tuple of arrays.
@@ -364,7 +362,8 @@ class FunctionNode:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise GraphError(
-            f"{self.label} is a FunctionNode, which is not callable: use {self.label}().apply((x,))."
+            f"{self.label} is a FunctionNode, which is not callable: "
+            f"use {self.label}().apply((x,))."
         )
 
     # --- retaining -----------------------------------------------------------------------------
