@@ -366,11 +366,9 @@ def backward(
             seeds[y.node] = gy
         elif not own:  # an output given twice: explicit gradients add up, its own counts once
             seeds[y.node] = seeds[y.node] + gy
-    _backward(
-        {node: gy for node, gy in seeds.items() if node._creator_node is not None},
-        False,
-        enable_double_backprop,
-    )
+    if own:  # a leaf among the outputs already has its gradient
+        seeds = {node: gy for node, gy in seeds.items() if node._creator_node is not None}
+    _backward(seeds, False, enable_double_backprop)
     for y in outputs:
         if own and y.creator_node is not None:
             y._grad_var = None

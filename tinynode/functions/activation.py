@@ -41,7 +41,8 @@ class ReLU(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0,))
-        return (namespace_of(x).clip(x, min=0),)
+        xp = namespace_of(x)
+        return (xp.maximum(x, xp.zeros((), dtype=x.dtype, device=x.device)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs

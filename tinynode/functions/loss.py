@@ -117,7 +117,8 @@ class SoftmaxCrossEntropy(FunctionNode):
 def _count(valid: Array, like: Array) -> Array:
     """The number of rows that count, at least 1, in the dtype of ``like``."""
     xp = namespace_of(like)
-    return xp.clip(xp.sum(xp.astype(valid, like.dtype)), min=1)
+    rows = xp.sum(xp.astype(valid, like.dtype))
+    return xp.maximum(rows, xp.ones_like(rows))
 
 
 class SoftmaxCrossEntropyGrad(FunctionNode):
