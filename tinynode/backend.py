@@ -46,7 +46,8 @@ class Backend(Protocol):
 
     name: str
     capabilities: frozenset[str]
-    """Facts that others ask for: ``"gpu"`` selects ``forward_gpu``, else ``forward_cpu``."""
+    """Facts that others ask for: ``"gpu"`` selects ``forward_gpu``, else ``forward_cpu``;
+    ``"add_at"`` says that there is a function ``add_at(indices, values, length)``, see below."""
 
     def devices(self) -> tuple[str, ...]:
         """The indices that exist here; the first is the default."""
@@ -308,6 +309,20 @@ def is_integer(array: Array) -> bool:
 def to_host(array: Array) -> Array:
     """An array of any backend as a NumPy array; memory may be shared."""
     return backend_of(array).to_host(array)
+
+
+def add_at(indices: Array, values: Array, length: int) -> Array:
+    """Rows of values added up by index: result[indices[k]] += values[k], from zeros.
+
+    indices: (k), integer, values: (k, ...) -> (length, ...). The Array API standard has no such
+    function; a backend without one of its own goes through the host.
+    """
+    backend = backend_of(values)
+    if "add_at" in backend.capabilities:
+        return cast(Any, backend).add_at(indices, values, length)
+    reference = cast(Any, get_backend("numpy"))
+    host = reference.add_at(to_host(indices), to_host(values), length)
+    return backend.from_host(host, backend.index_of(values))
 
 
 def synchronize(spec: str | Device | None = None) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 name = "numpy"
-capabilities = frozenset({"cpu", "float64", "writable"})
+capabilities = frozenset({"add_at", "cpu", "float64", "writable"})
 
 
 def devices() -> tuple[str, ...]:
@@ -48,3 +48,21 @@ def lift(value: object) -> Any:
 
 def forward(node: Any, arrays: tuple[Any, ...]) -> Any:
     return node.forward(arrays)
+
+
+def add_at(indices: Any, values: Any, length: int) -> Any:
+    """result[indices[k]] += values[k], from zeros: ``numpy.add.at`` for numbers, else by sorting.
+
+    ``add.at`` is quick in one dimension only. For rows, equal indices are brought side by side,
+    and each run of them is summed by ``reduceat``.
+    """
+    result = numpy.zeros((length, *values.shape[1:]), dtype=values.dtype)
+    if values.ndim == 1:
+        numpy.add.at(result, indices, values)
+    elif len(indices):
+        wrapped = numpy.where(indices < 0, indices + length, indices)
+        order = numpy.argsort(wrapped, kind="stable")
+        ordered = wrapped[order]
+        starts = numpy.flatnonzero(numpy.diff(ordered, prepend=-1))
+        result[ordered[starts]] = numpy.add.reduceat(values[order], starts, axis=0)
+    return result

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from tinynode.backend import Arrays, namespace_of
+from tinynode.backend import Array, Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.elementwise import exp
+from tinynode.functions.comparison import greater
+from tinynode.functions.elementwise import exp, tanh
+from tinynode.functions.error_function import erf_array
+from tinynode.functions.extrema import clip
 from tinynode.functions.operands import as_operand
 from tinynode.functions.reduction import sum
-from tinynode.functions.shaping import normalize_axis
+from tinynode.functions.selection import where
+from tinynode.functions.shaping import normalize_axis, split
 from tinynode.variable import Variable
 
 
@@ -20,8 +25,9 @@ class Sigmoid(FunctionNode):
         (x,) = inputs
         xp = namespace_of(x)
         self.retain_outputs((0,))
-        small = xp.exp(-xp.abs(x))  # never overflows, and keeps the relative precision of tiny y
-        return (xp.where(x >= 0, xp.ones_like(x), small) / (1.0 + small),)
+        zero = xp.zeros((), dtype=x.dtype, device=x.device)
+        # neither exponential overflows, and tiny y keep their relative precision
+        return (xp.exp(xp.minimum(x, zero)) / (xp.exp(-xp.abs(x)) + 1.0),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -97,7 +103,7 @@ class LogSoftmax(FunctionNode):
 
 
 def log_softmax_array(x: Any, axis: int) -> Any:
-    """The forward of log_softmax on an array: the largest x is subtracted, so nothing overflows."""
+    """log_softmax of an array: the largest x is subtracted first, so nothing overflows."""
     xp = namespace_of(x)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
@@ -116,3 +122,320 @@ def log_softmax(x: Any, axis: int = -1) -> Variable:
     """
     x = as_operand("log_softmax", "x", x)
     return LogSoftmax(normalize_axis("log_softmax", axis, x.ndim)).apply((x,))[0]
+
+
+class Softmax(FunctionNode):
+    """y = e^x / (sum of e^x over an axis); 0 everywhere where every x is -inf.
+
+    x: (s) -> y: (s).   With g = dL/dy:   dL/dx = y * (g - (sum of g * y over the axis))
+    """
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        xp = namespace_of(x)
+        self.retain_outputs((0,))
+        if x.shape[self.axis] == 0:
+            return (x,)
+        largest = xp.max(x, axis=self.axis, keepdims=True)
+        largest = xp.where(largest == -xp.inf, xp.zeros_like(largest), largest)
+        e = xp.exp(x - largest)
+        total = xp.sum(e, axis=self.axis, keepdims=True)
+        return (e / xp.where(total == 0, xp.ones_like(total), total),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (y,) = self.get_retained_outputs()
+        assert gy is not None
+        weighted = y * gy
+        return (weighted - y * sum(weighted, axis=self.axis, keepdims=True),)
+
+
+def softmax(x: Any, axis: int = -1) -> Variable:
+    """e^x / (sum of e^x over ``axis``): probabilities that add up to 1.
+
+    Raises:
+        ValueError: the axis does not exist.
+    """
+    x = as_operand("softmax", "x", x)
+    return Softmax(normalize_axis("softmax", axis, x.ndim)).apply((x,))[0]
+
+
+class LogSigmoid(FunctionNode):
+    """y = -ln(1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * sigmoid(-x)"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0,))
+        zero = xp.zeros((), dtype=x.dtype, device=x.device)
+        return (xp.minimum(x, zero) - xp.log1p(xp.exp(-xp.abs(x))),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        assert gy is not None
+        return (gy * sigmoid(-x),)
+
+
+def log_sigmoid(x: Any) -> Variable:
+    """ln(sigmoid(x)) = -ln(1 + e^-x), elementwise, without overflow."""
+    return LogSigmoid().apply((as_operand("log_sigmoid", "x", x),))[0]
+
+
+def softplus(x: Any) -> Variable:
+    """ln(1 + e^x), elementwise, without overflow; dL/dx = dL/dy * sigmoid(x).
+
+    Source: Dugas et al., Incorporating Second-Order Functional Knowledge for Better Option
+    Pricing, 2001.
+    """
+    return -log_sigmoid(-as_operand("softplus", "x", x))
+
+
+def silu(x: Any) -> Variable:
+    """x * sigmoid(x), elementwise; dL/dx = dL/dy * s * (1 + x (1 - s)) with s = sigmoid(x).
+
+    Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016; Ramachandran et al., Searching
+    for Activation Functions, 2017 (there called swish).
+    """
+    source = as_operand("silu", "x", x)
+    return source * sigmoid(source)
+
+
+class LeakyReLU(FunctionNode):
+    """y = x where x > 0, else slope * x.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy where x > 0, else slope * dL/dy (so also at 0)
+    """
+
+    def __init__(self, slope: float) -> None:
+        self.slope = slope
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        xp = namespace_of(x)
+        zero = xp.zeros((), dtype=x.dtype, device=x.device)
+        return (xp.maximum(x, zero) + xp.minimum(x, zero) * self.slope,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return LeakyReLUGrad(self.slope).apply((x, gy))
+
+
+class LeakyReLUGrad(FunctionNode):
+    """gx = gy where x > 0, else slope * gy: the gradient of ``LeakyReLU``.
+
+    x: (s), gy: (s) -> gx: (s).   dL/dx = 0   dL/dgy = the same function of dL/dgx
+    """
+
+    def __init__(self, slope: float) -> None:
+        self.slope = slope
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, gy = inputs
+        self.retain_inputs((0,))
+        positive = namespace_of(x).astype(x > 0, gy.dtype)
+        return (gy * (positive * (1.0 - self.slope) + self.slope),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (ggx,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return None, LeakyReLUGrad(self.slope).apply((x, ggx))[0]
+
+
+def leaky_relu(x: Any, slope: float = 0.01) -> Variable:
+    """x where x > 0, else slope * x, elementwise; the gradient at 0 is the slope.
+
+    Source: Maas, Hannun and Ng, Rectifier Nonlinearities Improve Neural Network Acoustic Models,
+    2013.
+    """
+    return LeakyReLU(float(slope)).apply((as_operand("leaky_relu", "x", x),))[0]
+
+
+class ELU(FunctionNode):
+    """y = scale * x where x > 0, else scale * alpha * (e^x - 1).
+
+    x: (s) -> y: (s).   dL/dx = dL/dy * scale where x > 0, else dL/dy * (y + scale * alpha)
+    """
+
+    def __init__(self, alpha: float, scale: float) -> None:
+        self.alpha = alpha
+        self.scale = scale
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0,))
+        self.retain_outputs((0,))
+        zero = xp.zeros((), dtype=x.dtype, device=x.device)
+        negative = xp.expm1(xp.minimum(x, zero))
+        return (xp.maximum(x, zero) * self.scale + negative * (self.scale * self.alpha),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        (y,) = self.get_retained_outputs()
+        assert gy is not None
+        return (gy * where(greater(x, 0), self.scale, y + self.scale * self.alpha),)
+
+
+def elu(x: Any, alpha: float = 1.0) -> Variable:
+    """x where x > 0, else alpha * (e^x - 1), elementwise; the gradient at 0 is alpha.
+
+    Source: Clevert, Unterthiner and Hochreiter, Fast and Accurate Deep Network Learning by
+    Exponential Linear Units, 2016.
+    """
+    return ELU(float(alpha), 1.0).apply((as_operand("elu", "x", x),))[0]
+
+
+def selu(x: Any) -> Variable:
+    """1.0507 * elu(x, alpha=1.6733), elementwise, with the constants in full precision.
+
+    Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+    """
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    return ELU(alpha, scale).apply((as_operand("selu", "x", x),))[0]
+
+
+class GELU(FunctionNode):
+    """y = x * P(x), with P(x) = (1 + erf(x / sqrt 2)) / 2, the normal distribution.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy * (P(x) + x p(x)), with p(x) = e^(-x^2/2) / sqrt(2 pi)
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (x * normal_distribution(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return GELUGrad().apply((x, gy))
+
+
+def normal_distribution(x: Array) -> Array:
+    """P(x) = (1 + erf(x / sqrt 2)) / 2 of an array."""
+    return (erf_array(x * math.sqrt(0.5)) + 1.0) * 0.5
+
+
+class GELUGrad(FunctionNode):
+    """gx = gy * (P(x) + x p(x)): the gradient of ``GELU``.
+
+    x: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dx = h * gy * p(x) * (2 - x^2)
+    dL/dgy = h * (P(x) + x p(x))
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, gy = inputs
+        self.retain_inputs((0, 1))
+        density = namespace_of(x).exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
+        return (gy * (normal_distribution(x) + x * density),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (h,) = grad_outputs
+        x, gy = self.get_retained_inputs()
+        assert h is not None
+        gx = None
+        if 0 in target_input_indexes:
+            density = exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
+            gx = h * gy * density * (2.0 - x * x)
+        return gx, GELUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
+
+
+class TanhGELU(FunctionNode):
+    """y = x * (1 + t) / 2, with t = tanh(c (x + a x^3)), c = sqrt(2 / pi), a = 0.044715.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy * (1 + t + x (1 - t^2) c (1 + 3 a x^2)) / 2
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        inner = (x * x * _GELU_CUBIC + 1.0) * x * _GELU_SCALE
+        return (x * (namespace_of(x).tanh(inner) + 1.0) * 0.5,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return TanhGELUGrad().apply((x, gy))
+
+
+_GELU_CUBIC = 0.044715
+_GELU_SCALE = math.sqrt(2.0 / math.pi)
+
+
+class TanhGELUGrad(FunctionNode):
+    """gx = gy * d(x), the gradient of ``TanhGELU``: d = (1 + t + x (1 - t^2) u) / 2.
+
+    x: (s), gy: (s) -> gx: (s); t = tanh(c (x + a x^3)), u = c (1 + 3 a x^2).
+    With h = dL/dgx:   dL/dgy = h * d   dL/dx = h * gy * (1 - t^2) * (u + 3 a c x^2 - x t u^2)
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, gy = inputs
+        self.retain_inputs((0, 1))
+        square = x * x
+        t = namespace_of(x).tanh((square * _GELU_CUBIC + 1.0) * x * _GELU_SCALE)
+        u = (square * (3.0 * _GELU_CUBIC) + 1.0) * _GELU_SCALE
+        return (gy * ((t + 1.0 + x * (1.0 - t * t) * u) * 0.5),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (h,) = grad_outputs
+        x, gy = self.get_retained_inputs()
+        assert h is not None
+        gx = None
+        if 0 in target_input_indexes:
+            square = x * x
+            t = tanh((square * _GELU_CUBIC + 1.0) * x * _GELU_SCALE)
+            u = (square * (3.0 * _GELU_CUBIC) + 1.0) * _GELU_SCALE
+            bend = u + square * (3.0 * _GELU_CUBIC * _GELU_SCALE) - x * t * u * u
+            gx = h * gy * (1.0 - t * t) * bend
+        return gx, TanhGELUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
+
+
+def gelu(x: Any, approximate: bool = False) -> Variable:
+    """x times the normal distribution at x, elementwise; by tanh if ``approximate``.
+
+    Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
+    """
+    x = as_operand("gelu", "x", x)
+    return (TanhGELU() if approximate else GELU()).apply((x,))[0]
+
+
+def hard_tanh(x: Any) -> Variable:
+    """x held between -1 and 1, elementwise."""
+    return clip(x, -1.0, 1.0)
+
+
+def hard_sigmoid(x: Any) -> Variable:
+    """x / 6 + 1/2 held between 0 and 1, elementwise.
+
+    Source: Howard et al., Searching for MobileNetV3, 2019.
+    """
+    return clip(as_operand("hard_sigmoid", "x", x) * (1.0 / 6.0) + 0.5, 0.0, 1.0)
+
+
+def hard_silu(x: Any) -> Variable:
+    """x * hard_sigmoid(x), elementwise.
+
+    Source: Howard et al., Searching for MobileNetV3, 2019 (there called h-swish).
+    """
+    source = as_operand("hard_silu", "x", x)
+    return source * hard_sigmoid(source)
+
+
+def glu(x: Any, axis: int = -1) -> Variable:
+    """a * sigmoid(b), where a and b are the two halves of x along ``axis``.
+
+    Source: Dauphin et al., Language Modeling with Gated Convolutional Networks, 2017.
+
+    Raises:
+        ValueError: the axis does not exist, or its length is odd.
+    """
+    a, b = split(x, 2, axis)
+    return a * sigmoid(b)

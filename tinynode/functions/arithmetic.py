@@ -194,6 +194,22 @@ def negative(x: Any) -> Variable:
     return Negative().apply((as_operand("negative", "x", x),))[0]
 
 
+class Positive(FunctionNode):
+    """y = +x: the same values in a new array.   x: (s) -> y: (s).   dL/dx = dL/dy"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).positive(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        return grad_outputs
+
+
+def positive(x: Any) -> Variable:
+    """+x, elementwise."""
+    return Positive().apply((as_operand("positive", "x", x),))[0]
+
+
 class Abs(FunctionNode):
     """y = |x|.   x: (s) -> y: (s).   dL/dx = dL/dy * sign(x), so 0 at the kink"""
 

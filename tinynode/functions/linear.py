@@ -81,7 +81,7 @@ class Linear(FunctionNode):
     """y = x W^T + b.
 
     x: (..., in), W: (out, in), b: (out) -> y: (..., out).
-    With g = dL/dy, leading axes flattened:   dL/dx = g W   dL/dW = g^T x   dL/db = sum of rows of g
+    With g = dL/dy, leading axes flattened:   dL/dx = g W   dL/dW = g^T x   dL/db = sum of g's rows
     """
 
     type_hint = "W has shape (out, in), where in is the length of the last axis of x."

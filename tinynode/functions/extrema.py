@@ -1,0 +1,215 @@
+"""The larger, the smaller, and what lies between bounds, elementwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinynode.backend import Arrays, namespace_of
+from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
+from tinynode.functions.elementwise import sign
+from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.rounding import floor
+from tinynode.variable import Variable
+
+
+class _Extreme(BroadcastingNode):
+    """Base of maximum and minimum."""
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        (z,) = self.get_retained_outputs()
+        gx = gy = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(ExtremeGrad().apply((x, y, z, gz))[0], self, 0)
+        if 1 in target_input_indexes:
+            gy = unbroadcast(ExtremeGrad().apply((y, x, z, gz))[0], self, 1)
+        return gx, gy
+
+
+class Maximum(_Extreme):
+    """z = the larger of x and y, elementwise, with broadcasting; NaN if one is NaN.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(g where x > y, g/2 where x = y, else 0, s)   dL/dy likewise
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        self.retain_outputs((0,))
+        return (namespace_of(x).maximum(x, y),)
+
+
+def maximum(x1: Any, x2: Any) -> Variable:
+    """The larger of two, elementwise; ties share the gradient evenly."""
+    return Maximum().apply(as_operands("maximum", x1, x2))[0]
+
+
+class Minimum(_Extreme):
+    """z = the smaller of x and y, elementwise, with broadcasting; NaN if one is NaN.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(g where x < y, g/2 where x = y, else 0, s)   dL/dy likewise
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        self.retain_outputs((0,))
+        return (namespace_of(x).minimum(x, y),)
+
+
+def minimum(x1: Any, x2: Any) -> Variable:
+    """The smaller of two, elementwise; ties share the gradient evenly."""
+    return Minimum().apply(as_operands("minimum", x1, x2))[0]
+
+
+class ExtremeGrad(FunctionNode):
+    """gx = g where x was chosen, g/2 where x = y, else 0: the gradient of maximum and minimum.
+
+    x, y: they broadcast to (s), z: (s) the chosen, g: (s) -> gx: (s).
+    dL/dg is the same function of dL/dgx; dL/dx, dL/dy and dL/dz are 0
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y, z, g = inputs
+        xp = namespace_of(z)
+        self.retain_inputs((0, 1, 2))
+        chosen, tied = xp.astype(x == z, g.dtype), xp.astype(x == y, g.dtype)
+        return (g * (chosen * (1.0 - tied * 0.5)),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (ggx,) = grad_outputs
+        x, y, z = self.get_retained_inputs()
+        return None, None, None, ExtremeGrad().apply((x, y, z, ggx))[0]
+
+
+class Clip(FunctionNode):
+    """y = x, but low where x is below it and high where x is above it; None is no bound.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy where low <= x <= high, else 0
+    """
+
+    def __init__(self, low: float | None, high: float | None) -> None:
+        self.low = low
+        self.high = high
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).clip(x, min=self.low, max=self.high),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return ClipGrad(self.low, self.high).apply((x, gy))
+
+
+class ClipGrad(FunctionNode):
+    """gx = gy where low <= x <= high, else 0: the gradient of ``Clip``.
+
+    x: (s), gy: (s) -> gx: (s).   dL/dx = 0   dL/dgy = dL/dgx where low <= x <= high, else 0
+    """
+
+    def __init__(self, low: float | None, high: float | None) -> None:
+        self.low = low
+        self.high = high
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, gy = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0,))
+        inside = xp.ones_like(x, dtype=xp.bool)
+        if self.low is not None:
+            inside = inside & (x >= self.low)
+        if self.high is not None:
+            inside = inside & (x <= self.high)
+        return (gy * xp.astype(inside, gy.dtype),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (ggx,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return None, ClipGrad(self.low, self.high).apply((x, ggx))[0]
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> Variable:
+    """x with its elements held between two bounds.
+
+    At a bound that is a number the gradient is 1, as in PyTorch. Bounds that are Variables or
+    arrays get gradients of their own where they hold x, and share evenly at ties.
+
+    Args:
+        x: a Variable or an array.
+        min: a number, an array, a Variable, or None for no lower bound.
+        max: likewise for the upper bound, which wins where the two cross.
+    """
+    x = as_operand("clip", "x", x)
+    if _is_constant(min) and _is_constant(max):
+        return Clip(min, max).apply((x,))[0]
+    bounded = x if min is None else maximum(x, min)
+    return bounded if max is None else minimum(bounded, max)
+
+
+def _is_constant(bound: Any) -> bool:
+    return bound is None or type(bound) in (int, float)
+
+
+class CopySign(BroadcastingNode):
+    """z = |x| with the sign of y.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(g * sign(x) * sign(z), s), 0 at x = 0   dL/dy = 0
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0,))
+        self.retain_outputs((0,))
+        return (namespace_of(x).copysign(x, y),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gz,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        (z,) = self.get_retained_outputs()
+        assert gz is not None
+        gx = gy = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(gz * (sign(x) * sign(z)), self, 0)
+        if 1 in target_input_indexes:
+            gy = unbroadcast(gz * 0.0, self, 1)
+        return gx, gy
+
+
+def copysign(x1: Any, x2: Any) -> Variable:
+    """|x1| with the sign of x2, elementwise."""
+    return CopySign().apply(as_operands("copysign", x1, x2))[0]
+
+
+class Remainder(BroadcastingNode):
+    """z = x - floor(x / y) * y: it has the sign of y.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(g, s)   dL/dy = -sum_to(g * floor(x / y), t)
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        return (namespace_of(x).remainder(x, y),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        assert gz is not None
+        gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
+        gy = None
+        if 1 in target_input_indexes:
+            gy = unbroadcast(-gz * floor(x / y), self, 1)
+        return gx, gy
+
+
+def remainder(x1: Any, x2: Any) -> Variable:
+    """The remainder of x1 / x2 with the sign of x2, elementwise: what Python's % gives."""
+    return Remainder().apply(as_operands("remainder", x1, x2))[0]

@@ -1,0 +1,277 @@
+"""Normalisation: batch, layer, group, instance and RMS, all from one function and its gradient."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tinynode.backend import Arrays, namespace_of
+from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.elementwise import sqrt
+from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.reduction import mean, sum
+from tinynode.functions.shaping import broadcast_to, reshape
+from tinynode.type_check import expect, is_floating
+from tinynode.variable import Variable
+
+if TYPE_CHECKING:
+    from tinynode.type_check import TypeInfoTuple
+
+
+class Standardize(FunctionNode):
+    """y = (x - m) r over axes, with m = mean x, r = 1 / sqrt(mean (x - m)^2 + eps); and m and r.
+
+    x: (s) -> y: (s), m and r: (s with 1 at the axes). Without ``center`` m is 0.
+    With g = dL/dy, means over the axes:   dL/dx = r (g - mean g - y mean(g y)); mean g falls away
+    without ``center``
+    """
+
+    type_hint = "cast x to a floating dtype first."
+
+    def __init__(self, axes: tuple[int, ...], eps: float, center: bool) -> None:
+        self.axes = axes
+        self.eps = eps
+        self.center = center
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        expect(is_floating(in_types[0]))
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        xp = namespace_of(x)
+        self.retain_outputs((0, 2))
+        if self.center:
+            m = xp.mean(x, axis=self.axes, keepdims=True)
+            centred = x - m
+        else:
+            shape = tuple(1 if i in self.axes else n for i, n in enumerate(x.shape))
+            m = xp.zeros(shape, dtype=x.dtype, device=x.device)
+            centred = x
+        square = xp.mean(centred * centred, axis=self.axes, keepdims=True)
+        r = 1.0 / xp.sqrt(square + self.eps)
+        return centred * r, m, r
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        gy, gm, gr = grad_outputs
+        y, r = self.get_retained_outputs()
+        n = math.prod(y.shape[axis] for axis in self.axes)
+        gx = None
+        if gy is not None:
+            gx = StandardizeGrad(self.axes, self.center).apply((gy, y, r))[0]
+        if gr is not None:  # dr/dx = -r^2 y / n
+            share = y * (gr * r * r * (-1.0 / n))
+            gx = share if gx is None else gx + share
+        if gm is not None and self.center:
+            spread = broadcast_to(gm * (1.0 / n), y.shape)
+            gx = spread if gx is None else gx + spread
+        return (gx,)
+
+
+class StandardizeGrad(FunctionNode):
+    """gx = r (g - mean g - y mean(g y)): the gradient of ``Standardize``.
+
+    g: (s), y: (s), r: (s with 1 at the axes) -> gx: (s). With h = dL/dgx:
+    dL/dg = r (h - mean h - y mean(h y))   dL/dy = -r (h mean(g y) + g mean(h y))
+    dL/dr = sum of h gx / r; the terms mean g and mean h fall away without ``center``
+    """
+
+    def __init__(self, axes: tuple[int, ...], center: bool) -> None:
+        self.axes = axes
+        self.center = center
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        g, y, r = inputs
+        xp = namespace_of(g)
+        self.retain_inputs((0, 1, 2))
+        rest = g - y * xp.mean(g * y, axis=self.axes, keepdims=True)
+        if self.center:
+            rest = rest - xp.mean(g, axis=self.axes, keepdims=True)
+        return (rest * r,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (h,) = grad_outputs
+        g, y, r = self.get_retained_inputs()
+        assert h is not None
+        gg = StandardizeGrad(self.axes, self.center).apply((h, y, r))[0]
+        with_g = mean(g * y, self.axes, keepdims=True)
+        with_h = mean(h * y, self.axes, keepdims=True)
+        gy = -(h * with_g + g * with_h) * r
+        rest = g - y * with_g
+        if self.center:
+            rest = rest - mean(g, self.axes, keepdims=True)
+        return gg, gy, sum(h * rest, self.axes, keepdims=True)
+
+
+def _affine(y: Variable, gamma: Any, beta: Any, shape: tuple[int, ...], function: str) -> Variable:
+    """gamma * y + beta, the parameters in a shape that broadcasts; None leaves one out."""
+    for name, parameter in (("gamma", gamma), ("beta", beta)):
+        if parameter is None:
+            continue
+        variable = as_operands(function, parameter, y)[0]
+        if math.prod(variable.shape) != math.prod(shape):
+            raise ValueError(
+                f"{function}: {name} has shape {variable.shape}, but {math.prod(shape)} elements "
+                "are needed."
+            )
+        fitted = reshape(variable, shape)
+        y = y * fitted if name == "gamma" else y + fitted
+    return y
+
+
+def batch_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
+    """(x - m) / sqrt(v + eps) * gamma + beta, with mean and variance of the batch.
+
+    Mean m and variance v of each channel are over the batch and all places.
+
+    Args:
+        x: (n, channels) or (n, channels, ...).
+        gamma: the scale, (channels), or None.
+        beta: the shift, (channels), or None.
+        eps: keeps the root from 0.
+
+    Source: Ioffe and Szegedy, Batch Normalization, 2015.
+
+    Raises:
+        ValueError: x has fewer than two axes, or a parameter has the wrong length.
+    """
+    return batch_norm_with_statistics(x, gamma, beta, eps)[0]
+
+
+def batch_norm_with_statistics(
+    x: Any, gamma: Any, beta: Any, eps: float = 1e-5
+) -> tuple[Variable, Variable, Variable]:
+    """As ``batch_norm``; also gives the batch's mean and (population) variance, (channels).
+
+    Raises:
+        ValueError: x has fewer than two axes, or a parameter has the wrong length.
+    """
+    x = as_operand("batch_norm", "x", x)
+    axes = _channel_axes("batch_norm", x)
+    y, m, r = Standardize(axes, float(eps), True).apply((x,))
+    variance = reshape(1.0 / (r * r) - float(eps), -1)
+    return _affine(y, gamma, beta, m.shape, "batch_norm"), reshape(m, -1), variance
+
+
+def _channel_axes(function: str, x: Variable) -> tuple[int, ...]:
+    if x.ndim < 2:
+        raise ValueError(f"{function}: x must be (n, channels, ...), its shape is {x.shape}.")
+    return tuple(i for i in range(x.ndim) if i != 1)
+
+
+def fixed_batch_norm(
+    x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, eps: float = 1e-5
+) -> Variable:
+    """(x - mean) / sqrt(variance + eps) * gamma + beta, with statistics from outside.
+
+    Args:
+        x: (n, channels) or (n, channels, ...).
+        gamma: the scale, (channels), or None.
+        beta: the shift, (channels), or None.
+        mean: (channels).
+        variance: (channels).
+        eps: keeps the root from 0.
+
+    Raises:
+        ValueError: x has fewer than two axes, or a parameter has the wrong length.
+    """
+    x = as_operand("fixed_batch_norm", "x", x)
+    axes = _channel_axes("fixed_batch_norm", x)
+    shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    m = reshape(as_operands("fixed_batch_norm", mean, x)[0], shape)
+    v = reshape(as_operands("fixed_batch_norm", variance, x)[0], shape)
+    y = (x - m) * (1.0 / sqrt(v + float(eps)))
+    return _affine(y, gamma, beta, shape, "fixed_batch_norm")
+
+
+def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
+    """(x - m) / sqrt(v + eps) * gamma + beta over the trailing axes, those of gamma.
+
+    Args:
+        x: (..., t), where t is the shape of gamma.
+        gamma: the scale; its shape names the axes.
+        beta: the shift, of gamma's shape, or None.
+        eps: keeps the root from 0.
+
+    Source: Ba, Kiros and Hinton, Layer Normalization, 2016.
+
+    Raises:
+        ValueError: the trailing axes of x do not have gamma's shape.
+    """
+    x = as_operand("layer_norm", "x", x)
+    axes = _trailing_axes("layer_norm", x, gamma)
+    y = Standardize(axes, float(eps), True).apply((x,))[0]
+    return _affine(y, gamma, beta, tuple(gamma.shape), "layer_norm")
+
+
+def _trailing_axes(function: str, x: Variable, gamma: Any) -> tuple[int, ...]:
+    shape = tuple(gamma.shape)
+    if not shape or x.shape[-len(shape) :] != shape:
+        raise ValueError(
+            f"{function}: the trailing axes of x (shape {x.shape}) must have the shape of gamma, "
+            f"{shape}."
+        )
+    return tuple(range(x.ndim - len(shape), x.ndim))
+
+
+def rms_norm(x: Any, gamma: Any, eps: float = 1e-5) -> Variable:
+    """x / sqrt(mean x^2 + eps) * gamma over the trailing axes, those of gamma.
+
+    Args:
+        x: (..., t), where t is the shape of gamma.
+        gamma: the scale; its shape names the axes.
+        eps: keeps the root from 0.
+
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
+
+    Raises:
+        ValueError: the trailing axes of x do not have gamma's shape.
+    """
+    x = as_operand("rms_norm", "x", x)
+    axes = _trailing_axes("rms_norm", x, gamma)
+    y = Standardize(axes, float(eps), False).apply((x,))[0]
+    return _affine(y, gamma, None, tuple(gamma.shape), "rms_norm")
+
+
+def group_norm(x: Any, groups: int, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
+    """(x - m) / sqrt(v + eps) * gamma + beta, over groups of channels of each example.
+
+    Args:
+        x: (n, channels, ...).
+        groups: how many; it divides the channels.
+        gamma: the scale, (channels), or None.
+        beta: the shift, (channels), or None.
+        eps: keeps the root from 0.
+
+    Source: Wu and He, Group Normalization, 2018.
+
+    Raises:
+        ValueError: x has fewer than two axes, or the groups do not divide the channels.
+    """
+    x = as_operand("group_norm", "x", x)
+    _channel_axes("group_norm", x)
+    n, channels = x.shape[:2]
+    if groups < 1 or channels % groups:
+        raise ValueError(f"group_norm: groups={groups} does not divide {channels} channels.")
+    rows = reshape(x, (n, groups, math.prod(x.shape[1:]) // groups))
+    y = reshape(Standardize((2,), float(eps), True).apply((rows,))[0], x.shape)
+    return _affine(y, gamma, beta, (channels, *(1,) * (x.ndim - 2)), "group_norm")
+
+
+def instance_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
+    """(x - m) / sqrt(v + eps) * gamma + beta, over the places of each channel of each example.
+
+    Args:
+        x: (n, channels, ...), with one axis of places at least.
+        gamma: the scale, (channels), or None.
+        beta: the shift, (channels), or None.
+        eps: keeps the root from 0.
+
+    Source: Ulyanov, Vedaldi and Lempitsky, Instance Normalization, 2016.
+
+    Raises:
+        ValueError: x has fewer than three axes, or a parameter has the wrong length.
+    """
+    x = as_operand("instance_norm", "x", x)
+    if x.ndim < 3:
+        raise ValueError(f"instance_norm: x must be (n, channels, places), got shape {x.shape}.")
+    return group_norm(x, x.shape[1], gamma, beta, eps)

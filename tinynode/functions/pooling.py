@@ -1,0 +1,259 @@
+"""Pooling over windows, and upsampling. Images are (n, channels, height, width)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinynode.backend import Arrays, namespace_of
+from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.operands import as_operand
+from tinynode.functions.rearranging import repeat
+from tinynode.functions.reduction import max as max_
+from tinynode.functions.reduction import mean
+from tinynode.functions.windows import (
+    Windows,
+    crop_image,
+    make_windows,
+    pad_image,
+    pair,
+    require_four_axes,
+)
+from tinynode.variable import Variable
+
+IntPair = int | tuple[int, int]
+
+
+class MaxPool2d(FunctionNode):
+    """y = the largest element of each window; and which place in the window it had.
+
+    x: (n, c, height, width) -> y: (n, c, oh, ow), winners: (n, c, oh, ow), integer.
+    dL/dx = dL/dy added where the winners stood; the first place wins at ties
+    """
+
+    def __init__(self, windows: Windows) -> None:
+        self.windows = windows
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        xp = namespace_of(x)
+        self.retain_outputs((1,))
+        padded = pad_image(x, self.windows, -float("inf"))
+        counts = self.windows.counts((x.shape[2], x.shape[3]))
+        dtype = xp.int8 if self.windows.size[0] * self.windows.size[1] < 128 else xp.int32
+        best = xp.full((*x.shape[:2], *counts), -float("inf"), dtype=x.dtype, device=x.device)
+        winners = xp.zeros(best.shape, dtype=dtype, device=x.device)
+        for number, (_, _, place) in enumerate(self.windows.places(counts)):
+            candidate = padded[place]
+            better = xp.astype(candidate > best, dtype)
+            winners = xp.maximum(winners, better * number)  # numbers rise, so the last one stays
+            best = xp.maximum(best, candidate)
+        return best, winners
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        gy = grad_outputs[0]
+        (winners,) = self.get_retained_outputs()
+        shape = self.inputs[0].shape  # type: ignore[index]
+        assert shape is not None
+        return MaxPool2dGrad(self.windows, (shape[2], shape[3])).apply((gy, winners))
+
+
+class MaxPool2dGrad(FunctionNode):
+    """gx = gy added where the winners stood: the gradient of ``MaxPool2d``.
+
+    gy: (n, c, oh, ow), winners: (n, c, oh, ow) -> gx: (n, c, height, width).
+    dL/dgy = dL/dgx where the winners stood
+    """
+
+    def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
+        self.windows = windows
+        self.image = image
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        gy, winners = inputs
+        xp = namespace_of(gy)
+        self.retain_inputs((1,))
+        shape = (*gy.shape[:2], *self.windows.padded(self.image))
+        total = xp.zeros(shape, dtype=gy.dtype, device=gy.device)
+        places = self.windows.places((gy.shape[2], gy.shape[3]))
+        for number, (_, _, place) in enumerate(places):
+            total[place] += gy * xp.astype(winners == number, gy.dtype)
+        return (crop_image(total, self.windows, self.image),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (ggx,) = grad_outputs
+        (winners,) = self.get_retained_inputs()
+        return TakeWinners(self.windows).apply((ggx, winners))[0], None
+
+
+class TakeWinners(FunctionNode):
+    """y = x at the winners' places: ``MaxPool2dGrad`` transposed.
+
+    x: (n, c, height, width), winners: (n, c, oh, ow) -> y: (n, c, oh, ow).
+    dL/dx = MaxPool2dGrad(dL/dy, winners)
+    """
+
+    def __init__(self, windows: Windows) -> None:
+        self.windows = windows
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, winners = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((1,))
+        padded = pad_image(x, self.windows, 0.0)
+        total = xp.zeros(winners.shape, dtype=x.dtype, device=x.device)
+        places = self.windows.places((winners.shape[2], winners.shape[3]))
+        for number, (_, _, place) in enumerate(places):
+            total += padded[place] * xp.astype(winners == number, x.dtype)
+        return (total,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (winners,) = self.get_retained_inputs()
+        shape = self.inputs[0].shape  # type: ignore[index]
+        assert shape is not None
+        node = MaxPool2dGrad(self.windows, (shape[2], shape[3]))
+        return node.apply((gy, winners))[0], None
+
+
+def max_pool2d(
+    x: Any, kernel_size: IntPair, stride: IntPair | None = None, padding: IntPair = 0
+) -> Variable:
+    """The largest element of each window; the first place of the window gets the gradient at ties.
+
+    Args:
+        x: images, (n, channels, height, width).
+        kernel_size: the window, one integer or two (rows, columns).
+        stride: the step between windows; None takes the kernel's size.
+        padding: how many -inf are put around the image; at most half the kernel's size.
+
+    Raises:
+        ValueError: an argument is out of range, or no window fits.
+        OperandError: x does not have four axes.
+    """
+    x = as_operand("max_pool2d", "x", x)
+    windows = _pooling_windows("max_pool2d", x, kernel_size, stride, padding)
+    return MaxPool2d(windows).apply((x,))[0]
+
+
+def _pooling_windows(
+    function: str, x: Variable, kernel_size: Any, stride: Any, padding: Any
+) -> Windows:
+    step = kernel_size if stride is None else stride
+    windows = make_windows(function, kernel_size, step, padding, 1, x.shape)
+    if any(2 * p > k for p, k in zip(windows.padding, windows.size, strict=True)):
+        raise ValueError(
+            f"{function}: padding {windows.padding} must be at most half of the kernel "
+            f"{windows.size}: a window must not lie in the border alone."
+        )
+    return windows
+
+
+class AvgPool2d(FunctionNode):
+    """y = the mean of each window, zeros of the border included.
+
+    x: (n, c, height, width) -> y: (n, c, oh, ow).
+    dL/dx = dL/dy / (kh kw), added up over the windows that an element lies in
+    """
+
+    def __init__(self, windows: Windows) -> None:
+        self.windows = windows
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        padded = pad_image(x, self.windows, 0.0)
+        counts = self.windows.counts((x.shape[2], x.shape[3]))
+        shape = (*x.shape[:2], *counts)
+        total = namespace_of(x).zeros(shape, dtype=x.dtype, device=x.device)
+        for _, _, place in self.windows.places(counts):
+            total += padded[place]
+        return (total * (1.0 / (self.windows.size[0] * self.windows.size[1])),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        shape = self.inputs[0].shape  # type: ignore[index]
+        assert shape is not None
+        return AvgPool2dGrad(self.windows, (shape[2], shape[3])).apply(grad_outputs)
+
+
+class AvgPool2dGrad(FunctionNode):
+    """gx = gy / (kh kw), added up over windows: the gradient of ``AvgPool2d``, its transpose.
+
+    gy: (n, c, oh, ow) -> gx: (n, c, height, width).   dL/dgy = AvgPool2d(dL/dgx)
+    """
+
+    def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
+        self.windows = windows
+        self.image = image
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (gy,) = inputs
+        xp = namespace_of(gy)
+        share = gy * (1.0 / (self.windows.size[0] * self.windows.size[1]))
+        shape = (*gy.shape[:2], *self.windows.padded(self.image))
+        total = xp.zeros(shape, dtype=gy.dtype, device=gy.device)
+        for _, _, place in self.windows.places((gy.shape[2], gy.shape[3])):
+            total[place] += share
+        return (crop_image(total, self.windows, self.image),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        return AvgPool2d(self.windows).apply(grad_outputs)
+
+
+def avg_pool2d(
+    x: Any, kernel_size: IntPair, stride: IntPair | None = None, padding: IntPair = 0
+) -> Variable:
+    """The mean of each window; the zeros of the border count.
+
+    Args:
+        x: images, (n, channels, height, width).
+        kernel_size: the window, one integer or two (rows, columns).
+        stride: the step between windows; None takes the kernel's size.
+        padding: how many zeros are put around the image; at most half the kernel's size.
+
+    Raises:
+        ValueError: an argument is out of range, or no window fits.
+        OperandError: x does not have four axes.
+    """
+    x = as_operand("avg_pool2d", "x", x)
+    windows = _pooling_windows("avg_pool2d", x, kernel_size, stride, padding)
+    return AvgPool2d(windows).apply((x,))[0]
+
+
+def global_max_pool2d(x: Any) -> Variable:
+    """The largest element of each channel of each image: (n, channels); ties share evenly.
+
+    Raises:
+        OperandError: x does not have four axes.
+    """
+    x = as_operand("global_max_pool2d", "x", x)
+    require_four_axes("global_max_pool2d", "x", x)
+    return max_(x, axis=(2, 3))
+
+
+def global_avg_pool2d(x: Any) -> Variable:
+    """The mean of each channel of each image: (n, channels).
+
+    Raises:
+        OperandError: x does not have four axes.
+    """
+    x = as_operand("global_avg_pool2d", "x", x)
+    require_four_axes("global_avg_pool2d", "x", x)
+    return mean(x, axis=(2, 3))
+
+
+def upsample_nearest2d(x: Any, scale: IntPair) -> Variable:
+    """Each pixel repeated to a block: (n, channels, height * scale, width * scale).
+
+    dL/dx = the sum of dL/dy over the block.
+
+    Args:
+        x: images, (n, channels, height, width).
+        scale: how often, one integer or two (rows, columns).
+
+    Raises:
+        OperandError: x does not have four axes.
+        ValueError: a scale is below 1.
+    """
+    x = as_operand("upsample_nearest2d", "x", x)
+    require_four_axes("upsample_nearest2d", "x", x)
+    rows, columns = pair("upsample_nearest2d", "scale", scale, 1)
+    return repeat(repeat(x, rows, axis=2), columns, axis=3)

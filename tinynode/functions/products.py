@@ -1,0 +1,211 @@
+"""Sums of products beyond matmul: tensordot, vecdot, einsum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tinynode.backend import Array, Arrays, namespace_of
+from tinynode.errors import OperandError, describe
+from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.arithmetic import multiply
+from tinynode.functions.indexing import get_item
+from tinynode.functions.linear import matmul
+from tinynode.functions.operands import as_operands
+from tinynode.functions.reduction import sum
+from tinynode.functions.shaping import (
+    broadcast_to,
+    normalize_axes,
+    permute_dims,
+    reshape,
+)
+from tinynode.variable import Variable
+
+
+def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Variable:
+    """The sum of products over pairs of axes, as one matrix product.
+
+    Args:
+        x: a Variable or an array.
+        y: likewise.
+        axes: how many of x's last axes meet y's first; or the axes of x, and those of y.
+
+    Raises:
+        ValueError: the axes do not exist, or differ in length.
+    """
+    x, y = as_operands("tensordot", x, y)
+    if isinstance(axes, int):
+        if not 0 <= axes <= x.ndim or axes > y.ndim:
+            raise ValueError(
+                f"tensordot: axes={axes}, but x has {x.ndim} axes and y has {y.ndim}."
+            )
+        x_axes, y_axes = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
+    else:
+        x_axes = normalize_axes("tensordot", tuple(axes[0]), x.ndim)
+        y_axes = normalize_axes("tensordot", tuple(axes[1]), y.ndim)
+    if [x.shape[i] for i in x_axes] != [y.shape[i] for i in y_axes]:
+        raise ValueError(
+            f"tensordot: axes {x_axes} of x (shape {x.shape}) and {y_axes} of y (shape {y.shape}) "
+            "must pair up in length."
+        )
+    x_rest = tuple(i for i in range(x.ndim) if i not in x_axes)
+    y_rest = tuple(i for i in range(y.ndim) if i not in y_axes)
+    inner = math.prod(x.shape[i] for i in x_axes)
+    left_shape = tuple(x.shape[i] for i in x_rest)
+    right_shape = tuple(y.shape[i] for i in y_rest)
+    left = reshape(permute_dims(x, x_rest + x_axes), (math.prod(left_shape), inner))
+    right = reshape(permute_dims(y, y_axes + y_rest), (inner, math.prod(right_shape)))
+    return reshape(matmul(left, right), left_shape + right_shape)
+
+
+def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
+    """The sum of x * y over an axis, counted from the last; the other axes broadcast.
+
+    Raises:
+        ValueError: the axis does not exist, or its lengths differ.
+    """
+    x, y = as_operands("vecdot", x, y)
+    if axis >= 0 or -axis > x.ndim or -axis > y.ndim or x.shape[axis] != y.shape[axis]:
+        raise ValueError(
+            f"vecdot: axis {axis} must be negative, exist in x (shape {x.shape}) and y (shape "
+            f"{y.shape}), and have one length."
+        )
+    return sum(multiply(x, y), axis=axis)
+
+
+class Einsum(FunctionNode):
+    """y = the sum of products that the subscripts describe; no label twice in one operand.
+
+    x_i: (lengths of its labels) -> y: (lengths of the output's labels).
+    dL/dx_i = the sum of products of dL/dy and the other operands, with x_i's labels as output,
+    repeated along labels that only x_i has
+    """
+
+    def __init__(self, inputs: tuple[str, ...], output: str) -> None:
+        self.subscripts = inputs
+        self.output = output
+
+    @property
+    def label(self) -> str:
+        return f"Einsum({','.join(self.subscripts)}->{self.output})"
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        self.retain_inputs(range(len(inputs)))
+        xp = namespace_of(inputs[0])
+        if hasattr(xp, "einsum"):
+            text = f"{','.join(self.subscripts)}->{self.output}"
+            options = {"optimize": True} if len(inputs) > 2 else {}
+            return (xp.einsum(text, *inputs, **options),)
+        return (self._portable_einsum(xp, inputs),)
+
+    def _portable_einsum(self, xp: Any, inputs: Arrays) -> Array:
+        """Multiply everything, broadcast over all labels, then sum: simple, and hungry."""
+        rest = sorted(set("".join(self.subscripts)) - set(self.output))
+        labels = self.output + "".join(rest)
+        total = None
+        for subscript, x in zip(self.subscripts, inputs, strict=True):
+            order = sorted(
+                range(x.ndim), key=[labels.index(label) for label in subscript].__getitem__
+            )
+            lengths = dict(zip(subscript, x.shape, strict=True))
+            wide = xp.permute_dims(x, tuple(order)) if order else x
+            wide = xp.reshape(wide, tuple(lengths.get(label, 1) for label in labels))
+            total = wide if total is None else total * wide
+        axes = tuple(range(len(self.output), len(labels)))
+        return xp.sum(total, axis=axes) if axes else total
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        xs = self.get_retained_inputs()
+        return tuple(self._gradient(i, xs, gy) for i in target_input_indexes)
+
+    def _gradient(self, i: int, xs: tuple[Variable, ...], gy: Variable | None) -> Variable:
+        subscript = self.subscripts[i]
+        others = [k for k in range(len(xs)) if k != i]
+        texts = (self.output, *(self.subscripts[k] for k in others))
+        known = set("".join(texts))
+        reached = "".join(label for label in subscript if label in known)
+        gradient = Einsum(texts, reached).apply((gy, *(xs[k] for k in others)))[0]
+        shape = tuple(
+            n if label in known else 1 for label, n in zip(subscript, xs[i].shape, strict=True)
+        )
+        return broadcast_to(reshape(gradient, shape), xs[i].shape)
+
+
+def einsum(subscripts: str, *operands: Any) -> Variable:
+    """The sum of products in Einstein's notation: ``einsum("ij,jk->ik", x, y)`` is x @ y.
+
+    Without ``->`` the labels that come once are the output's, in alphabetical order. ``...``
+    stands for axes that broadcast. A label twice in one operand takes its diagonal.
+
+    Raises:
+        ValueError: the subscripts do not describe the operands.
+    """
+    if not isinstance(subscripts, str) or not operands:
+        raise OperandError(
+            "einsum: give the subscripts as text, then the operands: einsum('ij,jk->ik', x, y); "
+            f"got {describe(subscripts)}."
+        )
+    first = next((x for x in operands if isinstance(x, Variable)), operands[0])
+    xs = [as_operands("einsum", x, first)[0] for x in operands]
+    inputs, output = _parse(subscripts.replace(" ", ""), xs)
+    lengths: dict[str, int] = {}
+    for position, (text, x) in enumerate(zip(inputs, xs, strict=True)):
+        inputs[position], xs[position] = _without_repeats(text, x)
+        for label, n in zip(inputs[position], xs[position].shape, strict=True):
+            if lengths.get(label, 1) not in (1, n) and n != 1:
+                raise ValueError(
+                    f"einsum: label {label!r} of operand {position} has length {n}, but "
+                    f"{lengths[label]} elsewhere."
+                )
+            lengths[label] = max(n, lengths.get(label, 1))
+    for position, text in enumerate(inputs):
+        xs[position] = broadcast_to(xs[position], tuple(lengths[label] for label in text))
+    return Einsum(tuple(inputs), output).apply(xs)[0]
+
+
+def _parse(subscripts: str, xs: list[Variable]) -> tuple[list[str], str]:
+    """Labels of each operand and of the output; ``...`` becomes labels of its own (capitals)."""
+    left, arrow, output = subscripts.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(xs):
+        raise ValueError(
+            f"einsum: {subscripts!r} describes {len(inputs)} operands, {len(xs)} were given."
+        )
+    free = [chr(code) for code in range(ord("Z"), ord("A") - 1, -1) if chr(code) not in subscripts]
+    widths = []
+    for text, x in zip(inputs, xs, strict=True):
+        named = len(text.replace("...", ""))
+        if named > x.ndim or (named < x.ndim and "..." not in text):
+            raise ValueError(f"einsum: {text!r} does not fit an operand of shape {x.shape}.")
+        widths.append(x.ndim - named if "..." in text else 0)
+    dots = "".join(reversed(free[: max(widths)]))
+    expanded = [
+        text.replace("...", dots[len(dots) - width :])
+        for text, width in zip(inputs, widths, strict=True)
+    ]
+    if not arrow:
+        letters = left.replace("...", "").replace(",", "")
+        output = "..." + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    output = output.replace("...", dots)
+    if len(set(output)) != len(output) or not set(output) <= set("".join(expanded)):
+        raise ValueError(
+            f"einsum: the output of {subscripts!r} needs labels of the operands, once."
+        )
+    return expanded, output
+
+
+def _without_repeats(text: str, x: Variable) -> tuple[str, Variable]:
+    """Take the diagonal of each pair of axes that have one label."""
+    for label in text:
+        while text.count(label) > 1:
+            i, j = text.index(label), text.rindex(label)
+            n = x.shape[i]
+            if x.shape[j] != n:
+                raise ValueError(f"einsum: label {label!r} has lengths {n} and {x.shape[j]}.")
+            rest = [k for k in range(x.ndim) if k not in (i, j)]
+            flat = reshape(permute_dims(x, (*rest, i, j)), (*(x.shape[k] for k in rest), n * n))
+            x = get_item(flat, (..., slice(None, None, n + 1)))
+            text = "".join(text[k] for k in rest) + label
+    return text, x

@@ -1,0 +1,233 @@
+"""The same elements in another order or number: flip, roll, stack, tile, repeat and friends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tinynode.backend import Arrays, namespace_of
+from tinynode.errors import OperandError, describe
+from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.operands import as_operand
+from tinynode.functions.shaping import (
+    broadcast_to,
+    concat,
+    normalize_axes,
+    normalize_axis,
+    permute_dims,
+    reshape,
+    split,
+)
+from tinynode.variable import Variable
+
+
+class Flip(FunctionNode):
+    """y = x with the order of its elements reversed along axes.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy reversed likewise
+    """
+
+    def __init__(self, axes: tuple[int, ...]) -> None:
+        self.axes = axes
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).flip(x, axis=self.axes),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        return Flip(self.axes).apply(grad_outputs)
+
+
+def flip(x: Any, *, axis: int | Sequence[int] | None = None) -> Variable:
+    """x with the order of its elements reversed along one axis, several, or all.
+
+    Raises:
+        ValueError: an axis does not exist.
+    """
+    x = as_operand("flip", "x", x)
+    return Flip(normalize_axes("flip", axis, x.ndim)).apply((x,))[0]
+
+
+class Roll(FunctionNode):
+    """y = x with its elements moved on along axes; those that leave come in again at the front.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy moved back
+    """
+
+    def __init__(self, shifts: tuple[int, ...], axes: tuple[int, ...]) -> None:
+        self.shifts = shifts
+        self.axes = axes
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).roll(x, self.shifts, axis=self.axes),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        return Roll(tuple(-shift for shift in self.shifts), self.axes).apply(grad_outputs)
+
+
+def roll(
+    x: Any, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None
+) -> Variable:
+    """x with its elements moved on by ``shift`` places along an axis; None rolls x flattened.
+
+    Raises:
+        ValueError: an axis does not exist, or the numbers of shifts and axes differ.
+    """
+    x = as_operand("roll", "x", x)
+    if axis is None:
+        if not isinstance(shift, int):
+            raise ValueError(f"roll: without an axis, shift must be an integer, got {shift}.")
+        return reshape(Roll((shift,), (0,)).apply((reshape(x, -1),))[0], x.shape)
+    axes = normalize_axes("roll", axis, x.ndim)
+    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes.")
+    return Roll(shifts, axes).apply((x,))[0]
+
+
+def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Variable:
+    """x with axes moved to new places; the others keep their order.
+
+    Raises:
+        ValueError: an axis does not exist, is named twice, or the numbers of axes differ.
+    """
+    x = as_operand("moveaxis", "x", x)
+    sources = normalize_axes("moveaxis", source, x.ndim)
+    places = normalize_axes("moveaxis", destination, x.ndim)
+    if len(sources) != len(places):
+        raise ValueError(f"moveaxis: {len(sources)} axes cannot go to {len(places)} places.")
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for place, axis in sorted(zip(places, sources, strict=True)):
+        order.insert(place, axis)
+    return permute_dims(x, order)
+
+
+def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Variable:
+    """x with new axes of length 1, at the places that they have in the result.
+
+    Raises:
+        ValueError: a place lies outside the result, or is named twice.
+    """
+    x = as_operand("expand_dims", "x", x)
+    count = 1 if isinstance(axis, int) else len(tuple(axis))
+    places = normalize_axes("expand_dims", axis, x.ndim + count)
+    lengths = iter(x.shape)
+    return reshape(x, tuple(1 if i in places else next(lengths) for i in range(x.ndim + count)))
+
+
+def squeeze(x: Any, axis: int | Sequence[int]) -> Variable:
+    """x without axes of length 1.
+
+    Raises:
+        ValueError: an axis does not exist, or is longer than 1.
+    """
+    x = as_operand("squeeze", "x", x)
+    axes = normalize_axes("squeeze", axis, x.ndim)
+    for one in axes:
+        if x.shape[one] != 1:
+            raise ValueError(f"squeeze: axis {one} of x (shape {x.shape}) is not of length 1.")
+    return reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
+
+
+def stack(xs: Sequence[Any], *, axis: int = 0) -> Variable:
+    """Variables or arrays of one shape, joined along a new axis.
+
+    Raises:
+        ValueError: there is nothing to join, or the axis does not exist.
+        InvalidType: shapes or dtypes differ.
+    """
+    variables = [as_operand("stack", f"xs[{i}]", x) for i, x in enumerate(xs)]
+    if not variables:
+        raise ValueError("stack: xs is empty; give at least one Variable.")
+    place = normalize_axis("stack", axis, variables[0].ndim + 1)
+    for i, x in enumerate(variables):
+        if x.shape != variables[0].shape:
+            raise ValueError(
+                f"stack: xs[{i}] has shape {x.shape}, xs[0] has {variables[0].shape}: all must be "
+                "equal. concat joins arrays of different length."
+            )
+    return concat([expand_dims(x, place) for x in variables], place)
+
+
+def unstack(x: Any, *, axis: int = 0) -> tuple[Variable, ...]:
+    """The parts of x along an axis, without that axis.
+
+    Raises:
+        ValueError: the axis does not exist.
+    """
+    x = as_operand("unstack", "x", x)
+    axis = normalize_axis("unstack", axis, x.ndim)
+    if x.shape[axis] == 0:
+        return ()
+    return tuple(squeeze(part, axis) for part in split(x, x.shape[axis], axis))
+
+
+def tile(x: Any, repetitions: Sequence[int]) -> Variable:
+    """x laid side by side: ``repetitions[i]`` times along axis i, counted from the last.
+
+    Raises:
+        ValueError: a repetition is negative.
+    """
+    x = as_operand("tile", "x", x)
+    times = tuple(repetitions)
+    if any(n < 0 for n in times):
+        raise ValueError(f"tile: repetitions {times} must not be negative.")
+    ndim = len(times) if len(times) > x.ndim else x.ndim
+    times = (1,) * (ndim - len(times)) + times
+    shape = (1,) * (ndim - x.ndim) + x.shape
+    pairs = [m for pair in zip((1,) * ndim, shape, strict=True) for m in pair]
+    wide = [m for pair in zip(times, shape, strict=True) for m in pair]
+    result = tuple(n * m for n, m in zip(times, shape, strict=True))
+    return reshape(broadcast_to(reshape(x, pairs), wide), result)
+
+
+def repeat(x: Any, repeats: int, *, axis: int | None = None) -> Variable:
+    """Each element of x ``repeats`` times along an axis; None repeats x flattened.
+
+    Raises:
+        ValueError: ``repeats`` is negative, or the axis does not exist.
+        OperandError: ``repeats`` is not an integer.
+    """
+    x = as_operand("repeat", "x", x)
+    if not isinstance(repeats, int):
+        raise OperandError(
+            f"repeat: repeats must be an integer, got {describe(repeats)}. For a number of each "
+            "element's own use take(x, indices) with the indices repeated."
+        )
+    if repeats < 0:
+        raise ValueError(f"repeat: repeats must not be negative, got {repeats}.")
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    axis = normalize_axis("repeat", axis, x.ndim)
+    before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
+    wide = broadcast_to(reshape(x, (*before, 1, *after)), (*before, repeats, *after))
+    return reshape(wide, (*before[:-1], before[-1] * repeats, *after))
+
+
+def broadcast_arrays(*xs: Any) -> tuple[Variable, ...]:
+    """The arguments, each repeated to the shape that all broadcast to.
+
+    Raises:
+        ValueError: the shapes do not broadcast together.
+    """
+    variables = [as_operand("broadcast_arrays", f"xs[{i}]", x) for i, x in enumerate(xs)]
+    shape = broadcast_shapes(*(x.shape for x in variables))
+    return tuple(broadcast_to(x, shape) for x in variables)
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all the shapes broadcast to.
+
+    Raises:
+        ValueError: they do not broadcast together.
+    """
+    ndim = max((len(shape) for shape in shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        for i, n in enumerate(shape, start=ndim - len(shape)):
+            if result[i] == 1:
+                result[i] = n
+            elif n not in (1, result[i]):
+                raise ValueError(f"broadcast_shapes: {shapes} do not broadcast together.")
+    return tuple(result)

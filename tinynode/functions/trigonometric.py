@@ -1,0 +1,257 @@
+"""Trigonometric and hyperbolic functions and their inverses; angles are in radians."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinynode.backend import Arrays, namespace_of
+from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
+from tinynode.functions.comparison import equal
+from tinynode.functions.elementwise import sqrt
+from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.selection import where
+from tinynode.functions.zero_safe import zero_safe_multiply
+from tinynode.variable import Variable
+
+
+class Tan(FunctionNode):
+    """y = tan x.   x: (s) -> y: (s).   dL/dx = dL/dy * (1 + y^2)"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_outputs((0,))
+        return (namespace_of(x).tan(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (y,) = self.get_retained_outputs()
+        assert gy is not None
+        return (gy * (y * y + 1.0),)
+
+
+def tan(x: Any) -> Variable:
+    """The tangent of x in radians, elementwise."""
+    return Tan().apply((as_operand("tan", "x", x),))[0]
+
+
+class Asin(FunctionNode):
+    """y = arcsin x.   x: (s) -> y: (s).   dL/dx = dL/dy / sqrt(1 - x^2)"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).asin(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        assert gy is not None
+        return (zero_safe_multiply(gy, 1.0 / sqrt((1.0 - x) * (1.0 + x))),)
+
+
+def asin(x: Any) -> Variable:
+    """The inverse sine in radians, elementwise; NaN outside -1 to 1, infinite slope there."""
+    return Asin().apply((as_operand("asin", "x", x),))[0]
+
+
+class Acos(FunctionNode):
+    """y = arccos x.   x: (s) -> y: (s).   dL/dx = -dL/dy / sqrt(1 - x^2)"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).acos(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        assert gy is not None
+        return (zero_safe_multiply(gy, -1.0 / sqrt((1.0 - x) * (1.0 + x))),)
+
+
+def acos(x: Any) -> Variable:
+    """The inverse cosine in radians, elementwise; NaN outside -1 to 1, infinite slope there."""
+    return Acos().apply((as_operand("acos", "x", x),))[0]
+
+
+class Atan(FunctionNode):
+    """y = arctan x.   x: (s) -> y: (s).   dL/dx = dL/dy / (1 + x^2)"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).atan(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        assert gy is not None
+        return (gy / (x * x + 1.0),)
+
+
+def atan(x: Any) -> Variable:
+    """The inverse tangent in radians, elementwise."""
+    return Atan().apply((as_operand("atan", "x", x),))[0]
+
+
+class Sinh(FunctionNode):
+    """y = sinh x.   x: (s) -> y: (s).   dL/dx = dL/dy * cosh x"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).sinh(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        assert gy is not None
+        return (gy * cosh(x),)
+
+
+def sinh(x: Any) -> Variable:
+    """The hyperbolic sine, elementwise."""
+    return Sinh().apply((as_operand("sinh", "x", x),))[0]
+
+
+class Cosh(FunctionNode):
+    """y = cosh x.   x: (s) -> y: (s).   dL/dx = dL/dy * sinh x"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).cosh(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        assert gy is not None
+        return (gy * sinh(x),)
+
+
+def cosh(x: Any) -> Variable:
+    """The hyperbolic cosine, elementwise."""
+    return Cosh().apply((as_operand("cosh", "x", x),))[0]
+
+
+class Asinh(FunctionNode):
+    """y = arsinh x.   x: (s) -> y: (s).   dL/dx = dL/dy / sqrt(x^2 + 1)"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).asinh(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        assert gy is not None
+        return (gy / hypot(x, 1.0),)
+
+
+def asinh(x: Any) -> Variable:
+    """The inverse hyperbolic sine, elementwise."""
+    return Asinh().apply((as_operand("asinh", "x", x),))[0]
+
+
+class Acosh(FunctionNode):
+    """y = arcosh x.   x: (s) -> y: (s).   dL/dx = dL/dy / sqrt(x^2 - 1)"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).acosh(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        assert gy is not None
+        return (zero_safe_multiply(gy, 1.0 / sqrt((x - 1.0) * (x + 1.0))),)
+
+
+def acosh(x: Any) -> Variable:
+    """The inverse hyperbolic cosine, elementwise; NaN below 1, infinite gradient at 1."""
+    return Acosh().apply((as_operand("acosh", "x", x),))[0]
+
+
+class Atanh(FunctionNode):
+    """y = artanh x.   x: (s) -> y: (s).   dL/dx = dL/dy / (1 - x^2)"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).atanh(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        assert gy is not None
+        return (zero_safe_multiply(gy, 1.0 / ((1.0 - x) * (1.0 + x))),)
+
+
+def atanh(x: Any) -> Variable:
+    """The inverse hyperbolic tangent, elementwise; infinite at -1 and 1, NaN beyond."""
+    return Atanh().apply((as_operand("atanh", "x", x),))[0]
+
+
+class Atan2(BroadcastingNode):
+    """z = the angle of the point (y, x), from -pi to pi.
+
+    x1 = y: (s), x2 = x: (t) -> z: (broadcast of s and t).
+    With g = dL/dz, q = x^2 + y^2:   dL/dy = sum_to(g * x / q, s)   dL/dx = -sum_to(g * y / q, t)
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        y, x = inputs
+        self.retain_inputs((0, 1))
+        return (namespace_of(y).atan2(y, x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gz,) = grad_outputs
+        y, x = self.get_retained_inputs()
+        assert gz is not None
+        r2 = x * x + y * y
+        gy = gx = None
+        if 0 in target_input_indexes:
+            gy = unbroadcast(zero_safe_multiply(gz, x / r2), self, 0)
+        if 1 in target_input_indexes:
+            gx = unbroadcast(zero_safe_multiply(gz, -y / r2), self, 1)
+        return gy, gx
+
+
+def atan2(x1: Any, x2: Any) -> Variable:
+    """The angle of the point with ordinate x1 and abscissa x2, in radians from -pi to pi."""
+    return Atan2().apply(as_operands("atan2", x1, x2))[0]
+
+
+class Hypot(BroadcastingNode):
+    """z = sqrt(x^2 + y^2), without overflow in between.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(g * x / z, s)   dL/dy = sum_to(g * y / z, t), both 0 at z = 0
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        self.retain_outputs((0,))
+        return (namespace_of(x).hypot(x, y),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        (z,) = self.get_retained_outputs()
+        assert gz is not None
+        length = where(equal(z, 0), 1, z)  # x and y are 0 there, and so is the gradient
+        gx = gy = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(gz * (x / length), self, 0)
+        if 1 in target_input_indexes:
+            gy = unbroadcast(gz * (y / length), self, 1)
+        return gx, gy
+
+
+def hypot(x1: Any, x2: Any) -> Variable:
+    """sqrt(x1^2 + x2^2), elementwise; the gradient at (0, 0) is 0."""
+    return Hypot().apply(as_operands("hypot", x1, x2))[0]
