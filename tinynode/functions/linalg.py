@@ -521,8 +521,8 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> 
         x: (..., n, m), floating.
         keepdims: keep the two axes with length 1.
         ord: "fro", the root of the sum of squares; "nuc", the sum of the singular values; 2 and
-            -2, the largest and smallest of them; 1 and -1, the largest and smallest sum of a column's
-            absolute values; inf and -inf, of a row's.
+            -2, the largest and smallest of them; 1 and -1, the largest and smallest sum of the
+            absolute values in a column; inf and -inf, in a row.
 
     Raises:
         ValueError: x has fewer than two axes, or there is no such norm.
