@@ -156,7 +156,8 @@ def broadcasts(in_type: Any, other: Any) -> Any:
     holds = all(
         a == b or 1 in (a, b) for a, b in zip(reversed(left), reversed(right), strict=False)
     )
-    text = "{0}.shape broadcasts with " + _text(other) + ".shape"
+    other_text = other.text if isinstance(other, Expression) else "the other"
+    text = "{0}.shape broadcasts with " + other_text + ".shape"
     return _condition(in_type, text, holds, f"{left} and {right}")
 
 

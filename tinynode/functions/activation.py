@@ -8,7 +8,7 @@ from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.elementwise import exp
 from tinynode.functions.operands import as_operand
-from tinynode.functions.reduction import sum
+from tinynode.functions.reduction import require_elements, sum
 from tinynode.functions.shaping import normalize_axis
 from tinynode.variable import Variable
 
@@ -97,7 +97,7 @@ class LogSoftmax(FunctionNode):
 
 
 def log_softmax_array(x: Any, axis: int) -> Any:
-    """The forward of log_softmax on an array: the largest x is subtracted, so nothing overflows."""
+    """log_softmax of an array: the largest x is subtracted, so nothing overflows."""
     xp = namespace_of(x)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
@@ -112,7 +112,9 @@ def log_softmax(x: Any, axis: int = -1) -> Variable:
     """x - ln(sum of e^x over ``axis``): the logarithms of probabilities that add up to 1.
 
     Raises:
-        ValueError: the axis does not exist.
+        ValueError: the axis does not exist, or has no elements.
     """
     x = as_operand("log_softmax", "x", x)
-    return LogSoftmax(normalize_axis("log_softmax", axis, x.ndim)).apply((x,))[0]
+    axis = normalize_axis("log_softmax", axis, x.ndim)
+    require_elements("log_softmax", x, (axis,))
+    return LogSoftmax(axis).apply((x,))[0]
