@@ -525,6 +525,7 @@ REPEATS: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
     ("from-0-d", (), (2, 3)),
     ("from-size-one", (1, 1), (2, 3)),
     ("size-one-to-size-one", (1,), (1, 1)),
+    ("size-one-to-longer", (1,), (1, 4)),
     ("same-shape", (2, 3), (2, 3)),
     ("to-zero-size", (1, 3), (0, 3)),
     ("zero-size", (0, 1), (0, 3)),
@@ -654,6 +655,7 @@ INDICES: list[tuple[str, tuple[int, ...], Any]] = [
     ("slice-before-the-start", (4, 2), slice(-9, 2)),
     ("slice-behind-the-end", (4, 2), slice(7, 9)),
     ("negative-step-past-both", (4, 2), slice(9, -9, -1)),
+    ("negative-step-from-before-the-start", (4, 2), slice(-9, None, -1)),
     ("empty-negative-step", (0, 2), slice(None, None, -1)),
     ("zero-size", (0, 3), (slice(None), 1)),
     ("0-d-empty-tuple", (), ()),
@@ -819,6 +821,15 @@ def labels(n: int, low: int = 0, dtype: str = "int64", **more: Any) -> Input:
     return Input((n,), partial(integers, low=low, high=3), dtype=dtype, **more)
 
 
+def both_outputs(x: Any, labels: Any) -> Any:
+    return fn.SoftmaxCrossEntropy("mean", -1).apply((x, labels))
+
+
+def np_both_outputs(x: Any, labels: Any) -> Any:
+    return np_cross_entropy(x, labels), np_log_softmax(x)
+
+
+row("SoftmaxCrossEntropy", "both-outputs", both_outputs, np_both_outputs, x(9, 3), labels(9, -1))
 cross_entropy = partial(row, "softmax_cross_entropy")
 for reduction in ("mean", "sum", "none"):
     f, ref, how = fn.softmax_cross_entropy, np_cross_entropy, {"reduction": reduction}
@@ -837,7 +848,8 @@ for reduction in ("mean", "sum", "none"):
 f, ref = fn.softmax_cross_entropy, np_cross_entropy
 cross_entropy("int32-labels", f, ref, x(5, 3), labels(5, dtype="int32"))
 cross_entropy("labels-array", f, ref, x(5, 3), labels(5, raw=True))
-cross_entropy("one-class", f, ref, x(4, 1), Input((4,), partial(integers, low=0, high=1), "int64"))
+one_class = Input((4,), partial(integers, low=-1, high=1), "int64")
+cross_entropy("one-class", f, ref, x(4, 1), one_class)
 for how in LAYOUTS:
     cross_entropy(how, f, ref, x(5, 3, layout=how), labels(5, layout=how))
 

@@ -113,6 +113,11 @@ def test_copy_none_shares_memory_and_true_never_does():
     assert tn.asarray(array, copy=False).array is array
     copied = tn.asarray(array, copy=True)
     assert not np.shares_memory(copied.array, array)
+    assert tn.asarray(array, dtype="float64", copy=False).array is array
+    strict = array_api_strict.asarray([1.0, 2.0])
+    moved = tn.asarray(strict, device="numpy", copy=True)
+    moved.array[0] = 5.0
+    assert float(strict[0]) == 1.0
     cast = tn.asarray(array, dtype="float32", copy=True)
     assert not np.shares_memory(cast.array, array)
 

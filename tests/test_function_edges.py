@@ -110,6 +110,16 @@ def test_a_power_to_zero_leads_back_to_its_base():
 
 
 @on_each_device
+def test_powers_of_exponent_zero_away_from_zero(device):
+    """d2/dxdy x^y = x^(y-1) (1 + y ln x), which is 1 / x at y = 0."""
+    x, y = variable([2.0, 4.0], device), variable([0.0, 0.0], device)
+    (gx,) = tn.grad([x**y], [x], enable_double_backprop=True)
+    np.testing.assert_array_equal(host(gx), [0, 0])
+    (gxy,) = tn.grad([gx], [y])
+    np.testing.assert_allclose(host(gxy), [0.5, 0.25], rtol=1e-15)
+
+
+@on_each_device
 def test_stationary_point_of_the_logarithm_is_not_masked(device):
     x = variable([1.0], device)
     assert_derivatives(lambda x: fn.log(x) ** 2 / 2, x, [0], [1])
@@ -205,6 +215,16 @@ def test_zero_safe_multiply_replaces_only_where_both_hold():
     gg, gd = tn.grad([z], [g, d])
     np.testing.assert_array_equal(host(gg), [0, 0, 3, inf, 3])
     np.testing.assert_array_equal(host(gd), [0, 0, 0, 2, 2])
+    with np.errstate(invalid="ignore"):
+        gg, gd = tn.grad([z], [g, d], [variable([inf, inf, 1.0, 1.0, 1.0])])
+    np.testing.assert_array_equal(host(gg), [0, 0, 3, inf, 3])
+    np.testing.assert_array_equal(host(gd), [0, 0, 0, 2, 2])
+
+
+def test_copy_has_memory_of_its_own_and_identity_has_not():
+    x = variable([1.0, 2.0])
+    assert not np.shares_memory(fn.copy(x).array, x.array)
+    assert fn.identity(x).array is x.array and fn.identity(x) is not x
 
 
 # --- overflow ------------------------------------------------------------------------------------

@@ -383,6 +383,35 @@ def test_one_wrong_element_of_a_thousand_fails() -> None:
         check_backward(applying(OneElementWrong), np.ones(1000), np.ones(1000))
 
 
+class FixedDirection:
+    """Stands in for a random generator: every direction is (0, 1, 1, ...)."""
+
+    def normal(self, size: Any) -> Any:
+        direction = np.ones(size)
+        direction.flat[0] = 0.0
+        return direction
+
+
+def test_no_component_of_the_direction_is_close_to_zero() -> None:
+    rng: Any = FixedDirection()
+    check_backward(applying(Cube), np.ones(10), np.ones(10), rng=rng)
+    with pytest.raises(AssertionError):
+        check_backward(applying(OneElementWrong), np.ones(10), np.ones(10), rng=rng)
+
+
+def test_the_inputs_are_moved_by_eps_together() -> None:
+    seen = []
+
+    def f(x: tn.Variable) -> tn.Variable:
+        seen.append(x.array.copy())
+        return functions.sin(x)
+
+    check_backward(f, draw(1000), draw(1000), eps=1e-2)
+    start, low, high = seen
+    assert 1e-2 <= np.linalg.norm(high - start) <= 1.01e-2
+    np.testing.assert_allclose(high - start, start - low, atol=1e-12)
+
+
 def test_a_backward_that_was_not_written_fails() -> None:
     with pytest.raises(
         AssertionError, match=r"x_data\[0\], .* backward 0 \(None, counted as zero"
@@ -577,6 +606,12 @@ def test_params_are_checked_and_left_as_they_were() -> None:
     np.testing.assert_allclose(w.grad, 2 * before)
 
 
+def test_an_old_gradient_of_a_param_does_not_count() -> None:
+    w = tn.Variable(draw(3))
+    w.grad = np.full(3, 100.0)
+    check_backward(functions.sin, draw(3), np.ones(3), w)
+
+
 def test_params_are_put_back_after_an_error() -> None:
     w = tn.Variable(draw(3))
     array, calls = w.array, []
@@ -671,8 +706,10 @@ def test_the_checks_work_without_backprop_and_leave_the_config_alone() -> None:
     with tn.no_backprop_mode():
         check_backward(applying(Cube), draw(3), draw(3))
         check_double_backward(applying(Cube), draw(3), draw(3), draw(3))
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"\(output of Cube\)"):
             check_backward(applying(Cube, 1.0), draw(3), draw(3))
+        with pytest.raises(AssertionError, match=r"\(output of Detached\)"):
+            check_double_backward(applying(Detached), draw(3), draw(3), draw(3))
         assert not tn.config.enable_backprop
 
 
@@ -823,6 +860,25 @@ def test_second_order_in_float32_against_float64() -> None:
     )  # fmt: skip
 
 
+def test_second_order_of_params_in_float32_against_float64() -> None:
+    w = tn.Variable(draw(5).astype(np.float32))
+    node, (x, gy, ggx, ggw) = w.node, (draw(5, seed=i).astype(np.float32) for i in range(4))
+    check_double_backward(lambda x: functions.sin(x * w), x, gy, ggx, w, ggw, eps=1e-5, dtype=F64)
+    assert w.node is node and w.dtype == np.float32
+
+
+def test_second_order_differences_record_no_graph() -> None:
+    seen = []
+
+    class Watching(Cube):
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            seen.append(tn.config.enable_backprop)
+            return super().backward(target_input_indexes, grad_outputs)
+
+    check_double_backward(applying(Watching), draw(3), draw(3), draw(3))
+    assert seen == [True, False, False]
+
+
 def test_second_order_with_y_grad_none() -> None:
     check_double_backward(lambda x: functions.sum(x**3), draw(3), None, draw(3, seed=1))
 
@@ -838,7 +894,8 @@ def test_second_order_with_no_grads() -> None:
     check_double_backward(f, xs, gy, (ggx, None), no_grads=fixed)
     with pytest.raises(RuntimeError, match="no_grads variable must be None"):
         check_double_backward(lambda x, y: x * y, xs, gy, (ggx, None), no_grads=fixed)
-    assert issubclass(GraphError, RuntimeError)
+    with pytest.raises(ValueError, match=r"x_grad_grad\[1\] must be None: the input gets no"):
+        check_double_backward(f, xs, gy, (ggx, ggx), no_grads=fixed)
 
 
 def test_second_order_of_an_old_style_function_is_an_error() -> None:

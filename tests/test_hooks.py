@@ -282,6 +282,22 @@ def test_timer_report(clock: Clock) -> None:
     ]
 
 
+def test_timer_report_as_text(clock: Clock) -> None:
+    file = io.StringIO()
+    with TimerHook() as timer:
+        variable(1.0) ** 3  # its label is PowConstant(3); the table is by class
+        for _ in range(10):
+            functions.exp(variable(1.0))
+    timer.print_report(file=file)
+    assert file.getvalue() == (
+        "function        time  own time  calls  forward  backward  dtype\n"
+        "-----------  -------  --------  -----  -------  --------  -------\n"
+        "Exp          10.00 s   10.00 s     10  10.00 s    0.00 s  float64\n"
+        "PowConstant   1.00 s    1.00 s      1   1.00 s    0.00 s  float64\n"
+        "total        11.00 s               11\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("unit", "time", "backward"),
     [
@@ -368,6 +384,10 @@ def test_print_hook_shows_few_values_on_one_line() -> None:
         functions.exp(tn.Variable(np.zeros((100, 100))))
     lines = file.getvalue().splitlines()
     assert len(lines) == 3 and len(lines[2]) < 100 and "..." in lines[2]
+    file.truncate(0)
+    with hook:
+        functions.sin(tn.Variable(np.arange(100.0)))
+    assert file.getvalue().splitlines()[-1].endswith("float64\t[0., 1., ..., 98., 99.]")
 
 
 @pytest.mark.parametrize("flush", [True, False])
@@ -439,6 +459,14 @@ def test_memory_of_a_freed_graph() -> None:
     assert memory.summary()["Exp"]["bytes"] == 48
     assert memory.peak_bytes() == 16
     assert memory.current_bytes() == 0
+
+
+def test_memory_peak_is_the_most_at_one_time() -> None:
+    with MemoryHook() as memory:
+        functions.exp(tn.Variable(np.ones(100)))
+        y = functions.exp(tn.Variable(np.ones(10)))
+    assert (memory.peak_bytes(), memory.current_bytes(), memory.total_bytes()) == (800, 80, 880)
+    assert y.shape == (10,)
 
 
 def test_memory_of_a_deep_graph_is_released_without_recursion() -> None:
@@ -574,6 +602,16 @@ def test_nan_in_backward_names_the_gradient_and_the_forward_line() -> None:
     assert x.grad is None and y.grad is None
 
 
+def test_nan_in_backward_counts_all_inputs() -> None:
+    class Second(NaNBackward):
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            return super().backward(target_input_indexes, grad_outputs)[::-1]
+
+    x, y = variable(1.0, requires_grad=False), variable(2.0)
+    with NaNHook(), pytest.raises(NaNError, match="the gradient of input 1 "):
+        Second().apply((x, y))[0].backward()
+
+
 def test_nan_hook_looks_only_at_gradients_that_are_asked_for() -> None:
     x, y = variable(1.0, requires_grad=False), variable(2.0)
     with NaNHook():
@@ -665,9 +703,9 @@ def test_nan_hook_of_one_function_ignores_others_after_an_error() -> None:
     f.add_hook(hook)
     f.add_hook(Raising())
     (y,) = f.apply((variable(1.0),))
+    z = functions.identity(variable(1.0))
     with pytest.raises(ZeroDivisionError):
         y.backward()
-    z = functions.identity(variable(1.0))
     z.grad = np.array([np.nan])
     z.backward()
 

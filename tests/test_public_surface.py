@@ -15,8 +15,9 @@ from tinynode import functions
 TINYNODE = """
 Backend Device Fallback Function FunctionAdapter FunctionHook FunctionNode TinynodeError Variable
 VariableNode __version__ as_array as_variable asarray backward config force_backprop_mode forget
-functions get_device global_config grad is_debug namespace_of no_backprop_mode register_backend
-set_debug synchronize to_host using_config using_device
+functions get_device global_config grad gradient_check hooks hvp is_debug jacobian namespace_of nn
+no_backprop_mode random register_backend seed set_debug show synchronize to_host using_config
+using_device value_and_grad
 """
 
 FUNCTIONS = """

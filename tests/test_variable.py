@@ -202,6 +202,19 @@ def test_assigning_an_array_of_another_shape_never_falsifies_an_earlier_gradient
     assert x.grad == 10.0
 
 
+def test_a_gradient_goes_with_its_array_when_one_of_another_kind_is_assigned():
+    for other in (np.zeros(1), np.zeros(3, np.float32), None):
+        x = variable([1.0, 2.0, 3.0], grad=np.ones(3))
+        x.array = np.zeros(3)
+        assert x.grad is not None
+        x.array = other
+        assert x.grad is None
+    x = variable([1.0, 2.0, 3.0], grad=np.ones(3))
+    x.array = np.array([4.0])
+    (x * x).backward()
+    assert x.grad == 8.0
+
+
 def test_assigning_an_array_of_another_shape_keeps_the_graph_before_it_right():
     w = variable([1.0, 2.0, 3.0])
     x = w * 2.0

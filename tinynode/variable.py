@@ -84,8 +84,8 @@ class Variable:
     def array(self) -> Array:
         """The array. Assigning a new one leaves recorded functions untouched.
 
-        One of another shape, dtype or device starts a new leaf: gradients for the old array are
-        not this variable's any more.
+        One of another shape, dtype or device starts a new leaf, without a gradient: those for the
+        old array are not this variable's any more.
         """
         return self._array
 
@@ -96,10 +96,19 @@ class Variable:
             device = _require_array(array)
         if self._requires_grad and array is not None:
             decide_requires_grad(array, True)
+        if not self._is_like(array, device):
+            self._leave_node()  # functions that used it keep the old shape
+            if self._array is not None:
+                self._grad_var = None
         self._array = array
         self._device = device
-        if self._node is not None and not self._node.stands_for(array, device):
-            self._leave_node()  # functions that used it keep the old shape
+
+    def _is_like(self, array: Array | None, device: Device) -> bool:
+        """Whether an array has the device, the shape and the dtype of the present one."""
+        old = self._array
+        if array is None or old is None:
+            return array is old
+        return device is self._device and array.shape == old.shape and array.dtype == old.dtype
 
     @property
     def data(self) -> Array:

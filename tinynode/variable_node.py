@@ -129,12 +129,6 @@ class VariableNode:
                 return variable
         return tinynode.variable.variable_on_node(self, array)
 
-    def stands_for(self, array: Array | None, device: Device) -> bool:
-        """Whether an array has the shape, the dtype and the device that the node remembers."""
-        if array is None:
-            return self.shape is None
-        return self.device is device and self.shape == array.shape and self.dtype == array.dtype
-
     def retain_data(self) -> None:
         """Keep a reference to the Variable's array.
 

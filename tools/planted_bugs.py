@@ -9,9 +9,11 @@ memory and put in the place of the function's code, for as long as its tests run
     python tools/planted_bugs.py --functions Multiply   those of one class or helper
     python tools/planted_bugs.py --list                 what would be planted
 
-A mutant meets the rows of the table whose graph runs the changed code; if it survives them, the
-tests of edges. Survivors are named. Mutants that change nothing that a caller can see are listed
-in ``EQUIVALENT`` with the reason, and are not counted.
+    python tools/planted_bugs.py --equivalent           check that nobody sees those said to be so
+
+A mutant meets the rows of the table whose graph runs the changed code, on NumPy; if it survives
+them, the tests of edges; then the rows on array_api_strict. Survivors are named. Mutants that
+change nothing that a caller can see stand in ``EQUIVALENT`` with the reason, and are not planted.
 """
 
 from __future__ import annotations
@@ -64,7 +66,12 @@ HELPERS = {
 }
 SKIPPED_METHODS = {"__init__", "_check_labels", "_check_types", "check_type_forward", "label"}
 
-# (owner, change): why nobody can see the difference
+# Names of what is outside every graph (bools, integers), and calls that look at form or at values
+# only: cutting the graph there changes nothing.
+NO_GRAPH = {"at_zero", "condition", "dead", "labels", "winners"}
+FORM_ONLY = {"IsDead", "equal", "sign", "zeros_beside", "zip"}
+
+# (owner, what the line becomes): why nobody can see the difference
 EQUIVALENT: dict[tuple[str, str], str] = {}
 
 
@@ -269,22 +276,29 @@ def cuts(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
     """Each use of a Variable in a backward, and the same Variable outside the graph."""
     if function.name != "backward" and function.name not in HELPERS:
         return
-    variables = variables_of(function)
-    without_graph: set[ast.AST] = set()
+    variables = variables_of(function) - NO_GRAPH
+    skipped = form_only(function)
+    for node in ast.walk(function):
+        if node in skipped or not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store):
+            continue
+        if node.id == "grad_outputs":
+            yield node, ast.parse(DETACH_ALL, mode="eval").body
+        elif node.id in variables:
+            yield node, ast.Call(ast.Attribute(node, "detach", ast.Load()), [], [])
+
+
+def form_only(function: ast.FunctionDef) -> set[ast.AST]:
+    """The nodes that stand for a shape, a dtype, a comparison, or for all gradients at once."""
+    skipped: set[ast.AST] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and node.attr in SHAPES:
-            without_graph.add(node.value)
-        if isinstance(node, ast.Assert | ast.Compare) or name_of_call(node) in ("equal", "zip"):
-            without_graph.update(ast.walk(node))
-    for node in ast.walk(function):
-        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
-            continue
-        if node.id == "grad_outputs" and node not in without_graph:
-            if not isinstance(parent_of(function, node), ast.Assign):
-                yield node, ast.parse(DETACH_ALL, mode="eval").body
-        elif node.id in variables and node not in without_graph:
-            detach = ast.Attribute(node, "detach", ast.Load())
-            yield node, ast.Call(detach, [], [])
+            skipped.add(node.value)
+        applied = ast.unparse(node.func).partition("(")[0] if isinstance(node, ast.Call) else ""
+        if applied in FORM_ONLY or isinstance(node, ast.Assert | ast.Compare | ast.GeneratorExp):
+            skipped.update(ast.walk(node))
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            skipped.update(ast.walk(node.value))  # (gy,) = grad_outputs: gy has its own cuts
+    return skipped
 
 
 def variables_of(function: ast.FunctionDef) -> set[str]:
@@ -321,13 +335,6 @@ def is_variable(value: ast.AST) -> bool:
     return isinstance(value, ast.BinOp) or (name in functions.__all__ and name[0].islower())
 
 
-def parent_of(root: ast.AST, child: ast.AST) -> ast.AST | None:
-    for node in ast.walk(root):
-        if child in ast.iter_child_nodes(node):
-            return node
-    return None
-
-
 # --- mutants -------------------------------------------------------------------------------------
 
 
@@ -340,10 +347,16 @@ class Mutant:
     code: CodeType
     path: pathlib.Path
     line: int
-    change: str
+    before: str
+    after: str
 
     def __str__(self) -> str:
-        return f"{self.path.relative_to(ROOT)}:{self.line}: {self.owner}: {self.change}"
+        place = f"{self.path.relative_to(ROOT)}:{self.line}: {self.owner}"
+        return f"{place}\n    - {self.before}\n    + {self.after}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.owner, self.after
 
 
 class _Replace(ast.NodeTransformer):
@@ -364,6 +377,8 @@ def changes(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
             ignored.update(ast.walk(node))
         if isinstance(node, ast.AnnAssign):
             ignored.update(ast.walk(node.annotation))
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            ignored.update(ast.walk(node))
         if name_of_call(node).startswith("retain_"):
             assert isinstance(node, ast.Call)
             ignored.update(ast.walk(node.args[0]))
@@ -391,15 +406,12 @@ def mutants_of(function: FunctionType, tree: ast.FunctionDef, path: pathlib.Path
         exec(
             compile(ast.Module([mutated], []), str(path), "exec"), function.__globals__, namespace
         )
-        change = f"{first_line(old)} -> {first_line(new)}"
+        lines = zip(original.splitlines(), text.splitlines(), strict=False)
+        before, after = next((a.strip(), b.strip()) for a, b in lines if a != b)
         line = getattr(old, "lineno", tree.lineno)
         code = namespace[tree.name].__code__
-        found[text] = Mutant(function.__qualname__, function, code, path, line, change)
+        found[text] = Mutant(function.__qualname__, function, code, path, line, before, after)
     return list(found.values())
-
-
-def first_line(node: ast.AST) -> str:
-    return ast.unparse(node).partition("\n")[0]
 
 
 def copy_around(tree: ast.FunctionDef, kept: ast.AST) -> ast.FunctionDef:
@@ -484,9 +496,9 @@ def rows_by_code() -> dict[CodeType, list[Case]]:
     return rows
 
 
-def fails(case: Case, check: Check) -> bool:
+def fails(case: Case, check: Check, device: str) -> bool:
     try:
-        check(case, "numpy")
+        check(case, device)
     except TimeoutError:
         raise
     except Exception:
@@ -494,15 +506,14 @@ def fails(case: Case, check: Check) -> bool:
     return False
 
 
-def caught_by_table(cases: list[Case]) -> bool:
+def caught_by_table(cases: list[Case], device: str) -> bool:
+    """All rows by the first check of each, then by the second, ...: most bugs show at once."""
     ordered = sorted(cases, key=lambda case: sum(len(one.shape) for one in case.inputs))
-    for position in range(len(op_drivers.__dict__)):
-        pairs = [(case, checks_of(case)[position:][:1]) for case in ordered]
-        if not any(checks for _, checks in pairs):
-            return False
-        if any(fails(case, check) for case, checks in pairs for check in checks):
-            return True
-    return False
+    pairs = []
+    for case in ordered:
+        pairs += [(position, case, check) for position, check in enumerate(checks_of(case))]
+    pairs.sort(key=lambda pair: pair[0])
+    return any(fails(case, check, device) for _, case, check in pairs)
 
 
 def caught_by_edges() -> bool:
@@ -529,7 +540,7 @@ _ROWS: dict[CodeType, list[Case]] = {}
 
 
 def verdict(index: int) -> str:
-    """ "table", "edges" or "time" by what the mutant was caught, or "survived"."""
+    """What caught a mutant: "table", "edges", "strict" or "time"; or that it "survived"."""
     mutant = _MUTANTS[index]
     cases = _ROWS.get(mutant.function.__code__, [])
     warnings.simplefilter("error")
@@ -537,9 +548,11 @@ def verdict(index: int) -> str:
     signal.alarm(SECONDS_PER_MUTANT)
     try:
         with planted(mutant):
-            if caught_by_table(cases):
+            if caught_by_table(cases, "numpy"):
                 return "table"
-            return "edges" if caught_by_edges() else "survived"
+            if caught_by_edges():
+                return "edges"
+            return "strict" if caught_by_table(cases, "strict:device1") else "survived"
     except TimeoutError:
         return "time"
     finally:
@@ -549,7 +562,9 @@ def verdict(index: int) -> str:
 def failing_rows() -> list[str]:
     """Rows that fail without any planted bug: with them, nothing could be concluded."""
     warnings.simplefilter("error")
-    return [case.id for case in CASES if any(fails(case, check) for check in checks_of(case))]
+    return [
+        case.id for case in CASES if any(fails(case, check, "numpy") for check in checks_of(case))
+    ]
 
 
 # --- the report ----------------------------------------------------------------------------------
@@ -563,65 +578,81 @@ def selected(mutants: list[Mutant], names: list[str]) -> list[Mutant]:
     return [m for m in mutants if m.owner.partition(".")[0].replace("_", "").lower() in wanted]
 
 
+KINDS = ("table", "edges", "strict", "time", "survived")
+
+
 def report(mutants: list[Mutant], verdicts: list[str]) -> int:
     """Print the table, the survivors and the total; give the exit status."""
     by_owner: dict[str, list[str]] = {}
     for mutant, result in zip(mutants, verdicts, strict=True):
         by_owner.setdefault(mutant.owner, []).append(result)
+    by_owner["all"] = verdicts
     width = max(len(owner) for owner in by_owner)
-    print(f"{'function':<{width}}  mutants  table  edges  time  survived")
+    print(f"{'function':<{width}}  mutants  " + "  ".join(f"{kind:>8}" for kind in KINDS))
     for owner, results in by_owner.items():
-        counts = [results.count(kind) for kind in ("table", "edges", "time", "survived")]
-        table, edges, time, survived = counts
-        print(f"{owner:<{width}}  {len(results):7}  {table:5}  {edges:5}  {time:4}  {survived:8}")
+        counts = "  ".join(f"{results.count(kind):8}" for kind in KINDS)
+        print(f"{owner:<{width}}  {len(results):7}  {counts}")
     survivors = [m for m, result in zip(mutants, verdicts, strict=True) if result == "survived"]
-    equivalent = [m for m in survivors if (m.owner, m.change) in EQUIVALENT]
-    if equivalent:
-        print(f"\n{len(equivalent)} mutants are equivalent, and are not counted:")
-        for mutant in equivalent:
-            print(f"  {mutant}\n      {EQUIVALENT[mutant.owner, mutant.change]}")
-    missed = [mutant for mutant in survivors if mutant not in equivalent]
-    if missed:
-        print(f"\n{len(missed)} mutants survived:")
-        for mutant in missed:
-            print(f"  {mutant}")
-    total = len(mutants) - len(equivalent)
-    caught = total - len(missed)
-    share = caught / total if total else 1.0
-    print(f"\ncaught {caught} of {total} mutants ({100 * share:.1f} %)")
+    if survivors:
+        print(f"\n{len(survivors)} mutants survived:")
+        print("\n".join(str(mutant) for mutant in survivors))
+    caught = len(mutants) - len(survivors)
+    share = caught / len(mutants)
+    print(f"\ncaught {caught} of {len(mutants)} mutants ({100 * share:.1f} %)")
     return 0 if share >= GOAL else 1
 
 
-def unknown_equivalents(mutants: list[Mutant]) -> list[tuple[str, str]]:
+def report_equivalents(mutants: list[Mutant], verdicts: list[str]) -> int:
+    """Print those that a test sees after all; give the exit status."""
+    seen = [m for m, result in zip(mutants, verdicts, strict=True) if result != "survived"]
+    for mutant in seen:
+        print(f"not equivalent, a test sees it: {mutant}")
+    print(
+        f"{len(mutants) - len(seen)} of {len(mutants)} mutants are equivalent as far as tests see"
+    )
+    return 1 if seen else 0
+
+
+def stale_equivalents(mutants: list[Mutant]) -> list[tuple[str, str]]:
     """Entries of ``EQUIVALENT`` that no mutant has any more."""
-    known = {(mutant.owner, mutant.change) for mutant in mutants}
+    known = {mutant.key for mutant in mutants}
     return [entry for entry in EQUIVALENT if entry not in known]
 
 
+def run(mutants: list[Mutant], jobs: int) -> list[str]:
+    """The verdict on each mutant, in processes of their own."""
+    _MUTANTS[:] = mutants
+    _ROWS.update(rows_by_code())
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        return pool.map(verdict, range(len(mutants)), chunksize=4)
+
+
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(description="Plant bugs in the functions, and count.")
     parser.add_argument("--functions", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--list", action="store_true", help="only show what would be planted")
+    parser.add_argument("--equivalent", action="store_true", help="plant the equivalent ones")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (default 2)")
     options = parser.parse_args(arguments)
     tn.register_backend(strict_backend)
     mutants = all_mutants()
-    for owner, change in unknown_equivalents(mutants):
-        print(f"EQUIVALENT names a mutant that is not planted any more: {owner}: {change}")
-    _MUTANTS[:] = selected(mutants, options.functions)
+    stale = stale_equivalents(mutants)
+    if stale:
+        print("\n".join(f"EQUIVALENT names what is not planted any more: {key}" for key in stale))
+        return 2
+    mutants = [m for m in mutants if (m.key in EQUIVALENT) == options.equivalent]
+    mutants = selected(mutants, options.functions)
+    if not mutants:
+        parser.error(f"there is nothing to plant in {', '.join(options.functions)}")
     if options.list:
-        print("\n".join(str(mutant) for mutant in _MUTANTS))
+        print("\n".join(str(mutant) for mutant in mutants))
         return 0
-    if not _MUTANTS:
-        parser.error(f"no class or helper is called {', '.join(options.functions)}")
     broken = failing_rows()
     if broken:
         print(f"without any planted bug these rows fail: {', '.join(broken)}")
         return 2
-    _ROWS.update(rows_by_code())
-    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        verdicts = pool.map(verdict, range(len(_MUTANTS)), chunksize=4)
-    return report(_MUTANTS, verdicts)
+    verdicts = run(mutants, options.jobs)
+    return (report_equivalents if options.equivalent else report)(mutants, verdicts)
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ def _check_fits(function: str, index: Index, x: Variable) -> None:
 class GetItemGrad(FunctionNode):
     """gx = zeros of ``shape`` with gy written at index.   gy: (selection) -> gx: (shape)
 
-    The gradient of ``GetItem``; its own gradient is ggx[index].
+    The gradient of ``GetItem``. Its own:   dL/dgy = dL/dgx[index]
     """
 
     def __init__(self, index: Index, shape: tuple[int, ...]) -> None:

@@ -79,5 +79,5 @@ def _short_values(array: Array) -> str:
     text = numpy.array2string(
         to_host(array), precision=4, separator=", ", threshold=8, edgeitems=2
     )
-    line = " ".join(text.split())
+    line = " ".join(text.split()).replace("[ ", "[")
     return line if len(line) <= 70 else line[:67] + "..."

@@ -162,8 +162,11 @@ class _Slot:
         return f"parameter {title(self.name, self.parameter)}"
 
     def prepare(self, function: str) -> None:
-        """Check that gradient and moments fit; bring the moments to a parameter that moved."""
+        """Bring the moments to a parameter that moved; check that they and the gradient fit."""
         p = self.parameter
+        if self.device is not p.device:
+            self.device = p.device
+            self.moments = {name: moved(m, p.device) for name, m in self.moments.items()}
         for name, other in (("gradient", p.grad), *self.moments.items()):
             if other.shape != p.shape or other.dtype != p.dtype:
                 raise GraphError(
@@ -171,9 +174,6 @@ class _Slot:
                     f"{dtype_name(other.dtype)}: its array was replaced by one of another kind. "
                     "Run backward again; make a new optimizer for it."
                 )
-        if self.device is not p.device:
-            self.device = p.device
-            self.moments = {name: moved(m, p.device) for name, m in self.moments.items()}
 
     def accept(self, array: Array, moments: Moments) -> None:
         """Take the results of a step; an array library may give scalars for 0-d arrays."""

@@ -33,6 +33,7 @@ _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
 _DAMAGE = (
     EOFError,
     KeyError,
+    OSError,
     RuntimeError,
     TypeError,
     ValueError,
@@ -142,8 +143,10 @@ def load(path: str | os.PathLike[str], part: str | None = None) -> State:
         FileNotFoundError: there is no such file.
         StateError: it is not a ``.npz`` file, is damaged, or holds pickled objects.
     """
+    with open(path, "rb") as file:
+        content = file.read()
     try:
-        state = _read(path)
+        state = _read(content)
     except _DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise StateError(
@@ -153,13 +156,13 @@ def load(path: str | os.PathLike[str], part: str | None = None) -> State:
     return state if part is None else take_prefix(part, state)
 
 
-def _read(path: str | os.PathLike[str]) -> State:
-    with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):
-            raise ValueError("it is no zip archive")
-        file.seek(0)
-        with numpy.load(file, allow_pickle=False) as archive:
-            state = {name: archive[name] for name in archive.files}
+def _read(content: bytes) -> State:
+    file = io.BytesIO(content)
+    if not zipfile.is_zipfile(file):
+        raise ValueError("it is no zip archive")
+    file.seek(0)
+    with numpy.load(file, allow_pickle=False) as archive:
+        state = {name: archive[name] for name in archive.files}
     for name, array in state.items():
         if not isinstance(array, numpy.ndarray):
             raise TypeError(f"{name} is no array")
