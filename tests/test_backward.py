@@ -729,6 +729,74 @@ def test_double_backprop_reaches_the_seed():
     assert w.grad == 6.0  # d(2 x w)/dw
 
 
+# --- the two styles of a new function --------------------------------------------------------
+
+
+class Cube(tn.FunctionNode):
+    """y = x^3, with its gradient written by differentiable functions."""
+
+    def forward(self, inputs):
+        self.retain_inputs((0,))
+        return (inputs[0] ** 3,)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (x,) = self.get_retained_inputs()
+        return (grad_outputs[0] * x * x * 3.0,)
+
+
+class FusedCube(Cube):
+    """y = x^3, with a node of its own for the gradient."""
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (x,) = self.get_retained_inputs()
+        return CubeGrad().apply((x, grad_outputs[0]))
+
+
+class CubeGrad(tn.FunctionNode):
+    """gx = 3 x^2 gy: what the gradient needs are inputs, so it has a gradient for each."""
+
+    def forward(self, inputs):
+        self.retain_inputs((0, 1))
+        x, gy = inputs
+        return (3 * x**2 * gy,)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        x, gy = self.get_retained_inputs()
+        (ggx,) = grad_outputs
+        gx = ggx * gy * x * 6.0 if 0 in target_input_indexes else None
+        ggy = ggx * x * x * 3.0 if 1 in target_input_indexes else None
+        return gx, ggy
+
+
+@pytest.mark.parametrize("function", [Cube, FusedCube])
+def test_both_styles_of_a_function_have_all_derivatives(function):
+    x, g = variable(2.0), variable(5.0)
+    (y,) = function().apply((x,))
+    (gx,) = tn.grad([y], [x], [g], enable_double_backprop=True)
+    assert gx.array == 3 * 4.0 * 5.0
+    ggx, ggy = tn.grad([gx], [x, g], enable_double_backprop=True)
+    assert ggx.array == 6 * 2.0 * 5.0 and ggy.array == 3 * 4.0
+    third, mixed = tn.grad([ggx], [x, g])
+    assert third.array == 6 * 5.0 and mixed.array == 6 * 2.0
+
+
+def test_gradients_of_equal_shapes_are_not_summed_and_broadcast_ones_are():
+    labels = []
+
+    class Hook(tn.FunctionHook):
+        def forward_preprocess(self, function, in_data):
+            labels.append(function.label)
+
+    x, y, b = variable(np.ones((2, 3))), variable(np.ones((2, 3))), variable(np.ones(3))
+    z = x + y
+    z.grad = g = np.ones((2, 3))
+    with Hook():
+        z.backward()
+    assert labels == [] and x.grad is g and y.grad is g
+    F.sum(x * b).backward()
+    np.testing.assert_array_equal(b.grad, [2.0, 2.0, 2.0])
+
+
 # --- loss_scale ------------------------------------------------------------------------------
 
 

@@ -614,6 +614,20 @@ def test_a_dead_output_comes_back_on_a_fresh_node_that_is_the_function_s_output(
     assert f.outputs[0]() is None
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_retained_output_that_is_none_comes_back_as_none(keep):
+    class Half(tn.FunctionNode):
+        def forward(self, inputs):
+            self.retain_outputs((0, 1))
+            return None, inputs[0] * 2
+
+    empty, y = Half().apply((variable([1.0]),))
+    if not keep:
+        del empty
+    assert y.creator.get_retained_outputs() == (None, y)
+    assert y.creator.output_data == (None, y.array)
+
+
 def test_an_output_whose_node_lives_on_comes_back_on_that_node():
     x = variable([2.0])
     y = F.exp(x)

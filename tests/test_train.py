@@ -131,7 +131,7 @@ def test_no_gradient_is_computed_for_the_images(monkeypatch: pytest.MonkeyPatch)
     assert train_digits("--epochs", "1") == 0
     steps = -(-1437 // 32)
     assert len(asked) == 3 * steps
-    assert set(asked) == {(64, (1, 2)), (256, (0, 1, 2)), (128, (0, 1, 2))}
+    assert asked[:3] == [(64, (0, 1, 2)), (128, (0, 1, 2)), (64, (1, 2))]
 
 
 def test_an_image_is_moved_by_parts_of_pixels() -> None:
@@ -335,7 +335,7 @@ def test_an_interrupt_gives_the_old_handler_back() -> None:
         (["--resume", "missing.npz"], "--resume missing.npz: No such file or directory"),
         (["--resume", "."], "--resume .: Is a directory"),
         (["--resume", "text"], "--resume text: load: text is not a file that tinynode.nn.save"),
-        (["--resume", "shapes"], "last/layers.0.weight is float32 of shape (256, 64) here and "),
+        (["--resume", "shapes"], "last/layers.0.weight is float32 of shape (128, 64) here and "),
         (["--resume", "model"], "the state lacks "),
         (["--resume", "position"], "training: position cannot be 99999: it is damaged"),
         (["--resume", "lr"], "training: lr cannot be nan: it is damaged"),

@@ -331,6 +331,8 @@ def _backward(
         for node, gradient in left.items():
             if node._creator_node is None:
                 old = node.grad_var
+                if old is not None:
+                    node.get_variable()._check_grad(old)
                 results[node] = gradient if old is None else _sum(old, gradient)
     _assign(results)
 

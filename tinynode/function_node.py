@@ -407,18 +407,23 @@ class FunctionNode:
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
 
+        An output that forward gave as None comes back as None.
+
         Where an output's node is gone because nobody used the output, a fresh node takes its place
         as an output of this function, so that double backprop goes through it.
         """
         if self.outputs is None:
             return ()
-        retained = []
+        retained: list[Any] = []
         for i in self._retained_output_indexes:
             node = self.outputs[i]()
-            if node is None:
-                retained.append(self._revive_output(i, self._output_data[i]))
+            array = self._output_data[i]
+            if array is None:
+                retained.append(None)
+            elif node is None:
+                retained.append(self._revive_output(i, array))
             else:
-                retained.append(node.variable_with(self._output_data[i]))
+                retained.append(node.variable_with(array))
         return tuple(retained)
 
     def _revive_output(self, index: int, array: Array) -> Variable:

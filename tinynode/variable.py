@@ -22,6 +22,7 @@ from tinynode.backend import (
     is_floating,
     to_host,
 )
+from tinynode.configuration import config
 from tinynode.errors import (
     DeviceMixError,
     GradientShapeError,
@@ -84,22 +85,21 @@ class Variable:
     def array(self) -> Array:
         """The array. Assigning a new one leaves recorded functions untouched.
 
-        One of another shape, dtype or device starts a new leaf, without a gradient: those for the
-        old array are not this variable's any more.
+        One of another shape, dtype or device starts a new leaf: gradients for the old array are
+        not this variable's any more.
         """
         return self._array
 
     @array.setter
     def array(self, array: Array | None) -> None:
         device = self._device
-        if array is not None and not device.holds(array):
+        asked = config.device is not None  # a device that was asked for goes before its own
+        if array is not None and (asked or not device.holds(array)):
             device = _require_array(array)
         if self._requires_grad and array is not None:
             decide_requires_grad(array, True)
         if not self._is_like(array, device):
             self._leave_node()  # functions that used it keep the old shape
-            if self._array is not None:
-                self._grad_var = None
         self._array = array
         self._device = device
 
@@ -563,7 +563,8 @@ class Variable:
         return self._written("x @= v", tinynode.functions.matmul(self, other))
 
     def _check_writable(self, operation: str) -> None:
-        if self._requires_grad and self.creator_node is None:
+        is_leaf = self._requires_grad and self.creator_node is None
+        if is_leaf and config.enable_backprop:  # without it every result looks like a leaf
             raise GraphError(
                 f"{operation}: this variable is a leaf that requires a gradient, and writing to "
                 "it would make that meaningless. Compute a new Variable from it (x = x + v), "
