@@ -8,7 +8,7 @@ y.backward()
 x.grad                            # array([2., 4., 6.], dtype=float32)
 """
 
-from tinynode import functions
+from tinynode import functions, gradient_check, hooks, nn, random, show
 from tinynode.backend import (
     Backend,
     Device,
@@ -31,11 +31,13 @@ from tinynode.configuration import (
     using_config,
 )
 from tinynode.conversion import as_array, as_variable, asarray
+from tinynode.derivatives import hvp, jacobian, value_and_grad
 from tinynode.errors import TinynodeError
 from tinynode.forget import forget
 from tinynode.function import Function, FunctionAdapter
 from tinynode.function_hook import FunctionHook
 from tinynode.function_node import FunctionNode
+from tinynode.random import seed
 from tinynode.variable import Variable
 from tinynode.variable_node import VariableNode
 
@@ -64,13 +66,22 @@ __all__ = [
     "get_device",
     "global_config",
     "grad",
+    "gradient_check",
+    "hooks",
+    "hvp",
     "is_debug",
+    "jacobian",
     "namespace_of",
+    "nn",
     "no_backprop_mode",
+    "random",
     "register_backend",
+    "seed",
     "set_debug",
+    "show",
     "synchronize",
     "to_host",
     "using_config",
     "using_device",
+    "value_and_grad",
 ]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.metadata
 import os
 from collections import Counter
 from contextlib import AbstractContextManager
@@ -108,6 +107,10 @@ class Device:
         self.array_types.add(type(array))
         return True
 
+    def holds(self, array: object) -> bool:
+        """Whether an array lies on this very device: it may be another backend's as well."""
+        return self.owns(array) and self.backend.index_of(array) == self.index
+
     def from_host(self, array: Array) -> Array:
         """A NumPy array, on this device."""
         return self.backend.from_host(array, self.index)
@@ -130,7 +133,7 @@ _backends: dict[str, Backend] = {}
 _devices: dict[str, Device] = {}
 _backend_of_type: dict[type, Backend] = {}
 _namespace_of_type: dict[type, Any] = {}
-_floating_dtypes: dict[Any, bool] = {}
+_floating_dtypes: dict[type, dict[Any, bool]] = {}  # dtypes of two libraries do not compare
 
 fallback_counts: Counter[tuple[str, str]] = Counter()
 """How often each function fell back, by (label, reason)."""
@@ -157,8 +160,14 @@ def register_backend(backend: Any) -> None:
 
 def backend_names() -> list[str]:
     """The names of all backends: built in, registered, and offered by installed packages."""
-    offered = [point.name for point in importlib.metadata.entry_points(group=_ENTRY_POINTS)]
-    return sorted({*_MODULE_OF_BACKEND, *_backends, *offered})
+    return sorted({*_MODULE_OF_BACKEND, *_backends, *(point.name for point in _offered())})
+
+
+def _offered() -> Any:
+    """The entry points of installed packages that bring a backend."""
+    import importlib.metadata  # three quarters of the time of `import tinynode`, so only here
+
+    return importlib.metadata.entry_points(group=_ENTRY_POINTS)
 
 
 def get_backend(name: str) -> Backend:
@@ -176,7 +185,7 @@ def _load(name: str) -> Any:
     try:
         if name in _MODULE_OF_BACKEND:
             return importlib.import_module(_MODULE_OF_BACKEND[name])
-        for point in importlib.metadata.entry_points(group=_ENTRY_POINTS):
+        for point in _offered():
             if point.name == name:
                 return point.load()
     except Exception as error:
@@ -284,21 +293,22 @@ def namespace_of(array: Array) -> Any:
 
     Asking the array itself (``__array_namespace__``) costs as much as adding two small ones.
     """
-    namespace = _namespace_of_type.get(type(array))
-    if namespace is None:
+    try:
+        return _namespace_of_type[type(array)]
+    except KeyError:
         namespace = backend_of(array).namespace()
         _namespace_of_type[type(array)] = namespace
-    return namespace
+        return namespace
 
 
 def is_floating(array: Array) -> bool:
     """Whether an array's dtype is a real floating one: only such arrays can have a gradient."""
-    dtype = array.dtype
-    known = _floating_dtypes.get(dtype)
-    if known is None:
-        known = bool(namespace_of(array).isdtype(dtype, "real floating"))
-        _floating_dtypes[dtype] = known
-    return known
+    try:
+        return _floating_dtypes[type(array)][array.dtype]
+    except KeyError:
+        known = bool(namespace_of(array).isdtype(array.dtype, "real floating"))
+        _floating_dtypes.setdefault(type(array), {})[array.dtype] = known
+        return known
 
 
 def is_integer(array: Array) -> bool:

@@ -22,6 +22,7 @@ from tinynode.errors import (
     BackwardSeedError,
     GradientShapeError,
     GradientTypeError,
+    OperandError,
     describe,
     dtype_name,
 )
@@ -104,14 +105,17 @@ class _Sweep:
 
     def _take_grad_outputs(self, function: FunctionNode) -> Gradients:
         """The gradients of a function's outputs, which leave the table; None where none came."""
-        grad_outputs = []
+        grad_outputs: list[Variable | None] = []
         for reference in function.outputs or ():
             node = reference()
-            gradient = None if node is None else self.gradients.pop(node, None)
+            if node is None or node._creator_node is not function:  # dead, or unchained since
+                grad_outputs.append(None)
+                continue
+            gradient = self.gradients.pop(node, None)
             if self.pending and gradient is not None:
-                gradient = self._complete(node, gradient)  # type: ignore[arg-type]
+                gradient = self._complete(node, gradient)
             if gradient is not None and (self.keep_all or node in self.keep):
-                self.kept[node] = gradient  # type: ignore[index]
+                self.kept[node] = gradient
             grad_outputs.append(gradient)
         return tuple(grad_outputs)
 
@@ -132,13 +136,13 @@ class _Sweep:
         node = function.inputs[i]  # type: ignore[index]
         if (
             not isinstance(gx, Variable)
+            or gx._device is not node.device
             or gx._array.shape != node.shape
             or gx._array.dtype != node.dtype
-            or gx._device is not node.device
         ):
             _raise_wrong_gradient(function, i, node, gx)
         if self.debugging:
-            debug.check_nan(function, (gx._array,), "backward")
+            debug.check_nan(function, (gx._array,), "backward", i)
         current = self.gradients.get(node)
         if current is None:
             self.gradients[node] = gx
@@ -181,12 +185,12 @@ def _call(
             results = function.backward(targets, grad_outputs)
         else:
             results = function.backward_accumulate(targets, grad_outputs, accumulated)
+        if type(results) is tuple and len(results) == len(targets):
+            return results
+        return _for_targets(function, targets, results, accumulated is not None)
     except Exception as error:
         _explain(error, function)
         raise
-    if type(results) is tuple and len(results) == len(targets):
-        return results
-    return _for_targets(function, targets, results, accumulated is not None)
 
 
 def _for_targets(
@@ -232,39 +236,47 @@ def _call_watched(
 
 def _explain(error: Exception, function: FunctionNode) -> None:
     """Add what helps to an error that a backward raised."""
-    if isinstance(error, ValueError | IndexError) and not function._retained_input_indexes:
-        error.add_note(
-            f"retain_inputs(...) was not called in forward of {function.label}: if its backward "
-            "uses get_retained_inputs(), forward has to name the inputs, e.g. "
-            "self.retain_inputs((0, 1))."
-        )
+    if str(error).startswith(("not enough values to unpack", "tuple index out of range")):
+        for what, indexes in (
+            ("inputs", function._retained_input_indexes),
+            ("outputs", function._retained_output_indexes),
+        ):
+            if not indexes:
+                error.add_note(
+                    f"retain_{what}(...) was not called in forward of {function.label}: if its "
+                    f"backward uses get_retained_{what}(), forward has to name them, e.g. "
+                    f"self.retain_{what}((0,))."
+                )
     debug.add_forward_stack(error, function)
 
 
 def _raise_wrong_gradient(function: FunctionNode, i: int, node: VariableNode, gx: Any) -> None:
+    error: Exception
     if not isinstance(gx, Variable):
-        raise GradientTypeError(
+        error = GradientTypeError(
             f"Function `{function.label}` has a bug: type of gradients returned from backward is "
             f"incorrect: gradient of input {i} is {describe(gx)}, expected a Variable. Compute "
             "it from Variables, so that it can be differentiated again."
         )
-    array = gx._array
-    if array.shape != node.shape:
-        raise GradientShapeError(
+    elif gx._device is not node.device:
+        error = GradientTypeError(
+            f"Function `{function.label}` has a bug: the gradient of input {i} is on "
+            f"{gx._device}, the input is on {node.device}. Move it with to_device."
+        )
+    elif gx._array.shape != node.shape:
+        error = GradientShapeError(
             f"Function `{function.label}` has a bug: shape of the gradient of input {i} is "
-            f"{tuple(array.shape)}, the input has {node.shape}. If the input was broadcast, "
+            f"{gx.shape}, the input has {node.shape}. If the input was broadcast, "
             "bring the gradient back with sum_to(gx, x.shape)."
         )
-    if array.dtype != node.dtype:
-        raise GradientTypeError(
+    else:
+        error = GradientTypeError(
             f"Function `{function.label}` has a bug: dtype of the gradient of input {i} is "
-            f"{dtype_name(array.dtype)}, the input has {dtype_name(node.dtype)}. Cast it with "
+            f"{dtype_name(gx.dtype)}, the input has {dtype_name(node.dtype)}. Cast it with "
             "astype(gx, x.dtype)."
         )
-    raise GradientTypeError(
-        f"Function `{function.label}` has a bug: the gradient of input {i} is on "
-        f"{gx._device}, the input is on {node.device}. Move it with to_device."
-    )
+    debug.add_forward_stack(error, function)
+    raise error
 
 
 def _ones_like(y: Variable, loss_scale: float | None) -> Variable:
@@ -278,9 +290,10 @@ def backward_one(
     y: Variable, retain_grad: bool, enable_double_backprop: bool, loss_scale: float | None
 ) -> None:
     """What ``Variable.backward`` does."""
+    _check_requires_grad("y.backward()", "y", y)
     seed = y._grad_var
     if seed is None:
-        _check_can_seed(y)
+        _check_size_one(y)
         seed = _ones_like(y, loss_scale)
     if y.creator_node is None:
         y._grad_var = seed
@@ -290,12 +303,15 @@ def backward_one(
         y._grad_var = None
 
 
-def _check_can_seed(y: Variable) -> None:
+def _check_requires_grad(function: str, argument: str, y: Variable) -> None:
     if not y._requires_grad:
         raise BackwardSeedError(
-            f"y.backward(): y ({y.label}) requires no gradient: no input of its functions does, "
-            "or its dtype is not floating. Make the inputs with requires_grad=True."
+            f"{function}: {argument} ({y.label}) requires no gradient: no input of its functions "
+            "does, or its dtype is not floating. Make the inputs with requires_grad=True."
         )
+
+
+def _check_size_one(y: Variable) -> None:
     if y.size != 1:
         raise BackwardSeedError(
             f"y.backward(): y has shape {y.shape}, so there is no single gradient to start from; "
@@ -315,6 +331,8 @@ def _backward(
         for node, gradient in left.items():
             if node._creator_node is None:
                 old = node.grad_var
+                if old is not None:
+                    node.get_variable()._check_grad(old)
                 results[node] = gradient if old is None else _sum(old, gradient)
     _assign(results)
 
@@ -351,21 +369,23 @@ def backward(
         ValueError: the lengths differ.
         BackwardSeedError: an output has no gradient to start from.
     """
-    _check_sequences("backward", len(outputs), outputs=outputs, grad_outputs=grad_outputs)
+    _check_sequences("backward", "outputs", outputs, "grad_outputs", grad_outputs)
     own = grad_outputs is None
     given = [y._grad_var for y in outputs] if grad_outputs is None else list(grad_outputs)
     seeds: dict[VariableNode, Variable] = {}
     for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
+        _check_requires_grad("backward", f"outputs[{position}]", y)
         if gy is None:
             raise BackwardSeedError(
                 f"backward: output {position} (shape {y.shape}) has no gradient: set its grad, or "
                 "give grad_outputs."
             )
-        _check_seed("backward", position, y, gy)
+        _check_gradient(f"backward: grad_outputs[{position}]", y, gy)
         if y.node not in seeds:
             seeds[y.node] = gy
         elif not own:  # an output given twice: explicit gradients add up, its own counts once
-            seeds[y.node] = seeds[y.node] + gy
+            with using_config("enable_backprop", enable_double_backprop):
+                seeds[y.node] = _sum(seeds[y.node], gy)
     if own:  # a leaf among the outputs already has its gradient
         seeds = {node: gy for node, gy in seeds.items() if node._creator_node is not None}
     _backward(seeds, False, enable_double_backprop)
@@ -403,8 +423,8 @@ def grad(
         TypeError: an argument is not a tuple or a list.
         ValueError: the lengths differ.
     """
-    _check_sequences("grad", len(outputs), outputs=outputs, grad_outputs=grad_outputs)
-    _check_sequences("grad", len(inputs), inputs=inputs, grad_inputs=grad_inputs)
+    _check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
+    _check_sequences("grad", "inputs", inputs, "grad_inputs", grad_inputs)
     given = list(grad_outputs) if grad_outputs is not None else [None] * len(outputs)
     with using_config("enable_backprop", enable_double_backprop):
         seeds = _seeds_for_grad(outputs, given, loss_scale)
@@ -418,6 +438,7 @@ def grad(
         for position, extra in enumerate(grad_inputs or ()):
             current = results[position]
             if extra is not None:
+                _check_gradient(f"grad: grad_inputs[{position}]", inputs[position], extra)
                 results[position] = extra if current is None else _sum(current, extra)
     if retain_grad:
         _assign(sweep.kept)
@@ -427,32 +448,41 @@ def grad(
     return results
 
 
-def _check_sequences(function: str, length: int, **sequences: Any) -> None:
-    for name, sequence in sequences.items():
-        if sequence is None:
+def _check_sequences(
+    function: str, name: str, variables: Any, gradients_name: str, gradients: Any
+) -> None:
+    """Refuse what is no sequence of Variables, or gradients of another number."""
+    for title, sequence in ((name, variables), (gradients_name, gradients)):
+        if sequence is gradients and gradients is None:
             continue
         if not isinstance(sequence, tuple | list):
             raise TypeError(
-                f"{function}: {name} must be a tuple or a list, got {describe(sequence)}. "
+                f"{function}: {title} must be a tuple or a list, got {describe(sequence)}. "
                 "Write (x,) for one."
             )
-        if len(sequence) != length:
-            raise ValueError(f"{function}: {name} has {len(sequence)} entries, expected {length}.")
+    for position, x in enumerate(variables):
+        if not isinstance(x, Variable):
+            raise OperandError(
+                f"{function}: {name}[{position}] must be a Variable, got {describe(x)}."
+            )
+    if gradients is not None and len(gradients) != len(variables):
+        raise ValueError(
+            f"{function}: {gradients_name} has {len(gradients)} entries, expected "
+            f"{len(variables)}."
+        )
 
 
-def _check_seed(function: str, position: int, y: Variable, gy: Variable) -> None:
-    if not isinstance(gy, Variable):
+def _check_gradient(argument: str, x: Variable, gx: Variable) -> None:
+    """Refuse a gradient that a user gave for x if it does not fit x."""
+    if not isinstance(gx, Variable):
+        raise GradientTypeError(f"{argument} must be a Variable, got {describe(gx)}.")
+    if gx.device is not x.device:
+        raise GradientTypeError(f"{argument} is on {gx.device}, the variable is on {x.device}.")
+    if gx.shape != x.shape:
+        raise GradientShapeError(f"{argument} has shape {gx.shape}, the variable has {x.shape}.")
+    if gx.dtype != x.dtype:
         raise GradientTypeError(
-            f"{function}: grad_outputs[{position}] must be a Variable, got {describe(gy)}."
-        )
-    if gy.shape != y.shape:
-        raise GradientShapeError(
-            f"{function}: grad_outputs[{position}] has shape {gy.shape}, the output has {y.shape}."
-        )
-    if gy.dtype != y.dtype or gy.device is not y.device:
-        raise GradientTypeError(
-            f"{function}: grad_outputs[{position}] is {dtype_name(gy.dtype)} on {gy.device}, the "
-            f"output is {dtype_name(y.dtype)} on {y.device}."
+            f"{argument} is {dtype_name(gx.dtype)}, the variable is {dtype_name(x.dtype)}."
         )
 
 
@@ -462,7 +492,7 @@ def _seeds_for_grad(
     seeds: dict[VariableNode, Variable] = {}
     for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
         if gy is not None:
-            _check_seed("grad", position, y, gy)
+            _check_gradient(f"grad: grad_outputs[{position}]", y, gy)
         elif not is_floating(y._array):
             continue
         else:
@@ -497,7 +527,9 @@ def _nodes_between(
         for function in users.get(node, ()):
             for reference in function.outputs or ():
                 output = reference()
-                if output is not None and (output in users or output in seeds):
+                if output is None or output._creator_node is not function:
+                    continue  # dead, or unchained since
+                if output in users or output in seeds:
                     waiting.append(output)
     return between
 

@@ -123,7 +123,7 @@ def _host_array(obj: Any) -> Any:
             "so that their gradients come back."
         )
     host = numpy.asarray(obj)
-    if host.dtype == object:
+    if host.dtype.kind not in "biufc":  # text, objects
         raise OperandError(f"asarray: cannot make an array of {describe(obj)}.")
     if host.dtype == numpy.float64 and not isinstance(obj, numpy.generic):
         host = host.astype(config.dtype)

@@ -11,7 +11,7 @@ import traceback
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from tinynode.backend import Array, is_floating, namespace_of, to_host
+from tinynode.backend import Array, namespace_of, to_host
 from tinynode.errors import InplaceError, NaNError, dtype_name
 
 if TYPE_CHECKING:
@@ -36,19 +36,27 @@ def user_line(function: FunctionNode) -> str:
 
 
 def has_nan(array: Array | None) -> bool:
-    """Whether a floating array holds a NaN."""
-    if array is None or not is_floating(array):
+    """Whether a floating or complex array holds a NaN."""
+    if array is None:
         return False
     namespace = namespace_of(array)
+    if not namespace.isdtype(array.dtype, ("real floating", "complex floating")):
+        return False
     return bool(namespace.any(namespace.isnan(array)))
 
 
-def check_nan(function: FunctionNode, arrays: tuple[Array | None, ...], direction: str) -> None:
-    """Raise NaNError if one of the arrays holds a NaN."""
-    for position, array in enumerate(arrays):
+def check_nan(
+    function: FunctionNode, arrays: tuple[Array | None, ...], direction: str, first: int = 0
+) -> None:
+    """Raise NaNError if an output (forward), or a gradient of an input (backward), holds a NaN.
+
+    The arrays' positions count from ``first``.
+    """
+    for position, array in enumerate(arrays, first):
         if array is not None and has_nan(array):
+            what = "output" if direction == "forward" else "the gradient of input"
             raise NaNError(
-                f"NaN is detected on {direction} computation of {function.label}: result "
+                f"NaN is detected on {direction} computation of {function.label}: {what} "
                 f"{position}, shape {tuple(array.shape)}, {dtype_name(array.dtype)}; the function "
                 f"was called at {user_line(function)}. Look at its inputs there."
             )

@@ -8,26 +8,34 @@ Source: Chen, Xu, Zhang, Guestrin, Training Deep Nets with Sublinear Memory Cost
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinynode.backend import Arrays
+from tinynode.backend import Array, Arrays, Device, get_device
 from tinynode.backprop import backward
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode, using_config
 from tinynode.errors import GraphError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.operands import as_operand
-from tinynode.variable import Variable
+from tinynode.variable import Variable, wrap_array
 
 
 class Forget(FunctionNode):
-    """The outputs of ``func``, without the graph in between; backward runs ``func`` again."""
+    """The outputs of ``func``, without the graph in between; backward runs ``func`` again.
 
-    def __init__(self, func: Callable[..., Any]) -> None:
+    ``func`` gets Variables on ``device``, one for each entry of ``requires_grad``. A further input
+    stands for the parameters that ``func`` brings along, where no argument requires a gradient.
+    """
+
+    def __init__(
+        self, func: Callable[..., Any], device: Device, requires_grad: tuple[bool, ...]
+    ) -> None:
         self.func = func
+        self.device = device
+        self.requires_grad = requires_grad
 
-    def _call(self, inputs: list[Variable]) -> tuple[Variable, ...]:
-        outputs = self.func(*inputs)
+    def _call(self, leaves: list[Variable]) -> tuple[Variable, ...]:
+        outputs = self.func(*leaves)
         if isinstance(outputs, Variable):
             return (outputs,)
         if not isinstance(outputs, tuple):
@@ -43,10 +51,15 @@ class Forget(FunctionNode):
                 )
         return outputs
 
+    def _leaves(self, arrays: Sequence[Array]) -> list[Variable]:
+        flags = zip(arrays, self.requires_grad, strict=True)
+        return [wrap_array(array, self.device, flag) for array, flag in flags]
+
     def forward(self, inputs: Arrays) -> Arrays:
-        self.retain_inputs(range(len(inputs)))
+        arguments = range(len(self.requires_grad))
+        self.retain_inputs(arguments)
         with no_backprop_mode(), using_config("will_recompute", True):
-            outputs = self._call([Variable(x) for x in inputs])
+            outputs = self._call(self._leaves([inputs[i] for i in arguments]))
         return tuple(y.array for y in outputs)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -55,14 +68,18 @@ class Forget(FunctionNode):
                 "forget: double backprop is not possible through a forgotten part; call the "
                 "function without forget."
             )
-        leaves = []
-        for x in self.get_retained_inputs():
-            leaves.append(Variable(x.array, requires_grad=x.requires_grad, name=x.name))
+        leaves = self._leaves([x.array for x in self.get_retained_inputs()])
         with force_backprop_mode(), using_config("in_recomputing", True):
             outputs = self._call(leaves)
-        used = [(y, gy) for y, gy in zip(outputs, grad_outputs, strict=True) if gy is not None]
+        if len(outputs) != len(grad_outputs):
+            raise GraphError(
+                f"forget: func returned {len(grad_outputs)} outputs in forward and "
+                f"{len(outputs)} in backward: it must do the same both times."
+            )
+        pairs = zip(outputs, grad_outputs, strict=True)
+        used = [(y, gy) for y, gy in pairs if gy is not None and y.requires_grad]
         backward([y for y, _ in used], [gy for _, gy in used])
-        return tuple(leaves[i].grad_var for i in target_input_indexes)
+        return (*(leaf.grad_var for leaf in leaves), None)[: len(self.inputs or ())]
 
 
 def _ordinal(number: int) -> str:
@@ -89,8 +106,15 @@ def forget(func: Callable[..., Any], *xs: Any) -> Any:
     """
     if not callable(func):
         raise TypeError(f"forget: func must be callable, got {describe(func)}.")
-    inputs = [x if isinstance(x, Variable) else Variable(x) for x in xs]
-    for i, x in enumerate(inputs):
-        as_operand("forget", f"xs[{i}]", x)
-    outputs = Forget(func).apply(inputs)
+    inputs = [_as_argument(x, i) for i, x in enumerate(xs)]
+    device = inputs[0].device if inputs else get_device()
+    flags = tuple(x.requires_grad for x in inputs)
+    if not any(flags):  # what func brings along may require a gradient all the same
+        inputs.append(wrap_array(device.xp.zeros(()), device, True))
+    outputs = Forget(func, device, flags).apply(inputs)
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _as_argument(x: Any, position: int) -> Variable:
+    variable = as_operand("forget", f"xs[{position}]", x)
+    return variable if variable is x else Variable(variable.array)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tinynode.backend import Array, Arrays
 from tinynode.errors import GradientShapeError, GraphError, describe
 from tinynode.function_hook import FunctionHook
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.variable import Variable, as_gradient
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple
+
+Flags: TypeAlias = tuple[bool, ...]
 
 
 class Function:
@@ -36,8 +37,9 @@ class Function:
 
     def __call__(self, *inputs: Any) -> Any:
         adapter = self.node
-        self._owned_adapter = None
         outputs = adapter.apply(inputs)
+        adapter.own(self)
+        self._owned_adapter = None
         return outputs[0] if len(outputs) == 1 else outputs
 
     @property
@@ -128,10 +130,26 @@ class Function:
 
 
 class FunctionAdapter(FunctionNode):
-    """The FunctionNode that stands for an old-style Function in the graph."""
+    """The FunctionNode that stands for an old-style Function in the graph.
+
+    Before the call the Function owns its adapter, afterwards the adapter owns the Function: never
+    both at once, which would be a reference cycle.
+    """
 
     def __init__(self, function: Function) -> None:
-        self.function = function
+        self._weak_function = weakref.ref(function)
+        self._function: Function | None = None
+
+    def own(self, function: Function) -> None:
+        """Keep the Function alive for backward."""
+        self._function = function
+
+    @property
+    def function(self) -> Function:
+        """The Function that this adapter stands for."""
+        function = self._weak_function()
+        assert function is not None, "an adapter is used by its Function or after its call"
+        return function
 
     @property
     def label(self) -> str:
@@ -165,44 +183,58 @@ class FunctionAdapter(FunctionNode):
         return outputs
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        """Run the Function's backward on arrays, as a function application of its own."""
-        assert self.inputs is not None
+        """Run the Function's backward on arrays, as a function application of its own.
+
+        Its inputs are all that the gradients may depend on, the retained outputs too: so
+        differentiating them again is an error, and not silently zero.
+        """
         in_data = self.retained_in_data()
-        out_grad = tuple(None if gy is None else gy.array for gy in grad_outputs)
-        arrays = self.function.backward(in_data, out_grad)
-        if not isinstance(arrays, tuple | list) or len(arrays) != len(self.inputs):
-            raise GradientShapeError(
-                f"Function `{self.label}` has a bug: number of gradients returned from backward "
-                f"is incorrect: an old-style function returns one for each of its "
-                f"{len(self.inputs)} inputs, got {describe(arrays)}."
-            )
-        sources = [x for x in (*self.get_retained_inputs(), *grad_outputs) if x is not None]
-        gradients: list[Variable | None] = []
-        for i in target_input_indexes:
-            gx = arrays[i]
-            if gx is None:
-                gradients.append(None)
-            else:
-                gradients.append(OldStyleGradient(gx, self.label).apply(sources)[0])
-        return tuple(gradients)
+        gradient = OldStyleGradient(
+            self.function,
+            target_input_indexes,
+            tuple(x is not None for x in in_data),
+            tuple(gy is not None for gy in grad_outputs),
+        )
+        inputs = zip(self.inputs or (), in_data, strict=True)
+        sources = [node.variable_with(x) for node, x in inputs if x is not None]
+        sources += [gy for gy in grad_outputs if gy is not None]
+        gradients = gradient.apply((*sources, *self.get_retained_outputs()))
+        return tuple(None if gx.array is None else gx for gx in gradients)
 
 
 class OldStyleGradient(FunctionNode):
-    """A gradient that an old-style function computed on arrays: it cannot be differentiated.
+    """The gradients that an old-style function computes on arrays: they have none themselves.
 
-    It depends on the retained inputs and on the gradients of the outputs, so that differentiating
-    it again is an error, and not silently zero.
+    (retained inputs, gradients of the outputs, retained outputs) -> gradients of the inputs
     """
 
-    def __init__(self, gradient: Array, function_label: str) -> None:
-        self.gradient = gradient
-        self.function_label = function_label
+    def __init__(
+        self, function: Function, targets: Indexes, has_input: Flags, has_grad: Flags
+    ) -> None:
+        self.function = function
+        self.targets = targets
+        self.has_input = has_input
+        self.has_grad = has_grad
+
+    @property
+    def label(self) -> str:
+        return f"gradient of {self.function.label}"
 
     def forward(self, inputs: Arrays) -> Arrays:
-        return (as_gradient(self.gradient).array,)
+        waiting = iter(inputs)
+        in_data = tuple(next(waiting) if present else None for present in self.has_input)
+        out_grad = tuple(next(waiting) if present else None for present in self.has_grad)
+        gradients = self.function.backward(in_data, out_grad)
+        if not isinstance(gradients, tuple | list) or len(gradients) != len(in_data):
+            raise GradientShapeError(
+                f"Function `{self.function.label}` has a bug: number of gradients returned from "
+                "backward is incorrect: an old-style function returns one for each of its "
+                f"{len(in_data)} inputs, got {describe(gradients)}."
+            )
+        return tuple(gradients[i] for i in self.targets)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         raise GraphError(
-            f'cannot twice-differentiate an old style Function "{self.function_label}". Rewrite '
+            f'cannot twice-differentiate an old style Function "{self.function.label}". Rewrite '
             "it as a FunctionNode, whose backward is made of differentiable functions."
         )

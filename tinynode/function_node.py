@@ -111,44 +111,31 @@ class FunctionNode:
                 "application: make a new instance for each call."
             )
         variables, arrays, device, requires_grad = self._unwrap(inputs)
-        watched = thread_state.watched or self._local_hooks is not None
-        debugging = config.debug
-        if debugging:
-            self.stack = debug.capture_stack()
         self._check_types(arrays)
+        watched = thread_state.watched or self._local_hooks is not None or config.debug
         run = self._run_watched if watched else self._run
         output_arrays = run(device, arrays)
-        if debugging:
-            debug.check_nan(self, output_arrays, "forward")
-        outputs = self._wrap(output_arrays, arrays, self.output_device or device, requires_grad)
+        outputs = self._wrap(output_arrays, self.output_device or device, requires_grad)
         self._applied = True
         if requires_grad and config.enable_backprop:
             self._connect(variables, arrays, outputs, output_arrays)
-            if debugging:
-                self._remember_checksums()
         if watched:
-            for observer in thread_state.observers:
-                observer.applied(self, variables, outputs)
+            self._report(variables, outputs)
         return outputs
 
     def _unwrap(
         self, inputs: Sequence[Variable | Array]
     ) -> tuple[tuple[Variable, ...], Arrays, Device, bool]:
         """The inputs as Variables and as arrays, their device, whether one requires a gradient."""
-        arrays = []
-        device = None
-        requires_grad = False
+        arrays, device, requires_grad = [], None, False
         for x in inputs:
-            if not isinstance(x, Variable):
+            if not isinstance(x, Variable) or x._array is None:
                 return self._unwrap(self._wrap_inputs(inputs))
             if x._device is not device:
                 if device is not None:
                     self._raise_mixed(inputs)
                 device = x._device
-            if x._array is None:
-                raise GraphError(f"{self.label}: variable {x.name or ''} is empty (no array).")
-            if x._requires_grad:
-                requires_grad = True
+            requires_grad = requires_grad or x._requires_grad
             arrays.append(x._array)
         return tuple(inputs), tuple(arrays), device or current_device(), requires_grad
 
@@ -158,11 +145,13 @@ class FunctionNode:
         wrapped = []
         for position, x in enumerate(inputs):
             if isinstance(x, Variable):
+                if x._array is None:
+                    raise GraphError(f"{self.label}: variable {x.name or ''} is empty (no array).")
                 wrapped.append(x)
                 continue
-            found = device_of(x, self.label, f"input {position}")
-            shared = devices and devices[0].owns(x) and devices[0].index == found.index
-            wrapped.append(wrap_array(x, devices[0] if shared else found, False))
+            shared = devices and devices[0].holds(x)
+            device = devices[0] if shared else device_of(x, self.label, f"input {position}")
+            wrapped.append(wrap_array(x, device, False))
         return tuple(wrapped)
 
     def _raise_mixed(self, inputs: Sequence[Any]) -> None:
@@ -179,23 +168,33 @@ class FunctionNode:
             run_check(self, arrays)
 
     def _run_watched(self, device: Device, arrays: Arrays) -> Arrays:
-        """As ``_run``, between the hooks' callbacks."""
+        """As ``_run``, between the hooks' callbacks, and with what debug mode asks for."""
+        if config.debug:
+            self.stack = debug.capture_stack()
         hooks = hooks_for(self._local_hooks)
         for hook in hooks:
             hook.forward_preprocess(self, arrays)
         outputs = self._run(device, arrays)
         for hook in hooks:
             hook.forward_postprocess(self, arrays)
+        if config.debug:
+            debug.check_nan(self, outputs, "forward")
         return outputs
+
+    def _report(self, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]) -> None:
+        """Tell the observers, and in debug mode remember what the retained arrays look like."""
+        if config.debug and self.inputs is not None:
+            self._remember_checksums()
+        for observer in thread_state.observers:
+            observer.applied(self, inputs, outputs)
 
     def _run(self, device: Device, arrays: Arrays) -> Arrays:
         """The output arrays: by the backend's own kernel, or else by the portable forward."""
         outputs = device.backend.forward(self, arrays)
         if type(outputs) is not tuple:
             outputs = self._run_portable(outputs, arrays)
-        known_types = (self.output_device or device).array_types
         for output in outputs:
-            if type(output) not in known_types:
+            if type(output) not in (self.output_device or device).array_types:
                 return self._lift(outputs, self.output_device or device)
         return outputs
 
@@ -204,6 +203,7 @@ class FunctionNode:
         if result is Fallback or isinstance(result, Fallback):
             reason = result.reason if isinstance(result, Fallback) else "no reason given"
             fallback_counts[self.label, reason] += 1
+            self._retained_input_indexes = self._retained_output_indexes = ()
             result = self.forward(arrays)
         if isinstance(result, tuple):
             return tuple(result)
@@ -226,14 +226,24 @@ class FunctionNode:
         return tuple(lifted)
 
     def _wrap(
-        self, output_arrays: Arrays, arrays: Arrays, device: Device, requires_grad: bool
+        self, output_arrays: Arrays, device: Device, requires_grad: bool
     ) -> tuple[Variable, ...]:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
         outputs = []
         for array in output_arrays:
             requires = requires_grad and array is not None and is_floating(array)
             outputs.append(wrap_array(array, device, requires))
+        if len(outputs) > 1 and self.is_elementwise:
+            self._check_elementwise(output_arrays)
         return tuple(outputs)
+
+    def _check_elementwise(self, outputs: Arrays) -> None:
+        shapes = [tuple(y.shape) for y in outputs if y is not None]
+        if len(set(shapes)) > 1:
+            raise GraphError(
+                f"{self.label} has is_elementwise = True, which promises outputs of one shape; "
+                f"its forward returned the shapes {', '.join(map(str, shapes))}."
+            )
 
     def _connect(
         self,
@@ -243,35 +253,40 @@ class FunctionNode:
         output_arrays: Arrays,
     ) -> None:
         """Put this function between the nodes of its inputs and outputs, and retain arrays."""
-        inputs = []
-        rank = 0
+        inputs, references, rank = [], [], 0
         for x in variables:
             node = x._node or x.node
             if node.rank > rank:
                 rank = node.rank
             inputs.append(node)
-        references = []
         for y in outputs:
-            y._node = node = VariableNode(y)
-            node._creator_node = self
-            node.rank = rank + 1
+            y._node = node = VariableNode(y, self, rank + 1)
             references.append(weakref.ref(node))
         self.rank = rank
         self.inputs = tuple(inputs)
         self.outputs = tuple(references)
         if config.lazy_grad_sum:
             self.lazy_grad_sum = True
-        if self._retained_input_indexes:
-            self._input_data = _retain(self._retained_input_indexes, inputs, arrays)
-        if self._retained_output_indexes:
-            nodes = [y.node for y in outputs]
-            self._output_data = _retain(self._retained_output_indexes, nodes, output_arrays)
+        try:
+            if self._retained_input_indexes:
+                self._input_data = _retain(self._retained_input_indexes, inputs, arrays)
+            if self._retained_output_indexes:
+                nodes = [y.node for y in outputs]
+                self._output_data = _retain(self._retained_output_indexes, nodes, output_arrays)
+        except IndexError:
+            raise IndexError(
+                f"{self.label}: forward called retain_inputs({self._retained_input_indexes}) with "
+                f"{len(inputs)} inputs and retain_outputs({self._retained_output_indexes}) with "
+                f"{len(outputs)} outputs: one of these indexes does not exist."
+            ) from None
 
     def _remember_checksums(self) -> None:
         retained = [(f"input {i}", self._input_data[i]) for i in self._retained_input_indexes]
         for i in self._retained_output_indexes:
             retained.append((f"output {i}", self._output_data[i]))
-        self.retained_checksums = tuple((what, x, debug.checksum(x)) for what, x in retained)
+        self.retained_checksums = tuple(
+            (what, x, debug.checksum(x)) for what, x in retained if x is not None
+        )
 
     # --- what a function defines -------------------------------------------------------------
 
@@ -392,18 +407,23 @@ class FunctionNode:
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
 
+        An output that forward gave as None comes back as None.
+
         Where an output's node is gone because nobody used the output, a fresh node takes its place
         as an output of this function, so that double backprop goes through it.
         """
         if self.outputs is None:
             return ()
-        retained = []
+        retained: list[Any] = []
         for i in self._retained_output_indexes:
             node = self.outputs[i]()
-            if node is None:
-                retained.append(self._revive_output(i, self._output_data[i]))
+            array = self._output_data[i]
+            if array is None:
+                retained.append(None)
+            elif node is None:
+                retained.append(self._revive_output(i, array))
             else:
-                retained.append(node.variable_with(self._output_data[i]))
+                retained.append(node.variable_with(array))
         return tuple(retained)
 
     def _revive_output(self, index: int, array: Array) -> Variable:
@@ -464,7 +484,11 @@ class FunctionNode:
         if key in self.local_function_hooks:
             raise HookError(f"Hook {key} already exists in {self.label}: give it another name.")
         self.local_function_hooks[key] = hook
-        hook.added(self)
+        try:
+            hook.added(self)
+        except BaseException:
+            del self.local_function_hooks[key]
+            raise
 
     def delete_hook(self, name: str) -> None:
         """Unregister a hook of this function.
@@ -477,8 +501,10 @@ class FunctionNode:
                 f"Hook {name} does not exist in {self.label}: it has "
                 f"{sorted(self.local_function_hooks)}."
             )
-        self.local_function_hooks[name].deleted(self)
-        del self.local_function_hooks[name]
+        try:
+            self.local_function_hooks[name].deleted(self)
+        finally:
+            del self.local_function_hooks[name]
 
 
 def _retain(
@@ -489,4 +515,7 @@ def _retain(
         nodes[i].data = arrays[i]
     if len(indexes) == len(arrays):
         return arrays
-    return tuple(array if i in indexes else None for i, array in enumerate(arrays))
+    kept: list[Array | None] = [None] * len(arrays)
+    for i in indexes:
+        kept[i] = arrays[i]
+    return tuple(kept)

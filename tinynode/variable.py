@@ -22,6 +22,7 @@ from tinynode.backend import (
     is_floating,
     to_host,
 )
+from tinynode.configuration import config
 from tinynode.errors import (
     DeviceMixError,
     GradientShapeError,
@@ -82,20 +83,32 @@ class Variable:
 
     @property
     def array(self) -> Array:
-        """The array. Assigning a new one, of any shape, leaves recorded functions untouched."""
+        """The array. Assigning a new one leaves recorded functions untouched.
+
+        One of another shape, dtype or device starts a new leaf: gradients for the old array are
+        not this variable's any more.
+        """
         return self._array
 
     @array.setter
     def array(self, array: Array | None) -> None:
-        device = self._device if array is None else _require_array(array)
+        device = self._device
+        asked = config.device is not None  # a device that was asked for goes before its own
+        if array is not None and (asked or not device.holds(array)):
+            device = _require_array(array)
         if self._requires_grad and array is not None:
             decide_requires_grad(array, True)
+        if not self._is_like(array, device):
+            self._leave_node()  # functions that used it keep the old shape
         self._array = array
         self._device = device
-        if self._node is not None:
-            self._node.shape = None if array is None else array.shape
-            self._node.dtype = None if array is None else array.dtype
-            self._node.device = device
+
+    def _is_like(self, array: Array | None, device: Device) -> bool:
+        """Whether an array has the device, the shape and the dtype of the present one."""
+        old = self._array
+        if array is None or old is None:
+            return array is old
+        return device is self._device and array.shape == old.shape and array.dtype == old.dtype
 
     @property
     def data(self) -> Array:
@@ -234,7 +247,7 @@ class Variable:
 
     @grad.setter
     def grad(self, grad: Array | None) -> None:
-        self.grad_var = None if grad is None else as_gradient(grad)
+        self.grad_var = None if grad is None else _as_gradient(grad, self._device)
 
     @property
     def grad_var(self) -> Variable | None:
@@ -273,9 +286,15 @@ class Variable:
 
     def addgrad(self, other: Variable) -> None:
         """Add another Variable's gradient to this one's."""
-        if other._grad_var is not None:
-            own = self._grad_var
-            self.grad_var = other._grad_var if own is None else own + other._grad_var
+        own, extra = self._grad_var, other._grad_var
+        if extra is None:
+            return
+        if own is None:
+            self.grad_var = extra
+            return
+        has_graph = own.creator_node is not None or extra.creator_node is not None
+        with tinynode.using_config("enable_backprop", has_graph):
+            self.grad_var = own + extra
 
     def copydata(self, other: Variable) -> None:
         """Copy another Variable's values into this one's array, which stays the same object."""
@@ -544,7 +563,8 @@ class Variable:
         return self._written("x @= v", tinynode.functions.matmul(self, other))
 
     def _check_writable(self, operation: str) -> None:
-        if self._requires_grad and self.creator_node is None:
+        is_leaf = self._requires_grad and self.creator_node is None
+        if is_leaf and config.enable_backprop:  # without it every result looks like a leaf
             raise GraphError(
                 f"{operation}: this variable is a leaf that requires a gradient, and writing to "
                 "it would make that meaningless. Compute a new Variable from it (x = x + v), "
@@ -565,14 +585,19 @@ class Variable:
 
     def _become(self, result: Variable) -> None:
         """Stand on the node of ``result``: functions that used the old node keep what they saw."""
-        if self._node is not None:
-            self._node._variable = None
+        self._leave_node()
         self._array = result._array
         self._requires_grad = result._requires_grad
         self._node = result._node
         if self._node is not None:
             self._node._variable = weakref.ref(self)
             self._node.name = self._name
+
+    def _leave_node(self) -> None:
+        """Let go of the node: functions that used it keep it, and see what they saw."""
+        if self._node is not None and self._node.get_variable_or_none() is self:
+            self._node._variable = None
+        self._node = None
 
 
 _new_variable = Variable.__new__
@@ -584,9 +609,7 @@ def wrap_array(array: Array, device: Device, requires_grad: bool) -> Variable:
     variable._array = array
     variable._device = device
     variable._requires_grad = requires_grad
-    variable._name = None
-    variable._node = None
-    variable._grad_var = None
+    variable._name = variable._node = variable._grad_var = None
     return variable
 
 
@@ -624,10 +647,10 @@ def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
     return requires_grad
 
 
-def as_gradient(grad: Array) -> Variable:
+def _as_gradient(grad: Array, device_of_data: Device) -> Variable:
     if isinstance(grad, Variable):
         raise GradientTypeError("grad: expected an array, got a Variable. Assign it to grad_var.")
-    device = find_device(grad)
+    device = device_of_data if device_of_data.holds(grad) else find_device(grad)
     if device is None:
         raise GradientTypeError(f"grad: expected an array, got {describe(grad)}.")
     return wrap_array(grad, device, is_floating(grad))

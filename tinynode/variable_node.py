@@ -46,16 +46,18 @@ class VariableNode:
         "shape",
     )
 
-    def __init__(self, variable: Variable) -> None:
+    def __init__(
+        self, variable: Variable, creator_node: FunctionNode | None = None, rank: int = 0
+    ) -> None:
         array = variable._array
         self.shape: tuple[int, ...] | None = None if array is None else array.shape
         self.dtype: Any = None if array is None else array.dtype
         self.device: Device = variable._device
         self.requires_grad: bool = variable._requires_grad
-        self.rank = 0
+        self.rank = rank
         self.data: Array | None = None
         self.name = variable._name
-        self._creator_node: FunctionNode | None = None
+        self._creator_node = creator_node
         self._variable: weakref.ref[Variable] | None = weakref.ref(variable)
 
     def __repr__(self) -> str:

@@ -139,19 +139,21 @@ from tinynode.functions.extrema import (
     minimum,
     remainder,
 )
-from tinynode.functions.indexing import (
+from tinynode.functions.gathering import (
     AddAt,
+    PositionsAlongAxis,
+    TakeAlongAxis,
+    TakeRows,
+    take,
+    take_along_axis,
+)
+from tinynode.functions.indexing import (
     GetItem,
     GetItemGrad,
     Positions,
-    PositionsAlongAxis,
     SetItem,
-    TakeAlongAxis,
-    TakeRows,
     get_item,
     set_item,
-    take,
-    take_along_axis,
 )
 from tinynode.functions.linalg import (
     Cholesky,
@@ -261,6 +263,7 @@ from tinynode.functions.shaping import (
     Reshape,
     Split,
     SumTo,
+    as_shape,
     broadcast_to,
     concat,
     permute_dims,
@@ -455,6 +458,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "as_shape",
     "asin",
     "asinh",
     "astype",

@@ -12,7 +12,7 @@ from tinynode.functions.elementwise import exp, tanh
 from tinynode.functions.error_function import erf_array
 from tinynode.functions.extrema import clip
 from tinynode.functions.operands import as_operand
-from tinynode.functions.reduction import sum
+from tinynode.functions.reduction import require_elements, sum
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import normalize_axis, split
 from tinynode.variable import Variable
@@ -103,7 +103,7 @@ class LogSoftmax(FunctionNode):
 
 
 def log_softmax_array(x: Any, axis: int) -> Any:
-    """log_softmax of an array: the largest x is subtracted first, so nothing overflows."""
+    """log_softmax of an array: the largest x is subtracted, so nothing overflows."""
     xp = namespace_of(x)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
@@ -118,10 +118,12 @@ def log_softmax(x: Any, axis: int = -1) -> Variable:
     """x - ln(sum of e^x over ``axis``): the logarithms of probabilities that add up to 1.
 
     Raises:
-        ValueError: the axis does not exist.
+        ValueError: the axis does not exist, or has no elements.
     """
     x = as_operand("log_softmax", "x", x)
-    return LogSoftmax(normalize_axis("log_softmax", axis, x.ndim)).apply((x,))[0]
+    axis = normalize_axis("log_softmax", axis, x.ndim)
+    require_elements("log_softmax", x, (axis,))
+    return LogSoftmax(axis).apply((x,))[0]
 
 
 class Softmax(FunctionNode):

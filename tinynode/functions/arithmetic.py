@@ -250,10 +250,13 @@ class Pow(BroadcastingNode):
         (z,) = self.get_retained_outputs()
         assert gz is not None
         gx = gy = None
+        at_zero = equal(x, 0)
         if 0 in target_input_indexes:
-            gx = unbroadcast(zero_safe_multiply(gz, y * pow(x, y - 1)), self, 0)
+            # x^0 is 1 at x = 0 too: its derivative there is 0, not 0 * 0^-1
+            exponent = where(at_zero, where(equal(y, 0), 1, y - 1), y - 1)
+            gx = unbroadcast(zero_safe_multiply(gz, y * pow(x, exponent)), self, 0)
         if 1 in target_input_indexes:
-            log_x = log(where(equal(x, 0), 1, x))
+            log_x = log(where(at_zero, 1, x))
             gy = unbroadcast(zero_safe_multiply(gz, z * log_x), self, 1)
         return gx, gy
 

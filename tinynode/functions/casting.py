@@ -70,9 +70,15 @@ def astype(x: Any, dtype: Any) -> Variable:
     """x with its elements cast to ``dtype``: one of the namespace's dtypes, or its name.
 
     A cast to an integer dtype or to bool has no gradient.
+
+    Raises:
+        ValueError: the namespace has no dtype of that name.
     """
     x = as_operand("astype", "x", x)
-    return AsType(getattr(x.xp, dtype) if isinstance(dtype, str) else dtype).apply((x,))[0]
+    found = getattr(x.xp, dtype, None) if isinstance(dtype, str) else dtype
+    if found is None:
+        raise ValueError(f"astype: there is no dtype {dtype!r} on {x.device}; try 'float32'.")
+    return AsType(found).apply((x,))[0]
 
 
 class ToDevice(FunctionNode):

@@ -132,7 +132,7 @@ def tanh(x: Any) -> Variable:
 
 
 class Sign(FunctionNode):
-    """y = -1, 0 or 1 as x is below, at or above 0; piecewise constant, so it has no gradient."""
+    """y = -1, 0 or 1 as x is below, at or above 0.   x: (s) -> y: (s). It has no gradient."""
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -81,7 +81,8 @@ class Linear(FunctionNode):
     """y = x W^T + b.
 
     x: (..., in), W: (out, in), b: (out) -> y: (..., out).
-    With g = dL/dy, leading axes flattened:   dL/dx = g W   dL/dW = g^T x   dL/db = sum of g's rows
+    With g = dL/dy, leading axes flattened:
+    dL/dx = g W   dL/dW = g^T x   dL/db = sum of the rows of g
     """
 
     type_hint = "W has shape (out, in), where in is the length of the last axis of x."
@@ -130,6 +131,6 @@ def linear(x: Any, w: Any, b: Any = None) -> Variable:
     Raises:
         InvalidType: the shapes or dtypes do not fit together.
     """
-    x, w = as_operands("linear", x, w)
+    x, w = as_operands("linear", x, w, names=("x", "w"))
     inputs = (x, w) if b is None else (x, w, as_operand("linear", "b", b))
     return Linear().apply(inputs)[0]

@@ -19,7 +19,7 @@ from tinynode.functions.casting import astype
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.elementwise import exp, log
 from tinynode.functions.extrema import clip, maximum
-from tinynode.functions.indexing import take_along_axis
+from tinynode.functions.gathering import take_along_axis
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.reduction import mean, sum
 from tinynode.functions.selection import where

@@ -11,7 +11,7 @@ from tinynode.backend import is_integer
 from tinynode.configuration import config
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
-from tinynode.functions.indexing import TakeRows, require_integers
+from tinynode.functions.gathering import TakeRows, require_integers
 from tinynode.functions.linear import matmul, matrix_transpose
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.selection import where

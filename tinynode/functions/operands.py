@@ -15,19 +15,23 @@ from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.variable import Variable, wrap_array
 
 
-def as_operands(function: str, x: Any, y: Any) -> tuple[Variable, Variable]:
+def as_operands(
+    function: str, x: Any, y: Any, names: tuple[str, str] = ("x", "y")
+) -> tuple[Variable, Variable]:
     """Two operands as Variables: a number or an array takes the other's device and dtype.
+
+    ``names`` are those of the arguments, for messages.
 
     Raises:
         OperandError: neither a Variable, nor an array, nor a number.
         DeviceMixError: an array on another device than the Variable beside it.
     """
     if isinstance(x, Variable):
-        return x, y if isinstance(y, Variable) else _beside(y, x, function, "y")
+        return x, y if isinstance(y, Variable) else _beside(y, x, function, names[1])
     if isinstance(y, Variable):
-        return _beside(x, y, function, "x"), y
-    x = as_operand(function, "x", x)
-    return x, _beside(y, x, function, "y")
+        return _beside(x, y, function, names[0]), y
+    x = as_operand(function, names[0], x)
+    return x, _beside(y, x, function, names[1])
 
 
 def as_operand(function: str, argument: str, value: Any) -> Variable:

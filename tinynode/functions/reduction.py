@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.arithmetic import divide, multiply
+from tinynode.functions.arithmetic import divide
 from tinynode.functions.casting import astype
 from tinynode.functions.comparison import equal
-from tinynode.functions.operands import as_operand
-from tinynode.functions.shaping import broadcast_to, normalize_axes, reshape
+from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.shaping import broadcast_to, broadcasts_to, normalize_axes, reshape
 from tinynode.type_check import expect, is_floating
 from tinynode.variable import Variable
 
@@ -96,14 +96,20 @@ def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = Fal
         keepdims: keep the reduced axes with length 1.
 
     Raises:
-        ValueError: an axis does not exist.
+        ValueError: an axis does not exist, or the weights do not broadcast to x.
         InvalidType: x is not floating.
     """
     x = as_operand("mean", "x", x)
     axes = normalize_axes("mean", axis, x.ndim)
     if weights is None:
         return Mean(axes, keepdims).apply((x,))[0]
-    spread = broadcast_to(multiply(x._device.xp.ones_like(x._array), weights), x.shape)
+    x, weights = as_operands("mean", x, weights, names=("x", "weights"))
+    if not broadcasts_to(weights.shape, x.shape):
+        raise ValueError(
+            f"mean: weights have shape {weights.shape}, which does not broadcast to that of x, "
+            f"{x.shape}. Reshape or index the weights."
+        )
+    spread = broadcast_to(weights, x.shape)
     return divide(sum(x * spread, axes, keepdims), sum(spread, axes, keepdims))
 
 
@@ -145,7 +151,7 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
     """
     x = as_operand("max", "x", x)
     axes = normalize_axes("max", axis, x.ndim)
-    _require_elements("max", x, axes)
+    require_elements("max", x, axes)
     return Max(axes, keepdims).apply((x,))[0]
 
 
@@ -171,11 +177,12 @@ def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
     """
     x = as_operand("min", "x", x)
     axes = normalize_axes("min", axis, x.ndim)
-    _require_elements("min", x, axes)
+    require_elements("min", x, axes)
     return Min(axes, keepdims).apply((x,))[0]
 
 
-def _require_elements(function: str, x: Variable, axes: tuple[int, ...]) -> None:
+def require_elements(function: str, x: Variable, axes: tuple[int, ...]) -> None:
+    """Raises ValueError if one of the axes has no elements."""
     for axis in axes:
         if x.shape[axis] == 0:
             raise ValueError(

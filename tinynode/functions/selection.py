@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tinynode.backend import Arrays, namespace_of
+from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.broadcasting import unbroadcast
 from tinynode.functions.operands import as_operand, as_operands
@@ -23,7 +24,7 @@ class Where(FunctionNode):
     With g = dL/dz:   dL/dx = sum_to(g where c else 0, s)   dL/dy = sum_to(0 where c else g, t)
     """
 
-    type_hint = "reshape so that the axes line up from the right; the condition must be bool."
+    type_hint = "reshape or index so that the axes line up from the right."
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         condition, x, y = in_types
@@ -54,7 +55,15 @@ def where(condition: Any, x: Any, y: Any) -> Variable:
         condition: a bool Variable or array.
         x: a Variable, an array or a number.
         y: likewise; one of the two at least is a Variable or an array.
+
+    Raises:
+        InvalidType: the shapes do not broadcast together.
+        OperandError: the condition is not bool, or an argument is something else.
     """
     condition = as_operand("where", "condition", condition)
+    if condition.dtype != condition.xp.bool:
+        raise OperandError(
+            f"where: condition must be bool, got {describe(condition)}. Compare first: x > 0."
+        )
     x, y = as_operands("where", x, y)
     return Where().apply((condition, x, y))[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,7 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
         ValueError: the number of elements differs.
     """
     source = as_operand("reshape", "x", x)
-    wanted = (shape,) if isinstance(shape, int) else tuple(shape)
-    full = _without_minus_one(source, wanted)
+    full = _without_minus_one(source, as_shape("reshape", "shape", shape))
     if full == source.shape:
         return source
     return Reshape(full).apply((source,))[0]
@@ -57,12 +57,28 @@ def _without_minus_one(x: Variable, shape: Shape) -> Shape:
     known = math.prod(n for n in shape if n != -1)
     if shape.count(-1) == 1 and known > 0 and x.size % known == 0:
         return tuple(x.size // known if n == -1 else n for n in shape)
-    if -1 in shape or math.prod(shape) != x.size:
+    if any(n < 0 for n in shape) or math.prod(shape) != x.size:
         raise ValueError(
             f"reshape: x has shape {x.shape}, {x.size} elements, which do not fill {shape}. "
             "At most one entry may be -1."
         )
     return shape
+
+
+def as_shape(function: str, argument: str, shape: int | Sequence[int]) -> Shape:
+    """A shape as a tuple of integers; one integer stands for one axis.
+
+    Raises:
+        OperandError: it is something else.
+    """
+    try:
+        if isinstance(shape, int):
+            return (shape,)
+        return tuple(operator.index(n) for n in shape)
+    except TypeError:
+        raise OperandError(
+            f"{function}: {argument} must be a tuple of integers, got {describe(shape)}."
+        ) from None
 
 
 class PermuteDims(FunctionNode):
@@ -91,10 +107,11 @@ def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
         ValueError: ``axes`` does not name each axis once.
     """
     x = as_operand("permute_dims", "x", x)
-    order = tuple(axis + x.ndim if axis < 0 else axis for axis in axes)
+    given = as_shape("permute_dims", "axes", axes)
+    order = tuple(axis + x.ndim if axis < 0 else axis for axis in given)
     if sorted(order) != list(range(x.ndim)):
         raise ValueError(
-            f"permute_dims: axes {tuple(axes)} must name each axis of x (shape {x.shape}) once."
+            f"permute_dims: axes {given} must name each axis of x (shape {x.shape}) once."
         )
     return PermuteDims(order).apply((x,))[0]
 
@@ -125,10 +142,10 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Variable:
         ValueError: the shape of x does not broadcast to it.
     """
     source = as_operand("broadcast_to", "x", x)
-    wanted = tuple(shape)
+    wanted = as_shape("broadcast_to", "shape", shape)
     if wanted == source.shape:
         return source
-    if not _broadcasts_to(source.shape, wanted):
+    if not broadcasts_to(source.shape, wanted) or any(n < 0 for n in wanted):
         raise ValueError(
             f"broadcast_to: x has shape {source.shape}, which cannot become {wanted}. Axes line "
             "up from the right; only axes of length 1 can be repeated."
@@ -136,7 +153,8 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Variable:
     return BroadcastTo(wanted).apply((source,))[0]
 
 
-def _broadcasts_to(shape: Shape, wanted: Shape) -> bool:
+def broadcasts_to(shape: Shape, wanted: Shape) -> bool:
+    """Whether an array of ``shape`` can be repeated to the shape ``wanted``."""
     if len(shape) > len(wanted):
         return False
     aligned = wanted[len(wanted) - len(shape) :]
@@ -173,10 +191,10 @@ def sum_to(x: Any, shape: Sequence[int]) -> Variable:
         ValueError: ``shape`` does not broadcast to the shape of x.
     """
     source = as_operand("sum_to", "x", x)
-    wanted = tuple(shape)
+    wanted = as_shape("sum_to", "shape", shape)
     if wanted == source.shape:
         return source
-    if not _broadcasts_to(wanted, source.shape):
+    if not broadcasts_to(wanted, source.shape):
         raise ValueError(
             f"sum_to: x has shape {source.shape}, which is no broadcast of {wanted}. Give the "
             "shape that x had before it was broadcast."
@@ -248,7 +266,7 @@ class Split(FunctionNode):
         for start, stop in zip(
             (0, *self.indices), (*self.indices, x.shape[self.axis]), strict=True
         ):
-            parts.append(x[(slice(None),) * self.axis + (slice(start, stop),)])
+            parts.append(x[(*(slice(None),) * self.axis, slice(start, stop), ...)])
         return tuple(parts)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -316,7 +334,7 @@ def normalize_axes(function: str, axis: int | Sequence[int] | None, ndim: int) -
     """
     if axis is None:
         return tuple(range(ndim))
-    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     axes = tuple(normalize_axis(function, one, ndim) for one in given)
     if len(set(axes)) != len(axes):
         raise ValueError(f"{function}: axis {axis} names an axis twice.")

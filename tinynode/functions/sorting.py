@@ -6,7 +6,7 @@ from typing import Any
 
 from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode
-from tinynode.functions.indexing import TakeAlongAxis
+from tinynode.functions.gathering import TakeAlongAxis
 from tinynode.functions.operands import as_operand
 from tinynode.functions.shaping import normalize_axis, reshape
 from tinynode.variable import Variable

@@ -1,0 +1,86 @@
+"""The benchmarks run, with tiny sizes; no time is asserted."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(benchmark: str, *arguments: str) -> str:
+    """What a benchmark prints, run as users run it."""
+    command = [sys.executable, "-W", "error", "-m", f"benchmarks.{benchmark}", *arguments]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def table(text: str) -> dict[str, list[str]]:
+    """The rows of a printed table, by their first cell."""
+    rows = [line.strip("| ").split("|") for line in text.splitlines() if line.startswith("|")]
+    return {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows[2:]}
+
+
+@pytest.fixture
+def measure(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module, without leaving the number of threads that the benchmarks set behind."""
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(variable, "1")
+    return importlib.import_module("benchmarks.measure")
+
+
+def test_overhead() -> None:
+    """With every peer that is installed: their gradients are compared before anything is timed."""
+    text = run("overhead", "--operations=6", "--rounds=2")
+    rows = table(text)
+    assert {"numpy", "tinynode"} <= set(rows)
+    for peer in ("torch", "autograd", "mygrad"):
+        assert (peer in rows) != (f"skipped: {peer} is not installed" in text)
+    assert rows["tinynode"][1] == rows["tinynode"][3] == "1.00"
+    assert "numpy " + np.__version__ in text and "6 operations" in text
+
+
+def test_memory() -> None:
+    text = run("memory", "--libraries=tinynode", "--functions=1000")
+    assert list(table(text)) == ["tinynode"]
+    numbers = re.search(r"tracemalloc: (\S+) bytes per function, (\S+) kB in all after", text)
+    assert numbers
+    per_function, left = float(numbers[1]), float(numbers[2])
+    assert 100 < per_function < 2000 and left < per_function  # bytes x 1000, against kB
+
+
+def test_import_time() -> None:
+    rows = table(run("import_time", "--libraries=tinynode", "--runs=1"))
+    assert float(rows["tinynode"][0]) > 0
+
+
+def test_digits_step() -> None:
+    rows = table(run("digits_step", "--libraries=numpy,tinynode", "--batch=4", "--rounds=2"))
+    assert list(rows) == ["numpy", "tinynode"]
+
+
+def test_a_peer_that_is_absent_is_named(
+    measure: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def find_spec(name: str) -> Any:
+        return None if name == "torch" else object()
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    known = ["numpy", "tinynode", "torch"]
+    assert measure.available(known, "numpy,torch") == ["numpy", "tinynode"]
+    assert "skipped: torch is not installed" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="unknown: pytorch; choose from numpy, tinynode, torch"):
+        measure.available(known, "pytorch")
+
+
+def test_ratios_are_taken_round_by_round(measure: Any) -> None:
+    assert measure.median_ratio([1.0, 20.0, 3.0], [2.0, 40.0, 1.0]) == 0.5

@@ -1,0 +1,91 @@
+"""The README and the pages of docs/: their Python runs, and prints what they say it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tinynode as tn
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def python_blocks(page: Path) -> list[tuple[int, str, str]]:
+    """The Python blocks of a page: line, code, and the text block that follows at once, if any."""
+    text = page.read_text(encoding="utf-8")
+    blocks = list(BLOCK.finditer(text))
+    found = []
+    for block, after in itertools.pairwise([*blocks, None]):
+        if block is None or block[1] != "python":
+            continue
+        follows = after and after[1] == "text" and not text[block.end() : after.start()].strip()
+        line = text[: block.start()].count("\n") + 1
+        found.append((line, block[2], after[2] if after and follows else ""))
+    return found
+
+
+def run_page(page: Path) -> None:
+    """Run the blocks of a page in turn, in one namespace, and compare what they print."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for line, code, expected in python_blocks(page):
+        printed = io.StringIO()
+        lifted = "\n" * line + code  # so that a traceback shows the line of the page
+        with contextlib.redirect_stdout(printed):
+            exec(compile(lifted, str(page), "exec"), names)
+        assert printed.getvalue().strip() == expected.strip(), f"{page}:{line}"
+
+
+WITH_PYTHON = [page for page in PAGES if python_blocks(page)]
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=[str(p.relative_to(ROOT)) for p in WITH_PYTHON])
+def test_the_python_of_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(page)
+
+
+def test_a_page_that_is_wrong_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("text\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n")
+    run_page(page)
+    page.write_text(page.read_text().replace("\n1\n", "\n2\n"))
+    with pytest.raises(AssertionError, match=r"page.md:3"):
+        run_page(page)
+    page.write_text("```python\nprint(1)\n```\n")
+    with pytest.raises(AssertionError):
+        run_page(page)
+
+
+def test_the_pages_with_python_are_known() -> None:
+    assert {page.name for page in WITH_PYTHON} >= {"README.md", "index.md", "graph.md"}
+
+
+def test_ci_runs_the_commands_of_the_readme() -> None:
+    readme, script = README.read_text(encoding="utf-8"), (ROOT / ".ci" / "run").read_text()
+    commands = [block[2] for block in BLOCK.finditer(readme) if block[1] == "sh"]
+    assert [command.count("\n") for command in commands] == [1, 1], "one line for each"
+    job, tests = (command.strip().rpartition("&& .venv/bin/")[2] for command in commands)
+    assert job == "python -m tinynode train digits" and tests == "python -m pytest"
+    assert job in script and tests in script
+
+
+def test_pages_link_to_files_that_exist() -> None:
+    link = re.compile(r"\]\((?!https?:)([^)#]+)")
+    for page in PAGES:
+        for target in link.findall(page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_changelog_has_this_version() -> None:
+    assert f"## [{tn.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -1,0 +1,309 @@
+"""forget: compute a part again in backward, in place of keeping it."""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode.errors import GraphError
+
+F = tn.functions
+
+
+def variable(values, dtype=np.float64, **settings):
+    return tn.Variable(np.asarray(values, dtype=dtype), **settings)
+
+
+def body(x, y):
+    return F.tanh(x * y) * F.exp(x)
+
+
+def test_values_and_gradients_are_those_of_the_plain_call():
+    a, b = np.array([0.3, 0.7]), np.array([1.0, -0.5])
+    x, y, p, q = variable(a), variable(b), variable(a), variable(b)
+    plain, forgotten = F.sum(body(x, y)), F.sum(tn.forget(body, p, q))
+    np.testing.assert_array_equal(forgotten.array, plain.array)
+    plain.backward()
+    forgotten.backward()
+    np.testing.assert_allclose(p.grad, x.grad, rtol=1e-14)
+    np.testing.assert_allclose(q.grad, y.grad, rtol=1e-14)
+
+
+def test_one_function_stands_in_the_graph():
+    x, y = variable([0.3]), variable([0.7])
+    z = tn.forget(body, x, y)
+    assert type(z.creator).__name__ == "Forget" and z.creator.inputs == (x.node, y.node)
+    assert z.creator.get_retained_inputs() == (x, y)
+
+
+def test_the_arrays_inside_are_dropped_after_forward():
+    arrays = []
+
+    def watched(x):
+        h = F.exp(x)
+        arrays.append(weakref.ref(h.array))
+        return F.log(h * h)
+
+    x = variable(np.ones(4))
+    y = F.sum(tn.forget(watched, x))
+    assert arrays[0]() is None
+    y.backward()
+    assert len(arrays) == 2 and arrays[1]() is None
+    np.testing.assert_allclose(x.grad, 2 * np.ones(4))
+
+
+def test_one_output_is_unwrapped_and_several_come_as_a_tuple():
+    x = variable([1.0])
+    assert type(tn.forget(lambda v: v * 2.0, x)) is tn.Variable
+    assert type(tn.forget(lambda v: (v * 2.0,), x)) is tn.Variable
+    pair = tn.forget(lambda v: (v * 2.0, v * 3.0), x)
+    assert type(pair) is tuple and len(pair) == 2
+
+
+def test_only_outputs_that_have_a_gradient_are_differentiated():
+    x = variable([2.0])
+    first, second = tn.forget(lambda v: (v * v, F.exp(v)), x)
+    first.backward()
+    assert x.grad == 4.0
+    x.cleargrad()
+    F.sum(first + second).backward()
+    np.testing.assert_allclose(x.grad, 4.0 + np.exp([2.0]))
+
+
+def test_func_may_return_its_argument_or_the_same_variable_twice():
+    x = variable([2.0])
+    tn.forget(lambda v: v, x).backward()
+    assert x.grad == 1.0
+    x.cleargrad()
+
+    def twice(v):
+        h = v * v
+        return h, h
+
+    a, b = tn.forget(twice, x)
+    (a + b * 10.0).backward()
+    assert x.grad == 44.0
+
+
+def test_outputs_that_require_no_gradient_take_no_part():
+    x = variable([2.0])
+    constant = variable([5.0], requires_grad=False)
+    a, b, c = tn.forget(lambda v: (v * v, constant * 2.0, v > 1.0), x)
+    assert c.dtype == np.bool_ and c.requires_grad is False
+    (a + b).backward()
+    assert x.grad == 4.0
+
+
+def test_the_same_variable_at_several_positions():
+    x = variable([2.0])
+    tn.forget(lambda a, b: a * b, x, x).backward()
+    assert x.grad == 4.0
+
+
+def test_func_runs_without_backprop_first_and_with_it_in_backward():
+    seen = []
+
+    def watched(x):
+        seen.append(
+            (
+                tn.config.enable_backprop,
+                tn.config.will_recompute,
+                tn.config.in_recomputing,
+                x.creator,
+            )
+        )
+        return x * 2.0
+
+    x = variable([1.0])
+    y = tn.forget(watched, x)
+    y.backward()
+    assert seen == [(False, True, False, None), (True, False, True, None)]
+    assert (tn.config.enable_backprop, tn.config.will_recompute, tn.config.in_recomputing) == (
+        True,
+        False,
+        False,
+    )
+
+
+def test_under_no_backprop_mode_func_runs_once():
+    calls = []
+
+    def watched(x):
+        calls.append(x)
+        return x * 2.0
+
+    with tn.no_backprop_mode():
+        y = tn.forget(watched, variable([1.0]))
+    assert y.creator is None and len(calls) == 1
+
+
+def test_func_gets_fresh_variables_with_the_same_requires_grad_and_dtype():
+    seen = []
+
+    def watched(x, i):
+        seen.append((x, i))
+        return x * 2.0
+
+    x, i = variable([1.0]), variable([3], np.int64)
+    tn.forget(watched, x, i).backward()
+    for a, b in seen:
+        assert a is not x and b is not i
+        assert a.requires_grad and not b.requires_grad and b.dtype == np.int64
+    assert x.grad == 2.0 and i.grad is None
+
+
+def test_array_arguments_become_variables_that_require_a_gradient():
+    w = variable([3.0])
+    y = tn.forget(lambda v: v * w, np.array([2.0]))
+    assert y.requires_grad
+    y.backward()
+    assert w.grad == 2.0
+
+
+def test_variables_captured_by_closure_receive_their_gradient():
+    w, x = variable([3.0]), variable([2.0])
+    h = w * 1.0
+    y = tn.forget(lambda v: v * w, x)
+    y.backward()
+    assert w.grad == 2.0 and x.grad == 3.0
+    w.cleargrad()
+    tn.forget(lambda v: v * h, x).backward()
+    assert w.grad == 2.0  # through the graph that h brings along
+
+
+def test_captured_parameters_get_their_gradient_even_if_the_data_requires_none():
+    """Input data enter without a gradient: the parameters inside must not be forgotten."""
+    w = variable([3.0])
+    data = variable([2.0], requires_grad=False)
+    y = tn.forget(lambda v: v * w, data)
+    y.backward()
+    assert w.grad == 2.0 and data.grad is None
+
+
+def test_captured_parameters_beside_integer_data_get_their_gradient():
+    w = variable([3.0, 4.0])
+    index = variable(1, np.int64, requires_grad=False)
+    y = tn.forget(lambda i: w[int(i)] * 5.0, index)
+    y.backward()
+    np.testing.assert_array_equal(w.grad, [0.0, 5.0])
+
+
+def test_a_result_requires_a_gradient_even_where_nothing_inside_does():
+    """What func brings along is not known beforehand; backward then finds nothing to do."""
+    data = variable([2.0], requires_grad=False)
+    y = tn.forget(lambda v: v * 2.0, data)
+    assert y.requires_grad is True
+    y.backward()
+    assert data.grad is None
+
+
+def test_a_function_without_arguments():
+    w = variable([3.0])
+    tn.forget(lambda: w * w).backward()
+    assert w.grad == 6.0
+
+
+def test_captured_parameters_receive_grad_under_grad_too_which_knows_only_the_arguments():
+    w, x = variable([3.0]), variable([2.0])
+    y = tn.forget(lambda v: v * w, x)
+    gx, gw = tn.grad([y], [x, w])
+    assert gx.array == 3.0 and gw is None and w.grad == 2.0
+
+
+def test_forget_nests():
+    x = variable([0.3, 0.7])
+    y = F.sum(tn.forget(lambda v: F.exp(tn.forget(F.sin, v)) * v, x))
+    y.backward()
+    t = x.array
+    np.testing.assert_allclose(x.grad, np.exp(np.sin(t)) * (1 + t * np.cos(t)), rtol=1e-14)
+
+
+def test_an_array_assigned_later_does_not_change_what_is_recomputed():
+    x = variable([3.0])
+    y = tn.forget(lambda v: v * v, x)
+    x.array = np.array([100.0])
+    y.backward()
+    assert x.grad == 6.0
+
+
+# --- errors ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [None, 1.0, variable([1.0])])
+def test_func_must_be_callable(value):
+    with pytest.raises(TypeError, match="forget: func must be callable, got"):
+        tn.forget(value, variable([1.0]))
+
+
+@pytest.mark.parametrize("argument", [1.0, [1.0], None])
+def test_an_argument_that_is_neither_variable_nor_array_is_a_type_error(argument):
+    with pytest.raises(TypeError, match=r"forget: xs\[1\] must be a Variable or an array"):
+        tn.forget(body, variable([1.0]), argument)
+
+
+@pytest.mark.parametrize("result", [None, 1.0, np.ones(1), [variable([1.0])]])
+def test_func_must_return_a_variable_or_a_tuple(result):
+    with pytest.raises(
+        RuntimeError, match=r"func must return a Variable or a tuple.*got"
+    ) as caught:
+        tn.forget(lambda v: result, variable([1.0]))
+    assert isinstance(caught.value, GraphError)
+
+
+@pytest.mark.parametrize(
+    ("position", "word"),
+    [(0, "1st"), (1, "2nd"), (2, "3rd"), (3, "4th"), (10, "11th"), (20, "21st")],
+)
+def test_a_wrong_element_is_named_with_an_ordinal(position, word):
+    def wrong(v):
+        results = [v] * 22
+        results[position] = 1.5
+        return tuple(results)
+
+    with pytest.raises(RuntimeError, match=rf"the {word} element of .* is float 1\.5"):
+        tn.forget(wrong, variable([1.0]))
+
+
+def test_double_backprop_is_a_runtime_error_that_says_so():
+    x = variable([1.0])
+    y = tn.forget(lambda v: v * v, x)
+    with pytest.raises(RuntimeError, match="forget: double backprop is not possible"):
+        y.backward(enable_double_backprop=True)
+    assert x.grad is None
+    y.backward()
+    assert x.grad == 2.0
+
+
+def test_func_that_gives_something_else_the_second_time_is_an_error():
+    results = [lambda v: v * 2.0, lambda v: (v * 2.0, v)]
+
+    def fickle(v):
+        return results.pop(0)(v)
+
+    x = variable([1.0])
+    y = tn.forget(fickle, x)
+    with pytest.raises(GraphError, match="returned 1 outputs in forward and 2 in backward"):
+        y.backward()
+    assert x.grad is None
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_an_error_in_func_restores_the_config_and_leaves_no_gradient(call):
+    calls = []
+
+    def fails(v):
+        calls.append(v)
+        if len(calls) == call:
+            raise ZeroDivisionError
+        return v * 2.0
+
+    x = variable([1.0])
+    with pytest.raises(ZeroDivisionError):
+        tn.forget(fails, x).backward()
+    assert tn.config.enable_backprop and not tn.config.in_recomputing
+    assert not tn.config.will_recompute and x.grad is None
+    tn.forget(lambda v: v * 3.0, x).backward()
+    assert x.grad == 3.0

@@ -1,0 +1,197 @@
+"""Every row of the table, on every backend, by every driver; and that the table is complete."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from typing import Any
+
+import array_api_strict
+import numpy as np
+import op_drivers
+import pytest
+from op_cases import CASES, LAYOUTS, Case, Input
+
+import tinynode as tn
+from tinynode import functions as fn
+
+# array_api_strict on a device that refuses to become a NumPy array: no NumPy-ism survives there
+DEVICES = ["numpy", "strict:device1"]
+
+on_each_device = pytest.mark.parametrize("device", DEVICES)
+DIFFERENTIABLE = [case for case in CASES if case.order >= 1]
+TWICE = [case for case in CASES if case.order >= 2]
+BOTH_FLOATS = [case for case in DIFFERENTIABLE if len(case.dtypes) == 2]
+
+
+def rows(cases: list[Case]) -> Any:
+    return pytest.mark.parametrize("case", cases, ids=[case.id for case in cases])
+
+
+@on_each_device
+@rows(CASES)
+def test_forward(case, device):
+    op_drivers.check_forward(case, device)
+
+
+@on_each_device
+@rows(DIFFERENTIABLE)
+def test_first_gradient(case, device):
+    op_drivers.check_first_gradient(case, device)
+
+
+@on_each_device
+@rows(TWICE)
+def test_second_gradient(case, device):
+    op_drivers.check_second_gradient(case, device)
+
+
+@on_each_device
+@rows(BOTH_FLOATS)
+def test_float32_gradients(case, device):
+    op_drivers.check_float32_gradients(case, device)
+
+
+@on_each_device
+@rows(DIFFERENTIABLE)
+def test_types_of_gradients(case, device):
+    op_drivers.check_types(case, device)
+
+
+@on_each_device
+@rows([case for case in CASES if case.order == 0])
+def test_no_gradient(case, device):
+    op_drivers.check_no_gradient(case, device)
+
+
+@on_each_device
+@rows(CASES)
+def test_hooks_fire(case, device):
+    op_drivers.check_hooks(case, device)
+
+
+@on_each_device
+@rows(CASES)
+def test_pure_steps(case, device):
+    op_drivers.check_pure_steps(case, device)
+
+
+@on_each_device
+@rows(CASES)
+def test_arrays_untouched(case, device):
+    op_drivers.check_arrays_untouched(case, device)
+
+
+# --- the table is complete, and the drivers do what they say -------------------------------------
+
+
+def function_classes() -> set[type]:
+    """Every FunctionNode class in tinynode.functions that brings a forward, exported or not."""
+    classes = set()
+    for module in pkgutil.iter_modules(fn.__path__, fn.__name__ + "."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and issubclass(value, tn.FunctionNode):
+                classes.add(value)
+    return {one for one in classes if one.forward is not tn.FunctionNode.forward}
+
+
+def test_every_exported_function_has_a_row_that_calls_it():
+    called = {inspect.unwrap(case.function) for case in CASES}
+    functions = [name for name in fn.__all__ if not isinstance(getattr(fn, name), type)]
+    assert len(functions) > 40
+    assert [name for name in functions if getattr(fn, name) not in called] == []
+
+
+def test_every_function_node_class_stands_in_the_graph_of_a_row():
+    missing = function_classes()
+    assert {value for value in vars(fn).values() if isinstance(value, type)} <= missing
+    for case in CASES:
+        recorder = op_drivers.record(case, "numpy", 0)
+        missing -= {type(node) for node, *_ in recorder.applications}
+        if not missing:
+            return
+    raise AssertionError(f"no row has a graph with {sorted(one.__name__ for one in missing)}")
+
+
+def test_rows_have_names_of_their_own_that_start_with_what_they_are_about():
+    assert len({case.id for case in CASES}) == len(CASES)
+    known = {*fn.__all__, *(one.__name__ for one in function_classes())}
+    assert {case.operation for case in CASES} <= known
+
+
+def test_strict_rows_run_on_arrays_of_array_api_strict():
+    device = tn.get_device("strict:device1")
+    for case in CASES[::10]:
+        for x in op_drivers.make_inputs(case, op_drivers.draw_inputs(case, "float32"), device):
+            array = x.array if isinstance(x, tn.Variable) else x
+            assert type(array) is type(array_api_strict.zeros(()))
+            assert array.device == array_api_strict.Device("device1")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_layouts_are_what_they_say(device):
+    host = np.arange(12.0).reshape(3, 4)
+    strides = {}
+    for layout in ("contiguous", *LAYOUTS):
+        array = op_drivers.place(Input((3, 4), layout=layout), host, tn.get_device(device))
+        np.testing.assert_array_equal(tn.to_host(array), host)
+        strides[layout] = getattr(array, "_array", array).strides
+    assert strides == {
+        "contiguous": (32, 8),
+        "strided": (128, 16),
+        "transposed": (8, 24),
+        "reversed": (-32, -8),
+    }
+
+
+class Wrong(tn.FunctionNode):
+    """y = x^3 / 3 with an error in its gradient; ``how`` says which."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        if self.how == "hands over by self":
+            self.seen = x
+        if self.how == "writes to its input":
+            x[...] = x + 1
+        return (x * x * x / 3,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        if self.how == "factor":
+            return (gy * x * x * 1.00001,)
+        if self.how == "cut":
+            return (gy * x.detach() * x,)
+        if self.how == "no second order":
+            return (gy.detach() * (x * x).detach(),)
+        if self.how == "imprecise at float32" and x.dtype == np.float32:
+            return (gy * x * x * 1.001,)
+        return (gy * x * x,)
+
+
+@pytest.mark.parametrize(
+    ("how", "check"),
+    [
+        ("factor", op_drivers.check_first_gradient),
+        ("cut", op_drivers.check_second_gradient),
+        ("no second order", op_drivers.check_second_gradient),
+        ("imprecise at float32", op_drivers.check_float32_gradients),
+        ("hands over by self", op_drivers.check_pure_steps),
+        ("writes to its input", op_drivers.check_arrays_untouched),
+    ],
+)
+def test_drivers_catch_a_wrong_function(how, check):
+    def function(x: Any) -> Any:
+        return Wrong(how).apply((x,))[0]
+
+    def reference(x: Any) -> Any:
+        return x**3 / 3
+
+    check(Case("cube", "cube-right", lambda x: x**3 / 3, reference, (Input((2, 3)),)), "numpy")
+    with pytest.raises((AssertionError, TypeError)):
+        check(Case("cube", "cube-wrong", function, reference, (Input((2, 3)),)), "numpy")

@@ -1,0 +1,123 @@
+"""Who may import whom: read off the source, so that no import can hide in a branch."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = [
+    {"tinynode.errors", "tinynode.configuration"},
+    {"tinynode.backend"},
+    {"tinynode.type_check"},
+    {"tinynode.variable_node", "tinynode.variable", "tinynode.conversion"},
+    {"tinynode.function_hook"},
+    {"tinynode.debug"},
+    {"tinynode.function_node"},
+    {"tinynode.functions"},
+    {"tinynode.backprop"},
+]
+"""From the bottom up. Every module that is not named stands above."""
+
+BACK_EDGES = {
+    f"tinynode.{name}" for name in ("variable", "variable_node", "conversion", "backprop")
+}
+"""The modules that may reach upwards: `import tinynode`, then an attribute read at call time."""
+
+
+def modules(folder: Path, base: Path) -> dict[str, Path]:
+    """The files of a folder by their dotted names; a package goes by the name of its folder."""
+    paths = {".".join(p.relative_to(base).with_suffix("").parts): p for p in folder.rglob("*.py")}
+    return {name.removesuffix(".__init__"): path for name, path in sorted(paths.items())}
+
+
+TINYNODE = modules(ROOT / "tinynode", ROOT)
+BACKENDS = modules(ROOT / "backends", ROOT / "backends")
+TREES = {n: ast.parse(p.read_text(encoding="utf-8")) for n, p in (TINYNODE | BACKENDS).items()}
+
+
+def statements(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
+    """Every import below a node, and whether it is in a function; imports for types left out."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, inside
+        yield from statements(child, inside or isinstance(child, ast.FunctionDef))
+
+
+def targets(statement: ast.stmt) -> set[str]:
+    """The modules that an import names: for `from tinynode import x` module x, if there is one."""
+    if isinstance(statement, ast.Import):
+        return {alias.name for alias in statement.names}
+    assert isinstance(statement, ast.ImportFrom) and statement.module, ast.unparse(statement)
+    longer = [f"{statement.module}.{alias.name}" for alias in statement.names]
+    return {name if name in TREES else statement.module for name in longer}
+
+
+def imports_of(name: str) -> set[str]:
+    return {target for statement, _ in statements(TREES[name]) for target in targets(statement)}
+
+
+def layer(name: str) -> int:
+    for height, members in enumerate(LAYERS):
+        if any(name == member or name.startswith(member + ".") for member in members):
+            return height
+    return len(LAYERS)
+
+
+def test_the_named_modules_exist() -> None:
+    assert {name for members in LAYERS for name in members} <= set(TINYNODE)
+
+
+@pytest.mark.parametrize("name", [name for name in TINYNODE if name != "tinynode"])
+def test_imports_point_downwards(name: str) -> None:
+    above = [t for t in imports_of(name) if t.startswith("tinynode.") and layer(t) > layer(name)]
+    assert not above, f"{name} imports from above itself: {above}"
+
+
+def test_there_is_no_import_cycle() -> None:
+    graph = {name: imports_of(name) & set(TINYNODE) - {name} for name in TINYNODE}
+    for name in BACK_EDGES:
+        graph[name] -= {"tinynode"}
+    list(graphlib.TopologicalSorter(graph).static_order())  # a CycleError names the cycle
+
+
+@pytest.mark.parametrize("name", sorted(BACK_EDGES))
+def test_back_edges_are_read_at_call_time(name: str) -> None:
+    """While these modules are being imported, `tinynode` does not have its names yet."""
+    for statement, _ in statements(TREES[name]):
+        assert isinstance(statement, ast.Import) or "tinynode" not in targets(statement)
+    waiting: list[ast.AST] = [TREES[name]]
+    while waiting:
+        for child in ast.iter_child_nodes(waiting.pop()):
+            assert not (isinstance(child, ast.Name) and child.id == "tinynode"), child.lineno
+            if not isinstance(child, ast.FunctionDef):
+                waiting.append(child)
+
+
+@pytest.mark.parametrize("name", sorted(TREES))
+def test_an_import_inside_a_function_says_why(name: str) -> None:
+    path = (TINYNODE | BACKENDS)[name]
+    lines = ["", *path.read_text(encoding="utf-8").splitlines()]
+    for statement, inside in statements(TREES[name]):
+        number = statement.lineno
+        says_why = "#" in lines[number] or lines[number - 1].strip().startswith("#")
+        assert not inside or says_why, f"{path}:{number}: this import needs a comment"
+
+
+def test_tinynode_names_no_backend_package() -> None:
+    for name in TINYNODE:
+        assert not [t for t in imports_of(name) if t.startswith(("tinynode_", "cupy"))], name
+
+
+@pytest.mark.parametrize("name", sorted(BACKENDS))
+def test_a_backend_knows_only_the_protocol(name: str) -> None:
+    used = imports_of(name)
+    of_tinynode = {target for target in used if target.partition(".")[0] == "tinynode"}
+    assert of_tinynode <= {"tinynode.backend", "tinynode.errors"}
+    assert name.startswith("tinynode_cupy") or not [t for t in used if t.startswith("cupy")]

@@ -1,0 +1,66 @@
+"""What the commands share: how arguments are read, and how a command says that it cannot go on.
+
+Requirement: bad input gives one line that says what to change, and no traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from typing import NoReturn
+
+
+class CommandError(Exception):
+    """A command cannot go on. The message is shown to the user, without a traceback."""
+
+    def __init__(self, message: str, status: int = 2) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's parser, with errors of one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message to stderr and leave with status 2."""
+        text = " ".join(message.split())
+        print(f"{self.prog}: error: {text} (see --help)", file=sys.stderr)
+        sys.exit(2)
+
+
+def show_help(options: argparse.Namespace) -> int:
+    """What a command does that needs a further word: it lists those words."""
+    options.parser.print_help()
+    return 0
+
+
+def count(text: str) -> int:
+    """An argument that is an integer, 0 or more."""
+    return _integer(text, 0)
+
+
+def positive_count(text: str) -> int:
+    """An argument that is an integer, 1 or more."""
+    return _integer(text, 1)
+
+
+def _integer(text: str, least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"expected an integer, {least} or more, got {text!r}")
+    return number
+
+
+def positive_number(text: str) -> float:
+    """An argument that is a finite number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return number

@@ -1,0 +1,196 @@
+"""The training loop of a classifier.
+
+Requirement: a run that is stopped after any step and resumed goes on as if it had not been
+stopped: on the CPU its parameters are equal to the last bit. So the state of a run is everything
+that the next step depends on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy
+
+from tinynode import random
+from tinynode.backend import Array, Device, get_device, to_host
+from tinynode.configuration import config, using_config
+from tinynode.conversion import asarray
+from tinynode.errors import StateError
+from tinynode.functions import softmax_cross_entropy
+from tinynode.nn import Adam, Module
+from tinynode.nn.datasets import Classification
+from tinynode.nn.serializers import State, add_prefix, checked_state, take_prefix
+from tinynode.variable import Variable
+
+AVERAGE_RATE = 0.99
+"""How much of the mean parameters is kept in each step: they are means over some 100 steps."""
+
+
+class Job(NamedTuple):
+    """What can be trained: a model, its data, and what works well for them."""
+
+    name: str
+    summary: str
+    load_data: Callable[[], Classification]
+    make_model: Callable[[], Module]
+    vary: Callable[[Array, Device], Array]
+    """Gives the training images of one epoch, changed at random in ways that keep the labels."""
+    epochs: int
+    batch_size: int
+    lr: float
+
+
+class Trainer:
+    """A model, its optimizer, its data, and how far it has come.
+
+    Attributes:
+        model: what the optimizer changes.
+        average: the same model with a fading mean of the parameters, which jump about less than
+            those of any one step: with p the parameters after step t, and b = 0.99,
+            mean <- mean + (1 - b) / (1 - b^t) * (p - mean).
+            Source: Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015, section 7.2.
+        epoch: the number of complete passes through the training data.
+        position: the number of images used in the pass under way.
+        loss_sum: the sum of the losses of those images.
+        random_state: the state of the random generator at the start of the pass under way. Its
+            random numbers are all drawn there, so they can be drawn again.
+    """
+
+    def __init__(self, job: Job) -> None:
+        data = job.load_data()
+        self.model = job.make_model()
+        self.average = job.make_model()
+        self.optimizer = Adam(self.model, lr=job.lr)
+        self.vary = job.vary
+        self.batch_size = job.batch_size
+        self.device = get_device()
+        self.train = _place(data.train_images, data.train_labels, self.device)
+        self.held_out = _place(data.held_out_images, data.held_out_labels, self.device)
+        self.size = len(data.train_labels)
+        self.steps = 0
+        self.epoch = 0
+        self.position = 0
+        self.loss_sum = 0.0
+        self.random_state = random.get_state()
+        self.average.load_state_dict(self.model.state_dict())
+
+    def run_epoch(self, after_step: Callable[[int], bool]) -> bool:
+        """Finish the pass under way, or make a new one; returns whether it is complete.
+
+        ``after_step(images)`` is called after each step with the number of images that it used;
+        when it returns False, training stops there.
+        """
+        random.set_state(self.random_state)
+        images, labels = self.train
+        order = random.permutation(self.size, device=self.device)
+        varied = self.vary(images, self.device)
+        if self.position == 0:
+            self.loss_sum = 0.0
+        while self.position < self.size:
+            stop = min(self.position + self.batch_size, self.size)
+            used = self._step(varied, labels, order[self.position : stop])
+            self.position += used
+            if not after_step(used) and self.position < self.size:
+                return False
+        self.epoch += 1
+        self.position = 0
+        self.random_state = random.get_state()
+        return True
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of the images of the last pass, each at the time when it was used."""
+        return self.loss_sum / (self.position or self.size)
+
+    def _step(self, images: Array, labels: Array, indices: Array) -> int:
+        """One step down the gradient of the mean loss of some images; returns their number."""
+        take = self.device.xp.take
+        x = self._input(take(images, indices, axis=0))
+        t = self._input(take(labels, indices, axis=0))
+        self.optimizer.cleargrads()
+        loss = softmax_cross_entropy(self.model(x), t)
+        loss.backward()
+        self.optimizer.update()
+        self._update_average()
+        used = t.shape[0]
+        self.loss_sum += float(loss) * used
+        return used
+
+    def _update_average(self) -> None:
+        self.steps += 1
+        weight = (1 - AVERAGE_RATE) / (1 - AVERAGE_RATE**self.steps)
+        pairs = zip(self.average.parameters(), self.model.parameters(), strict=True)
+        for mean, p in pairs:
+            mean.array = mean.array + weight * (p.array - mean.array)
+
+    def _input(self, array: Array) -> Variable:
+        """Data, not parameters: no gradient is computed for them."""
+        return asarray(array, device=self.device, requires_grad=False)
+
+    def accuracy(self) -> float:
+        """The fraction of the held-out images whose label gets ``average``'s largest output."""
+        images, labels = self.held_out
+        xp = self.device.xp
+        with using_config(enable_backprop=False, train=False):
+            output = self.average(self._input(images)).array
+        hits = to_host(xp.argmax(output, axis=1) == labels)
+        return float(hits.sum() / hits.shape[0])
+
+    def state_dict(self) -> State:
+        """Everything that the next step depends on, but for the data.
+
+        The part ``model`` is the average, which one uses; ``last`` is what training goes on with.
+        """
+        return (
+            add_prefix("model", self.average.state_dict())
+            | add_prefix("last", self.model.state_dict())
+            | add_prefix("optimizer", self.optimizer.state_dict())
+            | add_prefix("training", self._numbers())
+        )
+
+    def _numbers(self) -> State:
+        return {
+            "steps": numpy.asarray(self.steps, dtype=numpy.int64),
+            "epoch": numpy.asarray(self.epoch, dtype=numpy.int64),
+            "position": numpy.asarray(self.position, dtype=numpy.int64),
+            "loss_sum": numpy.asarray(self.loss_sum, dtype=numpy.float64),
+            "random_state": self.random_state,
+            "lr": numpy.asarray(self.optimizer.lr, dtype=numpy.float64),
+            "batch_size": numpy.asarray(self.batch_size, dtype=numpy.int64),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was called.
+
+        Raises:
+            StateError: the state is not one of such a run.
+        """
+        checked = checked_state("training", state, self.state_dict())
+        numbers = take_prefix("training", checked)
+        self._check_numbers(numbers)
+        random.set_state(numbers["random_state"])
+        self.optimizer.load_state_dict(take_prefix("optimizer", checked))
+        self.model.load_state_dict(take_prefix("last", checked))
+        self.average.load_state_dict(take_prefix("model", checked))
+        self.optimizer.lr = float(numbers["lr"])
+        self.batch_size = int(numbers["batch_size"])
+        self.steps = int(numbers["steps"])
+        self.epoch = int(numbers["epoch"])
+        self.position = int(numbers["position"])
+        self.loss_sum = float(numbers["loss_sum"])
+        self.random_state = numbers["random_state"]
+
+    def _check_numbers(self, numbers: State) -> None:
+        """Raise StateError if a number is one that no run could have saved."""
+        most = {"position": self.size - 1, "lr": sys.float_info.max}
+        for name in ("steps", "epoch", "position", "batch_size", "lr"):
+            least = 1 if name == "batch_size" else 0
+            if not least <= numbers[name] <= most.get(name, numbers[name]):
+                raise StateError(f"training: {name} cannot be {numbers[name]}: it is damaged.")
+
+
+def _place(images: Any, labels: Any, device: Device) -> tuple[Array, Array]:
+    """Host arrays on the device, the images in the parameters' dtype."""
+    return device.from_host(images.astype(config.dtype)), device.from_host(labels)

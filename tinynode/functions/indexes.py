@@ -1,0 +1,176 @@
+"""Indexes as constants of a function, and the arrays in them as its inputs.
+
+An index is made of integers, slices, ``...`` and None, which are constants of the function, and of
+integer or bool arrays, which are inputs of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy
+
+from tinynode.backend import Array, Arrays, find_device, is_integer, namespace_of
+from tinynode.errors import OperandError, describe
+from tinynode.variable import Variable, wrap_array
+
+
+class Slice(NamedTuple):
+    """A slice as a hashable constant."""
+
+    start: int | None
+    stop: int | None
+    step: int | None
+
+
+class Place(NamedTuple):
+    """Stands in an index for an array, which is an input of the function; it covers some axes."""
+
+    axes: int
+
+
+Index = tuple[Any, ...]
+"""An index as hashable constants: int, Slice, None, Ellipsis and Place."""
+
+
+def freeze_index(function: str, index: Any, x: Variable) -> tuple[Index, list[Variable]]:
+    """A user's index as hashable constants, and the arrays in it as Variables beside x.
+
+    Raises:
+        OperandError: it holds something that is no index.
+        ValueError: the step of a slice is 0.
+    """
+    frozen: list[Any] = []
+    arrays: list[Variable] = []
+    for item in index if isinstance(index, tuple) else (index,):
+        if item is None or item is Ellipsis:
+            frozen.append(item)
+        elif isinstance(item, slice):
+            frozen.append(_freeze_slice(function, item))
+        elif _is_array(item):
+            array = _index_array(function, item, x)
+            frozen.append(Place(1 if is_integer(array._array) else array.ndim))
+            arrays.append(array)
+        else:
+            frozen.append(_integer(function, item))
+    return tuple(frozen), arrays
+
+
+def _freeze_slice(function: str, item: slice) -> Slice:
+    bounds = (item.start, item.stop, item.step)
+    frozen = Slice(*(None if n is None else _integer(function, n) for n in bounds))
+    if frozen.step == 0:
+        raise ValueError(f"{function}: the step of {item} is 0. Give another, or leave it out.")
+    return frozen
+
+
+def _integer(function: str, item: Any) -> int:
+    shape = getattr(item, "shape", ())
+    if isinstance(item, bool) or shape != () or not hasattr(item, "__index__"):
+        raise OperandError(
+            f"{function}: an index is made of integers, slices, ..., None, and integer or bool "
+            f"arrays, got {describe(item)}."
+        )
+    return int(item.__index__())
+
+
+def _is_array(item: Any) -> bool:
+    """Lists, and arrays and Variables unless they are single integers."""
+    if isinstance(item, list):
+        return True
+    if isinstance(item, Variable):
+        return item.ndim > 0
+    shape = getattr(item, "shape", ())
+    return shape != () and not isinstance(item, type) and find_device(item) is not None
+
+
+def _index_array(function: str, item: Any, x: Variable) -> Variable:
+    """An integer or bool array as a Variable on x's device."""
+    if isinstance(item, list):
+        host = numpy.asarray(item)
+        item = x._device.from_host(host.astype(numpy.int64) if host.size == 0 else host)
+    variable = item if isinstance(item, Variable) else wrap_array(item, x._device, False)
+    if not x.xp.isdtype(variable.dtype, ("integral", "bool")):
+        raise OperandError(
+            f"{function}: an index array must be integer or bool, got {describe(variable)}."
+        )
+    return variable
+
+
+def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Index:
+    """The index that arrays of a shape take, in the terms of the Array API standard.
+
+    There every axis is named, and slices end within the array.
+    """
+    axes = iter(axes_of(index, len(shape)))
+    waiting = iter(arrays)
+    thawed: list[Any] = []
+    for item in index:
+        if item is None or item is Ellipsis:
+            thawed.append(item)
+            continue
+        length = shape[next(axes)]
+        if isinstance(item, Place):
+            thawed.append(next(waiting))
+        else:
+            thawed.append(_clamped(item, length) if isinstance(item, Slice) else item)
+    if not arrays and Ellipsis not in index:
+        thawed.append(Ellipsis)
+    return tuple(thawed)
+
+
+def axes_of(index: Index, ndim: int) -> list[int]:
+    """The first axis that each integer, slice and array of an index speaks of."""
+    axes: list[int] = []
+    axis = 0
+    for item in index:
+        if item is Ellipsis:
+            axis += ndim - named_axes(index)
+        elif item is not None:
+            axes.append(axis)
+            axis += item.axes if isinstance(item, Place) else 1
+    return axes
+
+
+def named_axes(index: Index) -> int:
+    """How many axes of x an index speaks of."""
+    count = 0
+    for item in index:
+        if item is not None and item is not Ellipsis:
+            count += item.axes if isinstance(item, Place) else 1
+    return count
+
+
+def _clamped(item: Slice, length: int) -> slice:
+    """The same elements of an axis, by bounds that lie within it."""
+    start, stop, step = slice(*item).indices(length)
+    if not range(start, stop, step):
+        return slice(0, 0)
+    return slice(start, None if stop < 0 else stop, step)
+
+
+def check_fits(function: str, index: Index, x: Variable) -> None:
+    """Refuse too many indices and integers out of range, before the array library complains."""
+    if named_axes(index) > x.ndim or index.count(Ellipsis) > 1:
+        raise IndexError(
+            f"{function}: index {index} has too many entries for x of shape {x.shape}."
+        )
+    named = [item for item in index if item is not None and item is not Ellipsis]
+    for axis, item in zip(axes_of(index, x.ndim), named, strict=True):
+        if isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
+            raise IndexError(
+                f"{function}: index {item} is out of bounds for axis {axis} of x, which has "
+                f"shape {x.shape}."
+            )
+
+
+def written(array: Array, index: Index, arrays: Arrays, value: Array) -> Array:
+    """Write into an array that nobody else holds."""
+    place = thaw_index(index, array.shape, arrays)
+    if any(item is None for item in place):  # the standard writes to existing axes only
+        xp = namespace_of(array)
+        spread = xp.broadcast_to(value, array[place].shape)
+        place = tuple(item for item in place if item is not None)
+        value = xp.reshape(spread, array[place].shape)
+    array[place] = value
+    return array

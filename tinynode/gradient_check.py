@@ -1,0 +1,556 @@
+"""Checks for people who write functions: is ``backward`` the derivative of ``forward``?
+
+Requirement: a gradient that is wrong must not pass, and one that is right must not be blamed. The
+checks know nothing about the function but its values: they compare what ``backward`` says with
+central differences
+
+    (f(x + eps) - f(x - eps)) / (2 eps)
+
+``numerical_grad`` does that for each element of an input. ``check_backward`` does it once, along a
+random direction d: the slope there is sum(gradient * d), so two numbers are compared, whatever the
+size of the inputs. ``check_double_backward`` does the same to the function that computes the
+gradient.
+
+    class Square(tn.FunctionNode):
+        def forward(self, inputs):
+            self.retain_inputs((0,))
+            return (inputs[0] * inputs[0],)
+
+        def backward(self, target_input_indexes, grad_outputs):
+            (x,) = self.get_retained_inputs()
+            return (2.0 * x * grad_outputs[0],)
+
+    def square(x):
+        return Square().apply((x,))[0]
+
+    x, gy, ggx = numpy.random.default_rng(0).normal(size=(3, 4))
+    check_backward(square, x, gy, eps=1e-5)
+    check_double_backward(square, x, gy, ggx, eps=1e-5)
+
+**Choosing eps.** The error of a central difference is about eps^2 from the curvature, plus the
+rounding error of f divided by eps. In float64 it is smallest for eps near 1e-5; in float32 the
+rounding wins early, and eps below 1e-3 is rarely any good. So give ``dtype=numpy.float64`` when
+the inputs are float32: ``backward`` still runs in float32, the differences in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+
+from tinynode.backend import Array, device_of, is_floating, to_host
+from tinynode.backprop import backward, grad
+from tinynode.configuration import config, force_backprop_mode
+from tinynode.derivatives import or_zeros
+from tinynode.differences import HostArray, as_float64, numerical_grad
+from tinynode.errors import GraphError, NondifferentiableError, describe, dtype_name
+from tinynode.functions import astype
+from tinynode.variable import Variable
+
+__all__ = ["check_backward", "check_double_backward", "numerical_grad"]
+
+# --- check_backward ----------------------------------------------------------------------------
+
+
+def check_backward(
+    func: Callable[..., Any],
+    x_data: Any,
+    y_grad: Any,
+    params: Any = (),
+    eps: float = 1e-3,
+    atol: float = 1e-5,
+    rtol: float = 1e-4,
+    no_grads: Sequence[bool] | None = None,
+    dtype: Any = None,
+    detect_nondifferentiable: bool = False,
+    rng: numpy.random.Generator | None = None,
+) -> None:
+    """Check a function's gradient against a central difference along one random direction.
+
+    Of the two slopes, s by ``backward`` and n by the difference, it asks
+    |s - n| <= atol + rtol * |n|. A gradient None counts as zero. The differences run without type
+    checks and without a graph; a func that differentiates inside needs ``force_backprop_mode()``
+    there, as ``tinynode.value_and_grad`` has it. Arrays, ``params`` and every ``grad`` are left as
+    they were.
+
+    Args:
+        func: takes Variables, one for each array, and returns one or a tuple of them. It must give
+            the same values each time.
+        x_data: the input array, or a tuple of them, of any backend.
+        y_grad: the gradient of the output, or a tuple of them, None for an output that is not to
+            be checked. Left None altogether it is 1, for a single output of shape ().
+        params: Variables that func uses besides its arguments; their gradients are checked too.
+        eps: how far the inputs are moved; see the module's text.
+        atol: how far the slopes may differ.
+        rtol: how far, relative to the numerical one.
+        no_grads: for each input, whether it gets no gradient; then it must really get none. By
+            default that is expected of inputs that are not floating. To leave a floating input
+            out of the check, let func close over it.
+        dtype: a floating dtype to which inputs and params are cast for the differences.
+        detect_nondifferentiable: make sure that there is a derivative along the direction.
+        rng: where the direction comes from; by default the same one each time.
+
+    Raises:
+        AssertionError: the slopes differ; says how much each input has to do with it.
+        ValueError: the arguments do not fit each other.
+        GraphError: an input that should get no gradient gets one.
+        NondifferentiableError: there is no derivative, and detection is on.
+    """
+    check = _Check("check_backward", func, _as_list(x_data), _as_list(params), dtype)
+    check.set_no_grads(no_grads)
+    check.run(y_grad, eps, atol, rtol, detect_nondifferentiable, rng)
+
+
+def check_double_backward(
+    func: Callable[..., Any],
+    x_data: Any,
+    y_grad: Any,
+    x_grad_grad: Any,
+    params: Any = (),
+    params_grad_grad: Any = (),
+    eps: float = 1e-3,
+    atol: float = 1e-4,
+    rtol: float = 1e-3,
+    no_grads: Sequence[bool] | None = None,
+    dtype: Any = None,
+    detect_nondifferentiable: bool = False,
+    rng: numpy.random.Generator | None = None,
+) -> None:
+    """Check a function's second-order gradient against a central difference.
+
+    What is checked is the map (x, gy) -> gx that ``backward`` computes: is its own gradient, with
+    respect to x, gy and params, right? It takes the first-order gradient as it is, so call
+    ``check_backward`` too. Linear functions need no special care: their gx does not depend on x,
+    and both sides are zero there.
+
+    Args:
+        func: as for ``check_backward``.
+        x_data: likewise.
+        y_grad: likewise; also an input of the map.
+        x_grad_grad: an array of its shape for each input, the weights of gx; None leaves that gx
+            out, as is needed for inputs that get no gradient.
+        params: as for ``check_backward``.
+        params_grad_grad: likewise for the gradients of ``params``: one entry for each.
+        eps: as for ``check_backward``, and so are all the others.
+        atol: likewise.
+        rtol: likewise.
+        no_grads: likewise.
+        dtype: likewise.
+        detect_nondifferentiable: likewise.
+        rng: likewise.
+
+    Raises:
+        AssertionError: the slopes differ.
+        ValueError: the arguments do not fit each other.
+        GraphError: an input that should get no gradient gets one.
+        NondifferentiableError: there is no derivative, and detection is on.
+    """
+    what = "check_double_backward"
+    first = _Check(what, func, _as_list(x_data), _as_list(params), dtype)
+    first.set_no_grads(no_grads)
+    with force_backprop_mode():
+        ys = first.call([Variable(x) for x in first.arrays])
+        gys = _grad_outputs(what, "y_grad", ys, y_grad)
+    targets = _Targets(first, _as_list(x_grad_grad), _as_list(params_grad_grad))
+    seeds = [i for i, gy in enumerate(gys) if gy is not None]
+    first_order = _FirstOrderGradient(first, gys, targets.indexes)
+    inputs = [*first.arrays, *(gys[i] for i in seeds)]
+    names = [*first.names[: len(first.arrays)], *(f"y_grad[{i}]" for i in seeds)]
+    second = _Check(what, first_order, inputs, first.params, dtype, names)
+    second.no_grads = [*first.no_grads, *[False] * len(seeds)]
+    second.title = f"the second-order gradient of {_title(func, ys)}"
+    second.grad_name = "x_grad_grad"
+    second.run(targets.weights, eps, atol, rtol, detect_nondifferentiable, rng)
+
+
+class _Targets:
+    """Which first-order gradients a second-order check differentiates, and their weights.
+
+    Attributes:
+        indexes: positions among the inputs and, after them, the params.
+        weights: an array for each of them.
+    """
+
+    def __init__(self, check: _Check, ggxs: list[Any], ggparams: list[Any]) -> None:
+        for name, weights, number in (
+            ("x_grad_grad", ggxs, len(check.arrays)),
+            ("params_grad_grad", ggparams, len(check.params)),
+        ):
+            if len(weights) != number:
+                raise ValueError(
+                    f"{check.what}: {name} has {len(weights)} entries, expected {number}: an "
+                    "array for each, or None to leave it out."
+                )
+        for position, (ggx, no_grad) in enumerate(zip(ggxs, check.no_grads, strict=True)):
+            if no_grad and ggx is not None:
+                raise ValueError(
+                    f"{check.what}: x_grad_grad[{position}] must be None: the input gets no "
+                    "gradient."
+                )
+        both = [*ggxs, *ggparams]
+        self.indexes = [i for i, weight in enumerate(both) if weight is not None]
+        self.weights = tuple(both[i] for i in self.indexes)
+
+
+class _FirstOrderGradient:
+    """The map (x, gy) -> gx, made of Variables."""
+
+    def __init__(self, check: _Check, gys: list[Array | None], targets: list[int]) -> None:
+        self.check = check
+        self.gys = gys
+        self.targets = targets
+
+    def __call__(self, *inputs: Variable) -> tuple[Variable, ...]:
+        record = config.enable_backprop
+        number = len(self.check.arrays)
+        given = iter(inputs[number:])
+        with force_backprop_mode():
+            ys = self.check.call(inputs[:number])
+            pairs = []
+            for y, gy in zip(ys, self.gys, strict=True):
+                if gy is not None:  # func may cast, so y need not have the dtype of the inputs
+                    pairs.append((y, astype(next(given), y.dtype)))
+        sources = [*inputs[:number], *self.check.params]
+        wanted = [sources[i] for i in self.targets]
+        gxs = grad(
+            [y for y, _ in pairs],
+            wanted,
+            [gy for _, gy in pairs],
+            enable_double_backprop=record,
+        )
+        return tuple(or_zeros(gx, x) for gx, x in zip(gxs, wanted, strict=True))
+
+
+# --- one check ---------------------------------------------------------------------------------
+
+
+class _Check:
+    """A function with its inputs, and the comparison of its two slopes.
+
+    Attributes:
+        what: the name of the check, for messages.
+        arrays: the input arrays.
+        names: what the inputs and the params are called in messages.
+        no_grads: whether an input gets no gradient.
+        dtype: NumPy's dtype for the differences, or None.
+        title: what the function is called in messages.
+        grad_name: what the outputs' gradients are called in messages.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        func: Callable[..., Any],
+        x_data: list[Any],
+        params: list[Any],
+        dtype: Any,
+        names: list[str] | None = None,
+    ) -> None:
+        self.what = what
+        self.func = func
+        self.arrays = [x.array if isinstance(x, Variable) else x for x in x_data]
+        self.params: list[Variable] = params
+        self.names = names or [f"x_data[{i}]" for i in range(len(self.arrays))]
+        self.names += [f"params[{i}]" for i in range(len(params))]
+        for name, x in zip(self.names, self.arrays, strict=False):
+            device_of(x, what, name)
+        for name, p in zip(self.names[len(self.arrays) :], params, strict=True):
+            _check_param(what, name, p)
+        self.no_grads = [not is_floating(x) for x in self.arrays]
+        self.dtype = None if dtype is None else _floating_dtype(what, dtype)
+        self.title = ""
+        self.grad_name = "y_grad"
+
+    def set_no_grads(self, no_grads: Sequence[bool] | None) -> None:
+        if no_grads is None:
+            return
+        if len(no_grads) != len(self.arrays):
+            raise ValueError(
+                f"{self.what}: no_grads has {len(no_grads)} entries, x_data has "
+                f"{len(self.arrays)} arrays."
+            )
+        for x, name, no_grad in zip(self.arrays, self.names, no_grads, strict=False):
+            if not no_grad and not is_floating(x):
+                raise GraphError(
+                    f"{self.what}: {name} is {describe(x)}, which can have no gradient: its entry "
+                    "in no_grads must be True."
+                )
+        self.no_grads = [bool(no_grad) for no_grad in no_grads]
+
+    def call(self, xs: Sequence[Variable]) -> list[Variable]:
+        """The outputs of func, as a list of Variables."""
+        ys = self.func(*xs)
+        outputs = list(ys) if isinstance(ys, tuple | list) else [ys]
+        for position, y in enumerate(outputs):
+            if not isinstance(y, Variable):
+                raise TypeError(
+                    f"{self.what}: func must return Variables, output {position} is {describe(y)}."
+                )
+        return outputs
+
+    def run(
+        self,
+        y_grad: Any,
+        eps: float,
+        atol: float,
+        rtol: float,
+        detect_nondifferentiable: bool,
+        rng: numpy.random.Generator | None,
+    ) -> None:
+        """Compare the slopes; all the errors of ``check_backward``."""
+        gradients, gys = self._gradients(y_grad)
+        directions = self._directions(rng or numpy.random.default_rng(0))
+        expected = self._slope(directions, gys, eps, detect_nondifferentiable)
+        actual = _dot(gradients, directions)
+        if abs(actual - expected) <= atol + rtol * abs(expected):
+            return
+        lines = [
+            f"{self.what}: {self.title} has a wrong gradient, or eps and dtype do not suit it.",
+            f"Along a random direction the slope is {actual:.9g} by backward, and {expected:.9g} "
+            f"by a central difference (eps={eps:g}).",
+            f"They differ by {abs(actual - expected):.3g}, allowed are "
+            f"{atol + rtol * abs(expected):.3g} (atol={atol:g}, rtol={rtol:g}). By input:",
+            *self._by_input(gradients, directions, gys, eps),
+            *self._hints(gradients),
+        ]
+        raise AssertionError("\n".join(lines))
+
+    def _gradients(self, y_grad: Any) -> tuple[list[HostArray | None], list[Array | None]]:
+        """The gradients by backward, of inputs and params, and the outputs' gradients."""
+        xs = [Variable(x) for x in self.arrays]
+        with force_backprop_mode(), _lent(self.params):
+            ys = self.call(xs)
+            self.title = self.title or _title(self.func, ys)
+            gys = _grad_outputs(self.what, self.grad_name, ys, y_grad)
+            others = [v for v in _leaves_behind(ys) if not any(v is x for x in xs)]
+            with _lent(others):
+                used = [(y, gy) for y, gy in zip(ys, gys, strict=True) if gy is not None]
+                used = [(y, gy) for y, gy in used if y.requires_grad]
+                backward([y for y, _ in used], [Variable(gy) for _, gy in used])
+                found = [v.grad for v in (*xs, *self.params)]
+        for name, gx, no_grad in zip(self.names, found, self.no_grads, strict=False):
+            if no_grad and gx is not None:
+                kind = "int" if not is_floating(gx) else "no_grads"
+                raise GraphError(
+                    f"{self.what}: gradient of {kind} variable must be None, {name} got "
+                    f"{describe(gx)} from {self.title}."
+                )
+        if all(self.no_grads) and not self.params:
+            raise ValueError(
+                f"{self.what}: there is nothing to check: every input is without gradient, and "
+                "there are no params."
+            )
+        return [None if gx is None else as_float64(gx) for gx in found], gys
+
+    def _directions(self, rng: numpy.random.Generator) -> list[HostArray | None]:
+        """A random unit vector over all inputs and params; no component is close to zero."""
+        directions: list[HostArray | None] = []
+        for x, no_grad in zip(self.arrays, self.no_grads, strict=True):
+            directions.append(None if no_grad else rng.normal(size=tuple(x.shape)))
+        directions.extend(rng.normal(size=p.shape) for p in self.params)
+        used = [d for d in directions if d is not None]
+        number = max(1, sum(d.size for d in used))
+        norm = math.sqrt(sum(float(numpy.sum(d * d)) for d in used)) or 1.0
+        least = 0.1 / math.sqrt(number)
+        for d in used:
+            d /= norm
+            d[...] = numpy.copysign(numpy.maximum(abs(d), least), d)
+        return directions
+
+    def _slope(
+        self,
+        directions: list[HostArray | None],
+        gys: list[Array | None],
+        eps: float,
+        detect_nondifferentiable: bool = False,
+    ) -> float:
+        """The slope of sum(gys * func) along the directions, by a central difference."""
+        distance = numpy.zeros(())
+        number = len(self.arrays)
+
+        def moved_outputs() -> tuple[Array, ...]:
+            xs = [self._moved(x, directions[i], distance) for i, x in enumerate(self.arrays)]
+            for p, start, d in zip(self.params, starts, directions[number:], strict=True):
+                # a new node: a graph that the user has recorded keeps the old one
+                p._array, p._node, p._grad_var = self._moved(start, d, distance), None, None
+            return tuple(y.array for y in self.call([Variable(x) for x in xs]))
+
+        starts = [p.array for p in self.params]
+        with _lent(self.params):
+            try:
+                (slope,) = numerical_grad(
+                    moved_outputs, (distance,), gys, eps, detect_nondifferentiable
+                )
+            except NondifferentiableError:
+                raise NondifferentiableError(
+                    f"{self.what}: {self.title} is not differentiable at these inputs, or not "
+                    f"within {eps:g} of them. Take other inputs, or a smaller eps."
+                ) from None
+        return float(slope)
+
+    def _moved(self, x: Array, direction: HostArray | None, distance: HostArray) -> Array:
+        """The array moved along its direction, in the dtype of the differences."""
+        if not is_floating(x):
+            return x
+        host = to_host(x)
+        dtype = self.dtype or host.dtype
+        if direction is not None:
+            host = host.astype(numpy.float64) + distance * direction
+        return device_of(x, self.what, "x_data").from_host(numpy.array(host, dtype=dtype))
+
+    def _by_input(
+        self,
+        gradients: list[HostArray | None],
+        directions: list[HostArray | None],
+        gys: list[Array | None],
+        eps: float,
+    ) -> Iterator[str]:
+        """For each input, its part of the two slopes."""
+        arrays = [*self.arrays, *(p.array for p in self.params)]
+        for position, direction in enumerate(directions):
+            if direction is None:
+                continue
+            alone: list[HostArray | None] = [None] * len(directions)
+            alone[position] = direction
+            actual, expected = _dot(gradients, alone), self._slope(alone, gys, eps)
+            none = " (None, counted as zero)" if gradients[position] is None else ""
+            x = arrays[position]
+            yield (
+                f"  {self.names[position]}, {tuple(x.shape)} {dtype_name(x.dtype)}: backward "
+                f"{actual:.9g}{none}, difference {expected:.9g}"
+            )
+
+    def _hints(self, gradients: list[HostArray | None]) -> Iterator[str]:
+        arrays = [*self.arrays, *(p.array for p in self.params)]
+        dtypes = {dtype_name(x.dtype) for x in arrays if is_floating(x)}
+        if self.dtype is None and dtypes != {"float64"}:
+            yield (
+                "Try dtype=numpy.float64: the differences are taken of "
+                f"{', '.join(sorted(dtypes))} values, and rounding may be all that they show."
+            )
+        if any(gx is None for gx, no in zip(gradients, self.no_grads, strict=False) if not no):
+            yield (
+                "Where the gradient is None: does backward return one, made from get_retained_"
+                "inputs(), get_retained_outputs() and grad_outputs by differentiable functions?"
+            )
+        yield (
+            "Try another eps too: in float64 1e-5 is a good one. detect_nondifferentiable=True "
+            "tells whether the inputs are at a kink."
+        )
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, tuple | list) else [value]
+
+
+def _check_param(what: str, name: str, p: Any) -> None:
+    if not isinstance(p, Variable):
+        raise TypeError(f"{what}: {name} must be a Variable, got {describe(p)}.")
+    if not p.requires_grad:
+        raise ValueError(
+            f"{what}: {name} ({p.label}) requires no gradient, so none can be checked."
+        )
+
+
+def _floating_dtype(what: str, dtype: Any) -> Any:
+    """NumPy's dtype of that name.
+
+    Raises:
+        ValueError: it is no floating one.
+    """
+    try:
+        found = numpy.dtype(dtype)
+    except TypeError:  # the dtype of another library
+        found = numpy.dtype(dtype_name(dtype))
+    if found.kind != "f":
+        raise ValueError(f"{what}: dtype must be a floating dtype, got {found}.")
+    return found
+
+
+def _title(func: Callable[..., Any], ys: Iterable[Variable]) -> str:
+    """What a function is called: its name in Python, and the labels of what made its outputs."""
+    name = getattr(func, "__name__", type(func).__name__)
+    creators = [y.creator_node for y in ys if y.creator_node is not None]
+    labels = list(dict.fromkeys(creator.label for creator in creators))
+    return f"{name} (output of {', '.join(labels)})" if labels else name
+
+
+def _grad_outputs(what: str, name: str, ys: Sequence[Variable], y_grad: Any) -> list[Array | None]:
+    """The outputs' gradients as arrays that fit the outputs, None where there is none."""
+    if y_grad is None:
+        if len(ys) != 1 or ys[0].shape != ():
+            shapes = ", ".join(str(y.shape) for y in ys)
+            raise ValueError(
+                f"{what}: {name}=None is for one output of shape (); func gives {len(ys)} of "
+                f"shape {shapes}. Give {name} an array for each."
+            )
+        y_grad = ys[0].xp.ones_like(ys[0].array)
+    gys = [gy.array if isinstance(gy, Variable) else gy for gy in _as_list(y_grad)]
+    if len(gys) != len(ys):
+        raise ValueError(f"{what}: {name} has {len(gys)} entries, func gives {len(ys)} outputs.")
+    for position, (y, gy) in enumerate(zip(ys, gys, strict=True)):
+        if gy is not None:
+            _check_grad_output(what, f"{name}[{position}]", y, gy)
+    if all(gy is None for gy in gys):
+        raise ValueError(f"{what}: every entry of {name} is None: there is nothing to check.")
+    return gys
+
+
+def _check_grad_output(what: str, name: str, y: Variable, gy: Array) -> None:
+    device = device_of(gy, what, name)
+    if not is_floating(y.array):
+        raise ValueError(f"{what}: {name} must be None: the output is {dtype_name(y.dtype)}.")
+    if tuple(gy.shape) != y.shape:
+        raise ValueError(f"{what}: {name} has shape {tuple(gy.shape)}, the output has {y.shape}.")
+    same_place = y.device.owns(gy) and device.index == y.device.index
+    if not same_place or gy.dtype != y.dtype:
+        raise ValueError(
+            f"{what}: {name} is {dtype_name(gy.dtype)} on {device}, the output is "
+            f"{dtype_name(y.dtype)} on {y.device}."
+        )
+
+
+def _leaves_behind(ys: Sequence[Variable]) -> list[Variable]:
+    """The Variables that backward would give a gradient."""
+    leaves = {}
+    seen = set()
+    waiting = [y.node for y in ys]
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        function = node.creator_node
+        if function is not None:
+            waiting.extend(function.inputs or ())
+        else:
+            variable = node.get_variable_or_none()
+            if variable is not None:
+                leaves[id(variable)] = variable
+    return list(leaves.values())
+
+
+@contextmanager
+def _lent(variables: Sequence[Variable]) -> Iterator[None]:
+    """Variables that a check may change: without a gradient, and put back afterwards."""
+    before = [(v, v._array, v._node, v._grad_var) for v in variables]
+    for v in variables:
+        v.cleargrad()
+    try:
+        yield
+    finally:
+        for v, array, node, grad_var in before:
+            v._array, v._node, v._grad_var = array, node, grad_var
+
+
+def _dot(gradients: Sequence[HostArray | None], directions: Sequence[HostArray | None]) -> float:
+    """sum(gradient * direction); a gradient None counts as zero."""
+    total = 0.0
+    for gx, d in zip(gradients, directions, strict=True):
+        if gx is not None and d is not None:
+            total += float(numpy.sum(gx * d))
+    return total

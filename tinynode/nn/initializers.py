@@ -1,0 +1,63 @@
+"""Initializers: the random first values of weights, named by the papers that derive them.
+
+Requirement: signals neither fade nor grow from layer to layer. Each function takes a shape and
+draws from ``tinynode.random``, so that ``tinynode.seed`` makes it repeatable. A weight has the
+shape (out, in, ...): ``fan_in``, the number of inputs that one output sums over, is the product of
+all axes but the first.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from tinynode import random
+from tinynode.backend import Array, Device, get_device
+
+
+def lecun_normal(
+    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
+) -> Array:
+    """Draws from N(0, 1 / fan_in): the outputs have the inputs' variance.
+
+    Source: LeCun, Bottou, Orr and Mueller, Efficient BackProp, 1998, section 4.6.
+
+    Raises:
+        ValueError: the shape has fewer than two axes.
+    """
+    deviation = math.sqrt(1.0 / fan_in("lecun_normal", shape))
+    return random.normal(shape, 0.0, deviation, dtype=dtype, device=device)
+
+
+def he_normal(
+    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
+) -> Array:
+    """Draws from N(0, 2 / fan_in): for layers before a relu, which halves the second moment.
+
+    Source: He, Zhang, Ren and Sun, Delving Deep into Rectifiers, 2015, section 2.2.
+
+    Raises:
+        ValueError: the shape has fewer than two axes.
+    """
+    deviation = math.sqrt(2.0 / fan_in("he_normal", shape))
+    return random.normal(shape, 0.0, deviation, dtype=dtype, device=device)
+
+
+def zeros(
+    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
+) -> Array:
+    """Zeros: the usual start of a bias."""
+    target = get_device(device)
+    return target.from_host(numpy.zeros(shape, dtype=random.host_dtype(dtype)))
+
+
+def fan_in(function: str, shape: tuple[int, ...]) -> int:
+    """The number of inputs of one output, at least 1, for a weight of shape (out, in, ...)."""
+    if len(shape) < 2:
+        raise ValueError(
+            f"{function}: a weight has the shape (out, in, ...), got {tuple(shape)}. "
+            "Use initializers.zeros for a bias."
+        )
+    return max(1, math.prod(shape[1:]))

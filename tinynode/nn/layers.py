@@ -1,0 +1,94 @@
+"""Layers: Modules that bring their own parameters, and the container that runs them in turn."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from tinynode import functions
+from tinynode.backend import Array, Device
+from tinynode.nn.initializers import lecun_normal, zeros
+from tinynode.nn.module import Module
+from tinynode.nn.parameter import Parameter
+from tinynode.variable import Variable
+
+
+class Linear(Module):
+    """y = x W^T + b.
+
+    x: (..., in) -> y: (..., out). The parameters are ``weight`` W: (out, in), and ``bias`` b:
+    (out), or None without one. W starts as the initializer says, b as zeros.
+
+    Args:
+        in_size: the length of x's last axis, at least 1.
+        out_size: the length of y's last axis, at least 1.
+        bias: whether there is a b.
+        initializer: a function such as those of ``nn.initializers``.
+        dtype: the parameters' dtype; ``config.dtype`` by default.
+        device: where the parameters stand; the current device by default.
+
+    Raises:
+        TypeError: a size is no integer.
+        ValueError: a size is less than 1.
+    """
+
+    def __init__(
+        self,
+        in_size: int,
+        out_size: int,
+        bias: bool = True,
+        *,
+        initializer: Callable[..., Array] = lecun_normal,
+        dtype: Any = None,
+        device: str | Device | None = None,
+    ) -> None:
+        for name, size in (("in_size", in_size), ("out_size", out_size)):
+            if operator.index(size) < 1:
+                raise ValueError(f"Linear: {name} must be at least 1, got {size}.")
+        weight = initializer((out_size, in_size), dtype=dtype, device=device)
+        self.weight = Parameter(weight, name="weight")
+        self.bias: Parameter | None = None
+        if bias:
+            self.bias = Parameter(zeros((out_size,), dtype=dtype, device=device), name="bias")
+
+    def forward(self, x: Any) -> Variable:
+        """x W^T + b."""
+        return functions.linear(x, self.weight, self.bias)
+
+    def __repr__(self) -> str:
+        out_size, in_size = self.weight.shape
+        return f"Linear({in_size}, {out_size}{'' if self.bias is not None else ', bias=False'})"
+
+
+class Sequential(Module):
+    """Calls its layers in turn, each with what the one before gave.
+
+    Args:
+        layers: Modules, and plain functions such as ``tinynode.functions.relu``.
+
+    Raises:
+        TypeError: a layer cannot be called.
+    """
+
+    def __init__(self, *layers: Callable[[Any], Any]) -> None:
+        for position, layer in enumerate(layers):
+            if not callable(layer) or isinstance(layer, type):
+                raise TypeError(
+                    f"Sequential: layer {position} must be a Module or a function, got {layer!r}."
+                )
+        self.layers = layers
+
+    def forward(self, x: Any) -> Any:
+        """The last layer's output."""
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    def __repr__(self) -> str:
+        lines = [_layer_name(layer).replace("\n", "\n    ") for layer in self.layers]
+        return "Sequential(" + ",".join(f"\n    {line}" for line in lines) + "\n)"
+
+
+def _layer_name(layer: Any) -> str:
+    return repr(layer) if isinstance(layer, Module) else getattr(layer, "__name__", repr(layer))

@@ -1,0 +1,121 @@
+"""Module: something with parameters.
+
+Requirement: a user writes a model as a plain class: its constructor assigns Parameters and
+Modules to attributes, ``forward`` computes with them. What is found is what is there: the
+attributes are walked each time that somebody asks, in the order of assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from tinynode.backend import Device, get_device, to_host
+from tinynode.errors import dtype_name
+from tinynode.nn.parameter import Parameter, assign, assign_gradient, fresh_copy, moved
+from tinynode.nn.serializers import State, checked_state
+
+
+class Module:
+    """Base class of layers and models.
+
+    Parameters and Modules are found in attributes, and in lists, tuples and dicts of them:
+
+        class TwoLayers(nn.Module):
+            def __init__(self):
+                self.layers = [nn.Linear(64, 32), nn.Linear(32, 10)]
+
+            def forward(self, x):
+                hidden, output = self.layers
+                return output(relu(hidden(x)))
+
+        TwoLayers().named_parameters()[0][0]        # 'layers.0.weight'
+    """
+
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        """Compute the outputs: a subclass overrides it."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no forward: define forward(self, x) in the class."
+        )
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        return self.forward(*inputs, **options)
+
+    def named_parameters(self) -> list[tuple[str, Parameter]]:
+        """The parameters with their dotted names, in the order of assignment.
+
+        A Parameter that stands at several places comes once, under the first name.
+        """
+        found = []
+        seen: set[int] = set()
+        waiting: list[tuple[str, Any]] = [("", self)]
+        while waiting:
+            name, value = waiting.pop()
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            if isinstance(value, Parameter):
+                found.append((name, value))
+                continue
+            start = f"{name}." if name else ""
+            waiting += [(f"{start}{key}", child) for key, child in reversed(_children(value))]
+        return found
+
+    def parameters(self) -> list[Parameter]:
+        """The parameters, each once, in the order of assignment."""
+        return [parameter for _, parameter in self.named_parameters()]
+
+    def cleargrads(self) -> None:
+        """Set every parameter's gradient to None. Call it before each backward."""
+        for parameter in self.parameters():
+            parameter.cleargrad()
+
+    def state_dict(self) -> State:
+        """A copy of the parameters' arrays on the host, by name."""
+        return {name: to_host(p.array).copy() for name, p in self.named_parameters()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Copy arrays, such as ``state_dict`` or ``nn.load`` gives, into the parameters.
+
+        Raises:
+            StateError: a name, a shape or a dtype differs; no parameter has changed then.
+        """
+        own = dict(self.named_parameters())
+        expected = {name: to_host(p.array) for name, p in own.items()}
+        checked = checked_state(f"{type(self).__name__}.load_state_dict", state, expected)
+        for name, parameter in own.items():
+            device = parameter.device
+            assign(parameter, fresh_copy(checked[name], device), device)
+
+    def to_device(self, device: str | Device) -> Self:
+        """Move the parameters and their gradients, in place; returns the module itself.
+
+        Raises:
+            DeviceError: there is no such device; nothing has moved then.
+        """
+        target = get_device(device)
+        parameters = [p for p in self.parameters() if p.device is not target]
+        arrays = [moved(p.array, target) for p in parameters]
+        gradients = [None if p.grad is None else moved(p.grad, target) for p in parameters]
+        for parameter, array, gradient in zip(parameters, arrays, gradients, strict=True):
+            parameter.cleargrad()
+            assign(parameter, array, target)
+            if gradient is not None:
+                assign_gradient(parameter, gradient, target)
+        return self
+
+    def __repr__(self) -> str:
+        lines = [
+            f"\n    {name}: {p.shape}, {dtype_name(p.dtype)}, {p.device}"
+            for name, p in self.named_parameters()
+        ]
+        return f"{type(self).__name__}({''.join(lines)})"
+
+
+def _children(value: Any) -> list[tuple[Any, Any]]:
+    """What stands directly in a module or a container, by attribute, key or position."""
+    if isinstance(value, Module):
+        return list(vars(value).items())
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(enumerate(value)) if isinstance(value, list | tuple) else []

@@ -1,0 +1,305 @@
+"""Optimizers: how parameters change along their gradients.
+
+Requirement: an update is plain arithmetic on arrays that reads like the paper's formula, on any
+backend. It gives every parameter a *new* array: the old one may be retained by a graph, and stays
+as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy
+
+from tinynode.backend import Array, Device, namespace_of, to_host
+from tinynode.errors import GraphError, OperandError, StateError, describe, dtype_name
+from tinynode.nn.module import Module
+from tinynode.nn.parameter import assign, fresh_copy, moved
+from tinynode.nn.serializers import State, checked_state
+from tinynode.variable import Variable
+
+Moments: TypeAlias = dict[str, Array]
+"""What an optimizer remembers of one parameter: arrays of the parameter's shape, by name."""
+
+
+class Optimizer:
+    """Base class: a subclass says in ``step`` how one parameter changes.
+
+    Args:
+        parameters: a Module, or a list of Parameters (or other leaf Variables that require a
+            gradient). A Module's parameters go by their dotted names in messages and in
+            ``state_dict``, those of a list by their position. One that is given twice counts once.
+        lr: the learning rate, not negative. It may be changed between updates.
+        allow_missing: skip parameters without a gradient, as long as one has a gradient.
+
+    Raises:
+        TypeError: an entry is no such Variable.
+        ValueError: there is no parameter, or lr is negative or not finite.
+    """
+
+    moment_names: tuple[str, ...] = ()
+    """The names of the arrays that ``step`` gets and returns; zeros before the first step."""
+
+    def __init__(
+        self,
+        parameters: Module | Iterable[Variable],
+        lr: float,
+        *,
+        allow_missing: bool = False,
+    ) -> None:
+        self.lr = lr
+        self.allow_missing = allow_missing
+        self._slots = [
+            _Slot(name, parameter, self.moment_names)
+            for name, parameter in _named(type(self).__name__, parameters)
+        ]
+
+    @property
+    def lr(self) -> float:
+        """The learning rate."""
+        return self._lr
+
+    @lr.setter
+    def lr(self, lr: float) -> None:
+        self._lr = checked_number(f"{type(self).__name__}: lr", lr, 0.0, math.inf)
+
+    def step(
+        self, array: Array, grad: Array, moments: Moments, count: int
+    ) -> tuple[Array, Moments]:
+        """One parameter's next array and moments; nothing is written in place.
+
+        Args:
+            array: the parameter's array.
+            grad: its gradient, of the same shape and dtype.
+            moments: the arrays that the last step returned.
+            count: 1 for the first step of this parameter.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no step: define it in the class.")
+
+    def update(self) -> None:
+        """Change every parameter along its gradient, once.
+
+        Raises:
+            GraphError: a parameter has no gradient, or one of another shape; none has changed.
+        """
+        ready = self._ready()
+        results = [
+            self.step(slot.parameter.array, slot.parameter.grad, slot.moments, slot.count + 1)
+            for slot in ready
+        ]
+        for slot, (array, moments) in zip(ready, results, strict=True):
+            slot.accept(array, moments)
+
+    def _ready(self) -> list[_Slot]:
+        """The parameters that have a gradient, which fits, with their moments beside them."""
+        ready = [slot for slot in self._slots if slot.parameter.grad is not None]
+        missing = [slot for slot in self._slots if slot.parameter.grad is None]
+        if not ready or (missing and not self.allow_missing):
+            raise GraphError(
+                f"{type(self).__name__}.update: {missing[0]} has no gradient"
+                f"{f', nor have {len(missing) - 1} others' if missing[1:] else ''}: no backward "
+                "ran since cleargrads(), or the loss does not depend on it. Call loss.backward() "
+                "before update(); if it is not to be trained, leave it out, or pass "
+                "allow_missing=True."
+            )
+        for slot in ready:
+            slot.prepare(f"{type(self).__name__}.update")
+        return ready
+
+    def cleargrads(self) -> None:
+        """Set every parameter's gradient to None. Call it before each backward."""
+        for slot in self._slots:
+            slot.parameter.cleargrad()
+
+    def state_dict(self) -> State:
+        """A copy, on the host, of what the optimizer remembers: counts of steps, and moments.
+
+        The learning rate and the other numbers that the constructor got are not in it.
+        """
+        state: State = {}
+        for slot in self._slots:
+            state[f"{slot.name}/count"] = numpy.asarray(slot.count, dtype=numpy.int64)
+            for name, moment in slot.moments.items():
+                state[f"{slot.name}/{name}"] = to_host(moment).copy()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was called.
+
+        Raises:
+            StateError: a name, a shape or a dtype differs; nothing has changed then.
+        """
+        what = f"{type(self).__name__}.load_state_dict"
+        checked = checked_state(what, state, self.state_dict())
+        counts = {slot.name: int(checked[f"{slot.name}/count"]) for slot in self._slots}
+        for name, count in counts.items():
+            if count < 0:
+                raise StateError(f"{what}: {name}/count is {count}, expected 0 or more.")
+        for slot in self._slots:
+            slot.count = counts[slot.name]
+            slot.moments = {
+                name: fresh_copy(checked[f"{slot.name}/{name}"], slot.device)
+                for name in slot.moments
+            }
+
+
+class _Slot:
+    """One parameter, and what the optimizer remembers of it."""
+
+    __slots__ = ("count", "device", "moments", "name", "parameter")
+
+    def __init__(self, name: str, parameter: Variable, moment_names: tuple[str, ...]) -> None:
+        self.name = name
+        self.parameter = parameter
+        self.device: Device = parameter.device
+        self.count = 0
+        zeros_like = parameter.xp.zeros_like
+        self.moments: Moments = {name: zeros_like(parameter.array) for name in moment_names}
+
+    def __str__(self) -> str:
+        return f"parameter {title(self.name, self.parameter)}"
+
+    def prepare(self, function: str) -> None:
+        """Bring the moments to a parameter that moved; check that they and the gradient fit."""
+        p = self.parameter
+        if self.device is not p.device:
+            self.device = p.device
+            self.moments = {name: moved(m, p.device) for name, m in self.moments.items()}
+        for name, other in (("gradient", p.grad), *self.moments.items()):
+            if other.shape != p.shape or other.dtype != p.dtype:
+                raise GraphError(
+                    f"{function}: {self} has a {name} of shape {tuple(other.shape)}, "
+                    f"{dtype_name(other.dtype)}: its array was replaced by one of another kind. "
+                    "Run backward again; make a new optimizer for it."
+                )
+
+    def accept(self, array: Array, moments: Moments) -> None:
+        """Take the results of a step; an array library may give scalars for 0-d arrays."""
+        assign(self.parameter, self.device.lift(array), self.device)
+        self.moments = {name: self.device.lift(moment) for name, moment in moments.items()}
+        self.count += 1
+
+
+def title(name: str, p: Variable) -> str:
+    """How messages call a parameter: its name or position, own name, shape, dtype and device."""
+    own = f" {p.name!r}" if p.name and name.isdigit() else ""
+    return f"{name}{own} (shape {p.shape}, {dtype_name(p.dtype)}, on {p.device})"
+
+
+def _named(optimizer: str, parameters: Module | Iterable[Variable]) -> list[tuple[str, Variable]]:
+    """The parameters with their names, each once and each checked."""
+    if isinstance(parameters, Variable):
+        raise OperandError(f"{optimizer}: parameters must be a list: write [parameter].")
+    pairs: list[tuple[str, Any]] = (
+        [*parameters.named_parameters()]
+        if isinstance(parameters, Module)
+        else [(str(position), p) for position, p in enumerate(parameters)]
+    )
+    if not pairs:
+        raise ValueError(f"{optimizer}: parameters is empty: there is nothing to train.")
+    first: dict[int, tuple[str, Variable]] = {}
+    for name, p in pairs:
+        _check_trainable(optimizer, name, p)
+        first.setdefault(id(p), (name, p))
+    return list(first.values())
+
+
+def _check_trainable(optimizer: str, name: str, p: Any) -> None:
+    if not isinstance(p, Variable) or p.array is None:
+        came = "an empty Variable" if isinstance(p, Variable) else describe(p)
+        raise OperandError(
+            f"{optimizer}: parameter {name} must be a Parameter, got {came}. "
+            "Give model.parameters()."
+        )
+    if not p.requires_grad or p.creator_node is not None:
+        why = "was computed by a function" if p.requires_grad else "requires no gradient"
+        raise OperandError(
+            f"{optimizer}: parameter {title(name, p)} {why}: only leaves that require a gradient "
+            "can be trained. Leave it out."
+        )
+
+
+def checked_number(what: str, value: Any, low: float, high: float) -> float:
+    """The value as a Python float, which no array library promotes to; low <= value < high."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} must be a number, got {describe(value)}.") from None
+    if not low <= number < high:
+        raise ValueError(f"{what} must be at least {low:g} and less than {high:g}, got {number}.")
+    return number
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent: with g = dL/dp,   p <- p - lr * g.
+
+    Source: Robbins and Monro, A Stochastic Approximation Method, 1951.
+
+    ``parameters``, ``lr`` and ``allow_missing`` are those of ``Optimizer``.
+    """
+
+    def __init__(
+        self,
+        parameters: Module | Iterable[Variable],
+        lr: float = 0.01,
+        *,
+        allow_missing: bool = False,
+    ) -> None:
+        super().__init__(parameters, lr, allow_missing=allow_missing)
+
+    def step(
+        self, array: Array, grad: Array, moments: Moments, count: int
+    ) -> tuple[Array, Moments]:
+        return array - self.lr * grad, {}
+
+
+class Adam(Optimizer):
+    """Steps of about lr, along means of the gradient and of its square that fade exponentially.
+
+    In step t of a parameter p, with g = dL/dp, and m = v = 0 before the first:
+
+        m <- b1 * m + (1 - b1) * g                  v <- b2 * v + (1 - b2) * g^2
+        p <- p - lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+
+    Source: Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015, algorithm 1.
+
+    Args:
+        parameters: as for ``Optimizer``, as are ``lr`` and ``allow_missing``.
+        lr: the learning rate.
+        betas: b1 and b2, each at least 0 and less than 1.
+        eps: keeps the divisor from 0, at least 0. In float16 it must be 1e-7 at least: a smaller
+            one is rounded to 0.
+        allow_missing: skip parameters without a gradient.
+    """
+
+    moment_names = ("m", "v")
+
+    def __init__(
+        self,
+        parameters: Module | Iterable[Variable],
+        lr: float = 0.001,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        *,
+        allow_missing: bool = False,
+    ) -> None:
+        b1, b2 = betas
+        self.betas = (
+            checked_number("Adam: betas[0]", b1, 0.0, 1.0),
+            checked_number("Adam: betas[1]", b2, 0.0, 1.0),
+        )
+        self.eps = checked_number("Adam: eps", eps, 0.0, math.inf)
+        super().__init__(parameters, lr, allow_missing=allow_missing)
+
+    def step(
+        self, array: Array, grad: Array, moments: Moments, count: int
+    ) -> tuple[Array, Moments]:
+        b1, b2 = self.betas
+        m = b1 * moments["m"] + (1 - b1) * grad
+        v = b2 * moments["v"] + (1 - b2) * grad * grad
+        m_hat = m / (1 - b1**count)
+        v_hat = v / (1 - b2**count)
+        root = namespace_of(array).sqrt(v_hat)
+        return array - self.lr * m_hat / (root + self.eps), {"m": m, "v": v}

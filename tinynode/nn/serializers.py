@@ -1,0 +1,211 @@
+"""Saving and loading: named arrays in a ``.npz`` file, without pickle.
+
+Requirement: a file from a stranger can be loaded without running its code; a crash while saving
+leaves the old file whole; equal states give files that are equal byte for byte; and a file that
+does not fit the model is refused before anything has changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import shutil
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy
+
+from tinynode.backend import find_device, to_host
+from tinynode.errors import StateError, describe
+from tinynode.variable import Variable
+
+if TYPE_CHECKING:
+    from tinynode.nn.module import Module
+
+State = dict[str, Any]
+"""Names and their NumPy arrays."""
+_FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
+_DAMAGE = (
+    EOFError,
+    KeyError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What NumPy and zipfile raise for a file that is not what it should be."""
+
+
+def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, Any]) -> None:
+    """Write a module's parameters, or named arrays, to a ``.npz`` file.
+
+    The file appears under its name when it is complete. The name is taken as it is: no suffix is
+    added.
+
+    Args:
+        path: the file; one that exists is replaced.
+        module_or_state: a Module, or a dict of arrays of any device by name.
+
+    Raises:
+        StateError: a value is no array, or an array of Python objects.
+        OSError: the file cannot be written; an old one is still whole.
+    """
+    if isinstance(module_or_state, Mapping):
+        state = dict(module_or_state)
+    else:
+        state = module_or_state.state_dict()
+    content = npz_bytes({name: _host("save", name, value) for name, value in state.items()})
+    target = os.path.realpath(path)  # a link stays a link
+    file, temporary = _temporary_beside(target)
+    try:
+        with file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):  # it is gone if all went well
+            os.unlink(temporary)
+
+
+def _host(what: str, name: str, value: Any) -> Any:
+    if isinstance(value, Variable) or find_device(value) is None:
+        raise StateError(f"{what}: {name} must be an array, got {describe(value)}.")
+    host = to_host(value)
+    if host.dtype.hasobject:
+        raise StateError(f"{what}: {name} is {describe(host)}: Python objects cannot be saved.")
+    return host
+
+
+def _temporary_beside(target: str) -> tuple[BinaryIO, str]:
+    """A new file in the target's folder, open for writing, and its name."""
+    folder, name = os.path.split(target)
+    if os.path.exists(target):
+        if not os.path.isfile(target):
+            raise OSError(errno.EINVAL, "not a file that can be replaced", target)
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "write-protected", target)
+    temporary = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.tmp")
+    try:
+        file = open(temporary, "xb")  # noqa: SIM115 - the caller closes it
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, target) from None
+    if os.path.exists(target):
+        shutil.copymode(target, temporary)
+    return file, temporary
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Find out before a long job whether ``save`` will be able to write to that path.
+
+    Raises:
+        OSError: it will not.
+    """
+    file, temporary = _temporary_beside(os.path.realpath(path))
+    file.close()
+    os.unlink(temporary)
+
+
+def npz_bytes(arrays: Mapping[str, Any]) -> bytes:
+    """The content of a ``.npz`` file: it depends on the names and arrays alone.
+
+    Nothing is compressed, since compressors differ from one machine to the next.
+    """
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            member = io.BytesIO()
+            numpy.lib.format.write_array(member, numpy.asarray(array), allow_pickle=False)
+            entry = zipfile.ZipInfo(f"{name}.npy", date_time=_FIRST_DAY)
+            entry.create_system = 3  # else it says on which system the file was made
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, member.getvalue())
+    return content.getvalue()
+
+
+def load(path: str | os.PathLike[str], part: str | None = None) -> State:
+    """Read a ``.npz`` file: a dict of NumPy arrays by name, for ``module.load_state_dict``.
+
+    Args:
+        path: the file.
+        part: only the entries whose names begin with ``part/``, without that beginning. A file
+            that ``python -m tinynode train`` saved has the part ``"model"``.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        StateError: it is not a ``.npz`` file, is damaged, or holds pickled objects.
+    """
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        state = _read(content)
+    except _DAMAGE as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise StateError(
+            f"load: {os.fspath(path)} is not a file that tinynode.nn.save wrote, or it is "
+            f"damaged: {reason}"
+        ) from error
+    return state if part is None else take_prefix(part, state)
+
+
+def _read(content: bytes) -> State:
+    file = io.BytesIO(content)
+    if not zipfile.is_zipfile(file):
+        raise ValueError("it is no zip archive")
+    file.seek(0)
+    with numpy.load(file, allow_pickle=False) as archive:
+        state = {name: archive[name] for name in archive.files}
+    for name, array in state.items():
+        if not isinstance(array, numpy.ndarray):
+            raise TypeError(f"{name} is no array")
+    return state
+
+
+def checked_state(what: str, state: Mapping[str, Any], expected: Mapping[str, Any]) -> State:
+    """The state as host arrays, if its names, shapes and dtypes are those of ``expected``.
+
+    Raises:
+        StateError: they differ; the message names the entry, and both shapes or dtypes.
+    """
+    missing = [name for name in expected if name not in state]
+    unknown = [name for name in state if name not in expected]
+    if missing or unknown:
+        parts = [f"the state lacks {_some(missing)}"] if missing else []
+        parts += [f"the state has {_some(unknown)}, unknown here"] if unknown else []
+        raise StateError(f"{what}: {'; '.join(parts)}. Was it saved from another model?")
+    checked = {name: _host(what, name, state[name]) for name in expected}
+    for name, own in expected.items():
+        if checked[name].shape != own.shape or checked[name].dtype != own.dtype:
+            raise StateError(
+                f"{what}: {name} is {_kind(own)} here and {_kind(checked[name])} in the state. "
+                "Make the model with the sizes and the dtype that it was saved with."
+            )
+    return checked
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _kind(array: Any) -> str:
+    return f"{array.dtype} of shape {array.shape}"
+
+
+def add_prefix(prefix: str, state: Mapping[str, Any]) -> State:
+    """The state with ``prefix/`` before each name: so that one file holds several states."""
+    return {f"{prefix}/{name}": array for name, array in state.items()}
+
+
+def take_prefix(prefix: str, state: Mapping[str, Any]) -> State:
+    """The entries whose names begin with ``prefix/``, without it: undoes ``add_prefix``."""
+    start = f"{prefix}/"
+    return {n.removeprefix(start): array for n, array in state.items() if n.startswith(start)}

@@ -1,0 +1,169 @@
+"""Random numbers: one generator for the whole process, and one ``seed`` for it.
+
+Requirement: after ``tn.seed(n)`` initializers and random functions give the same numbers on every
+device. So all draws are made on the host, in float64, by NumPy's PCG64 generator, are cast there,
+and are then moved to the device.
+
+Draws of several threads do not disturb each other, since NumPy locks the generator; but in which
+order the threads come is up to the operating system. For repeatable numbers draw in one thread.
+
+Source: O'Neill, PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for
+Random Number Generation, 2014.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from tinynode.backend import Array, Device, get_device
+from tinynode.configuration import config
+from tinynode.errors import StateError, describe, dtype_name
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+_lock = threading.Lock()
+_generator: Generator | None = None  # made when first needed: importing numpy.random takes time
+_HALF = (1 << 64) - 1
+
+
+def get_generator() -> Generator:
+    """The process-wide ``numpy.random.Generator``; until ``seed`` is called it is unpredictable.
+
+    It stays the same object: ``seed`` and ``set_state`` change its state.
+    """
+    global _generator
+    with _lock:
+        if _generator is None:
+            _generator = numpy.random.Generator(numpy.random.PCG64())
+        return _generator
+
+
+def seed(n: int) -> None:
+    """Start the process-wide generator anew, so that the draws that follow are repeatable.
+
+    Args:
+        n: an integer, not negative.
+
+    Raises:
+        TypeError: n is no integer.
+        ValueError: n is negative.
+    """
+    try:
+        number = operator.index(n)
+    except TypeError:
+        raise TypeError(f"seed: n must be an integer, got {describe(n)}.") from None
+    if number < 0:
+        raise ValueError(f"seed: n must not be negative, got {number}.")
+    _put_state(numpy.random.PCG64(number).state)
+
+
+def get_state() -> Array:
+    """The generator's state: a NumPy array of six uint64, to be saved with a training run."""
+    state = get_generator().bit_generator.state
+    words = []
+    for number in (state["state"]["state"], state["state"]["inc"]):  # of 128 bits each
+        words += [number >> 64, number & _HALF]
+    return numpy.asarray([*words, state["has_uint32"], state["uinteger"]], dtype=numpy.uint64)
+
+
+def set_state(state: Array) -> None:
+    """Go on where ``get_state`` was called.
+
+    Raises:
+        StateError: the argument is not what ``get_state`` gives.
+    """
+    words = numpy.asarray(state)
+    if words.shape != (6,) or words.dtype != numpy.uint64:
+        raise StateError(
+            f"random.set_state: expected an array of shape (6,), uint64, as get_state() gives it, "
+            f"got {describe(state)}."
+        )
+    high, low, increment_high, increment_low, has_uint32, uinteger = (int(w) for w in words)
+    if has_uint32 > 1 or uinteger >> 32 or not increment_low & 1:
+        raise StateError(
+            f"random.set_state: {words.tolist()} is no state of a PCG64 generator. Use an array "
+            "that get_state() gave."
+        )
+    numbers = {"state": high << 64 | low, "inc": increment_high << 64 | increment_low}
+    _put_state(
+        {
+            "bit_generator": "PCG64",
+            "state": numbers,
+            "has_uint32": has_uint32,
+            "uinteger": uinteger,
+        }
+    )
+
+
+def _put_state(state: Any) -> None:
+    bits = get_generator().bit_generator
+    with bits.lock:  # the lock under which other threads draw
+        bits.state = state
+
+
+def normal(
+    shape: tuple[int, ...],
+    mean: float = 0.0,
+    deviation: float = 1.0,
+    *,
+    dtype: Any = None,
+    device: str | Device | None = None,
+) -> Array:
+    """An array of draws from the normal distribution.
+
+    Args:
+        shape: the array's shape.
+        mean: the distribution's mean.
+        deviation: its standard deviation, not negative.
+        dtype: float16, float32 or float64, by name or as a dtype; ``config.dtype`` by default.
+        device: where the array stands; the current device by default.
+    """
+    return _place(get_generator().normal(mean, deviation, shape), dtype, device)
+
+
+def uniform(
+    shape: tuple[int, ...],
+    low: float = 0.0,
+    high: float = 1.0,
+    *,
+    dtype: Any = None,
+    device: str | Device | None = None,
+) -> Array:
+    """An array of draws from the uniform distribution between ``low`` and ``high``.
+
+    ``dtype`` and ``device`` are as for ``normal``. A draw lies below ``high``, or is rounded to it
+    by the cast.
+    """
+    return _place(get_generator().uniform(low, high, shape), dtype, device)
+
+
+def permutation(n: int, *, device: str | Device | None = None) -> Array:
+    """The numbers 0 to n - 1 in random order: (n), int64."""
+    return get_device(device).from_host(get_generator().permutation(n).astype(numpy.int64))
+
+
+def _place(host: Any, dtype: Any, device: str | Device | None) -> Array:
+    """Cast float64 draws on the host, then move them."""
+    target = get_device(device)
+    return target.from_host(numpy.asarray(host).astype(host_dtype(dtype)))
+
+
+def host_dtype(dtype: Any) -> Any:
+    """NumPy's floating dtype for a name or for any namespace's dtype; None means config.dtype.
+
+    Raises:
+        TypeError: it is not a floating dtype that NumPy has.
+    """
+    wanted = config.dtype if dtype is None else dtype
+    try:
+        found = numpy.dtype(wanted if isinstance(wanted, str | type) else dtype_name(wanted))
+    except TypeError:
+        found = numpy.dtype(bool)
+    if found.kind != "f":
+        raise TypeError(f"random: dtype must be float16, float32 or float64, got {wanted!r}.")
+    return found

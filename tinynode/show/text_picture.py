@@ -1,0 +1,139 @@
+"""The graph behind a Variable, as text.
+
+Requirement: seeing what the words say. ``x.node <- f <- y.node`` is how a graph is connected, so
+that is how it is printed: a line for each function, from the leaves down to the Variables that
+were given, and below them a line for each node.
+
+    w = x * y + x
+
+    x.node <- Multiply <- #1
+    y.node <-'
+    #1     <- Add <- w.node
+    x.node <-'
+
+    w.node: rank 2, (3,), float32
+    #1:     rank 1, (3,), float32
+    ...
+
+Graphs are deep and wide, so it is a loop, and only the functions nearest to the given Variables
+are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tinynode.errors import describe
+from tinynode.function_node import FunctionNode
+from tinynode.variable import Variable
+from tinynode.variable_node import VariableNode
+
+
+def text(*variables: Variable, limit: int | None = 100) -> str:
+    """A picture of the graph behind Variables, to ``print``.
+
+    A node is called by its variable's name, or by a number; the same name or number on another
+    line is the same node. ``<-'`` marks a further input of the function above. An output that
+    nobody holds any more is ``(gone)``. Each node is described once: rank, shape, dtype, and
+    whether it is a leaf, requires no gradient, or has an array that a function retained.
+
+    Args:
+        variables: one or several; what they share is drawn once. Gradients under double backprop
+            (``x.grad_var``) have a graph as well.
+        limit: how many functions to draw; the ones of highest rank are. None means all.
+
+    Raises:
+        TypeError: an argument is not a Variable.
+        ValueError: ``limit`` is below 1.
+    """
+    for position, variable in enumerate(variables):
+        if not isinstance(variable, Variable):
+            raise TypeError(
+                f"text: argument {position} must be a Variable, got {describe(variable)}."
+            )
+    if limit is not None and limit < 1:
+        raise ValueError(f"text: limit must be at least 1 or None, got {limit}.")
+    roots = [variable.node for variable in variables]
+    functions = _functions_behind(roots)
+    shown = functions if limit is None else functions[-limit:]
+    names = _Names()
+    rows = [row for function in shown for row in _rows(function, names)]
+    width = max((len(row[0]) for row in rows), default=0)
+    lines = [f"{name:<{width}} <-{rest}" for name, rest in rows]
+    if len(shown) < len(functions):
+        lines.insert(0, f"... and {len(functions) - len(shown)} more functions before these")
+    for node in roots:
+        names.of(node)
+    return "\n".join([*lines, *([""] if lines else []), *_node_lines(names)])
+
+
+def _functions_behind(roots: Iterable[VariableNode]) -> list[FunctionNode]:
+    """Every function that the nodes were computed by, each after all that it depends on."""
+    found: dict[FunctionNode, None] = {}
+    waiting = [node.creator_node for node in roots]
+    while waiting:
+        function = waiting.pop()
+        if function is not None and function not in found:
+            found[function] = None
+            waiting.extend(node.creator_node for node in function.inputs or ())
+    functions = list(found)
+    functions.reverse()  # of one rank, those that were applied first are more often found last
+    return sorted(functions, key=_rank)
+
+
+def _rank(function: FunctionNode) -> int:
+    return function.rank
+
+
+class _Names:
+    """A name for each node, given in the order in which the nodes are met."""
+
+    def __init__(self) -> None:
+        self.by_node: dict[VariableNode, str] = {}
+        self._taken: set[str] = set()
+        self._number = 0
+
+    def of(self, node: VariableNode) -> str:
+        if node not in self.by_node:
+            name = f"{node.name}.node" if node.name else ""
+            if not name or name in self._taken:
+                self._number += 1
+                name = f"{name}#{self._number}"
+            self._taken.add(name)
+            self.by_node[node] = name
+        return self.by_node[node]
+
+
+def _rows(function: FunctionNode, names: _Names) -> list[tuple[str, str]]:
+    """``x <- f <- y``, and a row for each further input: the input, and what follows the arrow."""
+    inputs = [names.of(node) for node in function.inputs or ()]
+    outputs = []
+    for reference in function.outputs or ():
+        node = reference()
+        outputs.append("(gone)" if node is None else names.of(node))
+    first, *others = inputs or [""]
+    return [(first, f" {function.label} <- {', '.join(outputs)}"), *((x, "'") for x in others)]
+
+
+def _node_lines(names: _Names) -> list[str]:
+    """What each node is, the highest rank first."""
+    width = max(map(len, names.by_node.values()), default=0) + 1
+    lines = []
+    for node, name in sorted(names.by_node.items(), key=_falling_rank):
+        lines.append(f"{name + ':':<{width}} {', '.join(_facts(node))}")
+    return lines
+
+
+def _falling_rank(item: tuple[VariableNode, str]) -> int:
+    return -item[0].rank
+
+
+def _facts(node: VariableNode) -> list[str]:
+    facts = [f"rank {node.rank}", node.label]
+    if node.creator_node is None:
+        facts.append("leaf" if node.rank == 0 else "unchained")
+    if not node.requires_grad:
+        facts.append("no gradient")
+    if node.data is not None:
+        facts.append("array retained")
+    return facts

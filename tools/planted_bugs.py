@@ -1,0 +1,745 @@
+"""Plant bugs in the functions, one at a time, and count how many the tests catch.
+
+Requirement: the op table is the net under every gradient, so its holes must be known. Each mutant
+is one small change of a forward, a backward or a helper of theirs in ``tinynode/functions``: a
+sign, a factor, a ``sum_to``, a retained input, a cut in the graph of a backward. It is compiled in
+memory and put in the place of the function's code, for as long as its tests run; no file changes.
+
+    python tools/planted_bugs.py                        every mutant; exit status 1 below 95 %
+    python tools/planted_bugs.py --functions Multiply   those of one class or helper
+    python tools/planted_bugs.py --list                 what would be planted
+
+    python tools/planted_bugs.py --equivalent           check that nobody sees those said to be so
+
+A mutant meets the rows of the table whose graph runs the changed code, on NumPy; if it survives
+them, the tests of edges; then the rows on array_api_strict. Survivors are named. Mutants that
+change nothing that a caller can see stand in ``EQUIVALENT`` with the reason, and are not planted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import copy
+import io
+import multiprocessing
+import pathlib
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "backends"), str(ROOT / "tests")]
+
+import op_drivers  # noqa: E402
+import pytest  # noqa: E402
+import strict_backend  # noqa: E402
+from op_cases import CASES, Case  # noqa: E402
+
+import tinynode as tn  # noqa: E402
+from tinynode import functions  # noqa: E402
+
+GOAL = 0.95
+SECONDS_PER_MUTANT = 60
+
+# Helpers that compute something; the others check arguments, which the edges test by messages.
+HELPERS = {
+    "_axes_of",
+    "_clamped",
+    "_count",
+    "_written",
+    "log_softmax_array",
+    "log_softmax_gradient",
+    "matmul",
+    "matrix_transpose",
+    "mean",
+    "mean_squared_error",
+    "thaw_index",
+    "unbroadcast",
+    "zero_safe_multiply",
+    "zeros_beside",
+}
+SKIPPED_METHODS = {"__init__", "_check_labels", "_check_types", "check_type_forward", "label"}
+
+# Names of what is outside every graph (bools, integers), and calls that look at form or at values
+# only: cutting the graph there changes nothing.
+NO_GRAPH = {"at_zero", "condition", "dead", "labels", "winners"}
+FORM_ONLY = {"IsDead", "equal", "sign", "zeros_beside", "zip"}
+
+# (owner, what the line becomes): why nobody can see the difference
+_ASKED_FOR_BY_NOBODY = "a gradient is computed for a constant, and nobody asks for it"
+_ONLY_THE_DTYPE = "only the dtype of log_p counts there"
+_SHORTCUT = "the branch saves time; without it the values are the same"
+EQUIVALENT: dict[tuple[str, str], str] = {
+    (
+        "Sigmoid.forward",
+        "return (xp.where(x > 0, xp.ones_like(x), small) / (1.0 + small),)",
+    ): "at x = 0 both branches are 1",
+    (
+        "ReLU.backward",
+        "return ReLUGrad().apply((y.detach(), gy))",
+    ): "ReLUGrad has no gradient for y",
+    (
+        "ReLUGrad.backward",
+        "return (None, ReLUGrad().apply((y.detach(), ggx))[0])",
+    ): "ReLUGrad has no gradient for y",
+    (
+        "AddAll.forward",
+        "xp = namespace_of(inputs[1])",
+    ): "all inputs have one namespace",
+    (
+        "Pow.backward",
+        "exponent = where(at_zero, where(equal(y, 0), 2, y - 1), y - 1)",
+    ): "any power above 0 will do: it is 0 at x = 0, and is multiplied by y = 0",
+    (
+        "Pow.backward",
+        "exponent = where(at_zero, where(equal(y, 0), 1, y.detach() - 1), y - 1)",
+    ): "a power of base 0 has gradient 0 by its exponent",
+    (
+        "PowConstant.backward",
+        "if False and c == 1:",
+    ): "x^0 is 1 without the branch for c == 1, too",
+    ("PowConstant.backward", "return (-(gy * 0.0),)"): "0 and -0 are equal",
+    ("PowConstant.backward", "return (gy.detach() * 0.0,)"): "the gradient of 0 * gy is 0",
+    (
+        "PowConstant.backward",
+        "return (gy * derivative if c >= 1 else zero_safe_multiply(gy, derivative),)",
+    ): "c == 1 has been dealt with",
+    (
+        "PowConstant.backward",
+        "return (gy * derivative if c > 2 else zero_safe_multiply(gy, derivative),)",
+    ): "up to c = 2 the derivative is finite wherever x is, so both products are the same",
+    ("unbroadcast", "if True or array.shape != node.shape:"): _SHORTCUT,
+    ("unbroadcast", "if True or array.dtype != node.dtype:"): _SHORTCUT,
+    ("_written", "if True or None in place:"): _SHORTCUT,
+    (
+        "SoftmaxCrossEntropyGrad.backward",
+        "one = wrap_array(g.xp.ones_like(g._array), g._device, True)",
+    ): _ASKED_FOR_BY_NOBODY,
+    (
+        "SoftmaxCrossEntropyGrad.backward",
+        "weights = RowWeights(self.reduction, self.ignore_label)"
+        ".apply((log_p.detach(), labels, g))[0]",
+    ): _ONLY_THE_DTYPE,
+    (
+        "RowWeights.backward",
+        "one = wrap_array(gw.xp.ones((), dtype=gw.dtype, device=gw._array.device), "
+        "gw._device, True)",
+    ): _ASKED_FOR_BY_NOBODY,
+    (
+        "RowWeights.backward",
+        "share = RowWeights(self.reduction, self.ignore_label)"
+        ".apply((log_p.detach(), labels, one))[0]",
+    ): _ONLY_THE_DTYPE,
+    ("RowWeights.backward", "total = gw * share.detach()"): "share is made of constants",
+    (
+        "Mean.backward",
+        "return (self._spread(gy * (1.0 / n) if n else gy.detach()),)",
+    ): "where n is 0 the gradient has no elements",
+    (
+        "SumTo.forward",
+        "y = xp.sum(x, axis=(*range(new), *repeated), keepdims=False, dtype=x.dtype)",
+    ): "a reshape follows",
+    (
+        "zeros_beside",
+        "return wrap_array(zeros, example._device, True)",
+    ): _ASKED_FOR_BY_NOBODY,
+    ("ZeroSafeMultiply.forward", "if True or (not xp.all(finite)):"): _SHORTCUT,
+    (
+        "ZeroSafeMultiply.forward",
+        "d = xp.where(g != 0, d, xp.zeros_like(d))",
+    ): "where g is 0 the product is 0 with any finite d",
+    (
+        "ZeroSafeMultiply.forward",
+        "d = xp.where(finite | (g != 0), d, xp.ones_like(d))",
+    ): "where g is 0 the product is 0 with any finite d",
+}
+
+
+# --- how to change an expression: each rule yields what may stand in the place of a node ---------
+
+Rule = Callable[[ast.AST], Iterator[ast.AST]]
+
+OPPOSITES: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
+    ast.Add: (ast.Sub,),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Div,),
+    ast.Div: (ast.Mult,),
+    ast.Gt: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Lt: (ast.LtE, ast.Gt),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.BitOr: (ast.BitAnd,),
+    ast.BitAnd: (ast.BitOr,),
+    ast.And: (ast.Or,),
+    ast.Or: (ast.And,),
+}
+
+OTHER_FUNCTION = {
+    "abs": "negative",
+    "add": "subtract",
+    "cos": "sin",
+    "divide": "multiply",
+    "equal": "not_equal",
+    "exp": "log",
+    "floor_divide": "divide",
+    "greater": "greater_equal",
+    "greater_equal": "greater",
+    "less": "less_equal",
+    "less_equal": "less",
+    "log": "exp",
+    "max": "min",
+    "mean": "sum",
+    "min": "max",
+    "multiply": "add",
+    "negative": "abs",
+    "not_equal": "equal",
+    "ones_like": "zeros_like",
+    "pow": "multiply",
+    "sign": "abs",
+    "sin": "cos",
+    "sqrt": "exp",
+    "subtract": "add",
+    "sum": "max",
+    "tanh": "sin",
+    "zeros": "ones",
+    "zeros_like": "ones_like",
+}
+ORDERED = {"divide", "floor_divide", "greater", "greater_equal", "less", "less_equal", "matmul"}
+ORDERED |= {"pow", "subtract", "zero_safe_multiply"}
+EACH_ARGUMENT = {"matmul", "where", "zero_safe_multiply"}
+REPLACED_BY_ARGUMENT = {name for name in functions.__all__ if name.islower()}
+REPLACED_BY_ARGUMENT |= {"_spread", "clip", "isfinite", "take_along_axis", "unbroadcast"}
+
+
+def name_of_call(node: ast.AST) -> str:
+    """``f`` of ``f(...)`` and of ``xp.f(...)``; empty for anything else."""
+    if not isinstance(node, ast.Call):
+        return ""
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def flip_operator(node: ast.AST) -> Iterator[ast.AST]:
+    """a + b -> a - b, a > b -> a >= b, -a -> a, ..."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not | ast.Invert):
+        yield node.operand
+    changed = copy.copy(node)
+    if isinstance(node, ast.BinOp | ast.BoolOp):
+        for kind in OPPOSITES.get(type(node.op), ()):
+            changed = copy.copy(node)
+            changed.op = kind()  # type: ignore[union-attr]
+            yield changed
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for kind in OPPOSITES.get(type(node.ops[0]), ()):
+            changed = copy.copy(node)
+            changed.ops = [kind()]  # type: ignore[attr-defined]
+            yield changed
+
+
+def drop_operand(node: ast.AST) -> Iterator[ast.AST]:
+    """a * b -> a, and b"""
+    if isinstance(node, ast.BinOp):
+        yield node.left
+        if not isinstance(node.op, ast.Div | ast.Pow):
+            yield node.right
+
+
+def change_call(node: ast.AST) -> Iterator[ast.AST]:
+    """f(a, b) -> a, b, g(a, b), f(b, a)"""
+    name = name_of_call(node)
+    if not isinstance(node, ast.Call) or not name:
+        return
+    if name in REPLACED_BY_ARGUMENT:
+        for one in node.args if name in EACH_ARGUMENT else node.args[:1]:
+            if not isinstance(one, ast.Constant | ast.Starred):
+                yield one
+    if name == "zero_safe_multiply":
+        yield ast.BinOp(node.args[0], ast.Mult(), node.args[1])
+    if name == "where":
+        yield ast.Call(node.func, [node.args[0], node.args[2], node.args[1]], node.keywords)
+    if name in ORDERED:
+        yield ast.Call(node.func, node.args[::-1], node.keywords)
+    if name in OTHER_FUNCTION and isinstance(node.func, ast.Attribute):
+        other = ast.Attribute(node.func.value, OTHER_FUNCTION[name], ast.Load())
+        yield ast.Call(other, node.args, node.keywords)
+
+
+def change_constant(node: ast.AST) -> Iterator[ast.AST]:
+    """1 -> 2, True -> False"""
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
+        value = node.value
+        yield ast.Constant(not value if isinstance(value, bool) else value + 1)
+
+
+def change_retained(node: ast.AST) -> Iterator[ast.AST]:
+    """retain_inputs((0, 1)) -> (), (1,), (0,), (1, 1), (0, 2), (0, 0)"""
+    if name_of_call(node) not in ("retain_inputs", "retain_outputs"):
+        return
+    assert isinstance(node, ast.Call)
+    indexes = ast.literal_eval(node.args[0])
+    others = [()]
+    for i, index in enumerate(indexes):
+        others.append((*indexes[:i], *indexes[i + 1 :]))
+        for shifted in (index - 1, index + 1):
+            if shifted >= 0:
+                others.append((*indexes[:i], shifted, *indexes[i + 1 :]))
+    for other in dict.fromkeys(others):
+        yield ast.Call(node.func, [ast.parse(repr(other), mode="eval").body], [])
+
+
+def flip_sign(node: ast.AST) -> Iterator[ast.AST]:
+    """gx = a -> gx = -a, and return (a,) -> return (-a,)"""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        is_gradient = node.targets[0].id.startswith("g")
+        if is_gradient and not isinstance(node.value, ast.Constant | ast.UnaryOp):
+            yield ast.Assign(node.targets, minus(node.value))
+    if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+        for i, element in enumerate(node.value.elts):
+            assigned = isinstance(element, ast.Name) and element.id.startswith("g")
+            if not assigned and not isinstance(element, ast.Constant | ast.Starred | ast.UnaryOp):
+                others = node.value.elts
+                flipped = [*others[:i], minus(element), *others[i + 1 :]]
+                yield ast.Return(ast.Tuple(flipped, ast.Load()))
+
+
+def minus(value: ast.expr) -> ast.expr:
+    if isinstance(value, ast.IfExp):
+        return ast.IfExp(value.test, minus(value.body), value.orelse)
+    return ast.UnaryOp(ast.USub(), value)
+
+
+def swap_returned(node: ast.AST) -> Iterator[ast.AST]:
+    """return gx, gy -> return gy, gx"""
+    if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+        elements = node.value.elts
+        for i in range(len(elements) - 1):
+            swapped = [*elements[:i], elements[i + 1], elements[i], *elements[i + 2 :]]
+            yield ast.Return(ast.Tuple(swapped, ast.Load()))
+
+
+def drop_statement(node: ast.AST) -> Iterator[ast.AST]:
+    """if a: b -> b, or nothing;   a call for its effect -> nothing"""
+    if isinstance(node, ast.If) and not node.orelse:
+        never = ast.BoolOp(ast.And(), [ast.Constant(False), node.test])
+        yield ast.If(never, node.body, [])
+        if "target_input_indexes" not in ast.unparse(node.test):  # more than was asked: no harm
+            always = ast.BoolOp(ast.Or(), [ast.Constant(True), node.test])
+            yield ast.If(always, node.body, [])
+    if isinstance(node, ast.Expr) and name_of_call(node.value) == "append":
+        yield ast.Pass()
+
+
+RULES: list[Rule] = [
+    flip_operator,
+    drop_operand,
+    change_call,
+    change_constant,
+    change_retained,
+    flip_sign,
+    swap_returned,
+    drop_statement,
+]
+
+
+# --- cutting the graph inside a backward ---------------------------------------------------------
+
+SHAPES = {"dtype", "ndim", "shape", "size", "xp", "_array", "_device"}
+DETACH_ALL = "tuple(None if one is None else one.detach() for one in grad_outputs)"
+
+
+def cuts(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Each use of a Variable in a backward, and the same Variable outside the graph."""
+    if function.name != "backward" and function.name not in HELPERS:
+        return
+    variables = variables_of(function) - NO_GRAPH
+    skipped = form_only(function)
+    for node in ast.walk(function):
+        if node in skipped or not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store):
+            continue
+        if node.id == "grad_outputs":
+            yield node, ast.parse(DETACH_ALL, mode="eval").body
+        elif node.id in variables:
+            yield node, ast.Call(ast.Attribute(node, "detach", ast.Load()), [], [])
+
+
+def form_only(function: ast.FunctionDef) -> set[ast.AST]:
+    """The nodes that stand for a shape, a dtype, a comparison, or for all gradients at once."""
+    skipped: set[ast.AST] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and node.attr in SHAPES:
+            skipped.add(node.value)
+        applied = ast.unparse(node.func).partition("(")[0] if isinstance(node, ast.Call) else ""
+        if applied in FORM_ONLY or isinstance(node, ast.Assert | ast.Compare | ast.GeneratorExp):
+            skipped.update(ast.walk(node))
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            skipped.update(ast.walk(node.value))  # (gy,) = grad_outputs: gy has its own cuts
+    return skipped
+
+
+def variables_of(function: ast.FunctionDef) -> set[str]:
+    """The names that stand for Variables in a backward or in a helper of gradients."""
+    names = {
+        argument.arg
+        for argument in function.args.args
+        if isinstance(argument.annotation, ast.Name) and argument.annotation.id == "Variable"
+    }
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Assign):
+            continue
+        source, target = ast.unparse(node.value), node.targets[0]
+        if isinstance(target, ast.Tuple) and (
+            "get_retained" in source or source == "grad_outputs"
+        ):
+            names.update(one.id for one in target.elts if isinstance(one, ast.Name))
+        if (
+            isinstance(target, ast.Name)
+            and function.name == "backward"
+            and is_variable(node.value)
+        ):
+            names.add(target.id)
+    return names
+
+
+def is_variable(value: ast.AST) -> bool:
+    """Whether an expression of a backward gives a Variable, as far as its form tells."""
+    if isinstance(value, ast.IfExp):
+        return is_variable(value.body)
+    if isinstance(value, ast.Subscript):
+        return name_of_call(value.value) == "apply"
+    name = name_of_call(value)
+    return isinstance(value, ast.BinOp) or (name in functions.__all__ and name[0].islower())
+
+
+# --- mutants -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Mutant:
+    """One planted bug: the function that it changes, and its code."""
+
+    owner: str
+    function: FunctionType
+    code: CodeType
+    path: pathlib.Path
+    line: int
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        place = f"{self.path.relative_to(ROOT)}:{self.line}: {self.owner}"
+        return f"{place}\n    - {self.before}\n    + {self.after}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.owner, self.after
+
+
+class _Replace(ast.NodeTransformer):
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: ast.AST) -> Any:
+        return self.new if node is self.old else self.generic_visit(node)
+
+
+def changes(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Pairs of a node and of what replaces it: one pair for each mutant."""
+    ignored: set[ast.AST] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert) or name_of_call(node).startswith("check_"):
+            ignored.update(ast.walk(node))
+        if isinstance(node, ast.Raise):
+            ignored.update(ast.walk(node))
+        if isinstance(node, ast.AnnAssign):
+            ignored.update(ast.walk(node.annotation))
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            ignored.update(ast.walk(node))
+        if name_of_call(node).startswith("retain_"):
+            assert isinstance(node, ast.Call)
+            ignored.update(ast.walk(node.args[0]))
+    ignored.update(ast.walk(function.args))
+    for node in ast.walk(function):
+        if node in ignored:
+            continue
+        for rule in RULES:
+            for new in rule(node):
+                yield node, new
+    yield from cuts(function)
+
+
+def mutants_of(function: FunctionType, tree: ast.FunctionDef, path: pathlib.Path) -> list[Mutant]:
+    """Every mutant of one function, each with another text."""
+    found: dict[str, Mutant] = {}
+    original = ast.unparse(tree)
+    for old, proposed in changes(tree):
+        new = ast.fix_missing_locations(ast.copy_location(copy.deepcopy(proposed), old))
+        mutated = _Replace(old, new).visit(copy_around(tree, old))
+        text = ast.unparse(mutated)
+        if text == original or text in found:
+            continue
+        namespace: dict[str, Any] = {}
+        exec(
+            compile(ast.Module([mutated], []), str(path), "exec"), function.__globals__, namespace
+        )
+        lines = zip(original.splitlines(), text.splitlines(), strict=False)
+        before, after = next((a.strip(), b.strip()) for a, b in lines if a != b)
+        line = getattr(old, "lineno", tree.lineno)
+        code = namespace[tree.name].__code__
+        found[text] = Mutant(function.__qualname__, function, code, path, line, before, after)
+    return list(found.values())
+
+
+def copy_around(tree: ast.FunctionDef, kept: ast.AST) -> ast.FunctionDef:
+    """A copy of a tree in which one node is the very same object."""
+    return copy.deepcopy(tree, {id(kept): kept})
+
+
+def all_mutants() -> list[Mutant]:
+    """The mutants of every forward, backward and helper in tinynode/functions."""
+    mutants: list[Mutant] = []
+    for path in sorted((ROOT / "tinynode" / "functions").glob("*.py")):
+        module = sys.modules.get(f"tinynode.functions.{path.stem}")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name in HELPERS:
+                mutants += mutants_of(getattr(module, node.name), node, path)
+            if not isinstance(node, ast.ClassDef):
+                continue
+            kind = getattr(module, node.name)
+            for method in node.body:
+                if not issubclass(kind, tn.FunctionNode) or not isinstance(
+                    method, ast.FunctionDef
+                ):
+                    continue
+                if method.name not in SKIPPED_METHODS:
+                    mutants += mutants_of(vars(kind)[method.name], method, path)
+    return mutants
+
+
+@contextlib.contextmanager
+def planted(mutant: Mutant) -> Iterator[None]:
+    """The mutant's code in the place of the function's own."""
+    original = mutant.function.__code__
+    mutant.function.__code__ = mutant.code
+    try:
+        yield
+    finally:
+        mutant.function.__code__ = original
+
+
+# --- running the tests ---------------------------------------------------------------------------
+
+Check = Callable[[Case, str], None]
+
+
+def checks_of(case: Case) -> list[Check]:
+    """The drivers that a row goes through."""
+    if case.order == 0:
+        return [
+            op_drivers.check_forward,
+            op_drivers.check_no_gradient,
+            op_drivers.check_pure_steps,
+        ]
+    checks = [
+        op_drivers.check_forward,
+        op_drivers.check_first_gradient,
+        op_drivers.check_second_gradient,
+        op_drivers.check_types,
+        op_drivers.check_pure_steps,
+        op_drivers.check_arrays_untouched,
+    ]
+    return [*checks, op_drivers.check_float32_gradients] if len(case.dtypes) == 2 else checks
+
+
+def rows_by_code() -> dict[CodeType, list[Case]]:
+    """For each function of tinynode/functions, the rows whose forward or backward runs it."""
+    rows: dict[CodeType, list[Case]] = {}
+    seen: set[CodeType] = set()
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        if event == "call":
+            seen.add(frame.f_code)
+
+    for case in CASES:
+        seen.clear()
+        sys.setprofile(note)
+        try:
+            op_drivers.record(case, "numpy", 0)
+        finally:
+            sys.setprofile(None)
+        for code in seen:
+            rows.setdefault(code, []).append(case)
+    return rows
+
+
+def fails(case: Case, check: Check, device: str) -> bool:
+    try:
+        check(case, device)
+    except TimeoutError:
+        raise
+    except Exception:
+        return True
+    return False
+
+
+def caught_by_table(cases: list[Case], device: str) -> bool:
+    """All rows by the first check of each, then by the second, ...: most bugs show at once."""
+    ordered = sorted(cases, key=lambda case: sum(len(one.shape) for one in case.inputs))
+    pairs = []
+    for case in ordered:
+        pairs += [(position, case, check) for position, check in enumerate(checks_of(case))]
+    pairs.sort(key=lambda pair: pair[0])
+    return any(fails(case, check, device) for _, case, check in pairs)
+
+
+def caught_by_edges() -> bool:
+    """Run the tests of edges in this process; those with random input belong to no mutant."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        status = pytest.main(
+            [
+                str(ROOT / "tests" / "test_function_edges.py"),
+                *("-x", "-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT)),
+                *("-k", "not random and not infinite_operand and not refused"),
+            ]
+        )
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise RuntimeError(f"pytest ended with {status!r}")
+    return status == pytest.ExitCode.TESTS_FAILED
+
+
+def out_of_time(signum: int, frame: Any) -> None:
+    raise TimeoutError
+
+
+_MUTANTS: list[Mutant] = []
+_ROWS: dict[CodeType, list[Case]] = {}
+
+
+def verdict(index: int) -> str:
+    """What caught a mutant: "table", "edges", "strict" or "time"; or that it "survived"."""
+    mutant = _MUTANTS[index]
+    cases = _ROWS.get(mutant.function.__code__, [])
+    warnings.simplefilter("error")
+    signal.signal(signal.SIGALRM, out_of_time)
+    signal.alarm(SECONDS_PER_MUTANT)
+    try:
+        with planted(mutant):
+            if caught_by_table(cases, "numpy"):
+                return "table"
+            if caught_by_edges():
+                return "edges"
+            return "strict" if caught_by_table(cases, "strict:device1") else "survived"
+    except TimeoutError:
+        return "time"
+    finally:
+        signal.alarm(0)
+
+
+def failing_rows() -> list[str]:
+    """Rows that fail without any planted bug: with them, nothing could be concluded."""
+    warnings.simplefilter("error")
+    return [
+        case.id for case in CASES if any(fails(case, check, "numpy") for check in checks_of(case))
+    ]
+
+
+# --- the report ----------------------------------------------------------------------------------
+
+
+def selected(mutants: list[Mutant], names: list[str]) -> list[Mutant]:
+    """Those of the named classes or helpers; ``softmax_cross_entropy`` finds its class too."""
+    wanted = {name.replace("_", "").lower() for name in names}
+    if not names:
+        return mutants
+    return [m for m in mutants if m.owner.partition(".")[0].replace("_", "").lower() in wanted]
+
+
+KINDS = ("table", "edges", "strict", "time", "survived")
+
+
+def report(mutants: list[Mutant], verdicts: list[str]) -> int:
+    """Print the table, the survivors and the total; give the exit status."""
+    by_owner: dict[str, list[str]] = {}
+    for mutant, result in zip(mutants, verdicts, strict=True):
+        by_owner.setdefault(mutant.owner, []).append(result)
+    by_owner["all"] = verdicts
+    width = max(len(owner) for owner in by_owner)
+    print(f"{'function':<{width}}  mutants  " + "  ".join(f"{kind:>8}" for kind in KINDS))
+    for owner, results in by_owner.items():
+        counts = "  ".join(f"{results.count(kind):8}" for kind in KINDS)
+        print(f"{owner:<{width}}  {len(results):7}  {counts}")
+    survivors = [m for m, result in zip(mutants, verdicts, strict=True) if result == "survived"]
+    if survivors:
+        print(f"\n{len(survivors)} mutants survived:")
+        print("\n".join(str(mutant) for mutant in survivors))
+    caught = len(mutants) - len(survivors)
+    share = caught / len(mutants)
+    print(f"\ncaught {caught} of {len(mutants)} mutants ({100 * share:.1f} %)")
+    return 0 if share >= GOAL else 1
+
+
+def report_equivalents(mutants: list[Mutant], verdicts: list[str]) -> int:
+    """Print those that a test sees after all; give the exit status."""
+    seen = [m for m, result in zip(mutants, verdicts, strict=True) if result != "survived"]
+    for mutant in seen:
+        print(f"not equivalent, a test sees it: {mutant}")
+    print(
+        f"{len(mutants) - len(seen)} of {len(mutants)} mutants are equivalent as far as tests see"
+    )
+    return 1 if seen else 0
+
+
+def stale_equivalents(mutants: list[Mutant]) -> list[tuple[str, str]]:
+    """Entries of ``EQUIVALENT`` that no mutant has any more."""
+    known = {mutant.key for mutant in mutants}
+    return [entry for entry in EQUIVALENT if entry not in known]
+
+
+def run(mutants: list[Mutant], jobs: int) -> list[str]:
+    """The verdict on each mutant, in processes of their own."""
+    _MUTANTS[:] = mutants
+    _ROWS.update(rows_by_code())
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        return pool.map(verdict, range(len(mutants)), chunksize=4)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Plant bugs in the functions, and count.")
+    parser.add_argument("--functions", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--list", action="store_true", help="only show what would be planted")
+    parser.add_argument("--equivalent", action="store_true", help="plant the equivalent ones")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at once (default 2)")
+    options = parser.parse_args(arguments)
+    tn.register_backend(strict_backend)
+    mutants = all_mutants()
+    for owner, after in stale_equivalents(mutants):
+        print(f"EQUIVALENT names what is not planted any more: {owner}: {after}")
+    mutants = [m for m in mutants if (m.key in EQUIVALENT) == options.equivalent]
+    mutants = selected(mutants, options.functions)
+    if not mutants:
+        parser.error(f"there is nothing to plant in {', '.join(options.functions)}")
+    if options.list:
+        print("\n".join(str(mutant) for mutant in mutants))
+        return 0
+    broken = failing_rows()
+    if broken:
+        print(f"without any planted bug these rows fail: {', '.join(broken)}")
+        return 2
+    verdicts = run(mutants, options.jobs)
+    return (report_equivalents if options.equivalent else report)(mutants, verdicts)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
