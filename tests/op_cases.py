@@ -21,7 +21,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as fn
-from tinynode.functions.indexing import freeze_index
+from tinynode.functions.indexes import freeze_index
 from tinynode.functions.loss import RowWeights
 
 FLOATS = ("float64", "float32")
@@ -665,7 +665,8 @@ for what, s, index in INDICES:
     selection = np.empty(s)[index].shape
     row("get_item", what, fn.get_item, np_get_item, x(*s), index=index)
     row("set_item", what, set_item, np_set_item, x(*s), x(*selection), index=index)
-    grad_of = node(fn.GetItemGrad, freeze_index("get_item", index), s)
+    frozen, _ = freeze_index("get_item", index, tn.Variable(np.empty(s)))
+    grad_of = node(fn.GetItemGrad, frozen, s)
     ref = partial(np_zeros_with, index=index, shape=s)
     row("GetItemGrad", what, grad_of, ref, x(*selection))
 for how in LAYOUTS:
@@ -805,14 +806,14 @@ def np_cross_entropy(x: Any, labels: Any, reduction: str = "mean", ignore_label:
 
 
 def np_cross_entropy_grad(
-    log_p: Any, labels: Any, g: Any, reduction: str, ignore_label: int
+    log_p: Any, g: Any, labels: Any, reduction: str, ignore_label: int
 ) -> Any:
     one_hot = labels[:, None] == np.arange(log_p.shape[1])
     weights = np_weights(labels, g, reduction, ignore_label)
     return (np.exp(log_p) - one_hot) * weights[:, None]
 
 
-def np_row_weights(log_p: Any, labels: Any, g: Any, reduction: str, ignore_label: int) -> Any:
+def np_row_weights(log_p: Any, g: Any, labels: Any, reduction: str, ignore_label: int) -> Any:
     return np_weights(labels, g, reduction, ignore_label)[:, None]
 
 
@@ -844,7 +845,7 @@ for reduction in ("mean", "sum", "none"):
     ):
         f = node(kind, reduction, -1)
         ref = partial(ref, reduction=reduction, ignore_label=-1)
-        row(kind.__name__, reduction, f, ref, x(9, 3), labels(9, -1), g)
+        row(kind.__name__, reduction, f, ref, x(9, 3), g, labels(9, -1))
 f, ref = fn.softmax_cross_entropy, np_cross_entropy
 cross_entropy("int32-labels", f, ref, x(5, 3), labels(5, dtype="int32"))
 cross_entropy("labels-array", f, ref, x(5, 3), labels(5, raw=True))

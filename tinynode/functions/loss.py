@@ -122,7 +122,7 @@ class SoftmaxCrossEntropy(FunctionNode):
         q = xp.astype(labels[:, None] == classes[None, :], like.dtype)
         if self.smoothing:
             q = q * (1.0 - self.smoothing) + self.smoothing / like.shape[1]
-            q = q * xp.astype(labels != self.ignore_label, like.dtype)[:, None]
+        q = q * xp.astype(labels != self.ignore_label, like.dtype)[:, None]
         return q * weights[0] if weights else q
 
     def _divisor(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
