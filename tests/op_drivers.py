@@ -22,6 +22,11 @@ Hosts = list[Any]
 """NumPy arrays: the values of a row's inputs, of outputs, or of gradients."""
 
 
+def runs_on(case: Case, device_name: str) -> bool:
+    """Whether a row can be run on a device: array_api_strict refuses some on purpose."""
+    return not (case.not_on_strict and device_name.startswith("strict"))
+
+
 # --- from a row to Variables ---------------------------------------------------------------------
 
 
@@ -314,14 +319,14 @@ class RecordingHook(tn.FunctionHook):
 
 
 def graph_of(ys: tuple[tn.Variable, ...]) -> set[tn.FunctionNode]:
-    """All functions that the outputs stand on."""
+    """All functions that gradients of the outputs can reach."""
     functions: set[tn.FunctionNode] = set()
     waiting = [y.creator_node for y in ys]
     while waiting:
         function = waiting.pop()
         if function is not None and function not in functions:
             functions.add(function)
-            waiting += [node.creator_node for node in function.inputs]
+            waiting += [node.creator_node for node in function.inputs if node.requires_grad]
     return functions
 
 

@@ -9,7 +9,7 @@ from tinynode.backend import Array, Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.comparison import greater
 from tinynode.functions.elementwise import exp, tanh
-from tinynode.functions.error_function import erf_array
+from tinynode.functions.error_function import as_floating, erf_array
 from tinynode.functions.extrema import clip
 from tinynode.functions.operands import as_operand
 from tinynode.functions.reduction import require_elements, sum
@@ -38,7 +38,7 @@ class Sigmoid(FunctionNode):
 
 def sigmoid(x: Any) -> Variable:
     """1 / (1 + e^-x), elementwise."""
-    return Sigmoid().apply((as_operand("sigmoid", "x", x),))[0]
+    return Sigmoid().apply((as_floating("sigmoid", "x", x),))[0]
 
 
 class ReLU(FunctionNode):
@@ -120,7 +120,7 @@ def log_softmax(x: Any, axis: int = -1) -> Variable:
     Raises:
         ValueError: the axis does not exist, or has no elements.
     """
-    x = as_operand("log_softmax", "x", x)
+    x = as_floating("log_softmax", "x", x)
     axis = normalize_axis("log_softmax", axis, x.ndim)
     require_elements("log_softmax", x, (axis,))
     return LogSoftmax(axis).apply((x,))[0]
@@ -161,7 +161,7 @@ def softmax(x: Any, axis: int = -1) -> Variable:
     Raises:
         ValueError: the axis does not exist.
     """
-    x = as_operand("softmax", "x", x)
+    x = as_floating("softmax", "x", x)
     return Softmax(normalize_axis("softmax", axis, x.ndim)).apply((x,))[0]
 
 
@@ -184,7 +184,7 @@ class LogSigmoid(FunctionNode):
 
 def log_sigmoid(x: Any) -> Variable:
     """ln(sigmoid(x)) = -ln(1 + e^-x), elementwise, without overflow."""
-    return LogSigmoid().apply((as_operand("log_sigmoid", "x", x),))[0]
+    return LogSigmoid().apply((as_floating("log_sigmoid", "x", x),))[0]
 
 
 def softplus(x: Any) -> Variable:
@@ -193,7 +193,7 @@ def softplus(x: Any) -> Variable:
     Source: Dugas et al., Incorporating Second-Order Functional Knowledge for Better Option
     Pricing, 2001.
     """
-    return -log_sigmoid(-as_operand("softplus", "x", x))
+    return -log_sigmoid(-as_floating("softplus", "x", x))
 
 
 def silu(x: Any) -> Variable:
@@ -202,7 +202,7 @@ def silu(x: Any) -> Variable:
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016; Ramachandran et al., Searching
     for Activation Functions, 2017 (there called swish).
     """
-    source = as_operand("silu", "x", x)
+    source = as_floating("silu", "x", x)
     return source * sigmoid(source)
 
 
@@ -241,7 +241,7 @@ class LeakyReLUGrad(FunctionNode):
         x, gy = inputs
         self.retain_inputs((0,))
         positive = namespace_of(x).astype(x > 0, gy.dtype)
-        return (gy * (positive * (1.0 - self.slope) + self.slope),)
+        return (gy * (positive + (1.0 - positive) * self.slope),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (ggx,) = grad_outputs
@@ -255,7 +255,7 @@ def leaky_relu(x: Any, slope: float = 0.01) -> Variable:
     Source: Maas, Hannun and Ng, Rectifier Nonlinearities Improve Neural Network Acoustic Models,
     2013.
     """
-    return LeakyReLU(float(slope)).apply((as_operand("leaky_relu", "x", x),))[0]
+    return LeakyReLU(float(slope)).apply((as_floating("leaky_relu", "x", x),))[0]
 
 
 class ELU(FunctionNode):
@@ -291,7 +291,7 @@ def elu(x: Any, alpha: float = 1.0) -> Variable:
     Source: Clevert, Unterthiner and Hochreiter, Fast and Accurate Deep Network Learning by
     Exponential Linear Units, 2016.
     """
-    return ELU(float(alpha), 1.0).apply((as_operand("elu", "x", x),))[0]
+    return ELU(float(alpha), 1.0).apply((as_floating("elu", "x", x),))[0]
 
 
 def selu(x: Any) -> Variable:
@@ -300,7 +300,7 @@ def selu(x: Any) -> Variable:
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
     """
     alpha, scale = 1.6732632423543772, 1.0507009873554805
-    return ELU(alpha, scale).apply((as_operand("selu", "x", x),))[0]
+    return ELU(alpha, scale).apply((as_floating("selu", "x", x),))[0]
 
 
 class GELU(FunctionNode):
@@ -312,7 +312,7 @@ class GELU(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
-        return (x * normal_distribution(x),)
+        return (x * normal_distribution(namespace_of(x), x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -320,9 +320,9 @@ class GELU(FunctionNode):
         return GELUGrad().apply((x, gy))
 
 
-def normal_distribution(x: Array) -> Array:
+def normal_distribution(xp: Any, x: Array) -> Array:
     """P(x) = (1 + erf(x / sqrt 2)) / 2 of an array."""
-    return (erf_array(x * math.sqrt(0.5)) + 1.0) * 0.5
+    return (erf_array(xp, x * math.sqrt(0.5)) + 1.0) * 0.5
 
 
 class GELUGrad(FunctionNode):
@@ -334,9 +334,10 @@ class GELUGrad(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, gy = inputs
+        xp = namespace_of(x)
         self.retain_inputs((0, 1))
-        density = namespace_of(x).exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
-        return (gy * (normal_distribution(x) + x * density),)
+        density = xp.exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
+        return (gy * (normal_distribution(xp, x) + x * density),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (h,) = grad_outputs
@@ -405,13 +406,13 @@ def gelu(x: Any, approximate: bool = False) -> Variable:
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
     """
-    x = as_operand("gelu", "x", x)
+    x = as_floating("gelu", "x", x)
     return (TanhGELU() if approximate else GELU()).apply((x,))[0]
 
 
 def hard_tanh(x: Any) -> Variable:
-    """x held between -1 and 1, elementwise."""
-    return clip(x, -1.0, 1.0)
+    """x held between -1 and 1, elementwise; the gradient at the bounds is 1."""
+    return clip(as_floating("hard_tanh", "x", x), -1.0, 1.0)
 
 
 def hard_sigmoid(x: Any) -> Variable:
@@ -419,7 +420,7 @@ def hard_sigmoid(x: Any) -> Variable:
 
     Source: Howard et al., Searching for MobileNetV3, 2019.
     """
-    return clip(as_operand("hard_sigmoid", "x", x) * (1.0 / 6.0) + 0.5, 0.0, 1.0)
+    return clip(as_floating("hard_sigmoid", "x", x) * (1.0 / 6.0) + 0.5, 0.0, 1.0)
 
 
 def hard_silu(x: Any) -> Variable:
@@ -427,7 +428,7 @@ def hard_silu(x: Any) -> Variable:
 
     Source: Howard et al., Searching for MobileNetV3, 2019 (there called h-swish).
     """
-    source = as_operand("hard_silu", "x", x)
+    source = as_floating("hard_silu", "x", x)
     return source * hard_sigmoid(source)
 
 
@@ -439,5 +440,11 @@ def glu(x: Any, axis: int = -1) -> Variable:
     Raises:
         ValueError: the axis does not exist, or its length is odd.
     """
+    x = as_floating("glu", "x", x)
+    axis = normalize_axis("glu", axis, x.ndim)
+    if x.shape[axis] % 2:
+        raise ValueError(
+            f"glu: x has shape {x.shape}: axis {axis} must have an even length, to be halved."
+        )
     a, b = split(x, 2, axis)
     return a * sigmoid(b)

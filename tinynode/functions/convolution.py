@@ -10,8 +10,9 @@ import math
 from typing import Any
 
 from tinynode.errors import InvalidType, dtype_name
+from tinynode.functions.error_function import as_floating
 from tinynode.functions.linear import matmul
-from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.operands import as_operands
 from tinynode.functions.shaping import permute_dims, reshape
 from tinynode.functions.windows import (
     Fold,
@@ -52,13 +53,27 @@ def conv2d(
         (n, out, oh, ow), oh = (height + 2 p - d (kh - 1) - 1) // s + 1, ow likewise.
 
     Raises:
-        OperandError: x or w does not have four axes.
+        OperandError: x or w does not have four axes, or is not floating.
+        InvalidType: their dtypes differ.
         ValueError: the channels do not fit, or no window does.
     """
-    x, w = as_operands("conv2d", x, w)
+    x, w = as_operands("conv2d", x, w, names=("x", "w"))
     require_four_axes("conv2d", "w", w)
     windows = make_windows("conv2d", w.shape[2:], stride, padding, dilation, x.shape)
-    _check_channels("conv2d", x, w, b, groups, x.shape[1], w.shape[0])
+    return _convolve("conv2d", x, w, b, windows, groups)
+
+
+def _convolve(
+    function: str, x: Variable, w: Variable, b: Any, windows: Windows, groups: int
+) -> Variable:
+    """The images (n, out, oh, ow) of conv2d."""
+    _check_dtypes(function, x, w)
+    _check_groups(function, x, w, groups)
+    if w.shape[1] * groups != x.shape[1]:
+        raise ValueError(
+            f"{function}: x has {x.shape[1]} channels (shape {x.shape}); w (shape {w.shape}) with "
+            f"groups={groups} needs {w.shape[1] * groups}."
+        )
     n, channels = x.shape[:2]
     out = w.shape[0]
     columns = Unfold(windows).apply((x,))[0]
@@ -68,33 +83,32 @@ def conv2d(
     right = reshape(columns, (groups, inner, n * math.prod(counts)))
     y = matmul(left[0], right[0]) if groups == 1 else matmul(left, right)
     images = permute_dims(reshape(y, (out, n, *counts)), (1, 0, 2, 3))
-    return images if b is None else images + _bias(b, images)
+    return _add_bias(function, images, b)
 
 
-def _bias(b: Any, images: Variable) -> Variable:
-    bias = as_operands("conv2d", b, images)[0]
-    return reshape(bias, (bias.shape[0], 1, 1))
+def _add_bias(function: str, images: Variable, b: Any) -> Variable:
+    """Images plus a number for each channel; b may be None."""
+    if b is None:
+        return images
+    bias = as_operands(function, b, images, names=("b", "x"))[0]
+    if bias.shape != images.shape[1:2]:
+        raise ValueError(
+            f"{function}: b must have shape ({images.shape[1]},), one for each output channel; "
+            f"got {bias.shape}."
+        )
+    return images + reshape(bias, (bias.shape[0], 1, 1))
 
 
-def _check_channels(
-    function: str, x: Variable, w: Variable, b: Any, groups: int, expected: int, out: int
-) -> None:
-    """``expected``: the channels of x; ``out``: the length that the bias must have."""
+def _check_groups(function: str, x: Variable, w: Variable, groups: int) -> None:
     if groups < 1 or x.shape[1] % groups or w.shape[0] % groups:
         raise ValueError(
             f"{function}: groups={groups} does not divide the channels of x (shape {x.shape}) and "
             f"of w (shape {w.shape})."
         )
-    fits = (
-        w.shape[0] == x.shape[1]
-        if "transpose" in function
-        else (w.shape[1] * groups == x.shape[1])
-    )
-    if not fits:
-        raise ValueError(
-            f"{function}: x has {expected} channels (shape {x.shape}), which does not fit w of "
-            f"shape {w.shape} with groups={groups}."
-        )
+
+
+def _check_dtypes(function: str, x: Variable, w: Variable) -> None:
+    as_floating(function, "x", x)
     if x.dtype != w.dtype:
         raise InvalidType(
             "x.dtype == w.dtype",
@@ -102,8 +116,6 @@ def _check_channels(
             f"{function}: x is {dtype_name(x.dtype)}, w is {dtype_name(w.dtype)}: cast one with "
             "astype.",
         )
-    if b is not None and tuple(b.shape) != (out,):
-        raise ValueError(f"{function}: b must have shape ({out},), got {tuple(b.shape)}.")
 
 
 def conv1d(
@@ -130,9 +142,11 @@ def conv1d(
         (n, out, (length + 2 p - d (k - 1) - 1) // s + 1).
 
     Raises:
+        OperandError: x or w is not floating.
+        InvalidType: their dtypes differ.
         ValueError: x or w does not have three axes, the channels do not fit, or no window does.
     """
-    x, w = as_operands("conv1d", x, w)
+    x, w = as_operands("conv1d", x, w, names=("x", "w"))
     if x.ndim != 3 or w.ndim != 3:
         raise ValueError(
             f"conv1d: x must be (n, channels, length) and w (out, channels, k); got shapes "
@@ -140,7 +154,10 @@ def conv1d(
         )
     image = reshape(x, (*x.shape[:2], 1, x.shape[2]))
     kernel = reshape(w, (*w.shape[:2], 1, w.shape[2]))
-    y = conv2d(image, kernel, b, (1, stride), (0, padding), (1, dilation), groups)
+    windows = make_windows(
+        "conv1d", kernel.shape[2:], (1, stride), (0, padding), (1, dilation), image.shape
+    )
+    y = _convolve("conv1d", image, kernel, b, windows, groups)
     return reshape(y, (*y.shape[:2], y.shape[3]))
 
 
@@ -170,31 +187,38 @@ def conv_transpose2d(
         (n, out, oh, ow), oh = (height - 1) s - 2 p + d (kh - 1) + output_padding + 1, ow likewise.
 
     Raises:
-        OperandError: x or w does not have four axes.
+        OperandError: x or w does not have four axes, or is not floating.
+        InvalidType: their dtypes differ.
         ValueError: the channels do not fit, or the output would be empty.
     """
-    x, w = as_operands("conv_transpose2d", x, w)
+    x, w = as_operands("conv_transpose2d", x, w, names=("x", "w"))
     require_four_axes("conv_transpose2d", "x", x)
     require_four_axes("conv_transpose2d", "w", w)
     windows = Windows(
-        (w.shape[2], w.shape[3]),
+        pair("conv_transpose2d", "kernel_size", w.shape[2:], 1),
         pair("conv_transpose2d", "stride", stride, 1),
         pair("conv_transpose2d", "padding", padding, 0),
         pair("conv_transpose2d", "dilation", dilation, 1),
     )
     extra = pair("conv_transpose2d", "output_padding", output_padding, 0)
-    out = w.shape[1] * groups
-    _check_channels("conv_transpose2d", x, w, b, groups, x.shape[1], out)
+    _check_dtypes("conv_transpose2d", x, w)
+    _check_groups("conv_transpose2d", x, w, groups)
+    if w.shape[0] != x.shape[1]:
+        raise ValueError(
+            f"conv_transpose2d: x has {x.shape[1]} channels (shape {x.shape}), w has {w.shape[0]} "
+            f"(shape {w.shape}): its first axis is that of x's channels."
+        )
     n, channels, height, width = x.shape
+    out = w.shape[1] * groups
     image = _transposed_image(windows, extra, (height, width))
     inner = channels // groups
     left = permute_dims(
         reshape(w, (groups, inner, out // groups * math.prod(windows.size))), (0, 2, 1)
     )
     right = reshape(permute_dims(x, (1, 0, 2, 3)), (groups, inner, n * height * width))
-    columns = reshape(matmul(left, right), (out, *windows.size, n, height, width))
-    images = Fold(windows, image).apply((columns,))[0]
-    return images if b is None else images + _bias(b, images)
+    y = matmul(left[0], right[0]) if groups == 1 else matmul(left, right)
+    columns = reshape(y, (out, *windows.size, n, height, width))
+    return _add_bias("conv_transpose2d", Fold(windows, image).apply((columns,))[0], b)
 
 
 def _transposed_image(
@@ -227,11 +251,12 @@ def bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Variable:
     Raises:
         ValueError: the shapes do not fit together.
     """
-    x1, w = as_operands("bilinear", x1, w)
-    x2 = as_operand("bilinear", "x2", x2)
+    x1, w = as_operands("bilinear", x1, w, names=("x1", "w"))
+    x2 = as_operands("bilinear", x2, w, names=("x2", "w"))[0]
     if (
         x1.ndim != 2
         or x2.ndim != 2
+        or w.ndim != 3
         or w.shape[1:] != (x1.shape[1], x2.shape[1])
         or x1.shape[0] != x2.shape[0]
     ):
@@ -244,4 +269,9 @@ def bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Variable:
         matmul(x1, reshape(permute_dims(w, (1, 0, 2)), (in1, out * in2))), (n, out, in2)
     )
     y = reshape(matmul(left, reshape(x2, (n, in2, 1))), (n, out))
-    return y if b is None else y + b
+    if b is None:
+        return y
+    bias = as_operands("bilinear", b, y, names=("b", "x1"))[0]
+    if bias.shape != (out,):
+        raise ValueError(f"bilinear: b must have shape ({out},), got {bias.shape}.")
+    return y + bias

@@ -9,11 +9,28 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinynode.backend import Array, Arrays, namespace_of
+from tinynode.backend import Array, Arrays, is_floating, namespace_of
+from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.elementwise import exp
 from tinynode.functions.operands import as_operand
 from tinynode.variable import Variable
+
+
+def as_floating(function: str, argument: str, value: Any) -> Variable:
+    """A Variable as it is; an array wrapped, without requiring a gradient.
+
+    Raises:
+        OperandError: it is neither, or not floating.
+    """
+    x = as_operand(function, argument, value)
+    if not is_floating(x._array):
+        raise OperandError(
+            f"{function}: {argument} must be floating, got {describe(value)}. Cast it first with "
+            f"astype."
+        )
+    return x
+
 
 # erf(x) = x P(x^2) for |x| <= 1; highest power first
 NEAR = (
@@ -54,9 +71,8 @@ FAR = (
 )
 
 
-def erf_array(x: Array) -> Array:
-    """erf of a floating array."""
-    xp = namespace_of(x)
+def erf_array(xp: Any, x: Array) -> Array:
+    """erf of a floating array, or of a scalar that NumPy made of one."""
     size = xp.minimum(xp.abs(x), xp.asarray(6.0, dtype=x.dtype, device=x.device))
     square = size * size
     is_near = xp.astype(size <= 1, x.dtype)  # products with 0 and 1 are quicker than where
@@ -82,7 +98,7 @@ class Erf(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
-        return (erf_array(x),)
+        return (erf_array(namespace_of(x), x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -92,5 +108,9 @@ class Erf(FunctionNode):
 
 
 def erf(x: Any) -> Variable:
-    """The error function, elementwise."""
-    return Erf().apply((as_operand("erf", "x", x),))[0]
+    """The error function, elementwise.
+
+    Raises:
+        OperandError: x is not floating.
+    """
+    return Erf().apply((as_floating("erf", "x", x),))[0]

@@ -99,7 +99,10 @@ class Clip(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
-        return (namespace_of(x).clip(x, min=self.low, max=self.high),)
+        low, high = self.low, self.high
+        if low is not None and high is not None and low > high:
+            low = high  # the upper bound wins; the standard leaves it open
+        return (namespace_of(x).clip(x, min=low, max=high),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tinynode.backend import Array, Arrays, namespace_of
+from tinynode.backend import is_floating as is_floating_array
 from tinynode.backend import is_integer as is_integer_array
+from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.activation import (
     log_softmax_array,
     log_softmax_gradient,
-    relu,
-    softplus,
+    sigmoid,
 )
 from tinynode.functions.arithmetic import abs
+from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.casting import astype
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.elementwise import exp, log
 from tinynode.functions.extrema import clip, maximum
-from tinynode.functions.gathering import take_along_axis
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.reduction import mean, sum
 from tinynode.functions.selection import where
@@ -38,6 +39,52 @@ def check_reduction(function: str, reduction: str) -> str:
             f'{function}: reduction must be "mean", "sum" or "none", got {reduction!r}.'
         )
     return reduction
+
+
+def check_labels(
+    function: str, argument: str, labels: Array, classes: int, ignore_label: int
+) -> None:
+    """Raises ValueError unless every label is a class of the argument's, or the ignored one."""
+    xp = namespace_of(labels)
+    wrong = ((labels < 0) | (labels >= classes)) & (labels != ignore_label)
+    if xp.any(wrong):
+        example = int(labels[int(xp.argmax(xp.astype(wrong, xp.int8)))])
+        raise ValueError(
+            f"{function}: labels must lie in 0 to {classes - 1} ({argument} has {classes} "
+            f"classes) or be ignore_label={ignore_label}, got {example}."
+        )
+
+
+def one_hot(labels: Array, like: Array) -> Array:
+    """1 at each row's label, else 0, in the shape and dtype of ``like``: (n, classes)."""
+    xp = namespace_of(like)
+    classes = xp.arange(like.shape[1], dtype=labels.dtype, device=like.device)
+    return xp.astype(labels[:, None] == classes[None, :], like.dtype)
+
+
+def _signed(labels: Variable) -> Variable:
+    """Unsigned labels as signed ones: they are compared with -1."""
+    if labels.xp.isdtype(labels.dtype, "unsigned integer"):
+        return astype(labels, labels.xp.int64)
+    return labels
+
+
+def _scores_and_labels(
+    function: str, argument: str, x: Any, labels: Any
+) -> tuple[Variable, Variable]:
+    """x: (n, classes), floating, and labels: (n), integer, as Variables."""
+    x = as_operand(function, argument, x)
+    labels = as_operand(function, "labels", labels)
+    if x.ndim != 2 or labels.shape != x.shape[:1]:
+        raise ValueError(
+            f"{function}: {argument} must be (n, classes) and labels (n); got shapes {x.shape} "
+            f"and {labels.shape}."
+        )
+    if not is_floating_array(x._array):
+        raise OperandError(f"{function}: {argument} must be floating, got {describe(x)}.")
+    if not is_integer_array(labels._array):
+        raise OperandError(f"{function}: labels must be integers, got {describe(labels)}.")
+    return x, _signed(labels)
 
 
 def mean_squared_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
@@ -87,17 +134,19 @@ class SoftmaxCrossEntropy(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, labels, *weights = inputs
         xp = namespace_of(x)
-        self._check_labels(labels, x.shape[1])
+        check_labels("softmax_cross_entropy", "x", labels, x.shape[1], self.ignore_label)
         self.retain_inputs(range(1, len(inputs)))
         self.retain_outputs((1,))
         log_p = log_softmax_array(x, 1)
-        if weights or self.smoothing:
-            losses = -xp.sum(self._targets(labels, weights, log_p) * log_p, axis=1)
-        else:
-            valid = labels != self.ignore_label
-            chosen = xp.where(valid, labels, xp.zeros_like(labels))[:, None]
-            picked = xp.take_along_axis(log_p, chosen, axis=1)[:, 0]
-            losses = xp.where(valid, -picked, xp.zeros_like(picked))
+        valid = labels != self.ignore_label
+        chosen = xp.where(valid, labels, xp.zeros_like(labels))
+        losses = -xp.take_along_axis(log_p, chosen[:, None], axis=1)[:, 0]
+        if weights:
+            losses = losses * xp.take(weights[0], chosen)
+        if self.smoothing:
+            spread = xp.sum(log_p * weights[0] if weights else log_p, axis=1)
+            losses = losses * (1.0 - self.smoothing) - spread * (self.smoothing / x.shape[1])
+        losses = xp.where(valid, losses, xp.zeros_like(losses))
         if self.reduction == "none":
             return losses, log_p
         total = xp.sum(losses)
@@ -105,34 +154,19 @@ class SoftmaxCrossEntropy(FunctionNode):
             total = total / self._divisor(labels, weights, x)
         return total, log_p
 
-    def _check_labels(self, labels: Array, classes: int) -> None:
-        xp = namespace_of(labels)
-        wrong = ((labels < 0) | (labels >= classes)) & (labels != self.ignore_label)
-        if xp.any(wrong):
-            example = int(labels[int(xp.argmax(xp.astype(wrong, xp.int8)))])
-            raise ValueError(
-                f"softmax_cross_entropy: labels must lie in 0 to {classes - 1} (x has {classes} "
-                f"classes) or be ignore_label={self.ignore_label}, got {example}."
-            )
-
-    def _targets(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
-        """q: what each row's log_softmax is weighted with, (n, classes)."""
-        xp = namespace_of(like)
-        classes = xp.arange(like.shape[1], dtype=labels.dtype, device=like.device)
-        q = xp.astype(labels[:, None] == classes[None, :], like.dtype)
-        if self.smoothing:
-            q = q * (1.0 - self.smoothing) + self.smoothing / like.shape[1]
-        q = q * xp.astype(labels != self.ignore_label, like.dtype)[:, None]
-        return q * weights[0] if weights else q
-
-    def _divisor(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
-        """m: the number of rows that count, or the sum of their labels' weights."""
+    def _counts(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
+        """w[label_i], or 1 without weights, and 0 where the row does not count: (n)."""
         xp = namespace_of(like)
         valid = labels != self.ignore_label
         counts = xp.astype(valid, like.dtype)
         if weights:
             counts = counts * xp.take(weights[0], xp.where(valid, labels, xp.zeros_like(labels)))
-        total = xp.sum(counts)
+        return counts
+
+    def _divisor(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
+        """m: the number of rows that count, or the sum of their labels' weights; 1 for 0."""
+        xp = namespace_of(like)
+        total = xp.sum(self._counts(labels, weights, like))
         return xp.where(total == 0, xp.ones_like(total), total)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -164,14 +198,28 @@ class SoftmaxCrossEntropyGrad(SoftmaxCrossEntropy):
         log_p, g, labels, *weights = inputs
         xp = namespace_of(log_p)
         self.retain_inputs(range(len(inputs)))
-        q = self._targets(labels, weights, log_p)
-        rows = xp.sum(q, axis=1, keepdims=True)
-        return ((xp.exp(log_p) * rows - q) * self._scale(g, labels, weights, log_p),)
+        scale = self._scale(g, labels, weights, log_p)
+        gx = xp.exp(log_p) * (self._row_sums(labels, weights, log_p) * scale)[:, None]
+        shares = self._counts(labels, weights, log_p) * scale * (1.0 - self.smoothing)
+        gx -= one_hot(labels, log_p) * shares[:, None]
+        if self.smoothing:
+            valid = xp.astype(labels != self.ignore_label, log_p.dtype)
+            even = (valid * scale * (self.smoothing / log_p.shape[1]))[:, None]
+            gx -= even * weights[0] if weights else even
+        return (gx,)
+
+    def _row_sums(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
+        """r: the sum of q over classes, (n)."""
+        sums = self._counts(labels, weights, like)
+        if weights and self.smoothing:
+            xp = namespace_of(like)
+            valid = xp.astype(labels != self.ignore_label, like.dtype)
+            mean = xp.mean(weights[0])
+            sums = sums * (1.0 - self.smoothing) + valid * (mean * self.smoothing)
+        return sums
 
     def _scale(self, g: Array, labels: Array, weights: Sequence[Array], like: Array) -> Array:
-        """g / m, as a column or a 0-d array."""
-        if self.reduction == "none":
-            return g[:, None]
+        """g / m: (n) or 0-d."""
         return g / self._divisor(labels, weights, like) if self.reduction == "mean" else g
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -198,9 +246,8 @@ class RowWeights(SoftmaxCrossEntropyGrad):
     def forward(self, inputs: Arrays) -> Arrays:
         log_p, g, labels, *weights = inputs
         self.retain_inputs((0, *range(2, len(inputs))))
-        q = self._targets(labels, weights, log_p)
-        rows = namespace_of(log_p).sum(q, axis=1, keepdims=True)
-        return (rows * self._scale(g, labels, weights, log_p),)
+        scale = self._scale(g, labels, weights, log_p)
+        return ((self._row_sums(labels, weights, log_p) * scale)[:, None],)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gc,) = grad_outputs
@@ -228,7 +275,8 @@ def softmax_cross_entropy(
     Args:
         x: scores before softmax, (n, classes).
         labels: (n), integers from 0 to classes - 1.
-        reduction: "mean" over the rows that count, "sum", or "none" for a loss of each row.
+        reduction: "mean" over the rows that count (0 if none does), "sum", or "none" for a loss
+            of each row.
         ignore_label: rows with this label do not count.
         class_weight: a weight for each class, (classes), without a gradient; the mean is then the
             weighted mean over the rows.
@@ -241,7 +289,7 @@ def softmax_cross_entropy(
     Source of label smoothing: Szegedy et al., Rethinking the Inception Architecture, 2016.
     """
     x = as_operand("softmax_cross_entropy", "x", x)
-    labels = as_operand("softmax_cross_entropy", "labels", labels)
+    labels = _signed(as_operand("softmax_cross_entropy", "labels", labels))
     check_reduction("softmax_cross_entropy", reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(
@@ -254,6 +302,57 @@ def softmax_cross_entropy(
     return node.apply(inputs)[0]
 
 
+class TakeLabels(FunctionNode):
+    """y_i = x[i, label_i], and 0 where the label is ``ignore_label``.
+
+    x: (n, classes), labels: (n), integer -> y: (n).   dL/dx = PutLabels(dL/dy)
+    """
+
+    def __init__(self, ignore_label: int) -> None:
+        self.ignore_label = ignore_label
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, labels = inputs
+        xp = namespace_of(x)
+        check_labels("nll", "log_p", labels, x.shape[1], self.ignore_label)
+        self.retain_inputs((1,))
+        valid = labels != self.ignore_label
+        chosen = xp.where(valid, labels, xp.zeros_like(labels))
+        picked = xp.take_along_axis(x, chosen[:, None], axis=1)[:, 0]
+        return (xp.where(valid, picked, xp.zeros_like(picked)),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (labels,) = self.get_retained_inputs()
+        shape = self.inputs[0].shape  # type: ignore[index]
+        assert shape is not None
+        return PutLabels(self.ignore_label, shape[1]).apply((gy, labels))[0], None
+
+
+class PutLabels(FunctionNode):
+    """y = zeros, but y[i, label_i] = g_i where the label is not ``ignore_label``.
+
+    g: (n), labels: (n), integer -> y: (n, classes).   dL/dg = TakeLabels(dL/dy)
+    """
+
+    def __init__(self, ignore_label: int, classes: int) -> None:
+        self.ignore_label = ignore_label
+        self.classes = classes
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        g, labels = inputs
+        xp = namespace_of(g)
+        self.retain_inputs((1,))
+        classes = xp.arange(self.classes, dtype=labels.dtype, device=g.device)
+        hit = (labels[:, None] == classes) & (labels != self.ignore_label)[:, None]
+        return (xp.astype(hit, g.dtype) * g[:, None],)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (labels,) = self.get_retained_inputs()
+        return TakeLabels(self.ignore_label).apply((gy, labels))[0], None
+
+
 def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) -> Variable:
     """The negative log likelihood -log_p[i, label_i] of integer labels.
 
@@ -262,25 +361,19 @@ def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1
     Args:
         log_p: logarithms of probabilities, (n, classes), as ``log_softmax`` gives them.
         labels: (n), integers from 0 to classes - 1.
-        reduction: "mean" over the rows that count, "sum", or "none" for a loss of each row.
+        reduction: "mean" over the rows that count (0 if none does), "sum", or "none" for a loss
+            of each row.
         ignore_label: rows with this label do not count.
 
     Raises:
-        ValueError: shapes do not fit together, or the reduction is unknown.
-        IndexError: a label is out of range.
+        OperandError: log_p is not floating, or the labels are not integers.
+        ValueError: shapes do not fit together, a label is out of range, or the reduction is
+            unknown.
     """
-    log_p = as_operand("nll", "log_p", log_p)
-    labels = as_operand("nll", "labels", labels)
+    log_p, labels = _scores_and_labels("nll", "log_p", log_p, labels)
     check_reduction("nll", reduction)
-    if log_p.ndim != 2 or labels.shape != log_p.shape[:1]:
-        raise ValueError(
-            f"nll: log_p must be (n, classes) and labels (n); got shapes {log_p.shape} and "
-            f"{labels.shape}."
-        )
-    valid = not_equal(labels, ignore_label)
-    chosen = reshape(where(valid, labels, 0), (labels.shape[0], 1))
-    picked = reshape(take_along_axis(log_p, chosen, axis=1), -1)
-    return _reduce_valid(where(valid, -picked, 0), valid, reduction)
+    losses = -TakeLabels(ignore_label).apply((log_p, labels))[0]
+    return _reduce_valid(losses, not_equal(labels, ignore_label), reduction)
 
 
 def _reduce_valid(losses: Variable, valid: Variable, reduction: str) -> Variable:
@@ -293,6 +386,31 @@ def _reduce_valid(losses: Variable, valid: Variable, reduction: str) -> Variable
     return total / maximum(sum(astype(valid, losses.dtype)), 1)
 
 
+class SigmoidCrossEntropy(BroadcastingNode):
+    """y = max(x, 0) - x t + ln(1 + e^-|x|), which is -t ln(s) - (1 - t) ln(1 - s), s = sigmoid(x).
+
+    x: (s), t: (s) -> y: (s).   dL/dx = dL/dy * (sigmoid(x) - t)   dL/dt = -dL/dy * x
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, t = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0, 1))
+        zero = xp.zeros((), dtype=x.dtype, device=x.device)
+        return (xp.maximum(x, zero) - x * t + xp.log1p(xp.exp(-xp.abs(x))),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        x, t = self.get_retained_inputs()
+        assert gy is not None
+        gx = gt = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(gy * (sigmoid(x) - t), self, 0)
+        if 1 in target_input_indexes:
+            gt = unbroadcast(-(gy * x), self, 1)
+        return gx, gt
+
+
 def sigmoid_cross_entropy(
     x: Any, t: Any, reduction: str = "mean", ignore_label: int = -1
 ) -> Variable:
@@ -301,22 +419,33 @@ def sigmoid_cross_entropy(
     dL/dx = dL/dloss * (sigmoid(x) - t), divided by the entries that count under "mean".
 
     Args:
-        x: scores before the sigmoid, (s).
-        t: labels 0 and 1, or probabilities, (s).
-        reduction: "mean" over the entries that count, "sum", or "none".
+        x: scores before the sigmoid, (s), floating.
+        t: labels 0 and 1, bool, or probabilities in floating point, (s).
+        reduction: "mean" over the entries that count (0 if none does), "sum", or "none".
         ignore_label: entries of integer labels with this value do not count.
 
     Raises:
-        ValueError: the shapes differ, or the reduction is unknown.
+        OperandError: x is not floating.
+        ValueError: the shapes differ, an integer label is out of range, or the reduction is
+            unknown.
     """
     x = as_operand("sigmoid_cross_entropy", "x", x)
-    t = as_operand("sigmoid_cross_entropy", "t", t)
+    labels = as_operand("sigmoid_cross_entropy", "t", t)
     check_reduction("sigmoid_cross_entropy", reduction)
-    _require_equal_shapes("sigmoid_cross_entropy", x, "t", t)
-    if not is_integer_array(t._array):
-        return _reduce(softplus(x) - x * t, reduction)
-    valid = not_equal(t, ignore_label)
-    losses = softplus(x) - x * astype(where(valid, t, 0), x.dtype)
+    _require_equal_shapes("sigmoid_cross_entropy", x, "t", labels)
+    if not is_floating_array(x._array):
+        raise OperandError(f"sigmoid_cross_entropy: x must be floating, got {describe(x)}.")
+    if not is_integer_array(labels._array):
+        targets = as_operands("sigmoid_cross_entropy", x, t, names=("x", "t"))[1]
+        if not is_floating_array(targets._array):
+            targets = astype(targets, x.dtype)  # bool
+        return _reduce(SigmoidCrossEntropy().apply((x, targets))[0], reduction)
+    labels = _signed(labels)
+    flat = reshape(labels, -1)._array
+    check_labels("sigmoid_cross_entropy", "t, of 0 and 1,", flat, 2, ignore_label)
+    valid = not_equal(labels, ignore_label)
+    targets = astype(where(valid, labels, 0), x.dtype)
+    losses = SigmoidCrossEntropy().apply((x, targets))[0]
     return _reduce_valid(where(valid, losses, 0), valid, reduction)
 
 
@@ -346,6 +475,28 @@ def mean_absolute_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
     return _reduce(abs(x - y), reduction)
 
 
+class Huber(FunctionNode):
+    """y = d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2).
+
+    d: (s) -> y: (s).   dL/dd = dL/dy * (d held between -delta and delta)
+    """
+
+    def __init__(self, delta: float) -> None:
+        self.delta = delta
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (d,) = inputs
+        self.retain_inputs((0,))
+        inner = namespace_of(d).clip(d, min=-self.delta, max=self.delta)
+        return (inner * (d - inner * 0.5),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (d,) = self.get_retained_inputs()
+        assert gy is not None
+        return (gy * clip(d, -self.delta, self.delta),)
+
+
 def huber(x: Any, y: Any, delta: float = 1.0, reduction: str = "mean") -> Variable:
     """d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), with d = x - y; then reduced.
 
@@ -359,43 +510,111 @@ def huber(x: Any, y: Any, delta: float = 1.0, reduction: str = "mean") -> Variab
     x, y = as_operands("huber", x, y)
     check_reduction("huber", reduction)
     _require_equal_shapes("huber", x, "y", y)
-    if delta <= 0:
+    if not delta > 0:
         raise ValueError(f"huber: delta must be positive, got {delta}.")
-    difference = x - y
-    inner = clip(difference, -float(delta), float(delta))
-    return _reduce(inner * (difference - inner * 0.5), reduction)
+    return _reduce(Huber(float(delta)).apply((x - y,))[0], reduction)
 
 
-def hinge(x: Any, labels: Any, reduction: str = "mean") -> Variable:
+class Hinge(FunctionNode):
+    """y = max(0, 1 - t x), t = 1 for the label and -1 for other classes; 0 in rows to ignore.
+
+    x: (n, classes), labels: (n), integer -> y: (n, classes).   dL/dx = HingeGrad(x, labels, dL/dy)
+    """
+
+    def __init__(self, ignore_label: int) -> None:
+        self.ignore_label = ignore_label
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, labels = inputs
+        xp = namespace_of(x)
+        check_labels("hinge", "x", labels, x.shape[1], self.ignore_label)
+        self.retain_inputs((0, 1))
+        zero = xp.zeros((), dtype=x.dtype, device=x.device)
+        losses = xp.maximum(self._margin(x, one_hot(labels, x)), zero)
+        return (xp.where((labels != self.ignore_label)[:, None], losses, zero),)
+
+    def _margin(self, x: Array, hot: Array) -> Array:
+        """1 - t x, with t = 2 hot - 1."""
+        return (1.0 - 2.0 * hot) * x + 1.0
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        x, labels = self.get_retained_inputs()
+        return HingeGrad(self.ignore_label).apply((x, labels, gy))[0], None
+
+
+class HingeGrad(Hinge):
+    """gx = -gy t where t x < 1, else 0, and 0 in rows to ignore: the gradient of ``Hinge``.
+
+    x: (n, classes), labels: (n), integer, gy: (n, classes) -> gx: (n, classes).
+    dL/dx = 0   dL/dgy = the same function of dL/dgx
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, labels, gy = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0, 1))
+        hot = one_hot(labels, x)
+        inside = (self._margin(x, hot) > 0) & (labels != self.ignore_label)[:, None]
+        return (gy * (1.0 - 2.0 * hot) * xp.astype(inside, gy.dtype),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (ggx,) = grad_outputs
+        x, labels = self.get_retained_inputs()
+        return None, None, HingeGrad(self.ignore_label).apply((x, labels, ggx))[0]
+
+
+def hinge(x: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) -> Variable:
     """max(0, 1 - t x) for each class, t = 1 for the label and -1 for the others; then reduced.
 
     dL/dx = -dL/dloss * t where t x < 1, else 0.
 
     Args:
-        x: scores, (n, classes).
+        x: scores, (n, classes), floating.
         labels: (n), integers from 0 to classes - 1.
-        reduction: "mean" over the rows of the sums over classes, "sum", or "none": each element.
+        reduction: "mean" over the rows that count (0 if none does) of the sums over classes,
+            "sum", or "none": each element.
+        ignore_label: rows with this label do not count.
 
     Source: Cortes and Vapnik, Support-Vector Networks, 1995.
 
     Raises:
-        ValueError: the shapes do not fit together, or the reduction is unknown.
+        OperandError: x is not floating, or the labels are not integers.
+        ValueError: the shapes do not fit together, a label is out of range, or the reduction is
+            unknown.
     """
-    x = as_operand("hinge", "x", x)
-    labels = as_operand("hinge", "labels", labels)
+    x, labels = _scores_and_labels("hinge", "x", x, labels)
     check_reduction("hinge", reduction)
-    if x.ndim != 2 or labels.shape != x.shape[:1]:
-        raise ValueError(
-            f"hinge: x must be (n, classes) and labels (n); got shapes {x.shape} and "
-            f"{labels.shape}."
-        )
-    classes = x.xp.arange(x.shape[1], dtype=labels.dtype, device=x._array.device)
-    sides = astype(equal(reshape(labels, (-1, 1)), classes), x.dtype) * 2.0 - 1.0
-    losses = relu(1.0 - sides * x)
-    if reduction == "none":
-        return losses
-    total = sum(losses)
-    return total / float(x.shape[0] or 1) if reduction == "mean" else total
+    losses = Hinge(ignore_label).apply((x, labels))[0]
+    return _reduce_valid(losses, not_equal(labels, ignore_label), reduction)
+
+
+class KLDivergence(BroadcastingNode):
+    """y = p (ln p - log_q), and 0 where p = 0.
+
+    log_q: (s), p: (s) -> y: (s).
+    dL/dlog_q = -dL/dy * p   dL/dp = dL/dy * (ln p - log_q + 1), and 0 where p = 0
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        log_q, p = inputs
+        xp = namespace_of(p)
+        self.retain_inputs((0, 1))
+        ratio = xp.log(xp.where(p == 0, xp.ones_like(p), p)) - log_q
+        return (p * xp.where(p == 0, xp.zeros_like(ratio), ratio),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        log_q, p = self.get_retained_inputs()
+        assert gy is not None
+        gq = gp = None
+        if 0 in target_input_indexes:
+            gq = unbroadcast(-(gy * p), self, 0)
+        if 1 in target_input_indexes:
+            zero = equal(p, 0)
+            ratio = log(where(zero, 1, p)) - log_q + 1.0
+            gp = unbroadcast(gy * where(zero, 0, ratio), self, 1)
+        return gq, gp
 
 
 def kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Variable:
@@ -414,8 +633,7 @@ def kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Variable:
     log_q, p = as_operands("kl_divergence", log_q, p)
     check_reduction("kl_divergence", reduction)
     _require_equal_shapes("kl_divergence", log_q, "p", p)
-    zero = equal(p, 0)
-    losses = where(zero, 0, p * (log(where(zero, 1, p)) - log_q))
+    losses = KLDivergence().apply((log_q, p))[0]
     if reduction == "none":
         return losses
     total = sum(losses)

@@ -11,9 +11,11 @@ from tinynode.backend import is_integer
 from tinynode.configuration import config
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
-from tinynode.functions.gathering import TakeRows, require_integers
+from tinynode.functions.error_function import as_floating
+from tinynode.functions.gathering import TakeRows
 from tinynode.functions.linear import matmul, matrix_transpose
 from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.rearranging import broadcast_shapes
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import reshape
 from tinynode.variable import Variable, wrap_array
@@ -33,13 +35,23 @@ def embedding(indices: Any, w: Any) -> Variable:
 
     Raises:
         OperandError: the indices are not integers.
-        IndexError: an index is out of bounds.
+        IndexError: an index is negative, or not below the number of rows.
         ValueError: w does not have two axes.
     """
     w = as_operand("embedding", "w", w)
     if w.ndim != 2:
         raise ValueError(f"embedding: w must be (rows, size), its shape is {w.shape}.")
-    rows = require_integers("embedding", indices, w, w.shape[0])
+    if isinstance(indices, list | int):
+        indices = w._device.from_host(numpy.asarray(indices))
+    rows = as_operand("embedding", "indices", indices)
+    if not is_integer(rows._array):
+        raise OperandError(f"embedding: indices must be integers, got {describe(indices)}.")
+    if rows.size and rows.xp.any((rows._array < 0) | (rows._array >= w.shape[0])):
+        low, high = int(rows.xp.min(rows._array)), int(rows.xp.max(rows._array))
+        raise IndexError(
+            f"embedding: indices run from {low} to {high}; w (shape {w.shape}) has the rows 0 to "
+            f"{w.shape[0] - 1}."
+        )
     taken = TakeRows().apply((w, reshape(rows, -1)))[0]
     return reshape(taken, (*rows.shape, w.shape[1]))
 
@@ -59,21 +71,22 @@ def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
 
     Raises:
         ValueError: the ratio is out of range.
-        OperandError: no generator was given.
+        OperandError: x is not floating, or no generator was given.
     """
-    source = as_operand("dropout", "x", x)
+    source = as_floating("dropout", "x", x)
     if not 0.0 <= ratio < 1.0:
         raise ValueError(f"dropout: ratio must lie in 0 to below 1, got {ratio}.")
     if not config.train or ratio == 0.0:
         return source
-    if not hasattr(generator, "random"):
+    if not isinstance(generator, numpy.random.Generator):
         raise OperandError(
             f"dropout: generator must be a numpy.random.Generator, got {describe(generator)}. "
             "Make one with numpy.random.default_rng(seed)."
         )
     kept = numpy.asarray(generator.random(source.shape) >= ratio)
     mask = source.xp.astype(source._device.from_host(kept), source.dtype)
-    return source * wrap_array(mask * (1.0 / (1.0 - ratio)), source._device, False)
+    scaled = source._device.lift(mask * (1.0 / (1.0 - ratio)))
+    return source * wrap_array(scaled, source._device, False)
 
 
 def scaled_dot_product_attention(
@@ -94,23 +107,57 @@ def scaled_dot_product_attention(
     Source: Vaswani et al., Attention Is All You Need, 2017.
 
     Raises:
-        OperandError: the mask is not bool.
-        InvalidType: the shapes do not fit together.
+        OperandError: the query is not floating, or the mask is not bool.
+        ValueError: the shapes do not fit together.
     """
-    query, key = as_operands("scaled_dot_product_attention", query, key)
-    value = as_operand("scaled_dot_product_attention", "value", value)
-    scores = matmul(query * (1.0 / math.sqrt(query.shape[-1])), matrix_transpose(key))
+    query, key, value = _check_attention(query, key, value)
+    scale = 1.0 / math.sqrt(query.shape[-1] or 1)
+    scores = matmul(query * scale, matrix_transpose(key))
     if mask is not None:
-        mask = as_operand("scaled_dot_product_attention", "mask", mask)
-        if is_integer(mask._array) or mask.dtype != mask.xp.bool:
-            raise OperandError(
-                "scaled_dot_product_attention: mask must be bool, True where a query may see a "
-                f"key, got {describe(mask)}."
-            )
-        scores = where(mask, scores, -math.inf)
+        scores = where(_check_mask(mask, scores), scores, -math.inf)
     if causal:
         n, m = scores.shape[-2:]
         xp, device = scores.xp, scores._array.device
         allowed = xp.arange(n, device=device)[:, None] >= xp.arange(m, device=device)[None, :]
         scores = where(allowed, scores, -math.inf)
     return matmul(softmax(scores, axis=-1), value)
+
+
+def _check_attention(query: Any, key: Any, value: Any) -> tuple[Variable, Variable, Variable]:
+    """The three as Variables; raises ValueError unless their shapes fit together."""
+    name = "scaled_dot_product_attention"
+    query, key = as_operands(name, query, key, names=("query", "key"))
+    value = as_operands(name, value, query, names=("value", "query"))[0]
+    as_floating(name, "query", query)
+    fits = min(query.ndim, key.ndim, value.ndim) >= 2 and query.shape[-1] == key.shape[-1]
+    if not fits or key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"{name}: query must be (..., n, d), key (..., m, d) and value (..., m, e); got "
+            f"shapes {query.shape}, {key.shape} and {value.shape}."
+        )
+    try:
+        broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            f"{name}: the leading axes of query {query.shape}, key {key.shape} and value "
+            f"{value.shape} do not broadcast together."
+        ) from None
+    return query, key, value
+
+
+def _check_mask(mask: Any, scores: Variable) -> Variable:
+    """The mask as a Variable; raises unless it is bool and broadcasts with the scores."""
+    name = "scaled_dot_product_attention"
+    given = as_operand(name, "mask", mask)
+    if given.dtype != given.xp.bool:
+        raise OperandError(
+            f"{name}: mask must be bool, True where a query may see a key, got {describe(mask)}."
+        )
+    try:
+        broadcast_shapes(given.shape, scores.shape)
+    except ValueError:
+        raise ValueError(
+            f"{name}: mask has shape {given.shape}, which does not broadcast with that of the "
+            f"scores, {scores.shape}: (..., queries, keys)."
+        ) from None
+    return given

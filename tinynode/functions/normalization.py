@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.elementwise import sqrt
-from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.error_function import as_floating
+from tinynode.functions.operands import as_operands
 from tinynode.functions.reduction import mean, sum
 from tinynode.functions.shaping import broadcast_to, reshape
 from tinynode.type_check import expect, is_floating
@@ -102,20 +103,47 @@ class StandardizeGrad(FunctionNode):
         return gg, gy, sum(h * rest, self.axes, keepdims=True)
 
 
-def _affine(y: Variable, gamma: Any, beta: Any, shape: tuple[int, ...], function: str) -> Variable:
-    """gamma * y + beta, the parameters in a shape that broadcasts; None leaves one out."""
-    for name, parameter in (("gamma", gamma), ("beta", beta)):
-        if parameter is None:
-            continue
-        variable = as_operands(function, parameter, y)[0]
-        if math.prod(variable.shape) != math.prod(shape):
-            raise ValueError(
-                f"{function}: {name} has shape {variable.shape}, but {math.prod(shape)} elements "
-                "are needed."
-            )
-        fitted = reshape(variable, shape)
-        y = y * fitted if name == "gamma" else y + fitted
+def _parameter(
+    function: str, name: str, value: Any, x: Variable, shape: tuple[int, ...]
+) -> Variable:
+    """A parameter beside x; it must have the shape.
+
+    Raises:
+        ValueError: it has another.
+    """
+    parameter = as_operands(function, value, x, names=(name, "x"))[0]
+    if parameter.shape != shape:
+        raise ValueError(
+            f"{function}: {name} has shape {parameter.shape}; beside x of shape {x.shape} it must "
+            f"have {shape}."
+        )
+    return parameter
+
+
+def _affine(function: str, y: Variable, gamma: Any, beta: Any, axes: tuple[int, ...]) -> Variable:
+    """gamma * y + beta, with parameters for the axes of y that are named; None leaves one out."""
+    lengths = tuple(y.shape[axis] for axis in axes)
+    fitted = tuple(n if i in axes else 1 for i, n in enumerate(y.shape))
+    if gamma is not None:
+        y = y * reshape(_parameter(function, "gamma", gamma, y, lengths), fitted)
+    if beta is not None:
+        y = y + reshape(_parameter(function, "beta", beta, y, lengths), fitted)
     return y
+
+
+def _standardize(
+    function: str, x: Variable, axes: tuple[int, ...], eps: float, center: bool = True
+) -> tuple[Variable, ...]:
+    """The outputs of ``Standardize``.
+
+    Raises:
+        ValueError: there are no elements to take the mean of.
+    """
+    if 0 in (x.shape[axis] for axis in axes):
+        raise ValueError(
+            f"{function}: x has shape {x.shape}: no elements to take the mean of over axes {axes}."
+        )
+    return Standardize(axes, float(eps), center).apply((x,))
 
 
 def batch_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
@@ -132,7 +160,8 @@ def batch_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
     Source: Ioffe and Szegedy, Batch Normalization, 2015.
 
     Raises:
-        ValueError: x has fewer than two axes, or a parameter has the wrong length.
+        OperandError: x is not floating.
+        ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
     return batch_norm_with_statistics(x, gamma, beta, eps)[0]
 
@@ -143,13 +172,14 @@ def batch_norm_with_statistics(
     """As ``batch_norm``; also gives the batch's mean and (population) variance, (channels).
 
     Raises:
-        ValueError: x has fewer than two axes, or a parameter has the wrong length.
+        OperandError: x is not floating.
+        ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
-    x = as_operand("batch_norm", "x", x)
+    x = as_floating("batch_norm", "x", x)
     axes = _channel_axes("batch_norm", x)
-    y, m, r = Standardize(axes, float(eps), True).apply((x,))
+    y, m, r = _standardize("batch_norm", x, axes, eps)
     variance = reshape(1.0 / (r * r) - float(eps), -1)
-    return _affine(y, gamma, beta, m.shape, "batch_norm"), reshape(m, -1), variance
+    return _affine("batch_norm", y, gamma, beta, (1,)), reshape(m, -1), variance
 
 
 def _channel_axes(function: str, x: Variable) -> tuple[int, ...]:
@@ -172,15 +202,17 @@ def fixed_batch_norm(
         eps: keeps the root from 0.
 
     Raises:
-        ValueError: x has fewer than two axes, or a parameter has the wrong length.
+        OperandError: x is not floating.
+        ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
-    x = as_operand("fixed_batch_norm", "x", x)
-    axes = _channel_axes("fixed_batch_norm", x)
+    name = "fixed_batch_norm"
+    x = as_floating(name, "x", x)
+    axes = _channel_axes(name, x)
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    m = reshape(as_operands("fixed_batch_norm", mean, x)[0], shape)
-    v = reshape(as_operands("fixed_batch_norm", variance, x)[0], shape)
+    m = reshape(_parameter(name, "mean", mean, x, x.shape[1:2]), shape)
+    v = reshape(_parameter(name, "variance", variance, x, x.shape[1:2]), shape)
     y = (x - m) * (1.0 / sqrt(v + float(eps)))
-    return _affine(y, gamma, beta, shape, "fixed_batch_norm")
+    return _affine(name, y, gamma, beta, (1,))
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
@@ -195,16 +227,17 @@ def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
     Source: Ba, Kiros and Hinton, Layer Normalization, 2016.
 
     Raises:
+        OperandError: x is not floating, or gamma is None.
         ValueError: the trailing axes of x do not have gamma's shape.
     """
-    x = as_operand("layer_norm", "x", x)
+    x = as_floating("layer_norm", "x", x)
     axes = _trailing_axes("layer_norm", x, gamma)
-    y = Standardize(axes, float(eps), True).apply((x,))[0]
-    return _affine(y, gamma, beta, tuple(gamma.shape), "layer_norm")
+    y = _standardize("layer_norm", x, axes, eps)[0]
+    return _affine("layer_norm", y, gamma, beta, axes)
 
 
 def _trailing_axes(function: str, x: Variable, gamma: Any) -> tuple[int, ...]:
-    shape = tuple(gamma.shape)
+    shape = as_operands(function, gamma, x, names=("gamma", "x"))[0].shape
     if not shape or x.shape[-len(shape) :] != shape:
         raise ValueError(
             f"{function}: the trailing axes of x (shape {x.shape}) must have the shape of gamma, "
@@ -224,12 +257,13 @@ def rms_norm(x: Any, gamma: Any, eps: float = 1e-5) -> Variable:
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
 
     Raises:
+        OperandError: x is not floating, or gamma is None.
         ValueError: the trailing axes of x do not have gamma's shape.
     """
-    x = as_operand("rms_norm", "x", x)
+    x = as_floating("rms_norm", "x", x)
     axes = _trailing_axes("rms_norm", x, gamma)
-    y = Standardize(axes, float(eps), False).apply((x,))[0]
-    return _affine(y, gamma, None, tuple(gamma.shape), "rms_norm")
+    y = _standardize("rms_norm", x, axes, eps, center=False)[0]
+    return _affine("rms_norm", y, gamma, None, axes)
 
 
 def group_norm(x: Any, groups: int, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
@@ -245,16 +279,27 @@ def group_norm(x: Any, groups: int, gamma: Any, beta: Any, eps: float = 1e-5) ->
     Source: Wu and He, Group Normalization, 2018.
 
     Raises:
-        ValueError: x has fewer than two axes, or the groups do not divide the channels.
+        OperandError: x is not floating.
+        ValueError: x has fewer than two axes, the groups do not divide the channels, or a
+            parameter has the wrong shape.
     """
-    x = as_operand("group_norm", "x", x)
+    x = as_floating("group_norm", "x", x)
     _channel_axes("group_norm", x)
-    n, channels = x.shape[:2]
+    channels = x.shape[1]
     if groups < 1 or channels % groups:
-        raise ValueError(f"group_norm: groups={groups} does not divide {channels} channels.")
-    rows = reshape(x, (n, groups, math.prod(x.shape[1:]) // groups))
-    y = reshape(Standardize((2,), float(eps), True).apply((rows,))[0], x.shape)
-    return _affine(y, gamma, beta, (channels, *(1,) * (x.ndim - 2)), "group_norm")
+        raise ValueError(
+            f"group_norm: groups={groups} does not divide the {channels} channels of x (shape "
+            f"{x.shape})."
+        )
+    return _group_norm("group_norm", x, groups, gamma, beta, eps)
+
+
+def _group_norm(
+    function: str, x: Variable, groups: int, gamma: Any, beta: Any, eps: float
+) -> Variable:
+    rows = reshape(x, (x.shape[0], groups, math.prod(x.shape[1:]) // groups))
+    y = reshape(_standardize(function, rows, (2,), eps)[0], x.shape)
+    return _affine(function, y, gamma, beta, (1,))
 
 
 def instance_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
@@ -269,9 +314,10 @@ def instance_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
     Source: Ulyanov, Vedaldi and Lempitsky, Instance Normalization, 2016.
 
     Raises:
-        ValueError: x has fewer than three axes, or a parameter has the wrong length.
+        OperandError: x is not floating.
+        ValueError: x has fewer than three axes, or a parameter has the wrong shape.
     """
-    x = as_operand("instance_norm", "x", x)
+    x = as_floating("instance_norm", "x", x)
     if x.ndim < 3:
         raise ValueError(f"instance_norm: x must be (n, channels, places), got shape {x.shape}.")
-    return group_norm(x, x.shape[1], gamma, beta, eps)
+    return _group_norm("instance_norm", x, x.shape[1], gamma, beta, eps)

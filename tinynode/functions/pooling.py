@@ -6,6 +6,7 @@ from typing import Any
 
 from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.error_function import as_floating
 from tinynode.functions.operands import as_operand
 from tinynode.functions.rearranging import repeat
 from tinynode.functions.reduction import max as max_
@@ -128,9 +129,9 @@ def max_pool2d(
 
     Raises:
         ValueError: an argument is out of range, or no window fits.
-        OperandError: x does not have four axes.
+        OperandError: x does not have four axes, or is not floating.
     """
-    x = as_operand("max_pool2d", "x", x)
+    x = as_floating("max_pool2d", "x", x)
     windows = _pooling_windows("max_pool2d", x, kernel_size, stride, padding)
     return MaxPool2d(windows).apply((x,))[0]
 
@@ -211,9 +212,9 @@ def avg_pool2d(
 
     Raises:
         ValueError: an argument is out of range, or no window fits.
-        OperandError: x does not have four axes.
+        OperandError: x does not have four axes, or is not floating.
     """
-    x = as_operand("avg_pool2d", "x", x)
+    x = as_floating("avg_pool2d", "x", x)
     windows = _pooling_windows("avg_pool2d", x, kernel_size, stride, padding)
     return AvgPool2d(windows).apply((x,))[0]
 
@@ -222,9 +223,9 @@ def global_max_pool2d(x: Any) -> Variable:
     """The largest element of each channel of each image: (n, channels); ties share evenly.
 
     Raises:
-        OperandError: x does not have four axes.
+        OperandError: x does not have four axes, or is not floating.
     """
-    x = as_operand("global_max_pool2d", "x", x)
+    x = as_floating("global_max_pool2d", "x", x)
     require_four_axes("global_max_pool2d", "x", x)
     return max_(x, axis=(2, 3))
 
@@ -233,9 +234,9 @@ def global_avg_pool2d(x: Any) -> Variable:
     """The mean of each channel of each image: (n, channels).
 
     Raises:
-        OperandError: x does not have four axes.
+        OperandError: x does not have four axes, or is not floating.
     """
-    x = as_operand("global_avg_pool2d", "x", x)
+    x = as_floating("global_avg_pool2d", "x", x)
     require_four_axes("global_avg_pool2d", "x", x)
     return mean(x, axis=(2, 3))
 

@@ -10,6 +10,7 @@ from tinynode.backend import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.arithmetic import multiply
+from tinynode.functions.broadcasting import unbroadcast
 from tinynode.functions.indexing import get_item
 from tinynode.functions.linear import matmul
 from tinynode.functions.operands import as_operands
@@ -130,7 +131,7 @@ class Einsum(FunctionNode):
         shape = tuple(
             n if label in known else 1 for label, n in zip(subscript, xs[i].shape, strict=True)
         )
-        return broadcast_to(reshape(gradient, shape), xs[i].shape)
+        return unbroadcast(broadcast_to(reshape(gradient, shape), xs[i].shape), self, i)
 
 
 def einsum(subscripts: str, *operands: Any) -> Variable:
@@ -154,12 +155,13 @@ def einsum(subscripts: str, *operands: Any) -> Variable:
     for position, (text, x) in enumerate(zip(inputs, xs, strict=True)):
         inputs[position], xs[position] = _without_repeats(text, x)
         for label, n in zip(inputs[position], xs[position].shape, strict=True):
-            if lengths.get(label, 1) not in (1, n) and n != 1:
+            known = lengths.get(label, 1)
+            if known != 1 and n not in (1, known):
                 raise ValueError(
                     f"einsum: label {label!r} of operand {position} has length {n}, but "
-                    f"{lengths[label]} elsewhere."
+                    f"{known} elsewhere."
                 )
-            lengths[label] = max(n, lengths.get(label, 1))
+            lengths[label] = n if known == 1 else known
     for position, text in enumerate(inputs):
         xs[position] = broadcast_to(xs[position], tuple(lengths[label] for label in text))
     return Einsum(tuple(inputs), output).apply(xs)[0]

@@ -19,7 +19,7 @@ from tinynode.functions.shaping import (
     reshape,
     zeros_beside,
 )
-from tinynode.variable import Variable, wrap_array
+from tinynode.variable import Variable
 
 
 class Prod(Reduction):
@@ -55,9 +55,10 @@ def _product_of_others(x: Variable, axes: tuple[int, ...]) -> Variable:
 
 def _before(x: Variable) -> Variable:
     """The product of the elements before each one along the last axis; 1 for the first."""
+    if x.shape[-1] == 0:
+        return x
     axis = x.ndim - 1
-    ones = wrap_array(x.xp.ones_like(x._array[..., :1]), x._device, False)
-    return cumulative_prod(concat([ones, x[..., :-1]], axis=axis), axis=axis)
+    return cumulative_prod(concat([_first(x, axis, 1), x[..., :-1]], axis=axis), axis=axis)
 
 
 def prod(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:

@@ -7,6 +7,7 @@ is differentiable to any order.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -54,8 +55,12 @@ def pair(function: str, argument: str, value: Any, least: int) -> tuple[int, int
     Raises:
         ValueError: it is neither, or below ``least``.
     """
-    numbers = (value, value) if isinstance(value, int) else tuple(value)
-    if len(numbers) != 2 or not all(isinstance(n, int) and n >= least for n in numbers):
+    given = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    try:
+        numbers = [operator.index(n) for n in given]
+    except TypeError:
+        numbers = []
+    if len(numbers) != 2 or min(numbers) < least:
         raise ValueError(
             f"{function}: {argument} must be an integer or two, not below {least}, got {value!r}."
         )
@@ -113,18 +118,20 @@ def crop_image(x: Array, windows: Windows, image: tuple[int, int]) -> Array:
 class Unfold(FunctionNode):
     """y[c, i, j, n, r, q] = x[n, c, r s + i d - p, q s + j d - p], 0 outside the image.
 
-    x: (n, channels, height, width) -> y: (channels, kh, kw, n, oh, ow).
+    x: (n, channels, height, width) -> y: (channels, kh, kw, n, oh, ow), with (oh, ow) =
+    ``counts``, as many windows as fit by default.
     dL/dx = Fold(dL/dy)
     """
 
-    def __init__(self, windows: Windows) -> None:
+    def __init__(self, windows: Windows, counts: tuple[int, int] | None = None) -> None:
         self.windows = windows
+        self.counts = counts
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         xp = namespace_of(x)
         n, channels, height, width = x.shape
-        counts = self.windows.counts((height, width))
+        counts = self.counts or self.windows.counts((height, width))
         padded = xp.permute_dims(pad_image(x, self.windows, 0.0), (1, 0, 2, 3))
         shape = (channels, *self.windows.size, n, *counts)
         columns = xp.empty(shape, dtype=x.dtype, device=x.device)
@@ -160,7 +167,9 @@ class Fold(FunctionNode):
         return (xp.permute_dims(crop_image(total, self.windows, self.image), (1, 0, 2, 3)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        return Unfold(self.windows).apply(grad_outputs)
+        shape = self.inputs[0].shape  # type: ignore[index]
+        assert shape is not None
+        return Unfold(self.windows, (shape[4], shape[5])).apply(grad_outputs)
 
 
 def require_four_axes(function: str, argument: str, value: Any) -> None:

@@ -15,20 +15,44 @@ model.load_state_dict(nn.load("model.npz"))
 """
 
 from tinynode.nn import datasets, initializers
-from tinynode.nn.layers import Linear, Sequential
+from tinynode.nn.image_layers import (
+    AvgPool2d,
+    Conv1d,
+    Conv2d,
+    ConvTranspose2d,
+    Flatten,
+    MaxPool2d,
+)
+from tinynode.nn.layers import Dropout, Embedding, Linear, Sequential
 from tinynode.nn.module import Module
-from tinynode.nn.optimizers import SGD, Adam, Optimizer
-from tinynode.nn.parameter import Parameter
+from tinynode.nn.normalization_layers import BatchNorm, GroupNorm, LayerNorm, RMSNorm
+from tinynode.nn.optimizers import SGD, Adam, AdamW, Optimizer, clip_gradients
+from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.nn.serializers import load, save
 
 __all__ = [
-    "SGD",
     "Adam",
+    "AdamW",
+    "AvgPool2d",
+    "BatchNorm",
+    "Buffer",
+    "Conv1d",
+    "Conv2d",
+    "ConvTranspose2d",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "GroupNorm",
+    "LayerNorm",
     "Linear",
+    "MaxPool2d",
     "Module",
     "Optimizer",
     "Parameter",
+    "RMSNorm",
+    "SGD",
     "Sequential",
+    "clip_gradients",
     "datasets",
     "initializers",
     "load",

@@ -45,6 +45,73 @@ def he_normal(
     return random.normal(shape, 0.0, deviation, dtype=dtype, device=device)
 
 
+def lecun_uniform(
+    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
+) -> Array:
+    """Draws evenly from -a to a with a = sqrt(3 / fan_in), so with variance 1 / fan_in.
+
+    Source: LeCun, Bottou, Orr and Mueller, Efficient BackProp, 1998, section 4.6.
+
+    Raises:
+        ValueError: the shape has fewer than two axes.
+    """
+    limit = math.sqrt(3.0 / fan_in("lecun_uniform", shape))
+    return random.uniform(shape, -limit, limit, dtype=dtype, device=device)
+
+
+def he_uniform(
+    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
+) -> Array:
+    """Draws evenly from -a to a with a = sqrt(6 / fan_in), so with variance 2 / fan_in.
+
+    Source: He, Zhang, Ren and Sun, Delving Deep into Rectifiers, 2015, section 2.2.
+
+    Raises:
+        ValueError: the shape has fewer than two axes.
+    """
+    limit = math.sqrt(6.0 / fan_in("he_uniform", shape))
+    return random.uniform(shape, -limit, limit, dtype=dtype, device=device)
+
+
+def glorot_normal(
+    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
+) -> Array:
+    """Draws from N(0, 2 / (fan_in + fan_out)): a compromise between both directions.
+
+    Source: Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural
+    Networks, 2010.
+
+    Raises:
+        ValueError: the shape has fewer than two axes.
+    """
+    fans = fan_in("glorot_normal", shape) + fan_out("glorot_normal", shape)
+    return random.normal(shape, 0.0, math.sqrt(2.0 / fans), dtype=dtype, device=device)
+
+
+def glorot_uniform(
+    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
+) -> Array:
+    """Draws evenly from -a to a with a = sqrt(6 / (fan_in + fan_out)).
+
+    Source: Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural
+    Networks, 2010, formula 16.
+
+    Raises:
+        ValueError: the shape has fewer than two axes.
+    """
+    fans = fan_in("glorot_uniform", shape) + fan_out("glorot_uniform", shape)
+    limit = math.sqrt(6.0 / fans)
+    return random.uniform(shape, -limit, limit, dtype=dtype, device=device)
+
+
+def ones(
+    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
+) -> Array:
+    """Ones: the usual start of a scale."""
+    target = get_device(device)
+    return target.from_host(numpy.ones(shape, dtype=random.host_dtype(dtype)))
+
+
 def zeros(
     shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
 ) -> Array:
@@ -61,3 +128,9 @@ def fan_in(function: str, shape: tuple[int, ...]) -> int:
             "Use initializers.zeros for a bias."
         )
     return max(1, math.prod(shape[1:]))
+
+
+def fan_out(function: str, shape: tuple[int, ...]) -> int:
+    """The number of outputs that one input goes into, at least 1, for a weight (out, in, ...)."""
+    fan_in(function, shape)  # refuses shapes of fewer than two axes
+    return max(1, shape[0] * math.prod(shape[2:]))

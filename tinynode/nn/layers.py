@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tinynode import functions
+from tinynode import functions, random
 from tinynode.backend import Array, Device
 from tinynode.nn.initializers import lecun_normal, zeros
 from tinynode.nn.module import Module
@@ -61,6 +61,70 @@ class Linear(Module):
         return f"Linear({in_size}, {out_size}{'' if self.bias is not None else ', bias=False'})"
 
 
+class Embedding(Module):
+    """y[...] = weight[indices[...]]: a trained row for each of a number of things.
+
+    indices: integers, (s) -> y: (s, size). The parameter is ``weight``: (rows, size).
+
+    Args:
+        rows: the number of things.
+        size: the length of a row.
+        initializer: of the weight; by default N(0, 1) for each element.
+        dtype: the parameter's dtype; ``config.dtype`` by default.
+        device: where the parameter stands; the current device by default.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        size: int,
+        *,
+        initializer: Callable[..., Array] = random.normal,
+        dtype: Any = None,
+        device: str | Device | None = None,
+    ) -> None:
+        weight = initializer((rows, size), dtype=dtype, device=device)
+        self.weight = Parameter(weight, name="weight")
+
+    def forward(self, indices: Any) -> Variable:
+        """The rows that the indices name."""
+        return functions.embedding(indices, self.weight)
+
+    def __repr__(self) -> str:
+        return f"Embedding({self.weight.shape[0]}, {self.weight.shape[1]})"
+
+
+class Dropout(Module):
+    """y = x * mask / (1 - ratio) in training, x itself in evaluation.
+
+    An element of the mask is 0 with probability ``ratio``, else 1.
+
+    Source: Srivastava et al., Dropout, 2014.
+
+    Args:
+        ratio: from 0 to below 1.
+        generator: a ``numpy.random.Generator``; by default the process-wide one, which
+            ``tinynode.seed`` starts anew.
+
+    Raises:
+        ValueError: the ratio is out of range.
+    """
+
+    def __init__(self, ratio: float = 0.5, generator: Any = None) -> None:
+        if not 0.0 <= ratio < 1.0:
+            raise ValueError(f"Dropout: ratio must lie in 0 to below 1, got {ratio}.")
+        self.ratio = ratio
+        self.generator = generator
+
+    def forward(self, x: Any) -> Variable:
+        """dropout(x, ratio) in training, else x."""
+        generator = random.get_generator() if self.generator is None else self.generator
+        return functions.dropout(x, self.ratio if self.training else 0.0, generator)
+
+    def __repr__(self) -> str:
+        return f"Dropout({self.ratio})"
+
+
 class Sequential(Module):
     """Calls its layers in turn, each with what the one before gave.
 
@@ -87,7 +151,9 @@ class Sequential(Module):
 
     def __repr__(self) -> str:
         lines = [_layer_name(layer).replace("\n", "\n    ") for layer in self.layers]
-        return "Sequential(" + ",".join(f"\n    {line}" for line in lines) + "\n)"
+        count = sum(p.size for p in self.parameters())
+        inside = ",".join(f"\n    {line}" for line in lines)
+        return f"Sequential({inside}\n)  # {count} parameters"
 
 
 def _layer_name(layer: Any) -> str:

@@ -1,7 +1,7 @@
 """Module: something with parameters.
 
-Requirement: a user writes a model as a plain class: its constructor assigns Parameters and
-Modules to attributes, ``forward`` computes with them. What is found is what is there: the
+Requirement: a user writes a model as a plain class: its constructor assigns Parameters, Buffers
+and Modules to attributes, ``forward`` computes with them. What is found is what is there: the
 attributes are walked each time that somebody asks, in the order of assignment.
 """
 
@@ -12,14 +12,14 @@ from typing import Any, Self
 
 from tinynode.backend import Device, get_device, to_host
 from tinynode.errors import dtype_name
-from tinynode.nn.parameter import Parameter, assign, assign_gradient, fresh_copy, moved
+from tinynode.nn.parameter import Buffer, Parameter, assign, assign_gradient, fresh_copy, moved
 from tinynode.nn.serializers import State, checked_state
 
 
 class Module:
     """Base class of layers and models.
 
-    Parameters and Modules are found in attributes, and in lists, tuples and dicts of them:
+    Parameters, Buffers and Modules are found in attributes, and in lists, tuples and dicts:
 
         class TwoLayers(nn.Module):
             def __init__(self):
@@ -30,7 +30,13 @@ class Module:
                 return output(relu(hidden(x)))
 
         TwoLayers().named_parameters()[0][0]        # 'layers.0.weight'
+
+    Attributes:
+        training: whether layers that differ in training and evaluation (dropout, batch
+            normalisation) behave as in training; ``config.train`` must be True as well.
     """
+
+    training: bool = True
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         """Compute the outputs: a subclass overrides it."""
@@ -46,7 +52,19 @@ class Module:
 
         A Parameter that stands at several places comes once, under the first name.
         """
-        found = []
+        return [(name, value) for name, value in self._walk() if isinstance(value, Parameter)]
+
+    def named_buffers(self) -> list[tuple[str, Buffer]]:
+        """The buffers with their dotted names, in the order of assignment, each once."""
+        return [(name, value) for name, value in self._walk() if isinstance(value, Buffer)]
+
+    def modules(self) -> list[Module]:
+        """This module and all inside it, each once."""
+        return [value for _, value in self._walk() if isinstance(value, Module)]
+
+    def _walk(self) -> list[tuple[str, Any]]:
+        """Every module, parameter and buffer, with its dotted name, each once."""
+        found: list[tuple[str, Any]] = []
         seen: set[int] = set()
         waiting: list[tuple[str, Any]] = [("", self)]
         while waiting:
@@ -54,12 +72,24 @@ class Module:
             if id(value) in seen:
                 continue
             seen.add(id(value))
-            if isinstance(value, Parameter):
+            if isinstance(value, Module | Parameter | Buffer):
                 found.append((name, value))
-                continue
             start = f"{name}." if name else ""
             waiting += [(f"{start}{key}", child) for key, child in reversed(_children(value))]
         return found
+
+    def train(self, training: bool = True) -> Self:
+        """Let this module and all inside it behave as in training; returns the module itself."""
+        for module in self.modules():
+            module.training = training
+        return self
+
+    def eval(self) -> Self:
+        """Let this module and all inside it behave as in evaluation; returns the module itself."""
+        return self.train(False)
+
+    def _state(self) -> list[tuple[str, Parameter | Buffer]]:
+        return [(name, v) for name, v in self._walk() if isinstance(v, Parameter | Buffer)]
 
     def parameters(self) -> list[Parameter]:
         """The parameters, each once, in the order of assignment."""
@@ -71,16 +101,16 @@ class Module:
             parameter.cleargrad()
 
     def state_dict(self) -> State:
-        """A copy of the parameters' arrays on the host, by name."""
-        return {name: to_host(p.array).copy() for name, p in self.named_parameters()}
+        """A copy, on the host, of the arrays of parameters and buffers, by name."""
+        return {name: to_host(p.array).copy() for name, p in self._state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Copy arrays, such as ``state_dict`` or ``nn.load`` gives, into the parameters.
+        """Copy arrays, such as ``state_dict`` or ``nn.load`` gives, into parameters and buffers.
 
         Raises:
-            StateError: a name, a shape or a dtype differs; no parameter has changed then.
+            StateError: a name, a shape or a dtype differs; nothing has changed then.
         """
-        own = dict(self.named_parameters())
+        own = dict(self._state())
         expected = {name: to_host(p.array) for name, p in own.items()}
         checked = checked_state(f"{type(self).__name__}.load_state_dict", state, expected)
         for name, parameter in own.items():
@@ -88,13 +118,13 @@ class Module:
             assign(parameter, fresh_copy(checked[name], device), device)
 
     def to_device(self, device: str | Device) -> Self:
-        """Move the parameters and their gradients, in place; returns the module itself.
+        """Move parameters, gradients and buffers, in place; returns the module itself.
 
         Raises:
             DeviceError: there is no such device; nothing has moved then.
         """
         target = get_device(device)
-        parameters = [p for p in self.parameters() if p.device is not target]
+        parameters = [p for _, p in self._state() if p.device is not target]
         arrays = [moved(p.array, target) for p in parameters]
         gradients = [None if p.grad is None else moved(p.grad, target) for p in parameters]
         for parameter, array, gradient in zip(parameters, arrays, gradients, strict=True):
@@ -107,8 +137,10 @@ class Module:
     def __repr__(self) -> str:
         lines = [
             f"\n    {name}: {p.shape}, {dtype_name(p.dtype)}, {p.device}"
-            for name, p in self.named_parameters()
+            for name, p in self._state()
         ]
+        count = sum(p.size for p in self.parameters())
+        lines.append(f"\n    {count} parameters in all" if lines else "")
         return f"{type(self).__name__}({''.join(lines)})"
 
 

@@ -16,7 +16,7 @@ import numpy
 from tinynode.backend import Array, Device, namespace_of, to_host
 from tinynode.errors import GraphError, OperandError, StateError, describe, dtype_name
 from tinynode.nn.module import Module
-from tinynode.nn.parameter import assign, fresh_copy, moved
+from tinynode.nn.parameter import assign, assign_gradient, fresh_copy, moved
 from tinynode.nn.serializers import State, checked_state
 from tinynode.variable import Variable
 
@@ -235,24 +235,38 @@ def checked_number(what: str, value: Any, low: float, high: float) -> float:
 class SGD(Optimizer):
     """Stochastic gradient descent: with g = dL/dp,   p <- p - lr * g.
 
-    Source: Robbins and Monro, A Stochastic Approximation Method, 1951.
+    With momentum:   v <- momentum * v + g   p <- p - lr * v, and v = 0 before the first step.
 
-    ``parameters``, ``lr`` and ``allow_missing`` are those of ``Optimizer``.
+    Source: Robbins and Monro, A Stochastic Approximation Method, 1951; Polyak, Some Methods of
+    Speeding up the Convergence of Iteration Methods, 1964.
+
+    Args:
+        parameters: as for ``Optimizer``, as are ``lr`` and ``allow_missing``.
+        lr: the learning rate.
+        momentum: how much of the last step's v stays, at least 0 and less than 1.
+        allow_missing: skip parameters without a gradient.
     """
 
     def __init__(
         self,
         parameters: Module | Iterable[Variable],
         lr: float = 0.01,
+        momentum: float = 0.0,
         *,
         allow_missing: bool = False,
     ) -> None:
+        self.momentum = checked_number("SGD: momentum", momentum, 0.0, 1.0)
+        if self.momentum:
+            self.moment_names = ("v",)
         super().__init__(parameters, lr, allow_missing=allow_missing)
 
     def step(
         self, array: Array, grad: Array, moments: Moments, count: int
     ) -> tuple[Array, Moments]:
-        return array - self.lr * grad, {}
+        if not self.momentum:
+            return array - self.lr * grad, {}
+        v = self.momentum * moments["v"] + grad
+        return array - self.lr * v, {"v": v}
 
 
 class Adam(Optimizer):
@@ -303,3 +317,74 @@ class Adam(Optimizer):
         v_hat = v / (1 - b2**count)
         root = namespace_of(array).sqrt(v_hat)
         return array - self.lr * m_hat / (root + self.eps), {"m": m, "v": v}
+
+
+class AdamW(Adam):
+    """Adam, with decay of the weights beside its steps: first   p <- p - lr * decay * p.
+
+    Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2.
+
+    Args:
+        parameters: as for ``Optimizer``, as are ``lr`` and ``allow_missing``.
+        lr: the learning rate.
+        betas: as for ``Adam``.
+        eps: as for ``Adam``.
+        decay: the rate of the decay, at least 0.
+        allow_missing: skip parameters without a gradient.
+    """
+
+    def __init__(
+        self,
+        parameters: Module | Iterable[Variable],
+        lr: float = 0.001,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        decay: float = 0.01,
+        *,
+        allow_missing: bool = False,
+    ) -> None:
+        self.decay = checked_number("AdamW: decay", decay, 0.0, math.inf)
+        super().__init__(parameters, lr, betas, eps, allow_missing=allow_missing)
+
+    def step(
+        self, array: Array, grad: Array, moments: Moments, count: int
+    ) -> tuple[Array, Moments]:
+        return super().step(array * (1 - self.lr * self.decay), grad, moments, count)
+
+
+def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> float:
+    """Scale all gradients together so that their norm is at most ``max_norm``.
+
+    The norm is sqrt(sum of g^2 over all elements of all gradients); if it is larger, every
+    gradient is multiplied by max_norm / norm. Gradients that are None do not count.
+
+    Source: Pascanu, Mikolov and Bengio, On the Difficulty of Training Recurrent Neural Networks,
+    2013.
+
+    Args:
+        parameters: a Module, or a list of Variables.
+        max_norm: the largest norm allowed, above 0.
+
+    Returns:
+        The norm before.
+
+    Raises:
+        ValueError: ``max_norm`` is not positive, or the norm is not finite; nothing has changed.
+    """
+    limit = checked_number("clip_gradients: max_norm", max_norm, 0.0, math.inf)
+    if limit == 0:
+        raise ValueError("clip_gradients: max_norm must be above 0.")
+    named = _named("clip_gradients", parameters)
+    with_grad = [(p, p.grad_var) for _, p in named if p.grad_var is not None]
+    squares = [float(p.xp.sum(g.array * g.array)) for p, g in with_grad]
+    norm = math.sqrt(math.fsum(squares))
+    if not math.isfinite(norm):
+        raise ValueError(
+            f"clip_gradients: the norm of the gradients is {norm}: look for NaN with NaNHook or "
+            "debug mode, or lower the learning rate."
+        )
+    if norm > limit:
+        for p, g in with_grad:
+            scaled = p.device.lift(g.array * (limit / norm))
+            assign_gradient(p, scaled, p.device)
+    return norm

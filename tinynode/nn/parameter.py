@@ -49,6 +49,29 @@ class Parameter(Variable):
         return self._text("parameter", " ")
 
 
+class Buffer(Variable):
+    """A Variable that belongs to a Module's state, and is not trained: a running mean.
+
+    Args:
+        array: its first value: an array.
+        name: shown in messages.
+
+    Raises:
+        TypeError: ``array`` is not an array.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, array: Array, *, name: str | None = None, **ignored: Any) -> None:
+        super().__init__(array, name=name, requires_grad=False)
+
+    def __repr__(self) -> str:
+        return self._text("buffer", ", ")
+
+    def __str__(self) -> str:
+        return self._text("buffer", " ")
+
+
 def assign(variable: Variable, array: Array, device: Device) -> None:
     """Give a Variable a new array that stands on ``device``.
 
