@@ -493,7 +493,7 @@ def _seeds_for_grad(
     for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
         if gy is not None:
             _check_gradient(f"grad: grad_outputs[{position}]", y, gy)
-        elif not is_floating(y._array):
+        elif not is_floating(y._filled()):
             continue
         else:
             gy = _ones_like(y, loss_scale)
