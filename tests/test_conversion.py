@@ -260,3 +260,8 @@ def test_to_host_gives_a_numpy_array():
     assert tn.to_host(array) is array
     host = tn.to_host(array_api_strict.ones(2, device=array_api_strict.Device("device1")))
     assert type(host) is np.ndarray
+
+
+def test_a_python_float_with_a_dtype_is_cast_once() -> None:
+    assert tn.asarray(0.1, dtype="float64").array == 0.1
+    assert tn.asarray([0.1], dtype="float64").array[0] == 0.1

@@ -59,6 +59,7 @@ class _Sweep:
         self.heap: list[tuple[int, int, FunctionNode]] = []
         self.seen: set[FunctionNode] = set()
         self.debugging = config.debug
+        self.recording = config.enable_backprop
         self.watched = thread_state.watched
         for node in seeds:
             if node._creator_node is not None:
@@ -150,8 +151,10 @@ class _Sweep:
                 self._push(node._creator_node)
         elif function.lazy_grad_sum:
             self.pending.setdefault(node, []).append(gx)
+        elif self.recording:
+            self.gradients[node] = current + gx
         else:
-            self.gradients[node] = _sum(current, gx)
+            self.gradients[node] = _sum_arrays(current, gx)
 
     def finish(self) -> dict[VariableNode, Variable]:
         """The gradients that are left: those of leaves, and of nodes that ``grad`` asks for."""
@@ -164,8 +167,11 @@ class _Sweep:
 
 def _sum(a: Variable, b: Variable) -> Variable:
     """a + b; without a FunctionNode where nobody will differentiate again."""
-    if config.enable_backprop:
-        return a + b
+    return a + b if config.enable_backprop else _sum_arrays(a, b)
+
+
+def _sum_arrays(a: Variable, b: Variable) -> Variable:
+    """a + b, without a FunctionNode."""
     device = a._device
     total = device.xp.add(a._array, b._array)
     if type(total) not in device.array_types:

@@ -73,7 +73,7 @@ def asarray(
     if source is None or source is not target:
         if copy is False:
             raise ValueError(f"asarray: copy=False, but {describe(obj)} must be copied.")
-        host = _host_array(obj) if source is None else to_host(obj)
+        host = _host_array(obj, dtype) if source is None else to_host(obj)
         array = target.from_host(host.copy() if copy and source is not None else host)
     else:
         array = target.xp.asarray(obj, copy=True) if copy else obj
@@ -128,8 +128,8 @@ def _convert_variable(
     return result
 
 
-def _host_array(obj: Any) -> Any:
-    """Numbers and nested lists as a NumPy array; Python floats as config.dtype."""
+def _host_array(obj: Any, dtype: Any) -> Any:
+    """Numbers and nested lists as a NumPy array; without a dtype floats become config.dtype."""
     if isinstance(obj, list | tuple) and _holds_variables(obj):
         raise OperandError(
             "asarray: the list holds Variables. Join them with tinynode.functions.concat, so that "
@@ -138,7 +138,7 @@ def _host_array(obj: Any) -> Any:
     host = numpy.asarray(obj)
     if host.dtype.kind not in "biufc":  # text, objects
         raise OperandError(f"asarray: cannot make an array of {describe(obj)}.")
-    if host.dtype == numpy.float64 and not isinstance(obj, numpy.generic):
+    if dtype is None and host.dtype == numpy.float64 and not isinstance(obj, numpy.generic):
         host = host.astype(config.dtype)
     return host
 

@@ -231,8 +231,7 @@ class FunctionNode:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
         outputs = []
         for array in output_arrays:
-            requires = requires_grad and array is not None and is_floating(array)
-            outputs.append(wrap_array(array, device, requires))
+            outputs.append(wrap_array(array, device, requires_grad and is_floating(array)))
         if len(outputs) > 1 and self.is_elementwise:
             self._check_elementwise(output_arrays)
         return tuple(outputs)
