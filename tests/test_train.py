@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -23,6 +24,8 @@ from tinynode.commands.training import Trainer
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'backends'}"}
 LAST_LINE = re.compile(r"held-out accuracy: (\d+\.\d) %")
+STEPS = math.ceil(1437 / digits.JOB.batch_size)
+"""Steps of an epoch."""
 ROW = re.compile(r" +\d+ +\d+\.\d{4} +\d+\.\d %")
 
 
@@ -129,9 +132,8 @@ def test_no_gradient_is_computed_for_the_images(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(tn.functions.Linear, "backward", spy)
     assert train_digits("--epochs", "1") == 0
-    steps = -(-1437 // 32)
-    assert len(asked) == 3 * steps
-    assert asked[:3] == [(64, (0, 1, 2)), (128, (0, 1, 2)), (64, (1, 2))]
+    assert len(asked) == 3 * STEPS
+    assert set(asked) == {(64, (1, 2)), (128, (0, 1, 2))}
 
 
 def test_an_image_is_moved_by_parts_of_pixels() -> None:
@@ -169,7 +171,7 @@ def test_the_mean_of_the_parameters_is_the_papers() -> None:
         return len(history) < 5
 
     assert trainer.run_epoch(after_step) is False
-    weights = 0.99 ** numpy.arange(4, -1, -1)
+    weights = 0.995 ** numpy.arange(4, -1, -1)
     expected = sum(w * p for w, p in zip(weights, history, strict=True)) / weights.sum()
     numpy.testing.assert_allclose(trainer.average.parameters()[0].array, expected, rtol=1e-4)
 
@@ -190,7 +192,7 @@ def test_two_runs_are_as_good_as_one(capsys: pytest.CaptureFixture[str]) -> None
     assert [line for line in rest if ROW.fullmatch(line)] == rows[2:]
 
 
-@pytest.mark.parametrize("steps", [1, 7, 44, 45, 46])
+@pytest.mark.parametrize("steps", [1, 7, STEPS - 1, STEPS, STEPS + 1])
 def test_a_run_goes_on_from_any_step(steps: int) -> None:
     left = [steps]
 
@@ -291,15 +293,15 @@ def test_ctrl_c_in_an_epoch_says_in_which(
 
     def step(self: Trainer, *arguments: Any) -> int:
         steps.append(1)
-        if len(steps) == 50:
+        if len(steps) == STEPS + 5:
             signal.raise_signal(signal.SIGINT)
         return original(self, *arguments)
 
     monkeypatch.setattr(Trainer, "_step", step)
     assert train_digits() == 130
     assert "interrupted in epoch 2: saved to digits.npz" in capsys.readouterr().out
-    assert len(steps) == 50
-    assert int(nn.load("digits.npz", part="training")["position"]) == 5 * 32
+    assert len(steps) == STEPS + 5
+    assert int(nn.load("digits.npz", part="training")["position"]) == 5 * digits.JOB.batch_size
 
 
 def test_ctrl_c_elsewhere_is_one_word(
