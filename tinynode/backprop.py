@@ -10,8 +10,8 @@ until it has come to its end: an error in a user's backward leaves every ``grad`
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 import tinynode
@@ -68,7 +68,7 @@ class _Sweep:
     def run(self) -> None:
         """Run the backward of every function that can be reached, by falling rank."""
         while self.heap:
-            function = heapq.heappop(self.heap)[2]
+            function = heappop(self.heap)[2]
             targets = self._targets(function)
             if targets:
                 self._step(function, targets)
@@ -77,7 +77,7 @@ class _Sweep:
         if function not in self.seen:
             self.seen.add(function)
             # ties come out first in, first out; functions themselves are never compared
-            heapq.heappush(self.heap, (-function.rank, len(self.seen), function))
+            heappush(self.heap, (-function.rank, len(self.seen), function))
 
     def _targets(self, function: FunctionNode) -> Indexes:
         """The indexes of the inputs that need a gradient."""
@@ -113,10 +113,11 @@ class _Sweep:
                 grad_outputs.append(None)
                 continue
             gradient = self.gradients.pop(node, None)
-            if self.pending and gradient is not None:
-                gradient = self._complete(node, gradient)
-            if gradient is not None and (self.keep_all or node in self.keep):
-                self.kept[node] = gradient
+            if gradient is not None:
+                if self.pending:
+                    gradient = self._complete(node, gradient)
+                if self.keep_all or (self.keep and node in self.keep):
+                    self.kept[node] = gradient
             grad_outputs.append(gradient)
         return tuple(grad_outputs)
 
