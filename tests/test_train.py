@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,11 @@ from tinynode.commands.interrupt import Interrupt
 from tinynode.commands.training import Trainer
 
 ROOT = Path(__file__).resolve().parent.parent
-ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'backends'}"}
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'backends'}",
+    "PYTHONUNBUFFERED": "",  # as at a user's
+}
 LAST_LINE = re.compile(r"held-out accuracy: (\d+\.\d) %")
 STEPS = math.ceil(1437 / digits.JOB.batch_size)
 """Steps of an epoch."""
@@ -108,7 +113,40 @@ def test_a_seed_makes_it_repeatable_bit_by_bit() -> None:
     random.seed(99)
     assert train_digits("--epochs", "1", "--save", "d") == 0
     assert train_digits("--epochs", "1", "--seed", "0", "--save", "e") == 0
-    assert same("d", "e")
+    assert train_digits("--epochs", "1", "--seed", "1", "--save", "f") == 0
+    assert same("d", "e") and not same("d", "f")
+
+
+def test_every_epoch_has_an_order_and_a_jitter_of_its_own() -> None:
+    random.seed(8)
+    trainer = Trainer(digits.JOB)
+    random.set_state(trainer.random_state)
+    expected = []
+    for _ in range(2):
+        order = random.permutation(1437)
+        expected.append(digits.jittered(trainer.train[0], trainer.device)[order])
+    seen: list[Any] = []
+
+    def step(images: Any, labels: Any, indices: Any) -> int:
+        seen.append(images[indices])
+        random.normal((3,))  # what others draw in the meantime
+        return len(indices)
+
+    trainer._step = step
+    trainer.run_epoch(lambda used: True)
+    first = numpy.concatenate(seen)
+    numpy.testing.assert_array_equal(first, expected[0])
+    seen.clear()
+    trainer.run_epoch(lambda used: True)
+    assert not (numpy.concatenate(seen) == first).all(axis=1).any()
+    again = Trainer(digits.JOB)
+    again.random_state = trainer.random_state
+    random.seed(9)  # and what they do between two epochs
+    trainer._step = again._step = step
+    seen.clear()
+    trainer.run_epoch(lambda used: True)
+    again.run_epoch(lambda used: True)
+    numpy.testing.assert_array_equal(*numpy.split(numpy.concatenate(seen), 2))
 
 
 @pytest.mark.parametrize("device", ["strict", "strict:device1"])
@@ -326,6 +364,19 @@ def test_an_interrupt_gives_the_old_handler_back() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_another_thread_than_the_first_trains_without_ctrl_c() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    status = []
+
+    def work() -> None:
+        status.append(train_digits("--epochs", "0"))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert status == [0] and signal.getsignal(signal.SIGINT) is before
+
+
 # --- bad input -------------------------------------------------------------------------------
 
 
@@ -420,6 +471,15 @@ def test_nobody_reads_the_output(folder: Path) -> None:
     assert [p.name for p in folder.iterdir()] == ["digits.npz"]
 
 
+def test_nobody_reads_the_help() -> None:
+    run = command()
+    assert run.stdout is not None and run.stderr is not None
+    run.stdout.close()
+    err = run.stderr.read()
+    run.stderr.close()
+    assert (run.wait(timeout=60), err) == (141, "")
+
+
 # --- the command line ------------------------------------------------------------------------
 
 
@@ -501,6 +561,15 @@ def test_a_terminal_gets_a_progress_bar() -> None:
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written).replace("\r\n", "\n").split("\n")
     assert LAST_LINE.fullmatch(lines[-2]) and lines[-1] == ""
     assert sum(1 for line in lines if ROW.fullmatch(line.rpartition("\r")[2])) == 2
+
+
+def test_lines_come_above_the_bar_uncut_and_unstyled(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("rich", reason="the progress bar needs rich")
+    text = "[bold]1.5[/bold] " + 30 * "long "
+    with display.RichDisplay(10) as shown:
+        shown.line(text)
+        shown.advance(10)
+    assert text in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize(("terminal", "rich"), [(True, False), (False, True)])
