@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
+from tinynode.errors import GraphError
 from tinynode.function_hook import Observer, observing
 
 F = tn.functions
@@ -336,6 +337,11 @@ def test_integer_outputs_take_no_part():
     x = variable([1.0, 2.0])
     (gx,) = tn.grad([x * x, x.astype(np.int64), x > 1.0], [x])
     np.testing.assert_array_equal(gx.array, [2.0, 4.0])
+
+
+def test_an_empty_output_is_named():
+    with pytest.raises(GraphError, match="variable y is empty"):
+        tn.grad([tn.Variable(name="y")], [variable(1.0)])
 
 
 def test_nothing_at_all():

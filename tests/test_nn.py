@@ -495,6 +495,7 @@ def test_optimizers_take_iterators_variables_and_each_parameter_once() -> None:
     numpy.testing.assert_array_equal(x.array, [0.5])
     optimizer.cleargrads()
     assert x.grad is None
+    assert list(nn.Adam([x, x]).state_dict()) == ["0/count", "0/m", "0/v"]
 
 
 @pytest.mark.parametrize(
@@ -558,8 +559,11 @@ def test_an_optimizer_goes_on_from_its_state(make: Any, device: tn.Device) -> No
         first.update()
     state = first.state_dict()
     second.load_state_dict(state)
+    kept = {name: array.copy() for name, array in state.items()}
     for array in state.values():
-        array[...] = 0  # the state was copied
+        array[...] = 0  # the state was copied, both on the way out and on the way in
+    for name, array in first.state_dict().items():
+        numpy.testing.assert_array_equal(array, kept[name])
     for g in grads[3:]:
         set_grad(q, g)
         second.update()
@@ -599,6 +603,35 @@ def test_the_moments_follow_a_model_that_moves() -> None:
         model.to_device(target)
     expected = adam_reference(numpy.float64(start), grads, 0.1, 0.9, 0.999, 1e-8)
     numpy.testing.assert_allclose(p.array, expected, rtol=1e-12)
+
+
+class Overlay:
+    """A second backend over NumPy's memory, so that an array alone does not tell its device."""
+
+    name = "overlay"
+    capabilities = frozenset({"cpu"})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(tn.get_device("numpy").backend, name)
+
+
+def test_a_parameter_stays_on_its_device_where_two_share_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(tn.backend._backends, "overlay", Overlay())
+    monkeypatch.setitem(tn.backend._devices, "overlay", None)  # so that it is taken out again
+    del tn.backend._devices["overlay"]
+    overlay = tn.get_device("overlay")
+    model = nn.Linear(2, 1)
+    optimizer = nn.Adam(model)
+    assert model.to_device("overlay").weight.device is overlay
+    x = tn.asarray([[1.0, 2.0]], device=overlay, requires_grad=False)
+    F.sum(model(x)).backward()
+    optimizer.update()
+    model.load_state_dict(model.state_dict())
+    assert {p.device for p in model.parameters()} == {overlay}
+    optimizer.cleargrads()
+    F.sum(model(x)).backward()
 
 
 # --- training ------------------------------------------------------------------------------------

@@ -468,3 +468,8 @@ def test_the_tree_in_the_docstring_names_every_error_class():
     ]
     words = set(tn.errors.__doc__.split())
     assert set(classes) <= words
+
+
+def test_an_empty_variable_beside_a_number_says_that_it_is_empty() -> None:
+    with pytest.raises(GraphError, match="empty"):
+        tn.Variable() + 1.0

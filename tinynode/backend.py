@@ -306,6 +306,8 @@ def is_floating(array: Array) -> bool:
     try:
         return _floating_dtypes[type(array)][array.dtype]
     except KeyError:
+        if array is None:  # an output that a function left out
+            return False
         known = bool(namespace_of(array).isdtype(array.dtype, "real floating"))
         _floating_dtypes.setdefault(type(array), {})[array.dtype] = known
         return known

@@ -10,8 +10,8 @@ until it has come to its end: an error in a user's backward leaves every ``grad`
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 import tinynode
@@ -59,6 +59,7 @@ class _Sweep:
         self.heap: list[tuple[int, int, FunctionNode]] = []
         self.seen: set[FunctionNode] = set()
         self.debugging = config.debug
+        self.recording = config.enable_backprop
         self.watched = thread_state.watched
         for node in seeds:
             if node._creator_node is not None:
@@ -67,7 +68,7 @@ class _Sweep:
     def run(self) -> None:
         """Run the backward of every function that can be reached, by falling rank."""
         while self.heap:
-            function = heapq.heappop(self.heap)[2]
+            function = heappop(self.heap)[2]
             targets = self._targets(function)
             if targets:
                 self._step(function, targets)
@@ -76,7 +77,7 @@ class _Sweep:
         if function not in self.seen:
             self.seen.add(function)
             # ties come out first in, first out; functions themselves are never compared
-            heapq.heappush(self.heap, (-function.rank, len(self.seen), function))
+            heappush(self.heap, (-function.rank, len(self.seen), function))
 
     def _targets(self, function: FunctionNode) -> Indexes:
         """The indexes of the inputs that need a gradient."""
@@ -112,10 +113,11 @@ class _Sweep:
                 grad_outputs.append(None)
                 continue
             gradient = self.gradients.pop(node, None)
-            if self.pending and gradient is not None:
-                gradient = self._complete(node, gradient)
-            if gradient is not None and (self.keep_all or node in self.keep):
-                self.kept[node] = gradient
+            if gradient is not None:
+                if self.pending:
+                    gradient = self._complete(node, gradient)
+                if self.keep_all or (self.keep and node in self.keep):
+                    self.kept[node] = gradient
             grad_outputs.append(gradient)
         return tuple(grad_outputs)
 
@@ -150,8 +152,10 @@ class _Sweep:
                 self._push(node._creator_node)
         elif function.lazy_grad_sum:
             self.pending.setdefault(node, []).append(gx)
+        elif self.recording:
+            self.gradients[node] = current + gx
         else:
-            self.gradients[node] = _sum(current, gx)
+            self.gradients[node] = _sum_arrays(current, gx)
 
     def finish(self) -> dict[VariableNode, Variable]:
         """The gradients that are left: those of leaves, and of nodes that ``grad`` asks for."""
@@ -164,8 +168,11 @@ class _Sweep:
 
 def _sum(a: Variable, b: Variable) -> Variable:
     """a + b; without a FunctionNode where nobody will differentiate again."""
-    if config.enable_backprop:
-        return a + b
+    return a + b if config.enable_backprop else _sum_arrays(a, b)
+
+
+def _sum_arrays(a: Variable, b: Variable) -> Variable:
+    """a + b, without a FunctionNode."""
     device = a._device
     total = device.xp.add(a._array, b._array)
     if type(total) not in device.array_types:
@@ -493,7 +500,7 @@ def _seeds_for_grad(
     for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
         if gy is not None:
             _check_gradient(f"grad: grad_outputs[{position}]", y, gy)
-        elif not is_floating(y._array):
+        elif not is_floating(y._filled()):
             continue
         else:
             gy = _ones_like(y, loss_scale)

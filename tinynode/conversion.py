@@ -73,7 +73,7 @@ def asarray(
     if source is None or source is not target:
         if copy is False:
             raise ValueError(f"asarray: copy=False, but {describe(obj)} must be copied.")
-        host = _host_array(obj) if source is None else to_host(obj)
+        host = _host_array(obj, dtype) if source is None else to_host(obj)
         array = target.from_host(host.copy() if copy and source is not None else host)
     else:
         array = target.xp.asarray(obj, copy=True) if copy else obj
@@ -82,8 +82,21 @@ def asarray(
     return wrap_array(array, target, decide_requires_grad(array, requires_grad))
 
 
+def _named_dtype(device: Device, dtype: Any) -> Any:
+    """A dtype of the device's namespace, from its name or as it is."""
+    if not isinstance(dtype, str):
+        return dtype
+    found = getattr(device.xp, dtype, None)
+    if found is None:
+        raise OperandError(
+            f"asarray: dtype {dtype!r} is unknown on {device}. Names are 'float32', 'float64', "
+            "'int64', 'bool' and the others of the Array API standard."
+        )
+    return found
+
+
 def _cast(array: Array, dtype: Any, device: Device, copy: bool | None) -> Array:
-    wanted = getattr(device.xp, dtype) if isinstance(dtype, str) else dtype
+    wanted = _named_dtype(device, dtype)
     if array.dtype == wanted:
         return array
     if copy is False:
@@ -101,7 +114,7 @@ def _convert_variable(
     if device is not None and get_device(device) is not x._device:
         moved = tinynode.functions.to_device(moved, device)
     if dtype is not None:
-        wanted = getattr(moved.xp, dtype) if isinstance(dtype, str) else dtype
+        wanted = _named_dtype(moved._device, dtype)
         if moved.dtype != wanted:
             moved = tinynode.functions.astype(moved, wanted)
     if moved is x and copy:
@@ -115,17 +128,17 @@ def _convert_variable(
     return result
 
 
-def _host_array(obj: Any) -> Any:
-    """Numbers and nested lists as a NumPy array; Python floats as config.dtype."""
+def _host_array(obj: Any, dtype: Any) -> Any:
+    """Numbers and nested lists as a NumPy array; without a dtype floats become config.dtype."""
     if isinstance(obj, list | tuple) and _holds_variables(obj):
         raise OperandError(
-            "asarray: the list holds Variables. Use tinynode.functions.concat or stack on them, "
-            "so that their gradients come back."
+            "asarray: the list holds Variables. Join them with tinynode.functions.concat, so that "
+            "their gradients come back."
         )
     host = numpy.asarray(obj)
     if host.dtype.kind not in "biufc":  # text, objects
         raise OperandError(f"asarray: cannot make an array of {describe(obj)}.")
-    if host.dtype == numpy.float64 and not isinstance(obj, numpy.generic):
+    if dtype is None and host.dtype == numpy.float64 and not isinstance(obj, numpy.generic):
         host = host.astype(config.dtype)
     return host
 

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 Indexes: TypeAlias = tuple[int, ...]
 Gradients: TypeAlias = tuple[Variable | None, ...]
 
+_NO_ARRAYS: Arrays = ()
+
 
 class FunctionNode:
     """Base class of differentiable functions; an instance is one application.
@@ -114,8 +116,9 @@ class FunctionNode:
         self._check_types(arrays)
         watched = thread_state.watched or self._local_hooks is not None or config.debug
         run = self._run_watched if watched else self._run
-        output_arrays = run(device, arrays)
-        outputs = self._wrap(output_arrays, self.output_device or device, requires_grad)
+        output_device = self.output_device or device
+        output_arrays = run(device, output_device, arrays)
+        outputs = self._wrap(output_arrays, output_device, requires_grad)
         self._applied = True
         if requires_grad and config.enable_backprop:
             self._connect(variables, arrays, outputs, output_arrays)
@@ -125,9 +128,9 @@ class FunctionNode:
 
     def _unwrap(
         self, inputs: Sequence[Variable | Array]
-    ) -> tuple[tuple[Variable, ...], Arrays, Device, bool]:
+    ) -> tuple[Sequence[Variable], Arrays, Device, bool]:
         """The inputs as Variables and as arrays, their device, whether one requires a gradient."""
-        arrays, device, requires_grad = [], None, False
+        arrays, device, requires_grad = _NO_ARRAYS, None, False
         for x in inputs:
             if not isinstance(x, Variable) or x._array is None:
                 return self._unwrap(self._wrap_inputs(inputs))
@@ -136,8 +139,8 @@ class FunctionNode:
                     self._raise_mixed(inputs)
                 device = x._device
             requires_grad = requires_grad or x._requires_grad
-            arrays.append(x._array)
-        return tuple(inputs), tuple(arrays), device or current_device(), requires_grad
+            arrays += (x._array,)
+        return inputs, arrays, device or current_device(), requires_grad
 
     def _wrap_inputs(self, inputs: Sequence[Variable | Array]) -> tuple[Variable, ...]:
         """Wrap the arrays among the inputs: on the Variables' device if its memory is theirs."""
@@ -167,35 +170,35 @@ class FunctionNode:
         if check is not FunctionNode.check_type_forward and config.type_check:
             run_check(self, arrays)
 
-    def _run_watched(self, device: Device, arrays: Arrays) -> Arrays:
+    def _run_watched(self, device: Device, output_device: Device, arrays: Arrays) -> Arrays:
         """As ``_run``, between the hooks' callbacks, and with what debug mode asks for."""
         if config.debug:
             self.stack = debug.capture_stack()
         hooks = hooks_for(self._local_hooks)
         for hook in hooks:
             hook.forward_preprocess(self, arrays)
-        outputs = self._run(device, arrays)
+        outputs = self._run(device, output_device, arrays)
         for hook in hooks:
             hook.forward_postprocess(self, arrays)
         if config.debug:
             debug.check_nan(self, outputs, "forward")
         return outputs
 
-    def _report(self, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]) -> None:
+    def _report(self, inputs: Sequence[Variable], outputs: tuple[Variable, ...]) -> None:
         """Tell the observers, and in debug mode remember what the retained arrays look like."""
         if config.debug and self.inputs is not None:
             self._remember_checksums()
         for observer in thread_state.observers:
-            observer.applied(self, inputs, outputs)
+            observer.applied(self, tuple(inputs), outputs)
 
-    def _run(self, device: Device, arrays: Arrays) -> Arrays:
+    def _run(self, device: Device, output_device: Device, arrays: Arrays) -> Arrays:
         """The output arrays: by the backend's own kernel, or else by the portable forward."""
         outputs = device.backend.forward(self, arrays)
         if type(outputs) is not tuple:
             outputs = self._run_portable(outputs, arrays)
         for output in outputs:
-            if type(output) not in (self.output_device or device).array_types:
-                return self._lift(outputs, self.output_device or device)
+            if type(output) not in output_device.array_types:
+                return self._lift(outputs, output_device)
         return outputs
 
     def _run_portable(self, result: Any, arrays: Arrays) -> Arrays:
@@ -229,12 +232,14 @@ class FunctionNode:
         self, output_arrays: Arrays, device: Device, requires_grad: bool
     ) -> tuple[Variable, ...]:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
+        if len(output_arrays) == 1:  # the usual case
+            (array,) = output_arrays
+            return (wrap_array(array, device, requires_grad and is_floating(array)),)
+        if self.is_elementwise:
+            self._check_elementwise(output_arrays)
         outputs = []
         for array in output_arrays:
-            requires = requires_grad and array is not None and is_floating(array)
-            outputs.append(wrap_array(array, device, requires))
-        if len(outputs) > 1 and self.is_elementwise:
-            self._check_elementwise(output_arrays)
+            outputs.append(wrap_array(array, device, requires_grad and is_floating(array)))
         return tuple(outputs)
 
     def _check_elementwise(self, outputs: Arrays) -> None:
@@ -247,7 +252,7 @@ class FunctionNode:
 
     def _connect(
         self,
-        variables: tuple[Variable, ...],
+        variables: Sequence[Variable],
         arrays: Arrays,
         outputs: tuple[Variable, ...],
         output_arrays: Arrays,

@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
 
 def show_help(options: argparse.Namespace) -> int:
     """What a command does that needs a further word: it lists those words."""
-    options.parser.print_help()
+    print(options.parser.format_help(), end="")
     return 0
 
 

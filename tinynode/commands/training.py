@@ -24,8 +24,8 @@ from tinynode.nn.datasets import Classification
 from tinynode.nn.serializers import State, add_prefix, checked_state, take_prefix
 from tinynode.variable import Variable
 
-AVERAGE_RATE = 0.99
-"""How much of the mean parameters is kept in each step: they are means over some 100 steps."""
+AVERAGE_RATE = 0.995
+"""How much of the mean parameters is kept in each step: they are means over some 200 steps."""
 
 
 class Job(NamedTuple):
@@ -48,7 +48,7 @@ class Trainer:
     Attributes:
         model: what the optimizer changes.
         average: the same model with a fading mean of the parameters, which jump about less than
-            those of any one step: with p the parameters after step t, and b = 0.99,
+            those of any one step: with p the parameters after step t, and b = 0.995,
             mean <- mean + (1 - b) / (1 - b^t) * (p - mean).
             Source: Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015, section 7.2.
         epoch: the number of complete passes through the training data.

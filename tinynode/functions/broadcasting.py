@@ -21,19 +21,17 @@ if TYPE_CHECKING:
 
 def unbroadcast(gx: Variable, function: FunctionNode, i: int) -> Variable:
     """A gradient brought back to input ``i``: summed over broadcast axes, cast to its dtype."""
-    assert function.inputs is not None
-    node = function.inputs[i]
+    node = function.inputs[i]  # type: ignore[index]
     array = gx._array
     if array.shape != node.shape:
-        assert node.shape is not None
-        gx = sum_to(gx, node.shape)
+        gx = sum_to(gx, node.shape)  # type: ignore[arg-type]
     if array.dtype != node.dtype:
         gx = astype(gx, node.dtype)
     return gx
 
 
 class BroadcastingNode(FunctionNode):
-    """Base of elementwise functions of several inputs: their shapes must broadcast."""
+    """Base of elementwise functions of two inputs: their shapes must broadcast."""
 
     type_hint = "reshape or index (x[:, None]) so that the axes line up from the right."
 

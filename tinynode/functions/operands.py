@@ -62,12 +62,12 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
             f"{describe(value)}. Make a Variable of it with tinynode.asarray(...)."
         )
     device = other._device
-    if found is not device and not (device.owns(value) and found.index == device.index):
+    if found is not device and not device.holds(value):
         raise DeviceMixError(
             f"{function}: {argument} is an array on {found}, beside a Variable on {device}. "
             f"Move it with tinynode.asarray({argument}, device={str(device)!r})."
         )
-    if value.dtype != other.dtype and is_floating(other._array):
+    if value.dtype != other.dtype and is_floating(other._filled()):
         value = device.xp.astype(value, other.dtype)
     return wrap_array(value, device, False)
 
@@ -77,7 +77,7 @@ def _scalar_beside(value: Any, other: Variable) -> Variable:
 
     A 0-d array costs less in NumPy's arithmetic than a Python number.
     """
-    reference = other._array
+    reference = other._filled()
     number = value.item() if isinstance(value, numpy.generic) else value
     xp = other._device.xp
     if _fits(number, reference):

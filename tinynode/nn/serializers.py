@@ -33,7 +33,6 @@ _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
 _DAMAGE = (
     EOFError,
     KeyError,
-    OSError,
     RuntimeError,
     TypeError,
     ValueError,
