@@ -248,7 +248,7 @@ for f, ref, first, second in PAIRS:
     for layout in LAYOUTS[:2]:
         loss(layout, f, ref, first(3, 4, layout=layout), second(3, 4, layout=layout))
 below = Input((2, 3), lambda rng, s: -rng.uniform(2.5, 3, size=s))  # away from all y, so no kink
-for f, ref, _, second in PAIRS:
+for f, ref, _, second in PAIRS[:3]:
     y = pos if second is x else second
     pair = replace(below, dtype="float64"), y(2, 3, dtype="float32")
     row(f.__name__, "float64-and-float32", f, ref, *pair, single=True)

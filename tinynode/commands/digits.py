@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tinynode import nn, random
 from tinynode.backend import Array, Device, namespace_of
-from tinynode.commands.training import Job
+from tinynode.commands.training import Job, cross_entropy
 from tinynode.functions import relu
 from tinynode.nn.initializers import he_normal
 
@@ -65,6 +65,7 @@ JOB = Job(
     load_data=nn.datasets.load_digits,
     make_model=make_model,
     vary=jittered,
+    loss=cross_entropy,
     epochs=40,
     batch_size=16,
     lr=0.002,

@@ -14,7 +14,7 @@ from typing import Any
 
 from tinynode import random
 from tinynode.backend import Device, get_device, using_device
-from tinynode.commands import digits
+from tinynode.commands import digits, digits_cnn, gradient_penalty
 from tinynode.commands.command_line import (
     CommandError,
     Parser,
@@ -29,7 +29,7 @@ from tinynode.commands.training import Job, Trainer
 from tinynode.errors import DeviceError, StateError
 from tinynode.nn.serializers import check_writable, load, save
 
-JOBS = (digits.JOB,)
+JOBS = (digits.JOB, digits_cnn.JOB, gradient_penalty.JOB)
 
 RESUMED = """\
 A saved file holds the parameters, their mean over the last steps, the optimizer's moments and step

@@ -37,9 +37,16 @@ class Job(NamedTuple):
     make_model: Callable[[], Module]
     vary: Callable[[Array, Device], Array]
     """Gives the training images of one epoch, changed at random in ways that keep the labels."""
+    loss: Callable[[Module, Variable, Variable], Variable]
+    """Gives the loss of a model on images and their labels."""
     epochs: int
     batch_size: int
     lr: float
+
+
+def cross_entropy(model: Module, x: Variable, t: Variable) -> Variable:
+    """The mean softmax cross entropy of the model's output: the loss of a plain classifier."""
+    return softmax_cross_entropy(model(x), t)
 
 
 class Trainer:
@@ -64,6 +71,7 @@ class Trainer:
         self.average = job.make_model()
         self.optimizer = Adam(self.model, lr=job.lr)
         self.vary = job.vary
+        self.loss_function = job.loss
         self.batch_size = job.batch_size
         self.device = get_device()
         self.train = _place(data.train_images, data.train_labels, self.device)
@@ -110,7 +118,7 @@ class Trainer:
         x = self._input(take(images, indices, axis=0))
         t = self._input(take(labels, indices, axis=0))
         self.optimizer.cleargrads()
-        loss = softmax_cross_entropy(self.model(x), t)
+        loss = self.loss_function(self.model, x, t)
         loss.backward()
         self.optimizer.update()
         self._update_average()

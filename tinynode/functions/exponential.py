@@ -9,6 +9,7 @@ from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.activation import sigmoid
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
+from tinynode.functions.error_function import as_floating
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.selection import where
 from tinynode.functions.zero_safe import zero_safe_multiply
@@ -131,8 +132,12 @@ class Reciprocal(FunctionNode):
 
 
 def reciprocal(x: Any) -> Variable:
-    """1 / x, elementwise; infinite at 0."""
-    return Reciprocal().apply((as_operand("reciprocal", "x", x),))[0]
+    """1 / x, elementwise; infinite at 0.
+
+    Raises:
+        OperandError: x is not floating.
+    """
+    return Reciprocal().apply((as_floating("reciprocal", "x", x),))[0]
 
 
 class LogAddExp(BroadcastingNode):
@@ -175,4 +180,4 @@ class SameInfinity(BroadcastingNode):
 
 def logaddexp(x1: Any, x2: Any) -> Variable:
     """ln(e^x1 + e^x2), elementwise, without overflow."""
-    return LogAddExp().apply(as_operands("logaddexp", x1, x2))[0]
+    return LogAddExp().apply(as_operands("logaddexp", x1, x2, ("x1", "x2")))[0]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
@@ -44,7 +46,7 @@ class Maximum(_Extreme):
 
 def maximum(x1: Any, x2: Any) -> Variable:
     """The larger of two, elementwise; ties share the gradient evenly."""
-    return Maximum().apply(as_operands("maximum", x1, x2))[0]
+    return Maximum().apply(as_operands("maximum", x1, x2, ("x1", "x2")))[0]
 
 
 class Minimum(_Extreme):
@@ -63,7 +65,7 @@ class Minimum(_Extreme):
 
 def minimum(x1: Any, x2: Any) -> Variable:
     """The smaller of two, elementwise; ties share the gradient evenly."""
-    return Minimum().apply(as_operands("minimum", x1, x2))[0]
+    return Minimum().apply(as_operands("minimum", x1, x2, ("x1", "x2")))[0]
 
 
 class ExtremeGrad(FunctionNode):
@@ -147,16 +149,26 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Variable:
         x: a Variable or an array.
         min: a number, an array, a Variable, or None for no lower bound.
         max: likewise for the upper bound, which wins where the two cross.
+
+    Raises:
+        OperandError: a bound is something else.
     """
     x = as_operand("clip", "x", x)
     if _is_constant(min) and _is_constant(max):
-        return Clip(min, max).apply((x,))[0]
-    bounded = x if min is None else maximum(x, min)
-    return bounded if max is None else minimum(bounded, max)
+        return Clip(_number(min), _number(max)).apply((x,))[0]
+    bounded = x if min is None else maximum(*as_operands("clip", x, min, ("x", "min")))
+    if max is None:
+        return bounded
+    return minimum(*as_operands("clip", bounded, max, ("x", "max")))
 
 
 def _is_constant(bound: Any) -> bool:
-    return bound is None or type(bound) in (int, float)
+    return bound is None or isinstance(bound, int | float | numpy.integer | numpy.floating)
+
+
+def _number(bound: Any) -> Any:
+    """A bound as a Python number, which is as weak beside x as it is in arithmetic."""
+    return bound.item() if isinstance(bound, numpy.generic) else bound
 
 
 class CopySign(BroadcastingNode):
@@ -187,7 +199,7 @@ class CopySign(BroadcastingNode):
 
 def copysign(x1: Any, x2: Any) -> Variable:
     """|x1| with the sign of x2, elementwise."""
-    return CopySign().apply(as_operands("copysign", x1, x2))[0]
+    return CopySign().apply(as_operands("copysign", x1, x2, ("x1", "x2")))[0]
 
 
 class Remainder(BroadcastingNode):
@@ -215,4 +227,4 @@ class Remainder(BroadcastingNode):
 
 def remainder(x1: Any, x2: Any) -> Variable:
     """The remainder of x1 / x2 with the sign of x2, elementwise: what Python's % gives."""
-    return Remainder().apply(as_operands("remainder", x1, x2))[0]
+    return Remainder().apply(as_operands("remainder", x1, x2, ("x1", "x2")))[0]

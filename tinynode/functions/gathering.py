@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy
-
 from tinynode.backend import Arrays, add_at, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.indexes import check_bounds, index_list
 from tinynode.functions.operands import as_operand
 from tinynode.functions.shaping import normalize_axis, permute_dims, reshape
 from tinynode.variable import Variable
@@ -74,7 +73,7 @@ def take(x: Any, indices: Any, *, axis: int | None = None) -> Variable:
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: x has shape {x.shape}, so the axis must be given.")
     axis = normalize_axis("take", 0 if axis is None else axis, x.ndim)
-    indices = require_integers("take", indices, x, x.shape[axis])
+    indices = require_integers("take", indices, x, axis)
     order = (axis, *(i for i in range(x.ndim) if i != axis))
     rows = TakeRows().apply((permute_dims(x, order), reshape(indices, -1)))[0]
     rest = tuple(x.shape[i] for i in order[1:])
@@ -84,25 +83,20 @@ def take(x: Any, indices: Any, *, axis: int | None = None) -> Variable:
     return permute_dims(taken, back)
 
 
-def require_integers(function: str, indices: Any, x: Variable, length: int) -> Variable:
-    """Indices as an integer Variable beside x, all within a length.
+def require_integers(function: str, indices: Any, x: Variable, axis: int) -> Variable:
+    """Indices as an integer Variable beside x, all within an axis.
 
     Raises:
         OperandError: they are not integers.
         IndexError: one is out of bounds.
     """
-    if isinstance(indices, list | int):
-        indices = x._device.from_host(numpy.asarray(indices, dtype=numpy.int64))
-    variable = as_operand(function, "indices", indices)
+    if isinstance(indices, list | tuple | int):
+        variable = index_list(function, indices, x)
+    else:
+        variable = as_operand(function, "indices", indices)
     if not is_integer(variable._array):
         raise OperandError(f"{function}: indices must be integers, got {describe(indices)}.")
-    xp, array = variable.xp, variable._array
-    if variable.size and xp.any((array < -length) | (array >= length)):
-        low, high = int(xp.min(array)), int(xp.max(array))
-        raise IndexError(
-            f"{function}: indices run from {low} to {high}, but x (shape {x.shape}) has {length} "
-            "entries along that axis."
-        )
+    check_bounds(function, variable, x, axis)
     return variable
 
 
@@ -164,9 +158,9 @@ def take_along_axis(x: Any, indices: Any, *, axis: int = -1) -> Variable:
     """
     x = as_operand("take_along_axis", "x", x)
     axis = normalize_axis("take_along_axis", axis, x.ndim)
-    indices = require_integers("take_along_axis", indices, x, x.shape[axis])
+    indices = require_integers("take_along_axis", indices, x, axis)
     expected = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
-    if indices.shape != expected:
+    if indices.ndim != x.ndim or indices.shape != expected:
         raise ValueError(
             f"take_along_axis: indices have shape {indices.shape}, x has {x.shape}: they must be "
             f"equal but for axis {axis}."

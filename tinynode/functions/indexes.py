@@ -6,12 +6,14 @@ integer or bool arrays, which are inputs of it.
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy
 
 from tinynode.backend import Array, Arrays, find_device, is_integer, namespace_of
-from tinynode.errors import OperandError, describe
+from tinynode.errors import DeviceMixError, OperandError, describe
+from tinynode.functions.operands import as_operand
 from tinynode.variable import Variable, wrap_array
 
 
@@ -22,11 +24,17 @@ class Slice(NamedTuple):
     stop: int | None
     step: int | None
 
+    def __repr__(self) -> str:
+        return ":".join("" if n is None else str(n) for n in self)
+
 
 class Place(NamedTuple):
     """Stands in an index for an array, which is an input of the function; it covers some axes."""
 
     axes: int
+
+    def __repr__(self) -> str:
+        return "array"
 
 
 Index = tuple[Any, ...]
@@ -37,6 +45,7 @@ def freeze_index(function: str, index: Any, x: Variable) -> tuple[Index, list[Va
     """A user's index as hashable constants, and the arrays in it as Variables beside x.
 
     Raises:
+        DeviceMixError: an array in it is on another device than x.
         OperandError: it holds something that is no index.
         ValueError: the step of a slice is 0.
     """
@@ -65,13 +74,15 @@ def _freeze_slice(function: str, item: slice) -> Slice:
 
 
 def _integer(function: str, item: Any) -> int:
-    shape = getattr(item, "shape", ())
-    if isinstance(item, bool) or shape != () or not hasattr(item, "__index__"):
-        raise OperandError(
-            f"{function}: an index is made of integers, slices, ..., None, and integer or bool "
-            f"arrays, got {describe(item)}."
-        )
-    return int(item.__index__())
+    try:
+        if not isinstance(item, bool) and getattr(item, "shape", ()) == ():
+            return operator.index(item)
+    except TypeError:  # a float; or an array of one, or of a bool
+        pass
+    raise OperandError(
+        f"{function}: an index is made of integers, slices, ..., None, and integer or bool "
+        f"arrays, got {describe(item)}."
+    )
 
 
 def _is_array(item: Any) -> bool:
@@ -87,14 +98,38 @@ def _is_array(item: Any) -> bool:
 def _index_array(function: str, item: Any, x: Variable) -> Variable:
     """An integer or bool array as a Variable on x's device."""
     if isinstance(item, list):
-        host = numpy.asarray(item)
-        item = x._device.from_host(host.astype(numpy.int64) if host.size == 0 else host)
-    variable = item if isinstance(item, Variable) else wrap_array(item, x._device, False)
+        return index_list(function, item, x)
+    variable = as_operand(function, "index", item)
+    if variable._device is not x._device:
+        raise DeviceMixError(
+            f"{function}: an array in the index is on {variable._device}, x is on {x._device}. "
+            f"Move it with to_device(..., {str(x._device)!r})."
+        )
     if not x.xp.isdtype(variable.dtype, ("integral", "bool")):
         raise OperandError(
             f"{function}: an index array must be integer or bool, got {describe(variable)}."
         )
     return variable
+
+
+def index_list(function: str, values: Any, x: Variable) -> Variable:
+    """A list of integers or bools as a Variable on x's device.
+
+    Raises:
+        OperandError: it holds something else, or lists of different length.
+    """
+    try:
+        host = numpy.asarray(values)
+    except ValueError:
+        host = numpy.asarray(values, dtype=object)
+    if host.size == 0:
+        host = host.astype(numpy.int64)
+    if host.dtype.kind not in "iub":
+        raise OperandError(
+            f"{function}: an index list must hold integers or bools, and lists in it be equally "
+            f"long, got {describe(values)}."
+        )
+    return wrap_array(x._device.from_host(host), x._device, False)
 
 
 def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Index:
@@ -149,19 +184,52 @@ def _clamped(item: Slice, length: int) -> slice:
     return slice(start, None if stop < 0 else stop, step)
 
 
-def check_fits(function: str, index: Index, x: Variable) -> None:
-    """Refuse too many indices and integers out of range, before the array library complains."""
+def check_fits(function: str, index: Index, x: Variable, arrays: list[Variable]) -> None:
+    """Refuse what does not fit x's shape, before the array library complains, or does not.
+
+    Raises:
+        IndexError: too many indices, integers out of range, or arrays that do not fit.
+    """
     if named_axes(index) > x.ndim or index.count(Ellipsis) > 1:
         raise IndexError(
             f"{function}: index {index} has too many entries for x of shape {x.shape}."
         )
     named = [item for item in index if item is not None and item is not Ellipsis]
+    waiting = iter(arrays)
     for axis, item in zip(axes_of(index, x.ndim), named, strict=True):
-        if isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
+        if isinstance(item, Place):
+            _check_array(function, next(waiting), x, axis)
+        elif isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
             raise IndexError(
                 f"{function}: index {item} is out of bounds for axis {axis} of x, which has "
                 f"shape {x.shape}."
             )
+
+
+def _check_array(function: str, array: Variable, x: Variable, axis: int) -> None:
+    """Integers must lie within the axis; a bool array has the lengths of the axes it covers."""
+    if is_integer(array._array):
+        check_bounds(function, array, x, axis)
+    elif array.shape != x.shape[axis : axis + array.ndim]:
+        raise IndexError(
+            f"{function}: a bool array of shape {array.shape} stands for axis {axis} on of x, "
+            f"which has shape {x.shape}: the lengths must be equal."
+        )
+
+
+def check_bounds(function: str, indices: Variable, x: Variable, axis: int) -> None:
+    """Refuse integers that lie outside an axis of x.
+
+    Raises:
+        IndexError: one does.
+    """
+    xp, array, length = indices.xp, indices._array, x.shape[axis]
+    if indices.size and xp.any((array < -length) | (array >= length)):
+        low, high = int(xp.min(array)), int(xp.max(array))
+        raise IndexError(
+            f"{function}: indices run from {low} to {high}, but axis {axis} of x (shape "
+            f"{x.shape}) has {length} entries."
+        )
 
 
 def written(array: Array, index: Index, arrays: Arrays, value: Array) -> Array:

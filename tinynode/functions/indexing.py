@@ -61,7 +61,7 @@ def get_item(x: Any, index: Any) -> Variable:
     """
     x = as_operand("get_item", "x", x)
     frozen, arrays = freeze_index("get_item", index, x)
-    check_fits("get_item", frozen, x)
+    check_fits("get_item", frozen, x, arrays)
     if len(arrays) == 1 and len(frozen) == 1 and is_integer(arrays[0]._array):
         return take(x, arrays[0], axis=0)
     return GetItem(frozen).apply((x, *arrays))[0]
@@ -147,7 +147,7 @@ def set_item(x: Any, index: Any, value: Any) -> Variable:
     """
     x, value = as_operands("set_item", x, value, names=("x", "value"))
     frozen, arrays = freeze_index("set_item", index, x)
-    check_fits("set_item", frozen, x)
+    check_fits("set_item", frozen, x, arrays)
     fitting = _fitting(value, frozen, x, arrays)
     return SetItem(frozen).apply((x, fitting, *arrays))[0]
 

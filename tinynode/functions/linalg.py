@@ -14,17 +14,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tinynode.backend import Arrays, namespace_of
+from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.arithmetic import abs, multiply, pow
 from tinynode.functions.broadcasting import unbroadcast
 from tinynode.functions.casting import astype
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.elementwise import sqrt
+from tinynode.functions.error_function import as_floating
 from tinynode.functions.indexing import get_item
 from tinynode.functions.linear import matmul, matrix_transpose
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.products import tensordot, vecdot
-from tinynode.functions.rearranging import expand_dims, roll, squeeze
+from tinynode.functions.rearranging import common_shape, expand_dims, roll, squeeze
 from tinynode.functions.reduction import max as max_
 from tinynode.functions.reduction import min as min_
 from tinynode.functions.reduction import sum as sum_
@@ -33,7 +35,9 @@ from tinynode.functions.shaping import (
     broadcast_to,
     normalize_axes,
     reshape,
+    zeros_beside,
 )
+from tinynode.functions.zero_safe import zero_safe_multiply
 from tinynode.type_check import expect, is_floating
 from tinynode.variable import Variable, wrap_array
 
@@ -159,9 +163,11 @@ def solve(x1: Any, x2: Any) -> Variable:
 
     Raises:
         InvalidType: shapes or dtypes do not fit together.
-        ValueError: a matrix is singular (the array library's LinAlgError).
+        ValueError: the stacks do not broadcast together, or a matrix is singular (the array
+            library's LinAlgError).
     """
-    x1, x2 = as_operands("solve", x1, x2)
+    x1, x2 = as_operands("solve", x1, x2, ("x1", "x2"))
+    common_shape("solve", x1.shape[:-2], x2.shape[:-2])
     if x2.ndim == 1:
         return squeeze(Solve().apply((x1, expand_dims(x2, 1)))[0], -1)
     return Solve().apply((x1, x2))[0]
@@ -314,7 +320,7 @@ def eigvalsh(x: Any) -> Variable:
     Raises:
         InvalidType: x is not a stack of square floating matrices.
     """
-    return eigh(x).eigenvalues
+    return EighResult(*Eigh().apply((as_operand("eigvalsh", "x", x),))).eigenvalues
 
 
 class SvdResult(NamedTuple):
@@ -403,7 +409,7 @@ def svdvals(x: Any) -> Variable:
     Raises:
         InvalidType: x is not a stack of floating matrices.
     """
-    return svd(x, full_matrices=False).S
+    return SvdResult(*Svd().apply((as_operand("svdvals", "x", x),))).S
 
 
 def diagonal(x: Any, *, offset: int = 0) -> Variable:
@@ -435,6 +441,8 @@ def trace(x: Any, *, offset: int = 0) -> Variable:
     Raises:
         ValueError: x has fewer than two axes.
     """
+    x = as_operand("trace", "x", x)
+    _require_matrix("trace", x)
     return sum_(diagonal(x, offset=offset), axis=-1)
 
 
@@ -444,7 +452,7 @@ def outer(x1: Any, x2: Any) -> Variable:
     Raises:
         ValueError: one is not one-dimensional.
     """
-    x1, x2 = as_operands("outer", x1, x2)
+    x1, x2 = as_operands("outer", x1, x2, ("x1", "x2"))
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(f"outer: two vectors are needed, got shapes {x1.shape} and {x2.shape}.")
     return multiply(expand_dims(x1, 1), expand_dims(x2, 0))
@@ -456,7 +464,7 @@ def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:
     Raises:
         ValueError: the axis does not have length 3.
     """
-    x1, x2 = as_operands("cross", x1, x2)
+    x1, x2 = as_operands("cross", x1, x2, ("x1", "x2"))
     if axis >= 0 or -axis > min(x1.ndim, x2.ndim) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
             f"cross: axis {axis} must be negative and of length 3 in x1 (shape {x1.shape}) and x2 "
@@ -482,9 +490,12 @@ def vector_norm(
         ord: p. ``inf`` is the largest |x_i|, ``-inf`` the smallest, 0 the number that is not 0.
 
     Raises:
+        OperandError: x is not floating, or ``ord`` is not a number.
         ValueError: an axis does not exist.
     """
-    x = as_operand("vector_norm", "x", x)
+    x = as_floating("vector_norm", "x", x)
+    if not isinstance(ord, int | float):
+        raise OperandError(f"vector_norm: ord must be a number, got {describe(ord)}.")
     axes = normalize_axes("vector_norm", axis, x.ndim)
     if ord == math.inf:
         return max_(abs(x), axes, keepdims)
@@ -525,9 +536,10 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> 
             absolute values in a column; inf and -inf, in a row.
 
     Raises:
+        OperandError: x is not floating.
         ValueError: x has fewer than two axes, or there is no such norm.
     """
-    x = as_operand("matrix_norm", "x", x)
+    x = as_floating("matrix_norm", "x", x)
     _require_matrix("matrix_norm", x)
     if ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
@@ -548,9 +560,12 @@ def matrix_power(x: Any, n: int) -> Variable:
     """The n-th power of a square matrix, by repeated squaring; of its inverse for negative n.
 
     Raises:
+        OperandError: x is not floating, or n is not an integer.
         ValueError: the matrix is not square.
     """
-    base = as_operand("matrix_power", "x", x)
+    base = as_floating("matrix_power", "x", x)
+    if not isinstance(n, int):
+        raise OperandError(f"matrix_power: n must be an integer, got {describe(n)}.")
     _require_matrix("matrix_power", base)
     if base.shape[-1] != base.shape[-2]:
         raise ValueError(f"matrix_power: x must be square, its shape is {base.shape}.")
@@ -564,5 +579,6 @@ def matrix_power(x: Any, n: int) -> Variable:
         if left:
             square = matmul(square, square)
     if power is None:  # n = 0: the identity, with gradient 0
-        return broadcast_to(_eye(base), base.shape) + base * 0.0
+        nothing = zero_safe_multiply(zeros_beside(base, base.shape), base)
+        return broadcast_to(_eye(base), base.shape) + nothing
     return power

@@ -16,6 +16,7 @@ from tinynode.functions.linear import matmul
 from tinynode.functions.operands import as_operands
 from tinynode.functions.reduction import sum
 from tinynode.functions.shaping import (
+    as_shape,
     broadcast_to,
     normalize_axes,
     permute_dims,
@@ -33,18 +34,11 @@ def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]]
         axes: how many of x's last axes meet y's first; or the axes of x, and those of y.
 
     Raises:
+        OperandError: ``axes`` is neither an integer nor a pair.
         ValueError: the axes do not exist, or differ in length.
     """
     x, y = as_operands("tensordot", x, y)
-    if isinstance(axes, int):
-        if not 0 <= axes <= x.ndim or axes > y.ndim:
-            raise ValueError(
-                f"tensordot: axes={axes}, but x has {x.ndim} axes and y has {y.ndim}."
-            )
-        x_axes, y_axes = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
-    else:
-        x_axes = normalize_axes("tensordot", tuple(axes[0]), x.ndim)
-        y_axes = normalize_axes("tensordot", tuple(axes[1]), y.ndim)
+    x_axes, y_axes = _paired_axes(axes, x, y)
     if [x.shape[i] for i in x_axes] != [y.shape[i] for i in y_axes]:
         raise ValueError(
             f"tensordot: axes {x_axes} of x (shape {x.shape}) and {y_axes} of y (shape {y.shape}) "
@@ -58,6 +52,23 @@ def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]]
     left = reshape(permute_dims(x, x_rest + x_axes), (math.prod(left_shape), inner))
     right = reshape(permute_dims(y, y_axes + y_rest), (inner, math.prod(right_shape)))
     return reshape(matmul(left, right), left_shape + right_shape)
+
+
+def _paired_axes(axes: Any, x: Variable, y: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes of x and of y that ``tensordot`` sums over, counted from the front."""
+    if isinstance(axes, int):
+        if not 0 <= axes <= x.ndim or axes > y.ndim:
+            raise ValueError(
+                f"tensordot: axes={axes}, but x has {x.ndim} axes and y has {y.ndim}."
+            )
+        return tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
+    if not isinstance(axes, tuple | list) or len(axes) != 2:
+        raise OperandError(
+            "tensordot: axes must be an integer, or a pair (axes of x, axes of y), got "
+            f"{describe(axes)}."
+        )
+    of_x, of_y = (as_shape("tensordot", f"axes[{i}]", axes[i]) for i in (0, 1))
+    return normalize_axes("tensordot", of_x, x.ndim), normalize_axes("tensordot", of_y, y.ndim)
 
 
 def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
@@ -149,7 +160,10 @@ def einsum(subscripts: str, *operands: Any) -> Variable:
             f"got {describe(subscripts)}."
         )
     first = next((x for x in operands if isinstance(x, Variable)), operands[0])
-    xs = [as_operands("einsum", x, first)[0] for x in operands]
+    xs = [
+        as_operands("einsum", x, first, (f"operands[{i}]", "operands"))[0]
+        for i, x in enumerate(operands)
+    ]
     inputs, output = _parse(subscripts.replace(" ", ""), xs)
     lengths: dict[str, int] = {}
     for position, (text, x) in enumerate(zip(inputs, xs, strict=True)):
@@ -175,6 +189,12 @@ def _parse(subscripts: str, xs: list[Variable]) -> tuple[list[str], str]:
         raise ValueError(
             f"einsum: {subscripts!r} describes {len(inputs)} operands, {len(xs)} were given."
         )
+    for text in (*inputs, output):
+        letters = text.replace("...", "", 1)
+        if letters and not (letters.isascii() and letters.isalpha()):
+            raise ValueError(
+                f"einsum: {text!r} in {subscripts!r} is not made of letters and one '...'."
+            )
     free = [chr(code) for code in range(ord("Z"), ord("A") - 1, -1) if chr(code) not in subscripts]
     widths = []
     for text, x in zip(inputs, xs, strict=True):

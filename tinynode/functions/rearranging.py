@@ -10,6 +10,7 @@ from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.operands import as_operand
 from tinynode.functions.shaping import (
+    as_shape,
     broadcast_to,
     concat,
     normalize_axes,
@@ -72,15 +73,18 @@ def roll(
     """x with its elements moved on by ``shift`` places along an axis; None rolls x flattened.
 
     Raises:
+        OperandError: a shift is not an integer.
         ValueError: an axis does not exist, or the numbers of shifts and axes differ.
     """
     x = as_operand("roll", "x", x)
+    shifts = as_shape("roll", "shift", shift)
     if axis is None:
-        if not isinstance(shift, int):
-            raise ValueError(f"roll: without an axis, shift must be an integer, got {shift}.")
-        return reshape(Roll((shift,), (0,)).apply((reshape(x, -1),))[0], x.shape)
+        if len(shifts) != 1:
+            raise ValueError(f"roll: without an axis, shift must be one integer, got {shift}.")
+        return reshape(Roll(shifts, (0,)).apply((reshape(x, -1),))[0], x.shape)
     axes = normalize_axes("roll", axis, x.ndim)
-    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    if isinstance(shift, int):
+        shifts = shifts * len(axes)
     if len(shifts) != len(axes):
         raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes.")
     return Roll(shifts, axes).apply((x,))[0]
@@ -110,10 +114,11 @@ def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Variable:
         ValueError: a place lies outside the result, or is named twice.
     """
     x = as_operand("expand_dims", "x", x)
-    count = 1 if isinstance(axis, int) else len(tuple(axis))
-    places = normalize_axes("expand_dims", axis, x.ndim + count)
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    ndim = x.ndim + len(axes)
+    places = normalize_axes("expand_dims", axes, ndim)
     lengths = iter(x.shape)
-    return reshape(x, tuple(1 if i in places else next(lengths) for i in range(x.ndim + count)))
+    return reshape(x, tuple(1 if i in places else next(lengths) for i in range(ndim)))
 
 
 def squeeze(x: Any, axis: int | Sequence[int]) -> Variable:
@@ -163,14 +168,15 @@ def unstack(x: Any, *, axis: int = 0) -> tuple[Variable, ...]:
     return tuple(squeeze(part, axis) for part in split(x, x.shape[axis], axis))
 
 
-def tile(x: Any, repetitions: Sequence[int]) -> Variable:
+def tile(x: Any, repetitions: int | Sequence[int]) -> Variable:
     """x laid side by side: ``repetitions[i]`` times along axis i, counted from the last.
 
     Raises:
+        OperandError: a repetition is not an integer.
         ValueError: a repetition is negative.
     """
     x = as_operand("tile", "x", x)
-    times = tuple(repetitions)
+    times = as_shape("tile", "repetitions", repetitions)
     if any(n < 0 for n in times):
         raise ValueError(f"tile: repetitions {times} must not be negative.")
     ndim = len(times) if len(times) > x.ndim else x.ndim
@@ -212,7 +218,7 @@ def broadcast_arrays(*xs: Any) -> tuple[Variable, ...]:
         ValueError: the shapes do not broadcast together.
     """
     variables = [as_operand("broadcast_arrays", f"xs[{i}]", x) for i, x in enumerate(xs)]
-    shape = broadcast_shapes(*(x.shape for x in variables))
+    shape = common_shape("broadcast_arrays", *(x.shape for x in variables))
     return tuple(broadcast_to(x, shape) for x in variables)
 
 
@@ -222,6 +228,11 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     Raises:
         ValueError: they do not broadcast together.
     """
+    return common_shape("broadcast_shapes", *shapes)
+
+
+def common_shape(function: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """What ``broadcast_shapes`` gives, for a function that messages name."""
     ndim = max((len(shape) for shape in shapes), default=0)
     result = [1] * ndim
     for shape in shapes:
@@ -229,5 +240,5 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
             if result[i] == 1:
                 result[i] = n
             elif n not in (1, result[i]):
-                raise ValueError(f"broadcast_shapes: {shapes} do not broadcast together.")
+                raise ValueError(f"{function}: {shapes} do not broadcast together.")
     return tuple(result)

@@ -8,7 +8,8 @@ from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode
 from tinynode.functions.gathering import TakeAlongAxis
 from tinynode.functions.operands import as_operand
-from tinynode.functions.shaping import normalize_axis, reshape
+from tinynode.functions.reduction import require_elements
+from tinynode.functions.shaping import normalize_axes, normalize_axis, reshape
 from tinynode.variable import Variable
 
 
@@ -76,11 +77,13 @@ def argmax(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Variab
     """The index of the largest element along an axis, or in x flattened; the first at ties.
 
     Raises:
-        ValueError: the axis does not exist.
+        ValueError: the axis does not exist, or has no elements.
     """
     x = as_operand("argmax", "x", x)
+    axes = normalize_axes("argmax", axis, x.ndim)
+    require_elements("argmax", x, axes)
     if axis is not None:
-        return ArgMax(normalize_axis("argmax", axis, x.ndim), keepdims).apply((x,))[0]
+        return ArgMax(axes[0], keepdims).apply((x,))[0]
     index = ArgMax(0, False).apply((reshape(x, -1),))[0]
     return reshape(index, (1,) * x.ndim) if keepdims else index
 
@@ -104,10 +107,12 @@ def argmin(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Variab
     """The index of the smallest element along an axis, or in x flattened; the first at ties.
 
     Raises:
-        ValueError: the axis does not exist.
+        ValueError: the axis does not exist, or has no elements.
     """
     x = as_operand("argmin", "x", x)
+    axes = normalize_axes("argmin", axis, x.ndim)
+    require_elements("argmin", x, axes)
     if axis is not None:
-        return ArgMin(normalize_axis("argmin", axis, x.ndim), keepdims).apply((x,))[0]
+        return ArgMin(axes[0], keepdims).apply((x,))[0]
     index = ArgMin(0, False).apply((reshape(x, -1),))[0]
     return reshape(index, (1,) * x.ndim) if keepdims else index

@@ -8,6 +8,7 @@ from typing import Any
 from tinynode.backend import Array, Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.elementwise import sqrt
+from tinynode.functions.error_function import as_floating
 from tinynode.functions.operands import as_operand
 from tinynode.functions.rearranging import flip
 from tinynode.functions.reduction import Axis, Reduction, mean, sum
@@ -83,14 +84,19 @@ def var(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = Fal
         keepdims: keep the reduced axes with length 1.
 
     Raises:
-        ValueError: an axis does not exist, or n is not above ``correction``.
+        OperandError: x is not floating.
+        ValueError: an axis does not exist, or n is 0 or not above ``correction``.
     """
-    x = as_operand("var", "x", x)
-    axes = normalize_axes("var", axis, x.ndim)
+    return _variance("var", x, axis, correction, keepdims)
+
+
+def _variance(function: str, x: Any, axis: Axis, correction: float, keepdims: bool) -> Variable:
+    x = as_floating(function, "x", x)
+    axes = normalize_axes(function, axis, x.ndim)
     n = math.prod(x.shape[i] for i in axes)
-    if n <= correction:
+    if n == 0 or n <= correction:
         raise ValueError(
-            f"var: {n} elements of x (shape {x.shape}) make one of y, but correction is "
+            f"{function}: {n} elements of x (shape {x.shape}) make one of y, but correction is "
             f"{correction}: give more elements or a smaller correction."
         )
     deviation = x - mean(x, axes, keepdims=True)
@@ -103,9 +109,10 @@ def std(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = Fal
     dL/dx = dL/dy * (x - mean) / (y (n - correction)): not finite where all elements are equal.
 
     Raises:
-        ValueError: an axis does not exist, or n is not above ``correction``.
+        OperandError: x is not floating.
+        ValueError: an axis does not exist, or n is 0 or not above ``correction``.
     """
-    return sqrt(var(x, axis, correction, keepdims))
+    return sqrt(_variance("std", x, axis, correction, keepdims))
 
 
 class CumulativeSum(FunctionNode):
@@ -119,7 +126,7 @@ class CumulativeSum(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        return (namespace_of(x).cumulative_sum(x, axis=self.axis, dtype=x.dtype),)
+        return (namespace_of(x).cumulative_sum(x, axis=self.axis),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -141,7 +148,7 @@ def cumulative_sum(x: Any, *, axis: int | None = None, include_initial: bool = F
     x = as_operand("cumulative_sum", "x", x)
     axis = _running_axis("cumulative_sum", x, axis)
     y = CumulativeSum(axis).apply((x,))[0]
-    return concat([_first(x, axis, 0), y], axis=axis) if include_initial else y
+    return concat([_first(y, axis, 0), y], axis=axis) if include_initial else y
 
 
 def _running_axis(function: str, x: Variable, axis: int | None) -> int:
@@ -171,7 +178,7 @@ class CumulativeProd(FunctionNode):
         (x,) = inputs
         self.retain_inputs((0,))
         self.retain_outputs((0,))
-        return (namespace_of(x).cumulative_prod(x, axis=self.axis, dtype=x.dtype),)
+        return (namespace_of(x).cumulative_prod(x, axis=self.axis),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -204,7 +211,7 @@ def cumulative_prod(x: Any, *, axis: int | None = None, include_initial: bool = 
     x = as_operand("cumulative_prod", "x", x)
     axis = _running_axis("cumulative_prod", x, axis)
     y = CumulativeProd(axis).apply((x,))[0]
-    return concat([_first(x, axis, 1), y], axis=axis) if include_initial else y
+    return concat([_first(y, axis, 1), y], axis=axis) if include_initial else y
 
 
 class LinearScan(FunctionNode):

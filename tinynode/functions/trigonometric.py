@@ -222,7 +222,7 @@ class Atan2(BroadcastingNode):
 
 def atan2(x1: Any, x2: Any) -> Variable:
     """The angle of the point with ordinate x1 and abscissa x2, in radians from -pi to pi."""
-    return Atan2().apply(as_operands("atan2", x1, x2))[0]
+    return Atan2().apply(as_operands("atan2", x1, x2, ("x1", "x2")))[0]
 
 
 class Hypot(BroadcastingNode):
@@ -254,4 +254,4 @@ class Hypot(BroadcastingNode):
 
 def hypot(x1: Any, x2: Any) -> Variable:
     """sqrt(x1^2 + x2^2), elementwise; the gradient at (0, 0) is 0."""
-    return Hypot().apply(as_operands("hypot", x1, x2))[0]
+    return Hypot().apply(as_operands("hypot", x1, x2, ("x1", "x2")))[0]
