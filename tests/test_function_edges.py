@@ -806,8 +806,8 @@ def test_type_checks_say_everything_at_once():
         "",
         "Expect: in_types[0].shape broadcasts with in_types[1].shape",
         "Actual: (2, 3) and (2,)",
-        "in_types[0]: shape (2, 3), float32",
-        "in_types[1]: shape (2,), float32",
+        "in_types[0] (x): shape (2, 3), float32",
+        "in_types[1] (y): shape (2,), float32",
         "Try: reshape or index (x[:, None]) so that the axes line up from the right.",
     ]
 

@@ -58,6 +58,7 @@ class SoftmaxCrossEntropy(FunctionNode):
     With p = softmax(x), o = one-hot labels, m rows that count:   dL/dx = dL/dloss * (p - o) / m
     """
 
+    input_names = ("x", "labels")
     type_hint = (
         "x is (n, classes), floating; labels is (n), integer; for one-hot labels use argmax."
     )
@@ -137,8 +138,9 @@ class SoftmaxCrossEntropyGrad(FunctionNode):
         log_p, labels, g = inputs
         xp = namespace_of(log_p)
         self.retain_inputs((0, 1, 2))
-        classes = xp.arange(log_p.shape[1], dtype=labels.dtype, device=log_p.device)
-        one_hot = xp.astype(labels[:, None] == classes[None, :], log_p.dtype)
+        classes = xp.arange(log_p.shape[1], dtype=xp.int64, device=log_p.device)
+        chosen = xp.astype(labels, xp.int64)[:, None]  # a small dtype may not hold all classes
+        one_hot = xp.astype(chosen == classes[None, :], log_p.dtype)
         return ((xp.exp(log_p) - one_hot) * self._row_weights(labels, g, log_p),)
 
     def _row_weights(self, labels: Array, g: Array, like: Array) -> Array:
