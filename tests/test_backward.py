@@ -106,10 +106,31 @@ def test_backward_on_a_leaf_keeps_its_grad(values):
     np.testing.assert_array_equal(x.grad, np.full(np.shape(values), 7.0))
 
 
-def test_backward_on_a_size_one_leaf_gives_one():
+def test_backward_from_what_no_recorded_function_computed_is_an_error():
     x = variable(3.0)
-    x.backward()
-    assert x.grad == 1.0
+    with tn.no_backprop_mode():
+        y = x * x
+    (g,) = tn.grad([x * x], [x])
+    for start in (x, y, g):
+        with pytest.raises(
+            BackwardSeedError, match=r"no recorded function.*enable_double_backprop"
+        ):
+            start.backward()
+        assert start.grad is None
+
+
+def test_a_gradient_as_an_argument_of_backward_is_an_error():
+    x = variable(3.0)
+    y = x * x
+    with pytest.raises(TypeError, match=r"retain_grad must be a bool, got ndarray.*y\.grad"):
+        y.backward(np.array(5.0))
+    assert x.grad is None
+
+
+def test_backward_from_an_integer_says_to_start_from_floats():
+    x = tn.asarray([1, 2, 3])
+    with pytest.raises(BackwardSeedError, match=r"int64.*only floating.*1\.0 in place of 1"):
+        (x * x).backward()
 
 
 # --- accumulation ----------------------------------------------------------------------------

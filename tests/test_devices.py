@@ -90,7 +90,7 @@ def test_devices_are_interned_and_written_without_an_at_sign():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("nowhere", "there is no backend 'nowhere'; known backends: .*numpy"),
+        ("nowhere", "there is no backend 'nowhere'; known are: .*numpy"),
         ("nunpy", "did you mean 'numpy'"),
         ("numpy:7", "there is no device 'numpy:7'; there are: numpy"),
         ("strict:device9", "there are: strict:CPU_DEVICE, strict:device1"),

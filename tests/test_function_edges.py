@@ -638,11 +638,9 @@ REFUSED = {
     "index below": (lambda: ones(2)[-3], IndexError, r"get_item: index -3 .*axis 0"),
     "index too long": (lambda: ones(2)[0, 0], IndexError, r"get_item: .*\(0, 0\) has too many"),
     "index ... twice": (lambda: ones(2)[..., ...], IndexError, "get_item: .*too many"),
-    "index list": (lambda: ones(2)[[0, 1]], OperandError, r"get_item: .*list \[0, 1\]"),
     "index bool": (lambda: ones(2)[True], OperandError, "get_item: .*bool True"),
     "index float": (lambda: ones(2)[1.5], OperandError, "get_item: .*float 1.5"),
     "index float slice": (lambda: ones(2)[0.5:], OperandError, "get_item: .*float 0.5"),
-    "index mask": (lambda: ones(2)[ones(2) > 0], OperandError, r"get_item: .*\(2,\), bool"),
     "index step": (lambda: ones(2)[::0], ValueError, "get_item: the step of slice.* is 0"),
     "write shape": (
         lambda: fn.set_item(ones(3, 4), 0, ones(3)),
@@ -806,8 +804,8 @@ def test_type_checks_say_everything_at_once():
         "",
         "Expect: in_types[0].shape broadcasts with in_types[1].shape",
         "Actual: (2, 3) and (2,)",
-        "in_types[0]: shape (2, 3), float32",
-        "in_types[1]: shape (2,), float32",
+        "in_types[0] (x): shape (2, 3), float32",
+        "in_types[1] (y): shape (2,), float32",
         "Try: reshape or index (x[:, None]) so that the axes line up from the right.",
     ]
 

@@ -295,7 +295,8 @@ def test_ctrl_c_saves_says_so_and_can_be_resumed(times: int) -> None:
     assert (run.returncode, err) == (130, "")
     *_, said, cure = out.splitlines()
     assert re.fullmatch(r"interrupted (in|after) epoch \d+: saved to stopped", said)
-    assert cure == "go on with: python -m tinynode train digits --resume stopped"
+    words = "go on with: python -m tinynode train digits --resume stopped"
+    assert re.fullmatch(words + r" --epochs \d+ --save stopped", cure)
     epoch = int(nn.load("stopped", part="training")["epoch"])
     assert epoch >= 2
     assert train_digits("--resume", "stopped", "--epochs", "1", "--save", "rest") == 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import inspect
+import weakref
 
 import numpy as np
 import pytest
 
 import tinynode as tn
+from tinynode import functions as fn
 from tinynode.errors import (
     BackwardSeedError,
     DeviceMixError,
@@ -20,6 +24,7 @@ from tinynode.errors import (
     OperandError,
     OutputError,
     RequiresGradError,
+    StateError,
 )
 
 F = tn.functions
@@ -49,7 +54,7 @@ def test_reuse_of_a_non_leaf_adds_the_gradients_of_all_its_uses():
     """A depth-first walk without order gives 4 here: the classic wrong number."""
     x = variable(3.0)
     h = x * 2.0
-    y = F.exp(h * 0.0) * h + h
+    y = fn.exp(h * 0.0) * h + h
     y.backward()
     assert x.grad == 4.0
     a = variable(1.0)
@@ -118,7 +123,7 @@ def test_backward_of_a_non_scalar_names_the_shape_and_two_cures_at_once():
 def test_a_retained_array_changed_in_place_is_named_in_debug_mode():
     with tn.using_config(debug=True):
         x = variable([1.0, 2.0])
-        y = F.sum(F.log(x))
+        y = fn.sum(fn.log(x))
         line = inspect.currentframe().f_lineno - 1
         x.data[...] += 1
         error, text = error_of(y.backward)
@@ -129,7 +134,7 @@ def test_a_retained_array_changed_in_place_is_named_in_debug_mode():
 def test_writing_through_the_variable_is_safe_or_an_error_never_wrong():
     x = variable([1.0, 2.0])
     h = x * 1.0
-    y = F.sum(h * h)
+    y = fn.sum(h * h)
     h += 1.0
     y.backward()
     np.testing.assert_array_equal(x.grad, [2.0, 4.0])
@@ -165,7 +170,7 @@ class Forgets(tn.FunctionNode):
 
 def test_a_gradient_of_the_broadcast_shape_is_refused_with_both_shapes():
     x, b = variable(np.zeros((4, 3))), variable(np.zeros(3))
-    y = F.sum(Forgets().apply((x, b))[0])
+    y = fn.sum(Forgets().apply((x, b))[0])
     for call in (y.backward, lambda: tn.grad([y], [b])):
         error, text = error_of(call)
         assert type(error) is GradientShapeError
@@ -183,7 +188,7 @@ def test_a_gradient_of_another_dtype_is_refused_with_both_dtypes():
 def test_shapes_that_do_not_broadcast_are_refused_in_forward_with_label_shapes_and_hint():
     error, text = error_of(lambda: variable(np.zeros((2, 3))) * variable(np.zeros(2)))
     assert type(error) is InvalidType and isinstance(error, ValueError)
-    contains(text, "Multiply", "in_types[0]: shape (2, 3), float64", "shape (2,)", "Try: ")
+    contains(text, "Multiply", "in_types[0] (x): shape (2, 3), float64", "shape (2,)", "Try: ")
 
 
 # --- devices ---------------------------------------------------------------------------------
@@ -210,7 +215,7 @@ def test_a_raw_array_on_another_device_is_named_with_the_cure():
 def test_float32_stays_float32_through_scalars_arrays_and_gradients():
     x = variable([1.0, 2.0], np.float32)
     y = 2.0 * x**2 / 3 - np.float64(1.5) + np.ones(2, np.float64) * x
-    y = F.mean(F.exp(-y) * 0.5 + 1)
+    y = fn.mean(fn.exp(-y) * 0.5 + 1)
     assert y.dtype == np.float32
     y.backward()
     assert x.grad.dtype == np.float32
@@ -218,7 +223,7 @@ def test_float32_stays_float32_through_scalars_arrays_and_gradients():
 
 def test_each_variable_keeps_its_own_dtype_for_its_gradient():
     x, w = variable([1.0], np.float32), variable([1.0])
-    F.sum(x * w).backward()
+    fn.sum(x * w).backward()
     assert x.grad.dtype == np.float32 and w.grad.dtype == np.float64
 
 
@@ -235,14 +240,17 @@ def test_asking_for_a_gradient_of_what_cannot_have_one(dtype):
 def test_backward_from_what_requires_no_gradient():
     error, text = error_of((tn.asarray([1]) * 2).backward)
     assert type(error) is BackwardSeedError
-    contains(text, "(1,), int64", "requires no gradient", "requires_grad=True")
+    contains(text, "int64", "only floating dtypes have derivatives", "1.0 in place of 1")
+    error, text = error_of((variable([1.0]).detach() * 2).backward)
+    assert type(error) is BackwardSeedError
+    contains(text, "(1,), float64", "requires no gradient", "requires_grad=True")
 
 
 def test_a_list_or_a_number_in_place_of_an_array():
     error, text = error_of(lambda: tn.Variable([1.0, 2.0]))
     assert isinstance(error, TypeError)
     contains(text, "list [1.0, 2.0]", "asarray")
-    error, text = error_of(lambda: F.exp(1.0))
+    error, text = error_of(lambda: fn.exp(1.0))
     assert type(error) is OperandError
     contains(text, "exp: x", "float 1.0", "asarray")
 
@@ -325,7 +333,7 @@ def test_other_errors_of_a_backward_get_no_such_note():
 
     x = variable([1.0])
     _, text = error_of(Fails("").apply((x, x))[0].backward)
-    assert text == "something else"
+    assert text.startswith("something else") and "retain_" not in text
 
 
 # --- what forward returns --------------------------------------------------------------------
@@ -354,13 +362,13 @@ def test_forward_that_returns_a_python_number_is_an_error():
 
 
 def test_calling_a_function_node_is_told_about_apply():
-    error, text = error_of(lambda: F.Exp()(variable([1.0])))
+    error, text = error_of(lambda: fn.Exp()(variable([1.0])))
     assert isinstance(error, RuntimeError)
     contains(text, "Exp", "not callable", "Exp().apply((x,))")
 
 
 def test_applying_an_instance_twice():
-    f = F.Exp()
+    f = fn.Exp()
     f.apply((variable([1.0]),))
     error, text = error_of(lambda: f.apply((variable([1.0]),)))
     assert type(error) is GraphError
@@ -373,7 +381,7 @@ def test_applying_an_instance_twice():
 def test_nan_is_found_where_it_is_made_in_debug_mode():
     with tn.using_config(debug=True), np.errstate(invalid="ignore"):
         x = variable([4.0, -4.0])
-        error, text = error_of(lambda: F.sum(F.sqrt(x) * 2.0))
+        error, text = error_of(lambda: fn.sum(fn.sqrt(x) * 2.0))
         line = inspect.currentframe().f_lineno - 1
     assert type(error) is NaNError
     contains(text, "forward computation of Sqrt", "(2,), float64", f"{__file__}:{line}")
@@ -406,7 +414,7 @@ def test_a_deep_graph_needs_no_recursion():
     x = variable(1.0)
     y = x
     for _ in range(5_000):
-        y = F.identity(y)
+        y = fn.identity(y)
     y.backward()
     assert x.grad == 1.0
 
@@ -473,3 +481,129 @@ def test_the_tree_in_the_docstring_names_every_error_class():
 def test_an_empty_variable_beside_a_number_says_that_it_is_empty() -> None:
     with pytest.raises(GraphError, match="empty"):
         tn.Variable() + 1.0
+
+
+# --- found by reading the code ---------------------------------------------------------------
+
+
+def test_apply_takes_a_list_or_a_generator_and_refuses_a_variable() -> None:
+    x = variable([2.0])
+    (y,) = fn.Multiply().apply(v for v in (x, x))
+    y.backward()
+    assert x.grad == 4.0
+    assert fn.Add().apply([x, x])[0].array == 4.0
+    error, text = error_of(lambda: fn.Exp().apply(x))
+    assert type(error) is OperandError
+    contains(text, "Exp.apply", "must be a tuple", "apply((x,))")
+
+
+def test_a_derivative_of_zero_beats_an_infinite_gradient() -> None:
+    x = variable([-1.0, 4.0])
+    with np.errstate(divide="ignore"):
+        fn.sum(fn.sqrt(fn.relu(x))).backward()
+    np.testing.assert_array_equal(x.grad, [0.0, 0.25])
+    x = variable([-1.0, 0.0])
+    with np.errstate(divide="ignore"):
+        fn.log(fn.max(x)).backward()
+    np.testing.assert_array_equal(x.grad, [0.0, np.inf])
+
+
+def test_labels_of_a_small_dtype_name_one_class_of_many() -> None:
+    x = variable(np.zeros((1, 300)))
+    fn.softmax_cross_entropy(x, np.array([1], np.uint8)).backward()
+    assert abs(x.grad.sum()) < 1e-12
+    assert (x.grad < 0).sum() == 1
+
+
+def test_writing_what_x_cannot_hold_is_an_error() -> None:
+    x = tn.asarray([1, 3])
+    for operation in ("x /= 2", "x += 0.5", "x[0] = tn.asarray(2.5)"):
+        with pytest.raises(OperandError, match="cannot hold it"):
+            exec(operation, {"x": x, "tn": tn})
+    np.testing.assert_array_equal(x.array, [1, 3])
+    y = variable([1.0]).detach()
+    with pytest.raises(OperandError, match="complex128"):
+        y += 1j
+
+
+def test_a_complex_array_beside_a_variable_promotes() -> None:
+    z = variable([1.0, 2.0]) * np.array([1 + 2j, 3j])
+    np.testing.assert_array_equal(z.array, [1 + 2j, 6j])
+
+
+def test_a_leaf_written_without_back_propagation_stays_the_leaf_of_earlier_graphs() -> None:
+    w = variable([3.0])
+    y = fn.sum(w * w)
+    with tn.no_backprop_mode():
+        w -= 1.0
+    y.backward()
+    assert w.array == 2.0 and w.grad == 6.0
+
+
+def test_an_old_parameter_array_is_freed() -> None:
+    w = variable([3.0])
+    y = w * w
+    old = weakref.ref(w.array)
+    w.array = np.array([4.0])
+    y.backward()
+    del y
+    assert old() is None
+
+
+def test_errors_leave_no_reference_cycle() -> None:
+    gc.disable()
+    try:
+        x = np.zeros((2, 3))
+        probe = weakref.ref(x)
+        with contextlib.suppress(InvalidType):
+            fn.matmul(x, np.zeros((2, 3)))
+        del x
+        assert probe() is None
+    finally:
+        gc.enable()
+
+
+def test_matmul_of_empty_stacks() -> None:
+    z = fn.matmul(variable(np.zeros((2, 0, 3))), variable(np.zeros((2, 3, 4))))
+    assert z.shape == (2, 0, 4)
+
+
+def test_a_matrix_or_a_masked_array_is_refused() -> None:
+    for array in (np.ma.array([1.0], mask=[True]), np.zeros((2, 2)).view(np.matrix)):
+        with pytest.raises(TypeError, match="array of a known backend"):
+            tn.Variable(array)
+
+
+class ReturnsNothing(tn.FunctionNode):
+    def forward(self, inputs):
+        return (inputs[0] * 1,)
+
+    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
+        return (None,)
+
+
+def test_backward_accumulate_that_gives_none_keeps_what_was_there() -> None:
+    x = variable([1.0])
+    fn.sum(ReturnsNothing().apply((x,))[0] + x * 3.0).backward()
+    assert x.grad == 3.0
+
+
+def test_derivatives_refuse_arguments_in_the_place_of_argnums() -> None:
+    x = variable([1.0])
+    for make in (tn.jacobian, tn.value_and_grad):
+        with pytest.raises(TypeError, match=rf"{make.__name__}\(f\)\(x\)"):
+            make(fn.sum, x)
+        with pytest.raises(TypeError, match="f must be a function"):
+            make(x)
+
+
+def test_load_and_save_say_which_argument_is_which(tmp_path) -> None:
+    path = tmp_path / "m.npz"
+    model = tn.nn.Linear(2, 1)
+    tn.nn.save(path, model)
+    with pytest.raises(TypeError, match="load_state_dict"):
+        tn.nn.load(path, model)
+    with pytest.raises(StateError, match="no part 'modle'"):
+        tn.nn.load(path, "modle")
+    with pytest.raises(TypeError, match="path comes first"):
+        tn.nn.save(model, path)

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias, cast
 
 from tinynode.configuration import config, using_config
-from tinynode.errors import DeviceError, DeviceMixError, describe
+from tinynode.errors import DeviceError, DeviceMixError, OperandError, describe, dtype_name
 
 Array: TypeAlias = Any
 """An array of any library that speaks the Array API standard."""
@@ -191,8 +191,9 @@ def _load(name: str) -> Any:
     except Exception as error:
         raise DeviceError(f"get_device: backend {name!r} cannot be imported: {error}") from error
     known = backend_names()
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known backends: {', '.join(known)}."
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    hint = f"known are: {', '.join(known)}."
+    hint = f"did you mean {close[0]!r}? {hint}" if close else hint
     raise DeviceError(f"get_device: there is no backend {name!r}; {hint}")
 
 
@@ -233,9 +234,13 @@ def _device_name(backend: Backend, index: str) -> str:
 def current_device() -> Device:
     """The device of new Variables in this thread."""
     spec = config.device
-    if spec is None:
-        spec = os.environ.get("TINYNODE_DEVICE") or "numpy"
-    return get_device(spec)
+    if spec is not None:
+        return get_device(spec)
+    spec = os.environ.get("TINYNODE_DEVICE") or "numpy"
+    try:
+        return get_device(spec)
+    except DeviceError as error:
+        raise DeviceError(f"{error} The environment's TINYNODE_DEVICE asks for it.") from None
 
 
 def using_device(spec: str | Device) -> AbstractContextManager[None]:
@@ -316,6 +321,27 @@ def is_floating(array: Array) -> bool:
 def is_integer(array: Array) -> bool:
     """Whether an array's dtype is an integer one, signed or not."""
     return bool(namespace_of(array).isdtype(array.dtype, "integral"))
+
+
+def kind_of(array: Array) -> int:
+    """0 for bool, 1 for integers, 2 for real floating, 3 for complex: casts may go up."""
+    namespace, dtype = namespace_of(array), array.dtype
+    for kind, name in enumerate(("bool", "integral", "real floating")):
+        if namespace.isdtype(dtype, name):
+            return kind
+    return COMPLEX
+
+
+COMPLEX = 3
+
+
+def check_cast(operation: str, value: Array, target: Array) -> None:
+    """Refuse to write floats into integers, or complex numbers into real ones."""
+    if kind_of(value) > kind_of(target):
+        raise OperandError(
+            f"{operation}: the value is {dtype_name(value.dtype)}, x is "
+            f"{dtype_name(target.dtype)}, which cannot hold it. Cast x first: x.astype(...)."
+        )
 
 
 def to_host(array: Array) -> Array:

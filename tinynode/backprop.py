@@ -100,6 +100,10 @@ class _Sweep:
             results = _call_watched(function, targets, grad_outputs, accumulated)
         else:
             results = _call(function, targets, grad_outputs, accumulated)
+        if accumulated is not None:  # what was there stays where no gradient came back
+            results = [
+                old if gx is None else gx for gx, old in zip(results, accumulated, strict=True)
+            ]
         for i, gx in zip(targets, results):  # noqa: B905 - _call has compared the lengths
             if gx is not None:
                 self._add(function, i, gx)
@@ -254,6 +258,11 @@ def _explain(error: Exception, function: FunctionNode) -> None:
                     f"backward uses get_retained_{what}(), forward has to name them, e.g. "
                     f"self.retain_{what}((0,))."
                 )
+    if not function.stack:
+        error.add_note(
+            f"It was raised in the backward of {function.label}. Debug mode (tn.set_debug(True) "
+            "before forward) shows where the function was called."
+        )
     debug.add_forward_stack(error, function)
 
 
@@ -283,7 +292,10 @@ def _raise_wrong_gradient(function: FunctionNode, i: int, node: VariableNode, gx
             "astype(gx, x.dtype)."
         )
     debug.add_forward_stack(error, function)
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # its traceback holds this frame: without this, a reference cycle
 
 
 def _ones_like(y: Variable, loss_scale: float | None) -> Variable:
@@ -298,24 +310,48 @@ def backward_one(
 ) -> None:
     """What ``Variable.backward`` does."""
     _check_requires_grad("y.backward()", "y", y)
+    _check_options(retain_grad, enable_double_backprop)
     seed = y._grad_var
+    if y.creator_node is None:
+        if seed is None:
+            raise BackwardSeedError(
+                f"y.backward(): y ({y.label}) was computed by no recorded function: it is a leaf; "
+                "or it was computed under no_backprop_mode(); or it is a gradient, and "
+                "enable_double_backprop=True was left out."
+            )
+        return  # the gradient of a leaf stays
     if seed is None:
         _check_size_one(y)
         seed = _ones_like(y, loss_scale)
-    if y.creator_node is None:
-        y._grad_var = seed
-        return
     _backward({y.node: seed}, retain_grad, enable_double_backprop)
     if not retain_grad:
         y._grad_var = None
 
 
 def _check_requires_grad(function: str, argument: str, y: Variable) -> None:
-    if not y._requires_grad:
+    if y._requires_grad:
+        return
+    if y._array is not None and not is_floating(y._array):
         raise BackwardSeedError(
-            f"{function}: {argument} ({y.label}) requires no gradient: no input of its functions "
-            "does, or its dtype is not floating. Make the inputs with requires_grad=True."
+            f"{function}: {argument} is {dtype_name(y.dtype)}, and only floating dtypes have "
+            "derivatives. Start from floats: 1.0 in place of 1, or x.astype('float32')."
         )
+    raise BackwardSeedError(
+        f"{function}: {argument} ({y.label}) requires no gradient: no input of its functions "
+        "does. Make the inputs with requires_grad=True."
+    )
+
+
+def _check_options(retain_grad: Any, enable_double_backprop: Any) -> None:
+    for name, value in (
+        ("retain_grad", retain_grad),
+        ("enable_double_backprop", enable_double_backprop),
+    ):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"y.backward(): {name} must be a bool, got {describe(value)}. A gradient to start "
+                "from goes into y.grad first."
+            )
 
 
 def _check_size_one(y: Variable) -> None:
@@ -413,8 +449,8 @@ def grad(
 ) -> list[Variable | None]:
     """The gradients of ``outputs`` with respect to ``inputs``, without touching any ``grad``.
 
-    Only functions between the two are visited. None stands for an input that the outputs do not
-    depend on: its gradient is exactly zero.
+    Only functions between the two are visited. None stands for an input that no recorded function
+    connects with the outputs: where all were recorded, its gradient is exactly zero.
 
     Args:
         outputs: the Variables to differentiate.

@@ -54,6 +54,8 @@ def value_and_grad(
         TypeError: when called: f gives no Variable, or an argument is not floating.
     """
 
+    _check_call("value_and_grad", f, argnums)
+
     def value_and_grad_of_f(*args: Any, **kwargs: Any) -> tuple[Variable, Any]:
         xs, y = _call("value_and_grad", f, argnums, args, kwargs, enable_double_backprop)
         _check_scalar("value_and_grad", y)
@@ -86,6 +88,8 @@ def jacobian(
         ValueError: when called: an argument is missing.
         TypeError: when called: f gives no floating Variable, or an argument is not floating.
     """
+
+    _check_call("jacobian", f, argnums)
 
     def jacobian_of_f(*args: Any, **kwargs: Any) -> Any:
         xs, y = _call("jacobian", f, argnums, args, kwargs, enable_double_backprop)
@@ -125,6 +129,18 @@ def hvp(f: Callable[..., Any], x: Any, v: Any, enable_double_backprop: bool = Fa
     found = grad(gxs, xs, vectors, enable_double_backprop=enable_double_backprop)
     products = [or_zeros(hv, leaf) for hv, leaf in zip(found, xs, strict=True)]
     return tuple(products) if isinstance(x, tuple | list) else products[0]
+
+
+def _check_call(name: str, f: Any, argnums: Any) -> None:
+    """Refuse what is no function, and arguments of the function in the place of ``argnums``."""
+    if not callable(f):
+        raise TypeError(f"{name}: f must be a function, got {describe(f)}.")
+    positions = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not all(isinstance(position, int) for position in positions):
+        raise TypeError(
+            f"{name}: argnums must be an integer or a tuple of them, got {describe(argnums)}. "
+            f"{name} makes a function: write {name}(f)(x)."
+        )
 
 
 def _call(

@@ -30,7 +30,7 @@ from typing import Any
 
 
 class TinynodeError(Exception):
-    """Base of every exception that tinynode raises on purpose."""
+    """Base of tinynode's own exceptions; values out of range are also plain ValueErrors."""
 
 
 class BackwardSeedError(TinynodeError, ValueError):

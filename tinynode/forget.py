@@ -91,7 +91,7 @@ def _ordinal(number: int) -> str:
 def forget(func: Callable[..., Any], *xs: Any) -> Any:
     """Call ``func(*xs)``, and forget what happens inside until backward needs it.
 
-    Variables that ``func`` uses without taking them as arguments (parameters) receive their
+    Leaf Variables that ``func`` uses without taking them as arguments (parameters) receive their
     gradients in ``grad``, also under ``tinynode.grad``, which knows only the arguments.
 
     Args:

@@ -39,6 +39,7 @@ from tinynode.errors import (
     DeviceMixError,
     GraphError,
     HookError,
+    OperandError,
     OutputError,
     describe,
 )
@@ -52,8 +53,6 @@ if TYPE_CHECKING:
 
 Indexes: TypeAlias = tuple[int, ...]
 Gradients: TypeAlias = tuple[Variable | None, ...]
-
-_NO_ARRAYS: Arrays = ()
 
 
 class FunctionNode:
@@ -107,11 +106,8 @@ class FunctionNode:
             OutputError: ``forward`` did not return a tuple of arrays.
             GraphError: this instance was applied before.
         """
-        if self._applied:
-            raise GraphError(
-                f"{self.label}: this instance was applied before. A FunctionNode is one "
-                "application: make a new instance for each call."
-            )
+        if self._applied or type(inputs) is not tuple:
+            inputs = self._as_tuple(inputs)
         variables, arrays, device, requires_grad = self._unwrap(inputs)
         self._check_types(arrays)
         watched = thread_state.watched or self._local_hooks is not None or config.debug
@@ -126,11 +122,25 @@ class FunctionNode:
             self._report(variables, outputs)
         return outputs
 
+    def _as_tuple(self, inputs: Any) -> tuple[Variable | Array, ...]:
+        """The inputs as a tuple; refuses a Variable in place of one, and a second application."""
+        if self._applied:
+            raise GraphError(
+                f"{self.label}: this instance was applied before. A FunctionNode is one "
+                "application: make a new instance for each call."
+            )
+        if isinstance(inputs, Variable) or hasattr(inputs, "dtype"):
+            raise OperandError(
+                f"{self.label}.apply: inputs must be a tuple, got {describe(inputs)}. Write "
+                "apply((x,)) for one."
+            )
+        return tuple(inputs)
+
     def _unwrap(
         self, inputs: Sequence[Variable | Array]
     ) -> tuple[Sequence[Variable], Arrays, Device, bool]:
         """The inputs as Variables and as arrays, their device, whether one requires a gradient."""
-        arrays, device, requires_grad = _NO_ARRAYS, None, False
+        arrays, device, requires_grad = [], None, False
         for x in inputs:
             if not isinstance(x, Variable) or x._array is None:
                 return self._unwrap(self._wrap_inputs(inputs))
@@ -139,8 +149,8 @@ class FunctionNode:
                     self._raise_mixed(inputs)
                 device = x._device
             requires_grad = requires_grad or x._requires_grad
-            arrays += (x._array,)
-        return inputs, arrays, device or current_device(), requires_grad
+            arrays.append(x._array)
+        return inputs, tuple(arrays), device or current_device(), requires_grad
 
     def _wrap_inputs(self, inputs: Sequence[Variable | Array]) -> tuple[Variable, ...]:
         """Wrap the arrays among the inputs: on the Variables' device if its memory is theirs."""
@@ -278,7 +288,7 @@ class FunctionNode:
             if self._retained_output_indexes:
                 nodes = [y.node for y in outputs]
                 self._output_data = _retain(self._retained_output_indexes, nodes, output_arrays)
-        except IndexError:
+        except (IndexError, TypeError):
             raise IndexError(
                 f"{self.label}: forward called retain_inputs({self._retained_input_indexes}) with "
                 f"{len(inputs)} inputs and retain_outputs({self._retained_output_indexes}) with "
@@ -390,11 +400,11 @@ class FunctionNode:
 
     def retain_inputs(self, indexes: Iterable[int]) -> None:
         """Keep these inputs' arrays for backward. Call it from forward; the last call counts."""
-        self._retained_input_indexes = tuple(indexes)
+        self._retained_input_indexes = _positions(self, "retain_inputs", indexes)
 
     def retain_outputs(self, indexes: Iterable[int]) -> None:
         """Keep these outputs' arrays for backward. Call it from forward; the last call counts."""
-        self._retained_output_indexes = tuple(indexes)
+        self._retained_output_indexes = _positions(self, "retain_outputs", indexes)
 
     def get_retained_inputs(self) -> tuple[Variable, ...]:
         """The retained inputs as Variables, in the order of the indexes; ``()`` if there are none.
@@ -510,6 +520,18 @@ class FunctionNode:
             self.local_function_hooks[name].deleted(self)
         finally:
             del self.local_function_hooks[name]
+
+
+def _positions(function: FunctionNode, method: str, indexes: Any) -> Indexes:
+    """The positions that forward wants to retain, as a tuple."""
+    if type(indexes) is tuple:  # the usual case; what stands in it shows when it is used
+        return indexes
+    if not isinstance(indexes, Iterable):
+        raise TypeError(
+            f"{function.label}: {method} takes the positions as a tuple, such as (0,), got "
+            f"{describe(indexes)}."
+        )
+    return tuple(indexes)
 
 
 def _retain(

@@ -150,9 +150,10 @@ def is_integer(in_type: Any) -> Any:
     return _condition(in_type, "{0}.dtype is an integer dtype", holds, dtype_name(array.dtype))
 
 
-def broadcasts(in_type: Any, other: Any) -> Any:
-    """For use in ``expect``: the two shapes broadcast together."""
+def broadcasts(in_type: Any, other: Any, last: int = 0) -> Any:
+    """For use in ``expect``: the two shapes broadcast together, but for the ``last`` axes."""
     left, right = tuple(_value(in_type).shape), tuple(_value(other).shape)
+    left, right = left[: len(left) - last], right[: len(right) - last]
     holds = all(
         a == b or 1 in (a, b) for a, b in zip(reversed(left), reversed(right), strict=False)
     )
@@ -201,9 +202,11 @@ def run_check(function: Any, arrays: tuple[Any, ...]) -> None:
         failure = error
     except Exception:  # the check does what expressions cannot: the first failure has to do
         pass
-    raise InvalidType(
-        failure.expect, failure.actual, _message(function, arrays, failure)
-    ) from None
+    try:
+        message = _message(function, arrays, failure)
+        raise InvalidType(failure.expect, failure.actual, message) from None
+    finally:
+        del failure  # its traceback holds this frame: without this, a reference cycle
 
 
 def _message(function: Any, arrays: tuple[Any, ...], failure: InvalidType) -> str:
@@ -213,8 +216,10 @@ def _message(function: Any, arrays: tuple[Any, ...], failure: InvalidType) -> st
         f"Expect: {failure.expect}",
         f"Actual: {failure.actual}",
     ]
+    names = getattr(function, "input_names", ())
     for i, array in enumerate(arrays):
-        lines.append(f"in_types[{i}]: shape {tuple(array.shape)}, {dtype_name(array.dtype)}")
+        name = f" ({names[i]})" if i < len(names) else ""
+        lines.append(f"in_types[{i}]{name}: shape {tuple(array.shape)}, {dtype_name(array.dtype)}")
     hint = getattr(function, "type_hint", None)
     if hint:
         lines.append(f"Try: {hint}")

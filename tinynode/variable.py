@@ -17,6 +17,7 @@ import tinynode
 from tinynode.backend import (
     Array,
     Device,
+    check_cast,
     find_device,
     get_device,
     is_floating,
@@ -100,6 +101,8 @@ class Variable:
             decide_requires_grad(array, True)
         if not self._is_like(array, device):
             self._leave_node()  # functions that used it keep the old shape
+        if self._node is not None:
+            self._node.data = None  # who retained the old array has it; nobody else needs it
         self._array = array
         self._device = device
 
@@ -169,8 +172,15 @@ class Variable:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether backward computes a gradient for it."""
+        """Whether backward computes a gradient for it. It is decided when the Variable is made."""
         return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, requires_grad: bool) -> None:
+        raise AttributeError(
+            "requires_grad is decided when a Variable is made: use Variable(x.array, "
+            f"requires_grad={requires_grad}), or x.detach() for one without a gradient."
+        )
 
     @property
     def name(self) -> str | None:
@@ -315,8 +325,8 @@ class Variable:
         """Compute the gradient of this variable with respect to every leaf before it.
 
         The gradients are *added* to the leaves' ``grad``; call ``cleargrad()`` on them first. The
-        graph stays, so backward can be called again. A size-one variable starts from 1; any other
-        starts from its own ``grad``, which is used up.
+        graph stays, so backward can be called again. It starts from this variable's own ``grad``,
+        which is used up; where that is None, a size-one variable starts from 1.
 
         Args:
             retain_grad: keep the gradients of intermediate variables, and of this one, too.
@@ -539,6 +549,8 @@ class Variable:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("x[i] = v")
+        if hasattr(value, "dtype") and not isinstance(value, type):
+            check_cast("x[i] = v", getattr(value, "_array", value), self._filled())
         self._become(tinynode.functions.set_item(self, index, value))
 
     def __iadd__(self, other: Any) -> Variable:
@@ -579,15 +591,20 @@ class Variable:
                 "an in-place operator keeps the shape. Write x = x + v instead."
             )
         if result.dtype != self.dtype:
+            check_cast(operation, result._array, self._array)
             result = tinynode.functions.astype(result, self.dtype)
         self._become(result)
         return self
 
     def _become(self, result: Variable) -> None:
         """Stand on the node of ``result``: functions that used the old node keep what they saw."""
+        if self._requires_grad and self.creator_node is None:
+            self._array = result._array  # a leaf, without back-propagation: it stays that leaf
+            return
         self._leave_node()
         self._array = result._array
         self._requires_grad = result._requires_grad
+        self._grad_var = None  # it was the gradient of the old value
         self._node = result._node
         if self._node is not None:
             self._node._variable = weakref.ref(self)

@@ -22,7 +22,8 @@ def namespace() -> Any:
 
 
 def owns(array: object) -> bool:
-    return isinstance(array, numpy.ndarray)
+    # a numpy.matrix multiplies differently, a masked array hides elements: neither is an array
+    return type(array) is numpy.ndarray or isinstance(array, numpy.memmap)
 
 
 def index_of(array: Any) -> str:

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         _save(trainer, options.save)
         if interrupt.requested:
             print(f"interrupted {_place(trainer)}: saved to {options.save}", flush=True)
-            print(f"go on with: {_go_on(options)}", flush=True)
+            print(f"go on with: {_go_on(trainer, options)}", flush=True)
             return 130
     print(f"saved to {options.save}")
     print(f"held-out accuracy: {100 * accuracy:.1f} %", flush=True)
@@ -127,7 +127,7 @@ def _resume(trainer: Trainer, path: str) -> None:
 
 def _train(trainer: Trainer, options: argparse.Namespace, interrupt: Interrupt) -> float:
     """Train, and write the table; returns the last accuracy."""
-    last = trainer.epoch + options.epochs
+    last = options.last_epoch = trainer.epoch + options.epochs
     start = time.perf_counter()
     with make_display(options.epochs * trainer.size - trainer.position) as display:
         _introduce(display, trainer, options)
@@ -165,8 +165,13 @@ def _place(trainer: Trainer) -> str:
     return f"in epoch {trainer.epoch + 1}"
 
 
-def _go_on(options: argparse.Namespace) -> str:
-    return f"{options.parser.prog} --resume {shlex.quote(options.save)}"
+def _go_on(trainer: Trainer, options: argparse.Namespace) -> str:
+    """The command that does what is left of this one."""
+    path = shlex.quote(options.save)
+    left = f" --epochs {options.last_epoch - trainer.epoch} --save {path}"
+    if options.device is not None:
+        left += f" --device {shlex.quote(options.device)}"
+    return f"{options.parser.prog} --resume {path}{left}"
 
 
 def _save(trainer: Trainer, path: str) -> None:

@@ -15,6 +15,7 @@ from tinynode.functions.operands import as_operand
 from tinynode.functions.reduction import require_elements, sum
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import normalize_axis, split
+from tinynode.functions.zero_safe import masked
 from tinynode.variable import Variable
 
 
@@ -65,7 +66,7 @@ class ReLUGrad(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         y, gy = inputs
         self.retain_inputs((0,))
-        return (gy * namespace_of(y).astype(y > 0, gy.dtype),)
+        return (masked(gy, y > 0),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (ggx,) = grad_outputs

@@ -33,11 +33,13 @@ def unbroadcast(gx: Variable, function: FunctionNode, i: int) -> Variable:
 class BroadcastingNode(FunctionNode):
     """Base of elementwise functions of two inputs: their shapes must broadcast."""
 
+    input_names = ("x", "y")
     type_hint = "reshape or index (x[:, None]) so that the axes line up from the right."
 
     def _check_types(self, arrays: Arrays) -> None:
         x, y = arrays
-        if x.shape != y.shape:  # equal shapes, the usual case, need no further check
+        own = type(self).check_type_forward is BroadcastingNode.check_type_forward
+        if not own or x.shape != y.shape:  # equal shapes, the usual case, need no further check
             super()._check_types(arrays)
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:

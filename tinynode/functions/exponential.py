@@ -128,7 +128,7 @@ class Reciprocal(FunctionNode):
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
         assert gy is not None
-        return (zero_safe_multiply(gy, -(y * y)),)
+        return (-zero_safe_multiply(zero_safe_multiply(gy, y), y),)
 
 
 def reciprocal(x: Any) -> Variable:

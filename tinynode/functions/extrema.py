@@ -12,6 +12,7 @@ from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.elementwise import sign
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.rounding import floor
+from tinynode.functions.zero_safe import masked
 from tinynode.variable import Variable
 
 
@@ -131,7 +132,7 @@ class ClipGrad(FunctionNode):
             inside = inside & (x >= self.low)
         if self.high is not None:
             inside = inside & (x <= self.high)
-        return (gy * xp.astype(inside, gy.dtype),)
+        return (masked(gy, inside),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (ggx,) = grad_outputs

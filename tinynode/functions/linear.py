@@ -25,6 +25,7 @@ class MatMul(FunctionNode):
     With g = dL/dz:   dL/dx = sum_to(g @ y^T, shape of x)   dL/dy = sum_to(x^T @ g, shape of y)
     """
 
+    input_names = ("x", "y")
     type_hint = "the last axis of x must be as long as the last but one of y."
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
@@ -32,7 +33,7 @@ class MatMul(FunctionNode):
         expect(x.ndim >= 2, y.ndim >= 2)
         expect(x.shape[-1] == y.shape[-2])
         if x.ndim > 2 or y.ndim > 2:
-            expect(broadcasts(x[..., 0, 0], y[..., 0, 0]))
+            expect(broadcasts(x, y, last=2))
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -85,6 +86,7 @@ class Linear(FunctionNode):
     dL/dx = g W   dL/dW = g^T x   dL/db = sum of the rows of g
     """
 
+    input_names = ("x", "w", "b")
     type_hint = "W has shape (out, in), where in is the length of the last axis of x."
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
@@ -132,5 +134,9 @@ def linear(x: Any, w: Any, b: Any = None) -> Variable:
         InvalidType: the shapes or dtypes do not fit together.
     """
     x, w = as_operands("linear", x, w, names=("x", "w"))
-    inputs = (x, w) if b is None else (x, w, as_operand("linear", "b", b))
-    return Linear().apply(inputs)[0]
+    if b is None:
+        return Linear().apply((x, w))[0]
+    if not isinstance(b, Variable):  # a raw array takes the dtype of the weight
+        array = as_operand("linear", "b", b)._array
+        b = as_operands("linear", array, w, names=("b", "w"))[0]
+    return Linear().apply((x, w, b))[0]

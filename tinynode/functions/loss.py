@@ -58,8 +58,9 @@ def check_labels(
 def one_hot(labels: Array, like: Array) -> Array:
     """1 at each row's label, else 0, in the shape and dtype of ``like``: (n, classes)."""
     xp = namespace_of(like)
-    classes = xp.arange(like.shape[1], dtype=labels.dtype, device=like.device)
-    return xp.astype(labels[:, None] == classes[None, :], like.dtype)
+    classes = xp.arange(like.shape[1], dtype=xp.int64, device=like.device)
+    wide = xp.astype(labels, xp.int64)[:, None]  # a small dtype may not hold all classes
+    return xp.astype(wide == classes[None, :], like.dtype)
 
 
 def _signed(labels: Variable) -> Variable:
@@ -113,6 +114,7 @@ class SoftmaxCrossEntropy(FunctionNode):
     With p = softmax(x), r_i the sum of q_i, m that divisor:   dL/dx = dL/dloss * (p r - q) / m
     """
 
+    input_names = ("x", "labels")
     type_hint = (
         "x is (n, classes), floating; labels is (n), integer; for one-hot labels use argmax."
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import find_device, is_floating, is_integer
+from tinynode.backend import COMPLEX, find_device, is_floating, is_integer, kind_of
 from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.variable import Variable, wrap_array
 
@@ -67,7 +67,7 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
             f"{function}: {argument} is an array on {found}, beside a Variable on {device}. "
             f"Move it with tinynode.asarray({argument}, device={str(device)!r})."
         )
-    if value.dtype != other.dtype and is_floating(other._filled()):
+    if value.dtype != other.dtype and is_floating(other._filled()) and kind_of(value) < COMPLEX:
         value = device.xp.astype(value, other.dtype)
     return wrap_array(value, device, False)
 

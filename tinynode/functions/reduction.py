@@ -12,6 +12,7 @@ from tinynode.functions.arithmetic import divide
 from tinynode.functions.casting import astype
 from tinynode.functions.comparison import equal
 from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.selection import where
 from tinynode.functions.shaping import broadcast_to, broadcasts_to, normalize_axes, reshape
 from tinynode.type_check import expect, is_floating
 from tinynode.variable import Variable
@@ -70,6 +71,7 @@ class Mean(Reduction):
     dL/dx = dL/dy / n, repeated
     """
 
+    input_names = ("x",)
     type_hint = "cast x to a floating dtype first."
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
@@ -124,9 +126,10 @@ class _Extremum(Reduction):
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
         assert gy is not None
-        winners = astype(equal(x, self._spread(y)), x.dtype)
-        share = gy / reshape(sum(winners, self.axes), gy.shape)
-        return (winners * self._spread(share),)
+        winners = equal(x, self._spread(y))
+        number = sum(astype(winners, x.dtype), self.axes)
+        share = gy / reshape(number, gy.shape)
+        return (where(winners, self._spread(share), 0),)
 
 
 class Max(_Extremum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -230,7 +231,7 @@ class Concat(FunctionNode):
         (gy,) = grad_outputs
         assert self.inputs is not None
         lengths = [node.shape[self.axis] for node in self.inputs if node.shape is not None]
-        ends = [sum(lengths[: i + 1]) for i in range(len(lengths))]
+        ends = list(itertools.accumulate(lengths))
         return split(gy, ends[:-1], self.axis)
 
 
@@ -300,8 +301,8 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> tu
     x = as_operand("split", "x", x)
     axis = normalize_axis("split", axis, x.ndim)
     length = x.shape[axis]
-    if isinstance(indices_or_sections, int):
-        sections = indices_or_sections
+    if hasattr(indices_or_sections, "__index__"):
+        sections = operator.index(indices_or_sections)
         if sections < 1 or length % sections:
             raise ValueError(f"split: length {length} does not divide into {sections} sections.")
         step = length // sections
@@ -319,8 +320,9 @@ def normalize_axis(function: str, axis: int, ndim: int) -> int:
     Raises:
         ValueError: there is no such axis.
     """
-    if not isinstance(axis, int):
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise OperandError(f"{function}: axis must be an integer, got {describe(axis)}.")
+    axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise ValueError(f"{function}: axis {axis} does not exist in an array of {ndim} axes.")
     return axis + ndim if axis < 0 else axis

@@ -8,11 +8,22 @@ the product is replaced only where the gradient is zero *and* the derivative is 
 
 from __future__ import annotations
 
-from tinynode.backend import Arrays, namespace_of
+from tinynode.backend import Array, Arrays, namespace_of
 from tinynode.function_node import Gradients, Indexes
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.selection import where
 from tinynode.variable import Variable
+
+
+def masked(g: Array, mask: Array) -> Array:
+    """g where the mask holds, else 0, also where g is infinite or NaN. For arrays.
+
+    A product with 0 and 1 is several times quicker than a choice, where g is finite.
+    """
+    xp = namespace_of(g)
+    if xp.all(xp.isfinite(g)):
+        return g * xp.astype(mask, g.dtype)
+    return xp.where(mask, g, xp.zeros_like(g))
 
 
 class ZeroSafeMultiply(BroadcastingNode):

@@ -59,8 +59,13 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
     """
     if isinstance(module_or_state, Mapping):
         state = dict(module_or_state)
-    else:
+    elif hasattr(module_or_state, "state_dict"):
         state = module_or_state.state_dict()
+    else:
+        raise TypeError(
+            f"save: the second argument must be a Module or a dict of arrays, got "
+            f"{describe(module_or_state)}. The path comes first: save('model.npz', model)."
+        )
     content = npz_bytes({name: _host("save", name, value) for name, value in state.items()})
     target = os.path.realpath(path)  # a link stays a link
     file, temporary = _temporary_beside(target)
@@ -140,8 +145,14 @@ def load(path: str | os.PathLike[str], part: str | None = None) -> State:
 
     Raises:
         FileNotFoundError: there is no such file.
-        StateError: it is not a ``.npz`` file, is damaged, or holds pickled objects.
+        StateError: it is not a ``.npz`` file, is damaged, holds pickled objects, or has no such
+            part.
     """
+    if part is not None and not isinstance(part, str):
+        raise TypeError(
+            f"load: part must be a name such as 'model', got {describe(part)}. To fill a model "
+            "write model.load_state_dict(load(path))."
+        )
     with open(path, "rb") as file:
         content = file.read()
     try:
@@ -152,7 +163,16 @@ def load(path: str | os.PathLike[str], part: str | None = None) -> State:
             f"load: {os.fspath(path)} is not a file that tinynode.nn.save wrote, or it is "
             f"damaged: {reason}"
         ) from error
-    return state if part is None else take_prefix(part, state)
+    return state if part is None else _part_of(state, part)
+
+
+def _part_of(state: State, part: str) -> State:
+    found = take_prefix(part, state)
+    if not found:
+        parts = sorted({name.partition("/")[0] for name in state if "/" in name})
+        known = f"it has {', '.join(parts)}" if parts else "it has no parts"
+        raise StateError(f"load: the file has no part {part!r}; {known}.")
+    return found
 
 
 def _read(content: bytes) -> State:
