@@ -21,7 +21,7 @@ class Data:
 
     draw: Callable[[np.random.Generator, Shape], Any]
     small: Shape = (1000,)
-    large: Shape = (1_000_000,)
+    large: Shape = (1_048_576,)
 
     def make(self, size: str, seed: int) -> Any:
         values = self.draw(np.random.default_rng(seed), getattr(self, size))
@@ -83,7 +83,7 @@ def below(n: int) -> Callable[[np.random.Generator, Shape], Any]:
 
 X = Data(normal)
 POSITIVE = Data(positive)
-MATRIX = Data(normal, (25, 40), (1000, 1000))
+MATRIX = Data(normal, (25, 40), (1024, 1024))
 ROW = Data(normal, (40,), (1000,))
 COLUMN = Data(normal, (25, 1), (1000, 1))
 STACK = Data(square, (40, 5, 5), (40_000, 5, 5))
@@ -180,7 +180,7 @@ for name, torch_name in (("sum", "sum"), ("mean", "mean"), ("max", "amax"), ("mi
     entry(name, lambda x, axis, f=ref: f(x, axis),
           lambda t, x, f=torch_name: getattr(t, f)(x, 1), MATRIX, axis=1)
 entry("prod", lambda x, axis: np.prod(x, axis), lambda t, x: t.prod(x, 1),
-      Data(near_one, (25, 40), (1000, 1000)), axis=1)
+      Data(near_one, (25, 40), (1024, 1024)), axis=1)
 entry("var", lambda x, axis: np.var(x, axis), lambda t, x: t.var(x, 1, correction=0), MATRIX,
       axis=1)
 entry("std", lambda x, axis: np.std(x, axis), lambda t, x: t.std(x, 1, correction=0), MATRIX,
@@ -188,10 +188,10 @@ entry("std", lambda x, axis: np.std(x, axis), lambda t, x: t.std(x, 1, correctio
 entry("cumulative_sum", lambda x, axis: np.cumsum(x, axis), lambda t, x: t.cumsum(x, 1), MATRIX,
       axis=1)
 entry("cumulative_prod", lambda x, axis: np.cumprod(x, axis), lambda t, x: t.cumprod(x, 1),
-      Data(near_one, (25, 40), (1000, 1000)), axis=1)
+      Data(near_one, (25, 40), (1024, 1024)), axis=1)
 entry("argmax", lambda x, axis: np.argmax(x, axis), lambda t, x: t.argmax(x, 1), MATRIX, axis=1)
 entry("argmin", lambda x, axis: np.argmin(x, axis), lambda t, x: t.argmin(x, 1), MATRIX, axis=1)
-UNLIKE = Data(unlike, (25, 40), (1000, 1000))
+UNLIKE = Data(unlike, (25, 40), (1024, 1024))
 entry("argsort", np.argsort, "argsort", UNLIKE)
 entry("sort", np.sort, lambda t, x: t.sort(x, 1)[0], UNLIKE)
 
@@ -247,13 +247,13 @@ def numpy_set_item(x: Any, value: Any) -> Any:
 entry("set_item", numpy_set_item, torch_set_item, MATRIX, ROW,
       ours=lambda F, x, v: F.set_item(x, 1, v))
 entry("take", lambda x, i, axis: np.take(x, i, axis), lambda t, x, i: t.index_select(x, 0, i),
-      Data(normal, (40, 25), (1000, 1000)), Data(below(40), (40,), (1000,)), axis=0)
+      Data(normal, (40, 25), (1024, 1024)), Data(below(40), (40,), (1000,)), axis=0)
 entry("take_along_axis", lambda x, i: np.take_along_axis(x, i, 1),
       lambda t, x, i: t.take_along_dim(x, i, 1),
-      MATRIX, Data(below(40), (25, 40), (1000, 1000)))
+      MATRIX, Data(below(40), (25, 40), (1024, 1024)))
 
 # products
-WIDE = Data(normal, (32, 32), (1000, 1000))
+WIDE = Data(normal, (32, 32), (1024, 1024))
 entry("matmul", np.matmul, "matmul", WIDE, WIDE)
 entry("linear", lambda x, w, b: x @ w.T + b, "nn.functional.linear",
       WIDE, WIDE, Data(normal, (32,), (1000,)))
@@ -363,7 +363,7 @@ entry("mean_absolute_error", lambda x, y: np.abs(x - y).mean(), "nn.functional.l
 entry("huber", np_huber, "nn.functional.huber_loss", X, POSITIVE)
 entry("kl_divergence", lambda q, p: (p * (np.log(p) - q)).sum(1).mean(),
       lambda t, q, p: t.nn.functional.kl_div(q, p, reduction="batchmean"),
-      MATRIX, Data(shares, (25, 40), (1000, 1000)))
+      MATRIX, Data(shares, (25, 40), (1024, 1024)))
 
 # convolution and pooling
 

@@ -32,16 +32,21 @@ from op_cases import (
 
 import tinynode as tn
 from tinynode import functions as fn
+from tinynode.functions.activation import ELUGrad, SiLUGrad
+from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX
 from tinynode.functions.loss import (
     Hinge,
     HingeGrad,
     Huber,
     KLDivergence,
+    MeanOfCounted,
+    MeanOfCountedGrad,
     PutLabels,
     SigmoidCrossEntropy,
     TakeLabels,
 )
 from tinynode.functions.normalization import batch_norm_with_statistics
+from tinynode.functions.pooling import SumBlocks2d
 from tinynode.functions.windows import Windows
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -171,6 +176,12 @@ row("GELUGrad", "node", node(fn.GELUGrad),
     x(3, 4), x(3, 4))  # fmt: skip
 row("LeakyReLUGrad", "node", node(fn.LeakyReLUGrad, 0.1),
     lambda x, g: np.where(x > 0, g, 0.1 * g), nz(3, 4), x(3, 4))  # fmt: skip
+
+
+row("ELUGrad", "node", node(ELUGrad, 0.5, 2.0),
+    lambda x, g: g * np.where(x > 0, 2, np.exp(x)).astype(x.dtype), nz(3, 4), x(3, 4))  # fmt: skip
+row("SiLUGrad", "node", node(SiLUGrad),
+    lambda x, g: g * np_sigmoid(x) * (1 + x * np_sigmoid(-x)), x(3, 4), x(3, 4))  # fmt: skip
 
 
 def np_tanh_gelu_grad(x: Any, g: Any) -> Any:
@@ -399,6 +410,11 @@ row("Hinge", "node", node(Hinge, -1), partial(np_hinge, reduction="none"), x(7, 
 row("HingeGrad", "node", node(HingeGrad, -1), np_hinge_grad, x(7, 3), labels(7, -1), x(7, 3))
 row("TakeLabels", "node", node(TakeLabels, -1),
     lambda x, labels: -np_nll(x, labels, "none"), x(7, 3), labels(7, -1))  # fmt: skip
+row("MeanOfCounted", "node", node(MeanOfCounted, -1),
+    lambda x, labels: x.sum() / x.dtype.type((labels != -1).sum()), x(7), labels(7, -1))  # fmt: skip
+row("MeanOfCountedGrad", "node", node(MeanOfCountedGrad, -1, (7, 2)),
+    lambda g, labels: np.full((7, 2), g / g.dtype.type((labels != -1).sum())),
+    x(), labels(7, -1))  # fmt: skip
 row("PutLabels", "node", node(PutLabels, -1, 3), np_put_labels, x(7), labels(7, -1))
 
 
@@ -566,6 +582,28 @@ for layout in LAYOUTS[:2]:
     row("conv_transpose2d", layout, f, ref, *parts, stride=2)
 
 
+def np_conv2d_grad_w(
+    x: Any, g: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    x = padded(x, padding)
+    inputs, outputs = x.shape[1] // groups, g.shape[1] // groups
+    gw = np.zeros((g.shape[1], inputs, *size), x.dtype)
+    for o, r, q in np.ndindex(*g.shape[1:]):
+        first = o // outputs * inputs
+        part = window(x, r, q, size, stride, dilation)[:, first : first + inputs]
+        gw[o] += (part * g[:, o, r, q, None, None, None]).sum(0)
+    return gw
+
+
+# windows that leave a row of the image over, in two groups
+leaving = Windows((2, 2), (2, 1), (1, 0), (1, 2))
+row("Conv2dGradX", "node", node(Conv2dGradX, leaving, 2, (5, 4)),
+    lambda g, w: np_conv_transpose2d(g, w, None, (2, 1), (1, 0), (1, 0), (1, 2), 2),
+    x(2, 4, 3, 2), x(4, 1, 2, 2))  # fmt: skip
+row("Conv2dGradW", "node", node(Conv2dGradW, leaving, 2),
+    lambda x, g: np_conv2d_grad_w(x, g, *leaving, 2), x(2, 2, 5, 4), x(2, 4, 3, 2))  # fmt: skip
+
+
 def np_bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Any:
     y = np.zeros((len(x1), len(w)), x1.dtype)
     for n, o in np.ndindex(*y.shape):
@@ -724,6 +762,10 @@ for what, s, scale in (
     row("upsample_nearest2d", what, fn.upsample_nearest2d, np_upsample, x(*s), scale=scale)
 row("upsample_nearest2d", "transposed", fn.upsample_nearest2d, np_upsample,
     x(1, 2, 2, 3, layout="transposed"), scale=2)  # fmt: skip
+
+
+row("SumBlocks2d", "node", node(SumBlocks2d, (2, 3)),
+    lambda x: x.reshape(2, 2, 2, 2, 1, 3).sum((3, 5)), x(2, 2, 4, 3))  # fmt: skip
 
 
 # --- normalisation -------------------------------------------------------------------------------

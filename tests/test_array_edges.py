@@ -68,6 +68,15 @@ def test_maximum_of_infinities_and_nan(device):
 
 
 @on_each_device
+def test_an_infinite_gradient_does_not_leak_to_what_was_not_chosen(device):
+    x, y = variable([1.0, 2.0], device), variable([2.0, 1.0], device)
+    gy = variable([inf, nan], device)
+    assert_gradients(fn.maximum(x, y), [x, y], [0, nan], [inf, 0], gy=gy)
+    assert_gradients(fn.minimum(x, y), [x, y], [inf, 0], [0, nan], gy=gy)
+    assert_gradients(fn.clip(x, 3.0, 4.0), [x], [0, 0], gy=gy)
+
+
+@on_each_device
 def test_clip_has_gradient_one_at_bounds_that_are_numbers(device):
     x = variable([-2.0, -1.0, 0.0, 1.0, 2.0], device)
     for low, high in [(-1.0, 1.0), (-1, 1), (np.float64(-1), np.float32(1)), (np.int64(-1), 1)]:
@@ -448,6 +457,9 @@ def test_moving_axes_and_shapes_by_hand():
     np.testing.assert_array_equal(host(fn.repeat(x, 2, axis=0))[1], [0, 1, 2])
     np.testing.assert_array_equal(host(fn.tile(x[0], 2)), [0, 1, 2, 0, 1, 2])
     assert fn.moveaxis(variable(np.ones((2, 3, 4))), 0, -1).shape == (3, 4, 2)
+    assert fn.roll(x, np.int64(1), axis=np.int64(1)).shape == (2, 3)
+    assert fn.repeat(x, np.int64(2)).shape == (12,)
+    assert fn.expand_dims(x, np.int64(1)).shape == (2, 1, 3)
     assert fn.expand_dims(x, (0, -1)).shape == (1, 2, 3, 1)
     assert fn.unstack(variable(np.ones((0, 3)))) == ()
     assert fn.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
@@ -635,7 +647,7 @@ REFUSED = {
     "flip axis": (lambda: fn.flip(ones(2), axis=1), ValueError, "flip: axis 1 .*1 axes"),
     "flip axis twice": (lambda: fn.flip(ones(2), axis=(0, -1)), ValueError, "flip: axis .*twice"),
     "roll axis": (lambda: fn.roll(ones(2), 1, axis=1), ValueError, "roll: axis 1"),
-    "roll float": (lambda: fn.roll(ones(2), 1.5), OperandError, "roll: shift .*float 1.5"),
+    "roll float": (lambda: fn.roll(ones(2), 1.5), OperandError, r"roll: shift .*\(1.5,\)"),
     "roll floats": (
         lambda: fn.roll(ones(2), (1.5,), axis=0),
         OperandError,
@@ -923,8 +935,8 @@ REFUSED = {
     ),
     "solve stacks": (
         lambda: linalg.solve(ones(2, 3, 3), ones(4, 3, 1)),
-        ValueError,
-        r"solve: \(\(2,\), \(4,\)\) do not broadcast",
+        InvalidType,
+        r"Solve.*\(2,\) and \(4,\).*\(x1\): shape \(2, 3, 3\)",
     ),
     "solve text": (lambda: linalg.solve(ones(2, 2), "a"), OperandError, "solve: x2 .*str 'a'"),
     "svd full": (

@@ -21,21 +21,40 @@ using_device value_and_grad
 """
 
 FUNCTIONS = """
-Abs Add AddAll AsType BroadcastTo Concat Copy Cos Divide Equal Exp FloorDivide GetItem GetItemGrad
-Greater GreaterEqual Identity IsDead Less LessEqual Linear Log LogSoftmax MatMul Max Mean Min
-Multiply Negative NotEqual PermuteDims Pow PowConstant ReLU ReLUGrad Reshape SetItem Sigmoid Sign
-Sin SoftmaxCrossEntropy SoftmaxCrossEntropyGrad Split Sqrt Subtract Sum SumTo Tanh ToDevice Where
-ZeroSafeMultiply abs add add_all astype broadcast_to concat copy cos divide equal exp floor_divide
-get_item greater greater_equal identity less less_equal linear log log_softmax matmul
-matrix_transpose max mean mean_squared_error min multiply negative not_equal permute_dims pow relu
-reshape set_item sigmoid sign sin softmax_cross_entropy split sqrt subtract sum sum_to tanh
-to_device where zero_safe_multiply
+Abs Acos Acosh Add AddAll AddAt ArgMax ArgMin ArgSort AsType Asin Asinh Atan Atan2 Atanh AvgPool2d
+AvgPool2dGrad BroadcastTo Ceil Cholesky Clip ClipGrad Concat Copy CopySign Cos Cosh CumulativeProd
+CumulativeSum Det Divide ELU Eigh Einsum Equal Erf Exp Expm1 ExtremeGrad Flip Floor FloorDivide
+Fold GELU GELUGrad GetItem GetItemGrad Greater GreaterEqual Hypot Identity Inv IsDead LeakyReLU
+LeakyReLUGrad Less LessEqual Linear LinearScan Log Log10 Log1p Log2 LogAddExp LogSigmoid LogSoftmax
+MatMul Max MaxPool2d MaxPool2dGrad Maximum Mean Min Minimum Multiply Negative NotEqual PermuteDims
+Positions PositionsAlongAxis Positive Pow PowConstant Prod ReLU ReLUGrad Reciprocal Remainder
+Reshape Roll Round RowWeights SameInfinity SetItem Sigmoid Sign Sin Sinh SlogDet Softmax
+SoftmaxCrossEntropy SoftmaxCrossEntropyGrad Solve Split Sqrt Square Standardize StandardizeGrad
+Subtract Sum SumTo Svd TakeAlongAxis TakeRows TakeWinners Tan Tanh TanhGELU TanhGELUGrad ToDevice
+Trunc Unfold Where ZeroSafeMultiply abs acos acosh add add_all argmax argmin argsort as_shape asin
+asinh astype atan atan2 atanh avg_pool2d batch_norm bilinear broadcast_arrays broadcast_shapes
+broadcast_to ceil clip concat conv1d conv2d conv_transpose2d copy copysign cos cosh cumulative_prod
+cumulative_sum divide dropout einsum elu embedding equal erf exp expand_dims expm1 fixed_batch_norm
+flip floor floor_divide gelu get_item global_avg_pool2d global_max_pool2d glu greater greater_equal
+group_norm hard_sigmoid hard_silu hard_tanh hinge huber hypot identity instance_norm kl_divergence
+layer_norm leaky_relu less less_equal linalg linear log log10 log1p log2 log_sigmoid log_softmax
+logaddexp matmul matrix_transpose max max_pool2d maximum mean mean_absolute_error
+mean_squared_error min minimum moveaxis multiply negative nll not_equal permute_dims positive pow
+prod reciprocal relu remainder repeat reshape rms_norm roll round scaled_dot_product_attention selu
+set_item sigmoid sigmoid_cross_entropy sign silu sin sinh softmax softmax_cross_entropy softplus
+sort split sqrt square squeeze stack std subtract sum sum_to take take_along_axis tan tanh
+tensordot tile to_device trunc unstack upsample_nearest2d var vecdot where zero_safe_multiply
+"""
+
+LINALG = """
+cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_transpose
+outer slogdet solve svd svdvals tensordot trace vecdot vector_norm
 """
 
 
 def public_things() -> Iterator[tuple[str, Any]]:
     """The classes and functions that users can name, each once."""
-    for module in (tn, functions):
+    for module in (tn, functions, functions.linalg):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
@@ -47,7 +66,9 @@ NODES = {n: c for n, c in THINGS.items() if inspect.isclass(c) and issubclass(c,
 CLASSES = {name: thing for name, thing in THINGS.items() if inspect.isclass(thing)}
 
 
-@pytest.mark.parametrize(("module", "pinned"), [(tn, TINYNODE), (functions, FUNCTIONS)])
+@pytest.mark.parametrize(
+    ("module", "pinned"), [(tn, TINYNODE), (functions, FUNCTIONS), (functions.linalg, LINALG)]
+)
 def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> None:
     assert module.__all__ == sorted(module.__all__)
     assert set(module.__all__) ^ set(pinned.split()) == set(), "a public name came or went"

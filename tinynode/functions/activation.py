@@ -9,7 +9,7 @@ from tinynode.backend import Array, Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.comparison import greater
 from tinynode.functions.elementwise import exp, tanh
-from tinynode.functions.error_function import as_floating, erf_array
+from tinynode.functions.error_function import as_floating, erf_array, in_blocks
 from tinynode.functions.extrema import clip
 from tinynode.functions.operands import as_operand
 from tinynode.functions.reduction import require_elements, sum
@@ -23,18 +23,27 @@ class Sigmoid(FunctionNode):
     """y = 1 / (1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * y * (1 - y)"""
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
-        xp = namespace_of(x)
         self.retain_outputs((0,))
-        zero = xp.zeros((), dtype=x.dtype, device=x.device)
-        # neither exponential overflows, and tiny y keep their relative precision
-        return (xp.exp(xp.minimum(x, zero)) / (xp.exp(-xp.abs(x)) + 1.0),)
+        return (sigmoid_array(inputs[0]),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
         assert gy is not None
         return (gy * y * (1.0 - y),)
+
+
+def sigmoid_array(x: Array) -> Array:
+    """sigmoid of an array: e^x / (e^x + 1) below 0, 1 / (1 + e^-x) above.
+
+    So nothing overflows, and tiny values keep their relative precision.
+    """
+    xp = namespace_of(x)
+    small = xp.exp(-xp.abs(x))
+    y = xp.maximum(small, xp.astype(x > 0, x.dtype))
+    small += 1.0
+    y /= small
+    return y
 
 
 def sigmoid(x: Any) -> Variable:
@@ -197,14 +206,54 @@ def softplus(x: Any) -> Variable:
     return -log_sigmoid(-as_floating("softplus", "x", x))
 
 
+class SiLU(FunctionNode):
+    """y = x s, with s = sigmoid(x).   x: (s) -> y: (s).   dL/dx = dL/dy * s (1 + x (1 - s))"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (x * sigmoid_array(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return SiLUGrad().apply((x, gy))
+
+
+class SiLUGrad(FunctionNode):
+    """gx = gy s (1 + x (1 - s)), with s = sigmoid(x): the gradient of ``SiLU``.
+
+    x: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = the same function of h
+    dL/dx = h gy s (1 - s) (2 + x (1 - 2 s))
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        self.retain_inputs((0, 1))
+        return (in_blocks(_silu_gradient, *inputs),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (h,) = grad_outputs
+        x, gy = self.get_retained_inputs()
+        assert h is not None
+        gx = None
+        if 0 in target_input_indexes:
+            s = sigmoid(x)
+            gx = h * gy * s * (1.0 - s) * (2.0 + x * (1.0 - 2.0 * s))
+        return gx, SiLUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
+
+
+def _silu_gradient(x: Array, gy: Array) -> Array:
+    s = sigmoid_array(x)
+    return gy * (s * (1.0 + x * (1.0 - s)))
+
+
 def silu(x: Any) -> Variable:
     """x * sigmoid(x), elementwise; dL/dx = dL/dy * s * (1 + x (1 - s)) with s = sigmoid(x).
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016; Ramachandran et al., Searching
     for Activation Functions, 2017 (there called swish).
     """
-    source = as_floating("silu", "x", x)
-    return source * sigmoid(source)
+    return SiLU().apply((as_floating("silu", "x", x),))[0]
 
 
 class LeakyReLU(FunctionNode):
@@ -220,8 +269,10 @@ class LeakyReLU(FunctionNode):
         (x,) = inputs
         self.retain_inputs((0,))
         xp = namespace_of(x)
-        zero = xp.zeros((), dtype=x.dtype, device=x.device)
-        return (xp.maximum(x, zero) + xp.minimum(x, zero) * self.slope,)
+        if self.slope == 0.0:  # 0 * inf is NaN
+            return (xp.maximum(x, xp.zeros((), dtype=x.dtype, device=x.device)),)
+        choose = xp.maximum if self.slope <= 1.0 else xp.minimum
+        return (choose(x, x * self.slope),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -242,7 +293,11 @@ class LeakyReLUGrad(FunctionNode):
         x, gy = inputs
         self.retain_inputs((0,))
         positive = namespace_of(x).astype(x > 0, gy.dtype)
-        return (gy * (positive + (1.0 - positive) * self.slope),)
+        slopes = 1.0 - positive
+        slopes *= self.slope
+        slopes += positive
+        slopes *= gy
+        return (slopes,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (ggx,) = grad_outputs
@@ -262,7 +317,7 @@ def leaky_relu(x: Any, slope: float = 0.01) -> Variable:
 class ELU(FunctionNode):
     """y = scale * x where x > 0, else scale * alpha * (e^x - 1).
 
-    x: (s) -> y: (s).   dL/dx = dL/dy * scale where x > 0, else dL/dy * (y + scale * alpha)
+    x: (s) -> y: (s).   dL/dx = dL/dy * scale where x > 0, else dL/dy * scale * alpha * e^x
     """
 
     def __init__(self, alpha: float, scale: float) -> None:
@@ -273,7 +328,6 @@ class ELU(FunctionNode):
         (x,) = inputs
         xp = namespace_of(x)
         self.retain_inputs((0,))
-        self.retain_outputs((0,))
         zero = xp.zeros((), dtype=x.dtype, device=x.device)
         negative = xp.expm1(xp.minimum(x, zero))
         return (xp.maximum(x, zero) * self.scale + negative * (self.scale * self.alpha),)
@@ -281,9 +335,43 @@ class ELU(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        (y,) = self.get_retained_outputs()
-        assert gy is not None
-        return (gy * where(greater(x, 0), self.scale, y + self.scale * self.alpha),)
+        return ELUGrad(self.alpha, self.scale).apply((x, gy))
+
+
+class ELUGrad(FunctionNode):
+    """gx = gy * scale where x > 0, else gy * scale * alpha * e^x: the gradient of ``ELU``.
+
+    x: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = the same function of h
+    dL/dx = 0 where x > 0, else h * gy * scale * alpha * e^x
+    """
+
+    def __init__(self, alpha: float, scale: float) -> None:
+        self.alpha = alpha
+        self.scale = scale
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, gy = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0, 1))
+        positive = xp.astype(x > 0, gy.dtype)  # products with 0 and 1 are quicker than where
+        slopes = xp.exp(xp.minimum(x, xp.zeros((), dtype=x.dtype, device=x.device)))
+        slopes *= 1.0 - positive
+        slopes *= self.scale * self.alpha
+        slopes += positive * self.scale
+        slopes *= gy
+        return (slopes,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (h,) = grad_outputs
+        x, gy = self.get_retained_inputs()
+        assert h is not None
+        gx = ggy = None
+        if 0 in target_input_indexes:
+            bend = exp(clip(x, max=0.0)) * (self.scale * self.alpha)
+            gx = where(greater(x, 0), 0.0, h * gy * bend)
+        if 1 in target_input_indexes:
+            ggy = ELUGrad(self.alpha, self.scale).apply((x, h))[0]
+        return gx, ggy
 
 
 def elu(x: Any, alpha: float = 1.0) -> Variable:
@@ -313,7 +401,7 @@ class GELU(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
-        return (x * normal_distribution(namespace_of(x), x),)
+        return (in_blocks(_gelu, x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -321,9 +409,19 @@ class GELU(FunctionNode):
         return GELUGrad().apply((x, gy))
 
 
-def normal_distribution(xp: Any, x: Array) -> Array:
+def _gelu(x: Array) -> Array:
+    return x * _normal_distribution(namespace_of(x), x)
+
+
+def _normal_distribution(xp: Any, x: Array) -> Array:
     """P(x) = (1 + erf(x / sqrt 2)) / 2 of an array."""
     return (erf_array(xp, x * math.sqrt(0.5)) + 1.0) * 0.5
+
+
+def _gelu_gradient(x: Array, gy: Array) -> Array:
+    xp = namespace_of(x)
+    density = xp.exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
+    return gy * (_normal_distribution(xp, x) + x * density)
 
 
 class GELUGrad(FunctionNode):
@@ -335,10 +433,8 @@ class GELUGrad(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, gy = inputs
-        xp = namespace_of(x)
         self.retain_inputs((0, 1))
-        density = xp.exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
-        return (gy * (normal_distribution(xp, x) + x * density),)
+        return (in_blocks(_gelu_gradient, x, gy),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (h,) = grad_outputs
@@ -360,8 +456,7 @@ class TanhGELU(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
-        inner = (x * x * _GELU_CUBIC + 1.0) * x * _GELU_SCALE
-        return (x * (namespace_of(x).tanh(inner) + 1.0) * 0.5,)
+        return (in_blocks(_tanh_gelu, x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -371,6 +466,18 @@ class TanhGELU(FunctionNode):
 
 _GELU_CUBIC = 0.044715
 _GELU_SCALE = math.sqrt(2.0 / math.pi)
+
+
+def _tanh_gelu(x: Array) -> Array:
+    inner = (x * x * _GELU_CUBIC + 1.0) * x * _GELU_SCALE
+    return x * (namespace_of(x).tanh(inner) + 1.0) * 0.5
+
+
+def _tanh_gelu_gradient(x: Array, gy: Array) -> Array:
+    square = x * x
+    t = namespace_of(x).tanh((square * _GELU_CUBIC + 1.0) * x * _GELU_SCALE)
+    u = (square * (3.0 * _GELU_CUBIC) + 1.0) * _GELU_SCALE
+    return gy * ((t + 1.0 + x * (1.0 - t * t) * u) * 0.5)
 
 
 class TanhGELUGrad(FunctionNode):
@@ -383,10 +490,7 @@ class TanhGELUGrad(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, gy = inputs
         self.retain_inputs((0, 1))
-        square = x * x
-        t = namespace_of(x).tanh((square * _GELU_CUBIC + 1.0) * x * _GELU_SCALE)
-        u = (square * (3.0 * _GELU_CUBIC) + 1.0) * _GELU_SCALE
-        return (gy * ((t + 1.0 + x * (1.0 - t * t) * u) * 0.5),)
+        return (in_blocks(_tanh_gelu_gradient, x, gy),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (h,) = grad_outputs

@@ -1,4 +1,10 @@
-"""Convolution: unfold, one matrix product, and the way back.
+"""Convolution: images are unfolded to columns, and multiplied as matrices.
+
+Requirement: it is quick, keeps no columns for the way back (they are as large as all windows
+together), and is differentiable to any order. So each of the three functions below unfolds again
+what it needs, a few images at a time. Each is linear in both inputs, and its gradients are the
+other two: ``Conv2d`` of images and kernels, ``Conv2dGradX`` of gradients and kernels, which is
+transposed convolution as well, and ``Conv2dGradW`` of images and gradients.
 
 As everywhere in neural networks, the kernel is not flipped (the literature calls this
 cross-correlation). Images are (n, channels, height, width).
@@ -7,24 +13,170 @@ cross-correlation). Images are (n, channels, height, width).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
+from tinynode.backend import Array, Arrays, namespace_of
 from tinynode.errors import InvalidType, dtype_name
+from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.error_function import as_floating
 from tinynode.functions.linear import matmul
 from tinynode.functions.operands import as_operands
 from tinynode.functions.shaping import permute_dims, reshape
 from tinynode.functions.windows import (
-    Fold,
-    Unfold,
     Windows,
+    batches,
+    fold_columns,
     make_windows,
     pair,
     require_four_axes,
+    unfold_images,
 )
 from tinynode.variable import Variable
 
 IntPair = int | tuple[int, int]
+
+
+class Conv2d(FunctionNode):
+    """y[n, o, r, q] = the sum over c, i, j of w[o, c, i, j] x[n, c, r s + i d - p, q s + j d - p].
+
+    x: (n, channels, height, width), w: (out, channels / groups, kh, kw) -> y: (n, out, *counts).
+    With g = dL/dy:   dL/dx = Conv2dGradX(g, w)   dL/dw = Conv2dGradW(x, g)
+    """
+
+    def __init__(self, windows: Windows, groups: int, counts: tuple[int, int]) -> None:
+        self.windows = windows
+        self.groups = groups
+        self.counts = counts
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, w = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0, 1))
+        kernels = _kernels_as_matrices(w, self.groups)
+        shape = (x.shape[0], w.shape[0], *self.counts)
+        y = xp.empty(shape, dtype=x.dtype, device=x.device)
+        for part in _batches(x, x.shape, self.windows, self.counts):
+            columns = unfold_images(x[part, ...], self.windows, self.counts)
+            product = xp.matmul(kernels, _columns_as_matrices(columns, self.groups))
+            images = xp.reshape(product, (w.shape[0], part.stop - part.start, *self.counts))
+            y[part, ...] = xp.permute_dims(images, (1, 0, 2, 3))
+        return (y,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        x, w = self.get_retained_inputs()
+        gx = gw = None
+        if 0 in target_input_indexes:
+            image = (x.shape[2], x.shape[3])
+            gx = Conv2dGradX(self.windows, self.groups, image).apply((gy, w))[0]
+        if 1 in target_input_indexes:
+            gw = Conv2dGradW(self.windows, self.groups).apply((x, gy))[0]
+        return gx, gw
+
+
+def _batches(
+    x: Array, shape: tuple[int, ...], windows: Windows, counts: tuple[int, int]
+) -> Iterator[slice]:
+    """Batches of images of a shape, on the device of x."""
+    return batches(x, shape[0], shape[1] * math.prod(windows.size) * math.prod(counts))
+
+
+def _kernels_as_matrices(w: Array, groups: int) -> Array:
+    """(out, channels / groups, kh, kw) -> (groups, out / groups, channels / groups * kh * kw)"""
+    shape = (groups, w.shape[0] // groups, math.prod(w.shape[1:]))
+    return namespace_of(w).reshape(w, shape)
+
+
+def _columns_as_matrices(columns: Array, groups: int) -> Array:
+    """(channels, kh, kw, n, oh, ow) -> (groups, channels / groups * kh * kw, n * oh * ow)"""
+    shape = (groups, math.prod(columns.shape[:3]) // groups, math.prod(columns.shape[3:]))
+    return namespace_of(columns).reshape(columns, shape)
+
+
+def _images_as_matrices(y: Array, groups: int) -> Array:
+    """(n, out, oh, ow) -> (groups, out / groups, n * oh * ow)"""
+    xp = namespace_of(y)
+    shape = (groups, y.shape[1] // groups, y.shape[0] * math.prod(y.shape[2:]))
+    return xp.reshape(xp.permute_dims(y, (1, 0, 2, 3)), shape)
+
+
+class Conv2dGradX(FunctionNode):
+    """gx[n, c, ...] = the sum of w[o, c, i, j] gy[n, o, r, q] over all that lie there.
+
+    gy: (n, out, oh, ow), w: (out, channels / groups, kh, kw) -> gx: (n, channels, *image).
+    With h = dL/dgx:   dL/dgy = Conv2d(h, w)   dL/dw = Conv2dGradW(h, gy)
+    """
+
+    def __init__(self, windows: Windows, groups: int, image: tuple[int, int]) -> None:
+        self.windows = windows
+        self.groups = groups
+        self.image = image
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        gy, w = inputs
+        xp = namespace_of(gy)
+        self.retain_inputs((0, 1))
+        counts = (gy.shape[2], gy.shape[3])
+        kernels = xp.matrix_transpose(_kernels_as_matrices(w, self.groups))
+        shape = (gy.shape[0], w.shape[1] * self.groups, *self.image)
+        gx = xp.empty(shape, dtype=gy.dtype, device=gy.device)
+        for part in _batches(gy, shape, self.windows, counts):
+            gradients = gy[part, ...]
+            product = xp.matmul(kernels, _images_as_matrices(gradients, self.groups))
+            columns = (shape[1], *self.windows.size, gradients.shape[0], *counts)
+            gx[part, ...] = fold_columns(xp.reshape(product, columns), self.windows, self.image)
+        return (gx,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (h,) = grad_outputs
+        gy, w = self.get_retained_inputs()
+        ggy = gw = None
+        if 0 in target_input_indexes:
+            counts = (gy.shape[2], gy.shape[3])
+            ggy = Conv2d(self.windows, self.groups, counts).apply((h, w))[0]
+        if 1 in target_input_indexes:
+            gw = Conv2dGradW(self.windows, self.groups).apply((h, gy))[0]
+        return ggy, gw
+
+
+class Conv2dGradW(FunctionNode):
+    """gw[o, c, i, j] = the sum over n, r, q of gy[n, o, r, q] x[n, c, r', q'], as in ``conv2d``.
+
+    x: (n, channels, height, width), gy: (n, out, oh, ow) -> gw: (out, channels / groups, kh, kw).
+    With h = dL/dgw:   dL/dx = Conv2dGradX(gy, h)   dL/dgy = Conv2d(x, h)
+    """
+
+    def __init__(self, windows: Windows, groups: int) -> None:
+        self.windows = windows
+        self.groups = groups
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, gy = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0, 1))
+        counts = (gy.shape[2], gy.shape[3])
+        channels, out = x.shape[1] // self.groups, gy.shape[1]
+        shape = (self.groups, channels * math.prod(self.windows.size), out // self.groups)
+        total = xp.zeros(shape, dtype=x.dtype, device=x.device)
+        for part in _batches(x, x.shape, self.windows, counts):
+            columns = unfold_images(x[part, ...], self.windows, counts)
+            gradients = xp.matrix_transpose(_images_as_matrices(gy[part, ...], self.groups))
+            total += xp.matmul(_columns_as_matrices(columns, self.groups), gradients)
+        gw = xp.matrix_transpose(total)
+        return (xp.reshape(gw, (out, channels, *self.windows.size)),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (h,) = grad_outputs
+        x, gy = self.get_retained_inputs()
+        gx = ggy = None
+        if 0 in target_input_indexes:
+            image = (x.shape[2], x.shape[3])
+            gx = Conv2dGradX(self.windows, self.groups, image).apply((gy, h))[0]
+        if 1 in target_input_indexes:
+            counts = (gy.shape[2], gy.shape[3])
+            ggy = Conv2d(self.windows, self.groups, counts).apply((x, h))[0]
+        return gx, ggy
 
 
 def conv2d(
@@ -74,16 +226,8 @@ def _convolve(
             f"{function}: x has {x.shape[1]} channels (shape {x.shape}); w (shape {w.shape}) with "
             f"groups={groups} needs {w.shape[1] * groups}."
         )
-    n, channels = x.shape[:2]
-    out = w.shape[0]
-    columns = Unfold(windows).apply((x,))[0]
-    counts = columns.shape[4:]
-    inner = channels * math.prod(windows.size) // groups
-    left = reshape(w, (groups, out // groups, inner))
-    right = reshape(columns, (groups, inner, n * math.prod(counts)))
-    y = matmul(left[0], right[0]) if groups == 1 else matmul(left, right)
-    images = permute_dims(reshape(y, (out, n, *counts)), (1, 0, 2, 3))
-    return _add_bias(function, images, b)
+    counts = windows.counts((x.shape[2], x.shape[3]))
+    return _add_bias(function, Conv2d(windows, groups, counts).apply((x, w))[0], b)
 
 
 def _add_bias(function: str, images: Variable, b: Any) -> Variable:
@@ -208,17 +352,8 @@ def conv_transpose2d(
             f"conv_transpose2d: x has {x.shape[1]} channels (shape {x.shape}), w has {w.shape[0]} "
             f"(shape {w.shape}): its first axis is that of x's channels."
         )
-    n, channels, height, width = x.shape
-    out = w.shape[1] * groups
-    image = _transposed_image(windows, extra, (height, width))
-    inner = channels // groups
-    left = permute_dims(
-        reshape(w, (groups, inner, out // groups * math.prod(windows.size))), (0, 2, 1)
-    )
-    right = reshape(permute_dims(x, (1, 0, 2, 3)), (groups, inner, n * height * width))
-    y = matmul(left[0], right[0]) if groups == 1 else matmul(left, right)
-    columns = reshape(y, (out, *windows.size, n, height, width))
-    return _add_bias("conv_transpose2d", Fold(windows, image).apply((columns,))[0], b)
+    image = _transposed_image(windows, extra, (x.shape[2], x.shape[3]))
+    return _add_bias("conv_transpose2d", Conv2dGradX(windows, groups, image).apply((x, w))[0], b)
 
 
 def _transposed_image(

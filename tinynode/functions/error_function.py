@@ -1,15 +1,17 @@
 """The error function, which neither NumPy nor the Array API standard has.
 
-Two polynomials, of x^2 near 0 and of 1 / (|x| + 1) beyond, give double precision; their
-coefficients are printed by ``python tools/erf_coefficients.py``.
+Two polynomials, of x^2 near 0 and of 1 / (|x| + 1) beyond, give double precision; the tanh of one
+gives single precision. ``python tools/erf_coefficients.py`` prints their coefficients.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from tinynode.backend import Array, Arrays, is_floating, namespace_of
+from tinynode.backend import Array, Arrays, backend_of, is_floating, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.elementwise import exp
@@ -32,7 +34,7 @@ def as_floating(function: str, argument: str, value: Any) -> Variable:
     return x
 
 
-# erf(x) = x P(x^2) for |x| <= 1; highest power first
+# Double precision: erf(x) = x P(x^2) for |x| <= 1; highest power first
 NEAR = (
     -7.795898827002142e-10,
     1.3720064546777686e-08,
@@ -69,24 +71,73 @@ FAR = (
     0.5641909314014267,
     -1.8171859161372416e-08,
 )
+# Single precision: erf(x) = tanh(x P(x^2)) for |x| <= 3.95; beyond, the tanh is 1 or -1
+SINGLE = (
+    1.418889618118443e-07,
+    -5.6689487542282446e-06,
+    8.76393498894835e-05,
+    -0.0006197877597973668,
+    -0.00019183019105411655,
+    0.1027690569609405,
+    1.1283792740375254,
+)
 
 
 def erf_array(xp: Any, x: Array) -> Array:
     """erf of a floating array, or of a scalar that NumPy made of one."""
+    return _single_erf(xp, x) if x.dtype == xp.float32 else _double_erf(xp, x)
+
+
+def _single_erf(xp: Any, x: Array) -> Array:
+    inner = xp.clip(x, min=-6.0, max=6.0)
+    y = _polynomial(SINGLE, inner * inner)
+    y *= inner
+    return xp.tanh(y)
+
+
+def _double_erf(xp: Any, x: Array) -> Array:
     size = xp.minimum(xp.abs(x), xp.asarray(6.0, dtype=x.dtype, device=x.device))
     square = size * size
     is_near = xp.astype(size <= 1, x.dtype)  # products with 0 and 1 are quicker than where
-    near = _polynomial(NEAR, square * is_near) * size
-    far = 1.0 - xp.exp(-square) * _polynomial(FAR, 1.0 / (size + 1.0))
-    return xp.copysign(near * is_near + far * (1.0 - is_near), x)
+    near = _polynomial(NEAR, square * is_near)
+    near *= size
+    near *= is_near
+    far = _polynomial(FAR, 1.0 / (size + 1.0))
+    far *= xp.exp(-square)
+    far = 1.0 - far
+    far *= 1.0 - is_near
+    return xp.copysign(near + far, x)
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
     """Horner's rule, highest power first."""
-    total = x * coefficients[0] + coefficients[1]
+    total = x * coefficients[0]
+    total += coefficients[1]
     for coefficient in coefficients[2:]:
-        total = total * x + coefficient
+        total *= x
+        total += coefficient
     return total
+
+
+BLOCK = 1 << 16
+
+
+def in_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
+    """An elementwise function of arrays of one shape, computed in blocks that stay in the cache.
+
+    For functions of many steps: the results of these are then read from the cache, and not from
+    memory. GPUs get everything at once.
+    """
+    first = arrays[0]
+    if math.prod(first.shape) <= BLOCK or "cpu" not in backend_of(first).capabilities:
+        return function(*arrays)
+    xp = namespace_of(first)
+    flat = [xp.reshape(x, (-1,)) for x in arrays]
+    y = xp.empty(flat[0].shape, dtype=first.dtype, device=first.device)
+    for start in range(0, flat[0].shape[0], BLOCK):
+        part = slice(start, start + BLOCK)
+        y[part] = function(*(x[part] for x in flat))
+    return xp.reshape(y, first.shape)
 
 
 class Erf(FunctionNode):
@@ -98,7 +149,7 @@ class Erf(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
-        return (erf_array(namespace_of(x), x),)
+        return (in_blocks(partial(erf_array, namespace_of(x)), x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs

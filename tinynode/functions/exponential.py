@@ -148,6 +148,8 @@ class LogAddExp(BroadcastingNode):
     Where x and y are the same infinity, p = 1/2.
     """
 
+    input_names = ("x1", "x2")
+
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         self.retain_inputs((0, 1))

@@ -19,6 +19,8 @@ from tinynode.variable import Variable
 class _Extreme(BroadcastingNode):
     """Base of maximum and minimum."""
 
+    input_names = ("x1", "x2")
+
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
@@ -80,8 +82,8 @@ class ExtremeGrad(FunctionNode):
         x, y, z, g = inputs
         xp = namespace_of(z)
         self.retain_inputs((0, 1, 2))
-        chosen, tied = xp.astype(x == z, g.dtype), xp.astype(x == y, g.dtype)
-        return (g * (chosen * (1.0 - tied * 0.5)),)
+        tied = xp.astype(x == y, g.dtype)
+        return (masked(g, x == z) * (1.0 - tied * 0.5),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (ggx,) = grad_outputs
@@ -179,6 +181,8 @@ class CopySign(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g * sign(x) * sign(z), s), 0 at x = 0   dL/dy = 0
     """
 
+    input_names = ("x1", "x2")
+
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         self.retain_inputs((0,))
@@ -209,6 +213,8 @@ class Remainder(BroadcastingNode):
     x: (s), y: (t) -> z: (broadcast of s and t).
     With g = dL/dz:   dL/dx = sum_to(g, s)   dL/dy = -sum_to(g * floor(x / y), t)
     """
+
+    input_names = ("x1", "x2")
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs

@@ -10,8 +10,11 @@ Algorithmic Differentiation, 2008; Murray, Differentiation of the Cholesky decom
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy
 
 from tinynode.backend import Arrays, namespace_of
 from tinynode.errors import OperandError, describe
@@ -26,7 +29,7 @@ from tinynode.functions.indexing import get_item
 from tinynode.functions.linear import matmul, matrix_transpose
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.products import tensordot, vecdot
-from tinynode.functions.rearranging import common_shape, expand_dims, roll, squeeze
+from tinynode.functions.rearranging import expand_dims, roll, squeeze
 from tinynode.functions.reduction import max as max_
 from tinynode.functions.reduction import min as min_
 from tinynode.functions.reduction import sum as sum_
@@ -38,7 +41,7 @@ from tinynode.functions.shaping import (
     zeros_beside,
 )
 from tinynode.functions.zero_safe import zero_safe_multiply
-from tinynode.type_check import expect, is_floating
+from tinynode.type_check import broadcasts, expect, is_floating
 from tinynode.variable import Variable, wrap_array
 
 if TYPE_CHECKING:
@@ -71,6 +74,7 @@ __all__ = [
 class SquareMatrixNode(FunctionNode):
     """Base of functions of one square, floating matrix."""
 
+    input_names = ("x",)
     type_hint = "the last two axes must have one length; cast integers to a floating dtype."
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
@@ -130,12 +134,14 @@ class Solve(FunctionNode):
     dL/dB = A^-T dL/dX   dL/dA = -dL/dB X^T, each summed to its input's shape
     """
 
-    type_hint = "A is (..., n, n) and B (..., n, m) or (n), both floating and of one dtype."
+    input_names = ("x1", "x2")
+    type_hint = "x1 is (..., n, n) and x2 (..., n, m) or (n), both floating and of one dtype."
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         a, b = in_types
         expect(is_floating(a), a.dtype == b.dtype, a.ndim >= 2, b.ndim >= 2)
         expect(a.shape[-1] == a.shape[-2], a.shape[-1] == b.shape[-2])
+        expect(broadcasts(a, b, last=2))
 
     def forward(self, inputs: Arrays) -> Arrays:
         a, b = inputs
@@ -163,11 +169,9 @@ def solve(x1: Any, x2: Any) -> Variable:
 
     Raises:
         InvalidType: shapes or dtypes do not fit together.
-        ValueError: the stacks do not broadcast together, or a matrix is singular (the array
-            library's LinAlgError).
+        ValueError: a matrix is singular (the array library's LinAlgError).
     """
     x1, x2 = as_operands("solve", x1, x2, ("x1", "x2"))
-    common_shape("solve", x1.shape[:-2], x2.shape[:-2])
     if x2.ndim == 1:
         return squeeze(Solve().apply((x1, expand_dims(x2, 1)))[0], -1)
     return Solve().apply((x1, x2))[0]
@@ -340,6 +344,7 @@ class Svd(FunctionNode):
     + (1 - U U^T) dL/dU diag(1/s) V^T + U diag(1/s) dL/dV^T (1 - V V^T)
     """
 
+    input_names = ("x",)
     type_hint = "x is (..., n, m), floating."
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
@@ -494,7 +499,7 @@ def vector_norm(
         ValueError: an axis does not exist.
     """
     x = as_floating("vector_norm", "x", x)
-    if not isinstance(ord, int | float):
+    if not isinstance(ord, int | float | numpy.integer | numpy.floating):
         raise OperandError(f"vector_norm: ord must be a number, got {describe(ord)}.")
     axes = normalize_axes("vector_norm", axis, x.ndim)
     if ord == math.inf:
@@ -564,8 +569,10 @@ def matrix_power(x: Any, n: int) -> Variable:
         ValueError: the matrix is not square.
     """
     base = as_floating("matrix_power", "x", x)
-    if not isinstance(n, int):
-        raise OperandError(f"matrix_power: n must be an integer, got {describe(n)}.")
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise OperandError(f"matrix_power: n must be an integer, got {describe(n)}.") from None
     _require_matrix("matrix_power", base)
     if base.shape[-1] != base.shape[-2]:
         raise ValueError(f"matrix_power: x must be square, its shape is {base.shape}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tinynode.backend import Array, Arrays, namespace_of
+from tinynode.backend import Array, Arrays, add_at, namespace_of
 from tinynode.backend import is_floating as is_floating_array
 from tinynode.backend import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe
@@ -20,7 +20,7 @@ from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.casting import astype
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.elementwise import exp, log
-from tinynode.functions.extrema import clip, maximum
+from tinynode.functions.extrema import clip
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.reduction import mean, sum
 from tinynode.functions.selection import where
@@ -345,9 +345,12 @@ class PutLabels(FunctionNode):
         g, labels = inputs
         xp = namespace_of(g)
         self.retain_inputs((1,))
-        classes = xp.arange(self.classes, dtype=labels.dtype, device=g.device)
-        hit = (labels[:, None] == classes) & (labels != self.ignore_label)[:, None]
-        return (xp.astype(hit, g.dtype) * g[:, None],)
+        valid = labels != self.ignore_label
+        rows = xp.arange(labels.shape[0], dtype=xp.int64, device=g.device) * self.classes
+        places = rows + xp.where(valid, labels, xp.zeros_like(labels))
+        values = xp.where(valid, g, xp.zeros_like(g))
+        y = add_at(places, values, labels.shape[0] * self.classes)
+        return (xp.reshape(y, (labels.shape[0], self.classes)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -375,17 +378,67 @@ def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1
     log_p, labels = _scores_and_labels("nll", "log_p", log_p, labels)
     check_reduction("nll", reduction)
     losses = -TakeLabels(ignore_label).apply((log_p, labels))[0]
-    return _reduce_valid(losses, not_equal(labels, ignore_label), reduction)
+    return _reduce_counted(losses, labels, reduction, ignore_label)
 
 
-def _reduce_valid(losses: Variable, valid: Variable, reduction: str) -> Variable:
-    """The mean over the entries that count (at least one), the sum, or each."""
+class MeanOfCounted(FunctionNode):
+    """y = the sum of the losses / m, m = the number of labels that count: not ``ignore_label``.
+
+    m is 1 at least. losses: (any), labels: (any), integer -> y: 0-d.
+    dL/dlosses = dL/dy / m, for each of them
+    """
+
+    def __init__(self, ignore_label: int) -> None:
+        self.ignore_label = ignore_label
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        losses, labels = inputs
+        self.retain_inputs((1,))
+        return (namespace_of(losses).sum(losses) / self._count(labels, losses),)
+
+    def _count(self, labels: Array, like: Array) -> Array:
+        xp = namespace_of(like)
+        count = xp.sum(xp.astype(labels != self.ignore_label, like.dtype))
+        return xp.maximum(count, xp.ones((), dtype=like.dtype, device=like.device))
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (labels,) = self.get_retained_inputs()
+        shape = self.inputs[0].shape  # type: ignore[index]
+        assert shape is not None
+        return MeanOfCountedGrad(self.ignore_label, shape).apply((gy, labels))[0], None
+
+
+class MeanOfCountedGrad(MeanOfCounted):
+    """y = g / m everywhere: the gradient of ``MeanOfCounted``.
+
+    g: 0-d, labels: (any), integer -> y: (shape).   dL/dg = MeanOfCounted(dL/dy, labels)
+    """
+
+    def __init__(self, ignore_label: int, shape: tuple[int, ...]) -> None:
+        super().__init__(ignore_label)
+        self.shape = shape
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        g, labels = inputs
+        self.retain_inputs((1,))
+        return (namespace_of(labels).broadcast_to(g / self._count(labels, g), self.shape),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (labels,) = self.get_retained_inputs()
+        return MeanOfCounted(self.ignore_label).apply((gy, labels))[0], None
+
+
+def _reduce_counted(
+    losses: Variable, labels: Variable, reduction: str, ignore_label: int
+) -> Variable:
+    """The mean over the labels that count, the sum, or each."""
     if reduction == "none":
         return losses
-    total = sum(losses)
     if reduction == "sum":
-        return total
-    return total / maximum(sum(astype(valid, losses.dtype)), 1)
+        return sum(losses)
+    return MeanOfCounted(ignore_label).apply((losses, labels))[0]
 
 
 class SigmoidCrossEntropy(BroadcastingNode):
@@ -448,7 +501,7 @@ def sigmoid_cross_entropy(
     valid = not_equal(labels, ignore_label)
     targets = astype(where(valid, labels, 0), x.dtype)
     losses = SigmoidCrossEntropy().apply((x, targets))[0]
-    return _reduce_valid(where(valid, losses, 0), valid, reduction)
+    return _reduce_counted(where(valid, losses, 0), labels, reduction, ignore_label)
 
 
 def _require_equal_shapes(function: str, x: Variable, name: str, y: Variable) -> None:
@@ -588,7 +641,7 @@ def hinge(x: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) 
     x, labels = _scores_and_labels("hinge", "x", x, labels)
     check_reduction("hinge", reduction)
     losses = Hinge(ignore_label).apply((x, labels))[0]
-    return _reduce_valid(losses, not_equal(labels, ignore_label), reduction)
+    return _reduce_counted(losses, labels, reduction, ignore_label)
 
 
 class KLDivergence(BroadcastingNode):

@@ -123,7 +123,7 @@ def _parameter(
 def _affine(function: str, y: Variable, gamma: Any, beta: Any, axes: tuple[int, ...]) -> Variable:
     """gamma * y + beta, with parameters for the axes of y that are named; None leaves one out."""
     lengths = tuple(y.shape[axis] for axis in axes)
-    fitted = tuple(n if i in axes else 1 for i, n in enumerate(y.shape))
+    fitted = lengths + (1,) * (y.ndim - 1 - axes[-1])
     if gamma is not None:
         y = y * reshape(_parameter(function, "gamma", gamma, y, lengths), fitted)
     if beta is not None:

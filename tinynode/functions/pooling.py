@@ -7,8 +7,6 @@ from typing import Any
 from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.error_function import as_floating
-from tinynode.functions.operands import as_operand
-from tinynode.functions.rearranging import repeat
 from tinynode.functions.reduction import max as max_
 from tinynode.functions.reduction import mean
 from tinynode.functions.windows import (
@@ -241,6 +239,58 @@ def global_avg_pool2d(x: Any) -> Variable:
     return mean(x, axis=(2, 3))
 
 
+class UpsampleNearest2d(FunctionNode):
+    """y = each pixel of x repeated to a block of rows and columns.
+
+    x: (n, c, height, width) -> y: (n, c, height * rows, width * columns).
+    dL/dx = SumBlocks2d(dL/dy)
+    """
+
+    def __init__(self, scale: tuple[int, int]) -> None:
+        self.scale = scale
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        xp = namespace_of(x)
+        n, c, height, width = x.shape
+        rows, columns = self.scale
+        wide = xp.empty((n, c, height, width * columns), dtype=x.dtype, device=x.device)
+        for j in range(columns):
+            wide[..., j::columns] = x
+        y = xp.empty((n, c, height, rows, width * columns), dtype=x.dtype, device=x.device)
+        for i in range(rows):
+            y[..., i, :] = wide
+        return (xp.reshape(y, (n, c, height * rows, width * columns)),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        return SumBlocks2d(self.scale).apply(grad_outputs)
+
+
+class SumBlocks2d(FunctionNode):
+    """y = the sum of each block of rows and columns: ``UpsampleNearest2d`` transposed.
+
+    x: (n, c, height * rows, width * columns) -> y: (n, c, height, width).
+    dL/dx = UpsampleNearest2d(dL/dy)
+    """
+
+    def __init__(self, scale: tuple[int, int]) -> None:
+        self.scale = scale
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        rows, columns = self.scale
+        tall = x[..., ::rows, :]
+        for i in range(1, rows):
+            tall = tall + x[..., i::rows, :]
+        y = tall[..., ::columns]
+        for j in range(1, columns):
+            y = y + tall[..., j::columns]
+        return (y,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        return UpsampleNearest2d(self.scale).apply(grad_outputs)
+
+
 def upsample_nearest2d(x: Any, scale: IntPair) -> Variable:
     """Each pixel repeated to a block: (n, channels, height * scale, width * scale).
 
@@ -251,10 +301,9 @@ def upsample_nearest2d(x: Any, scale: IntPair) -> Variable:
         scale: how often, one integer or two (rows, columns).
 
     Raises:
-        OperandError: x does not have four axes.
+        OperandError: x does not have four axes, or is not floating.
         ValueError: a scale is below 1.
     """
-    x = as_operand("upsample_nearest2d", "x", x)
+    x = as_floating("upsample_nearest2d", "x", x)
     require_four_axes("upsample_nearest2d", "x", x)
-    rows, columns = pair("upsample_nearest2d", "scale", scale, 1)
-    return repeat(repeat(x, rows, axis=2), columns, axis=3)
+    return UpsampleNearest2d(pair("upsample_nearest2d", "scale", scale, 1)).apply((x,))[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,13 +78,14 @@ def roll(
         ValueError: an axis does not exist, or the numbers of shifts and axes differ.
     """
     x = as_operand("roll", "x", x)
-    shifts = as_shape("roll", "shift", shift)
+    given = shift if isinstance(shift, tuple | list) else (shift,)
+    shifts = as_shape("roll", "shift", given)
     if axis is None:
         if len(shifts) != 1:
             raise ValueError(f"roll: without an axis, shift must be one integer, got {shift}.")
         return reshape(Roll(shifts, (0,)).apply((reshape(x, -1),))[0], x.shape)
     axes = normalize_axes("roll", axis, x.ndim)
-    if isinstance(shift, int):
+    if given is not shift:
         shifts = shifts * len(axes)
     if len(shifts) != len(axes):
         raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes.")
@@ -196,11 +198,13 @@ def repeat(x: Any, repeats: int, *, axis: int | None = None) -> Variable:
         OperandError: ``repeats`` is not an integer.
     """
     x = as_operand("repeat", "x", x)
-    if not isinstance(repeats, int):
+    try:
+        repeats = operator.index(repeats)
+    except TypeError:
         raise OperandError(
             f"repeat: repeats must be an integer, got {describe(repeats)}. For a number of each "
             "element's own use take(x, indices) with the indices repeated."
-        )
+        ) from None
     if repeats < 0:
         raise ValueError(f"repeat: repeats must not be negative, got {repeats}.")
     if axis is None:

@@ -202,6 +202,8 @@ class Atan2(BroadcastingNode):
     With g = dL/dz, q = x^2 + y^2:   dL/dy = sum_to(g * x / q, s)   dL/dx = -sum_to(g * y / q, t)
     """
 
+    input_names = ("x1", "x2")
+
     def forward(self, inputs: Arrays) -> Arrays:
         y, x = inputs
         self.retain_inputs((0, 1))
@@ -231,6 +233,8 @@ class Hypot(BroadcastingNode):
     x: (s), y: (t) -> z: (broadcast of s and t).
     With g = dL/dz:   dL/dx = sum_to(g * x / z, s)   dL/dy = sum_to(g * y / z, t), both 0 at z = 0
     """
+
+    input_names = ("x1", "x2")
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tinynode.backend import Array, Arrays, namespace_of
+from tinynode.backend import Array, Arrays, backend_of, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 
@@ -115,6 +115,42 @@ def crop_image(x: Array, windows: Windows, image: tuple[int, int]) -> Array:
     return x[..., rows : rows + image[0], columns : columns + image[1]]
 
 
+COLUMNS_IN_CACHE = 1 << 19
+COLUMNS_ON_GPU = 1 << 27
+
+
+def batches(x: Array, n: int, size: int) -> Iterator[slice]:
+    """Cuts n images into batches, so that ``size`` columns for each stay in the cache.
+
+    On a GPU they only have to fit into its memory.
+    """
+    limit = COLUMNS_IN_CACHE if "cpu" in backend_of(x).capabilities else COLUMNS_ON_GPU
+    step = max(1, limit // max(size, 1))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
+    """What ``Unfold`` computes."""
+    xp = namespace_of(x)
+    padded = xp.permute_dims(pad_image(x, windows, 0.0), (1, 0, 2, 3))
+    shape = (x.shape[1], *windows.size, x.shape[0], *counts)
+    columns = xp.empty(shape, dtype=x.dtype, device=x.device)
+    for i, j, place in windows.places(counts):
+        columns[:, i, j, ...] = padded[place]
+    return columns
+
+
+def fold_columns(y: Array, windows: Windows, image: tuple[int, int]) -> Array:
+    """What ``Fold`` computes."""
+    xp = namespace_of(y)
+    shape = (y.shape[0], y.shape[3], *windows.padded(image))
+    total = xp.zeros(shape, dtype=y.dtype, device=y.device)
+    for i, j, place in windows.places((y.shape[4], y.shape[5])):
+        total[place] += y[:, i, j, ...]
+    return xp.permute_dims(crop_image(total, windows, image), (1, 0, 2, 3))
+
+
 class Unfold(FunctionNode):
     """y[c, i, j, n, r, q] = x[n, c, r s + i d - p, q s + j d - p], 0 outside the image.
 
@@ -129,15 +165,8 @@ class Unfold(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        xp = namespace_of(x)
-        n, channels, height, width = x.shape
-        counts = self.counts or self.windows.counts((height, width))
-        padded = xp.permute_dims(pad_image(x, self.windows, 0.0), (1, 0, 2, 3))
-        shape = (channels, *self.windows.size, n, *counts)
-        columns = xp.empty(shape, dtype=x.dtype, device=x.device)
-        for i, j, place in self.windows.places(counts):
-            columns[:, i, j, ...] = padded[place]
-        return (columns,)
+        counts = self.counts or self.windows.counts((x.shape[2], x.shape[3]))
+        return (unfold_images(x, self.windows, counts),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         shape = self.inputs[0].shape  # type: ignore[index]
@@ -157,14 +186,7 @@ class Fold(FunctionNode):
         self.image = image
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (y,) = inputs
-        xp = namespace_of(y)
-        channels, n = y.shape[0], y.shape[3]
-        shape = (channels, n, *self.windows.padded(self.image))
-        total = xp.zeros(shape, dtype=y.dtype, device=y.device)
-        for i, j, place in self.windows.places((y.shape[4], y.shape[5])):
-            total[place] += y[:, i, j, ...]
-        return (xp.permute_dims(crop_image(total, self.windows, self.image), (1, 0, 2, 3)),)
+        return (fold_columns(inputs[0], self.windows, self.image),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         shape = self.inputs[0].shape  # type: ignore[index]
