@@ -79,7 +79,7 @@ class Backend(Protocol):
 class Device:
     """A backend plus an index. There is one object for each: compare with ``is``."""
 
-    __slots__ = ("array_types", "backend", "index", "name", "xp")
+    __slots__ = ("array_types", "backend", "floating_dtypes", "index", "name", "xp")
 
     def __init__(self, backend: Backend, index: str, name: str) -> None:
         self.backend = backend
@@ -88,6 +88,8 @@ class Device:
         self.xp = backend.namespace()
         self.array_types: set[type] = set()
         """The array types that this backend has owned so far: the quick form of ``owns``."""
+        self.floating_dtypes: set[Any] = set()
+        """The floating dtypes met so far: the quick form of ``is_floating``."""
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"
@@ -114,6 +116,13 @@ class Device:
     def from_host(self, array: Array) -> Array:
         """A NumPy array, on this device."""
         return self.backend.from_host(array, self.index)
+
+    def is_floating(self, array: Array | None) -> bool:
+        """Whether an array of this device has a real floating dtype; False for None."""
+        if array is None or not is_floating(array):
+            return False
+        self.floating_dtypes.add(array.dtype)
+        return True
 
     def lift(self, value: Any) -> Array:
         """An array as it is, a scalar of the array library as a 0-d array, None for others."""
@@ -311,8 +320,6 @@ def is_floating(array: Array) -> bool:
     try:
         return _floating_dtypes[type(array)][array.dtype]
     except KeyError:
-        if array is None:  # an output that a function left out
-            return False
         known = bool(namespace_of(array).isdtype(array.dtype, "real floating"))
         _floating_dtypes.setdefault(type(array), {})[array.dtype] = known
         return known

@@ -16,7 +16,7 @@ from typing import Any
 
 import tinynode
 from tinynode import debug
-from tinynode.backend import is_floating
+from tinynode.backend import Array, is_floating
 from tinynode.configuration import config, using_config
 from tinynode.errors import (
     BackwardSeedError,
@@ -38,6 +38,7 @@ class _Sweep:
     Attributes:
         gradients: the gradient of each node reached so far whose creator has not run, and of
             leaves. Under ``lazy_grad_sum`` further contributions wait in ``pending``.
+        sums: those gradients that the sweep itself has added up: it may give them a new array.
         wanted: the nodes that need a gradient; None means every one that requires one.
         kept: the gradients of function outputs that the sweep has passed: of all of them with
             ``keep_all``, else of those in ``keep``.
@@ -51,6 +52,7 @@ class _Sweep:
         keep_all: bool = False,
     ) -> None:
         self.gradients = dict(seeds)
+        self.sums: dict[VariableNode, Variable] = {}
         self.pending: dict[VariableNode, list[Variable]] = {}
         self.wanted = wanted
         self.keep = keep or set()
@@ -128,6 +130,7 @@ class _Sweep:
     def _pop(self, node: VariableNode) -> Variable | None:
         """Take a node's gradient, all contributions added, out of the table."""
         gradient = self.gradients.pop(node, None)
+        self.sums.pop(node, None)
         return None if gradient is None else self._complete(node, gradient)
 
     def _complete(self, node: VariableNode, gradient: Variable) -> Variable:
@@ -158,8 +161,11 @@ class _Sweep:
             self.pending.setdefault(node, []).append(gx)
         elif self.recording:
             self.gradients[node] = current + gx
+        elif self.sums.get(node) is current:  # made here, and nobody else has it
+            current._array = _add_arrays(current, gx)
         else:
-            self.gradients[node] = _sum_arrays(current, gx)
+            total = wrap_array(_add_arrays(current, gx), current._device, current._requires_grad)
+            self.sums[node] = self.gradients[node] = total
 
     def finish(self) -> dict[VariableNode, Variable]:
         """The gradients that are left: those of leaves, and of nodes that ``grad`` asks for."""
@@ -172,16 +178,16 @@ class _Sweep:
 
 def _sum(a: Variable, b: Variable) -> Variable:
     """a + b; without a FunctionNode where nobody will differentiate again."""
-    return a + b if config.enable_backprop else _sum_arrays(a, b)
+    if config.enable_backprop:
+        return a + b
+    return wrap_array(_add_arrays(a, b), a._device, a._requires_grad)
 
 
-def _sum_arrays(a: Variable, b: Variable) -> Variable:
-    """a + b, without a FunctionNode."""
+def _add_arrays(a: Variable, b: Variable) -> Array:
+    """The array of a + b, without a FunctionNode."""
     device = a._device
     total = device.xp.add(a._array, b._array)
-    if type(total) not in device.array_types:
-        total = device.lift(total)
-    return wrap_array(total, device, a._requires_grad)
+    return total if type(total) in device.array_types else device.lift(total)
 
 
 def _call(

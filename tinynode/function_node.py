@@ -244,12 +244,14 @@ class FunctionNode:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
         if len(output_arrays) == 1:  # the usual case
             (array,) = output_arrays
-            return (wrap_array(array, device, requires_grad and is_floating(array)),)
+            if requires_grad and (array is None or array.dtype not in device.floating_dtypes):
+                requires_grad = device.is_floating(array)
+            return (wrap_array(array, device, requires_grad),)
         if self.is_elementwise:
             self._check_elementwise(output_arrays)
         outputs = []
         for array in output_arrays:
-            outputs.append(wrap_array(array, device, requires_grad and is_floating(array)))
+            outputs.append(wrap_array(array, device, requires_grad and device.is_floating(array)))
         return tuple(outputs)
 
     def _check_elementwise(self, outputs: Arrays) -> None:
