@@ -84,13 +84,13 @@ def below(n: int) -> Callable[[np.random.Generator, Shape], Any]:
 X = Data(normal)
 POSITIVE = Data(positive)
 MATRIX = Data(normal, (25, 40), (1024, 1024))
-ROW = Data(normal, (40,), (1000,))
-COLUMN = Data(normal, (25, 1), (1000, 1))
+ROW = Data(normal, (40,), (1024,))
+COLUMN = Data(normal, (25, 1), (1024, 1))
 STACK = Data(square, (40, 5, 5), (40_000, 5, 5))
 IMAGES = Data(normal, (1, 4, 16, 16), (16, 16, 64, 64))
 SIGNALS = Data(normal, (2, 8, 64), (16, 16, 4096))
 CHANNELS = Data(positive, (4,), (16,))
-LABELS = Data(below(40), (25,), (1000,))
+LABELS = Data(below(40), (25,), (1024,))
 
 
 # --- the table -----------------------------------------------------------------------------------
@@ -203,9 +203,9 @@ entry("moveaxis", lambda x, **how: x.T, lambda t, x: t.moveaxis(x, 0, 1), MATRIX
       source=0, destination=1)
 entry("expand_dims", lambda x, axis: x[:, None], lambda t, x: x[:, None], MATRIX, axis=1)
 entry("squeeze", lambda x, axis: x[:, 0], lambda t, x: x.squeeze(1),
-      Data(normal, (25, 1, 40), (1000, 1, 1000)), axis=1)
+      Data(normal, (25, 1, 40), (1024, 1, 1024)), axis=1)
 entry("broadcast_to", lambda x: np.broadcast_to(x, (x.size, x.size)),
-      lambda t, x: x.expand(len(x), len(x)), Data(normal, (32,), (1000,)),
+      lambda t, x: x.expand(len(x), len(x)), Data(normal, (32,), (1024,)),
       ours=lambda F, x: F.broadcast_to(x, (x.size, x.size)))
 entry("broadcast_arrays", np.broadcast_arrays, "broadcast_tensors", COLUMN, ROW)
 entry("sum_to", lambda x: x.sum(0), lambda t, x: x.sum_to_size(x.shape[1]), MATRIX,
@@ -214,8 +214,8 @@ entry("concat", lambda *xs: np.concat(xs, 1), lambda t, *xs: t.cat(xs, 1), MATRI
       ours=lambda F, *xs: F.concat(xs, 1))
 entry("stack", lambda *xs: np.stack(xs, 1), lambda t, *xs: t.stack(xs, 1), MATRIX, MATRIX,
       ours=lambda F, *xs: F.stack(xs, axis=1))
-entry("split", lambda x, indices_or_sections: np.split(x, indices_or_sections),
-      lambda t, x: t.chunk(x, 5), MATRIX, indices_or_sections=5)
+entry("split", lambda x, indices_or_sections, axis: np.split(x, indices_or_sections, axis),
+      lambda t, x: t.chunk(x, 8, 1), MATRIX, indices_or_sections=8, axis=1)
 entry("unstack", lambda x: tuple(x), lambda t, x: t.unbind(x),
       Data(normal, (10, 100), (10, 100_000)))
 entry("flip", lambda x, axis: np.flip(x, axis), lambda t, x: t.flip(x, (1,)), MATRIX, axis=1)
@@ -247,7 +247,7 @@ def numpy_set_item(x: Any, value: Any) -> Any:
 entry("set_item", numpy_set_item, torch_set_item, MATRIX, ROW,
       ours=lambda F, x, v: F.set_item(x, 1, v))
 entry("take", lambda x, i, axis: np.take(x, i, axis), lambda t, x, i: t.index_select(x, 0, i),
-      Data(normal, (40, 25), (1024, 1024)), Data(below(40), (40,), (1000,)), axis=0)
+      Data(normal, (40, 25), (1024, 1024)), Data(below(40), (40,), (1024,)), axis=0)
 entry("take_along_axis", lambda x, i: np.take_along_axis(x, i, 1),
       lambda t, x, i: t.take_along_dim(x, i, 1),
       MATRIX, Data(below(40), (25, 40), (1024, 1024)))
@@ -256,7 +256,7 @@ entry("take_along_axis", lambda x, i: np.take_along_axis(x, i, 1),
 WIDE = Data(normal, (32, 32), (1024, 1024))
 entry("matmul", np.matmul, "matmul", WIDE, WIDE)
 entry("linear", lambda x, w, b: x @ w.T + b, "nn.functional.linear",
-      WIDE, WIDE, Data(normal, (32,), (1000,)))
+      WIDE, WIDE, Data(normal, (32,), (1024,)))
 entry("tensordot", lambda x, y, axes: np.tensordot(x, y, axes),
       lambda t, x, y: t.tensordot(x, y, 1), WIDE, WIDE, axes=1)
 entry("vecdot", np.vecdot, "linalg.vecdot", MATRIX, MATRIX)
@@ -469,9 +469,9 @@ entry("rms_norm", np_rms_norm,
       lambda t, x, g: t.nn.functional.rms_norm(x, g.shape, g, eps=1e-5), MATRIX, ROW)
 
 # embedding, dropout, attention
-TOKENS = Data(below(100), (40,), (15_625,))
+TOKENS = Data(below(40), (40,), (16_384,))
 entry("embedding", lambda indices, w: w[indices], "nn.functional.embedding",
-      TOKENS, Data(normal, (100, 25), (100, 64)))
+      TOKENS, Data(normal, (40, 25), (1024, 64)))
 generator = np.random.default_rng(0)
 entry("dropout", lambda x: x * ((generator.random(x.shape) >= 0.5) * np.float32(2)),
       lambda t, x: t.nn.functional.dropout(x, 0.5), X,
@@ -516,7 +516,7 @@ entry("linalg.vector_norm", lambda x, axis: np.linalg.vector_norm(x, axis=axis),
 entry("linalg.cross", np.linalg.cross, "linalg.cross",
       Data(normal, (300, 3), (300_000, 3)), Data(normal, (300, 3), (300_000, 3)))
 entry("linalg.outer", np.linalg.outer, "outer",
-      Data(normal, (25,), (1000,)), Data(normal, (40,), (1000,)))
+      Data(normal, (25,), (1024,)), Data(normal, (40,), (1024,)))
 
 # names of the other functions, and why they are not measured
 NOT_MEASURED = {

@@ -8,7 +8,7 @@ PyTorch's. The rows are sorted, worst first: by forward+backward to PyTorch, whe
 function and is installed, else to NumPy.
 
     python -m benchmarks.functions
-    python -m benchmarks.functions --functions gelu,conv2d --rounds 21
+    python -m benchmarks.functions --functions gelu conv2d --rounds 21
     python -m benchmarks.functions --sizes large --worst 10
 """
 
@@ -249,22 +249,22 @@ def make_row(one: Entry, size: str, times: dict[str, list[float]]) -> Row:
 TELLING = {"approximate", "causal", "kernel_size", "label_smoothing"}
 
 
-def chosen(names: str | None) -> list[Entry]:
+def chosen(names: Sequence[str]) -> list[Entry]:
     """The entries of some functions, or all. Raises SystemExit for an unknown name."""
-    if names is None:
-        return TABLE
     known = {one.name for one in TABLE}
-    unknown = sorted(set(names.split(",")) - known)
+    unknown = sorted(set(names) - known)
     if unknown:
         raise SystemExit(f"unknown: {', '.join(unknown)}; choose from {', '.join(sorted(known))}")
-    return [one for one in TABLE if one.name in names.split(",")]
+    return [one for one in TABLE if one.name in names or not names]
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Cost per function, side by side.")
-    parser.add_argument("--functions", help="names, with commas between; all by default")
+    parser.add_argument(
+        "--functions", nargs="+", default=[], metavar="NAME", help="all by default"
+    )
     parser.add_argument("--libraries", default="torch", help="compared with tinynode and NumPy")
-    parser.add_argument("--sizes", default=",".join(SIZES), help="small, large, or both")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES, help="both by default")
     parser.add_argument("--rounds", type=int, default=7, help="medians are over these")
     parser.add_argument("--worst", type=int, help="print only so many rows")
     options = parser.parse_args(arguments)
@@ -274,7 +274,7 @@ def main(arguments: list[str] | None = None) -> None:
     rows = [
         measure_entry(one, size, modules, options.rounds)
         for one in entries
-        for size in options.sizes.split(",")
+        for size in options.sizes
     ]
     rows.sort(key=Row.badness, reverse=True)
     print(measure.describe_setting(names))

@@ -411,7 +411,8 @@ row("HingeGrad", "node", node(HingeGrad, -1), np_hinge_grad, x(7, 3), labels(7, 
 row("TakeLabels", "node", node(TakeLabels, -1),
     lambda x, labels: -np_nll(x, labels, "none"), x(7, 3), labels(7, -1))  # fmt: skip
 row("MeanOfCounted", "node", node(MeanOfCounted, -1),
-    lambda x, labels: x.sum() / x.dtype.type((labels != -1).sum()), x(7), labels(7, -1))  # fmt: skip
+    lambda x, labels: x.sum() / x.dtype.type((labels != -1).sum()),
+    x(7), labels(7, -1))  # fmt: skip
 row("MeanOfCountedGrad", "node", node(MeanOfCountedGrad, -1, (7, 2)),
     lambda g, labels: np.full((7, 2), g / g.dtype.type((labels != -1).sum())),
     x(), labels(7, -1))  # fmt: skip

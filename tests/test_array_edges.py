@@ -122,6 +122,7 @@ def test_copysign_looks_at_the_sign_of_zero(device):
     assert np.signbit(host(z)).tolist() == [False, False, True, True, True]
     assert_gradients(z, [x, y], [1, -1, -1, 1, 0], [0] * 5)
     assert_gradients(fn.copysign(x, y), [x, y], [0] * 5, [0] * 5, order=2)
+    assert tn.grad([fn.copysign(x, y)], [y]) != [None]  # y is reached, its gradient is 0
 
 
 @on_each_device
@@ -186,6 +187,20 @@ def test_a_zero_among_others_has_gradient_zero_in_every_norm(device):
     x = variable([0.0, 2.0], device)
     for p in (1, 2, 3, 1.5, 0.5, inf):
         assert_gradients(linalg.vector_norm(x, ord=p), [x], [0, 1])
+
+
+@on_each_device
+def test_a_zero_makes_norms_of_negative_order_zero(device):
+    x = variable([0.0, 2.0], device)
+    with np.errstate(divide="ignore"):
+        assert float(linalg.vector_norm(x, ord=-1)) == 0
+        assert float(linalg.vector_norm(x, ord=-2)) == 0
+
+
+def test_orders_may_be_numbers_of_numpy():
+    x = variable([2.0, 0.0])
+    for p in (3, np.int64(3), np.float32(3), np.float64(3)):
+        assert float(linalg.vector_norm(x, ord=p)) == pytest.approx(2)
 
 
 @on_each_device
@@ -384,6 +399,12 @@ def test_equal_elements_keep_their_order_in_sorts(device):
     for stable in (True, False):
         np.testing.assert_array_equal(host(fn.sort(x, stable=stable)), [1, 1, 2, 2, 3])
         np.testing.assert_array_equal(host(fn.argsort(x, stable=stable)), host(rising))
+    many = np.random.default_rng(0).integers(0, 3, 1000)  # more than a quick sort keeps in order
+    expected = np.concat([np.flatnonzero(many == value) for value in (2, 1, 0)])
+    found = fn.argsort(variable(many, device), descending=True)
+    np.testing.assert_array_equal(host(found), expected)
+    found = fn.argsort(variable(many, device))
+    np.testing.assert_array_equal(host(found), np.argsort(many, stable=True))
 
 
 @on_each_device
@@ -520,6 +541,8 @@ def test_power_zero_is_the_identity_whatever_it_is_of():
     y = linalg.matrix_power(x, 0)
     np.testing.assert_array_equal(host(y), np.eye(2))
     assert_gradients(y, [x], np.zeros((2, 2)))
+    y = linalg.matrix_power(variable(np.ones((2, 2))), np.int64(0))
+    np.testing.assert_array_equal(host(y), np.eye(2))
 
 
 def test_singular_values_of_no_rows():
@@ -844,6 +867,11 @@ REFUSED = {
     ),
     "vecdot axis": (lambda: fn.vecdot(ones(2), ones(2), axis=0), ValueError, "vecdot: axis 0"),
     "vecdot axes": (lambda: fn.vecdot(ones(2), ones(2), axis=-2), ValueError, "vecdot: axis -2"),
+    "vecdot axis of one": (
+        lambda: fn.vecdot(ones(2), ones(2, 2), axis=-2),
+        ValueError,
+        r"vecdot: axis -2 .*\(2,\)",
+    ),
     "vecdot 0-d": (lambda: fn.vecdot(ones(2), ones()), ValueError, "vecdot: axis -1"),
     "einsum numbers": (
         lambda: fn.einsum("ij,jk", ones(2, 3)),
@@ -956,6 +984,11 @@ REFUSED = {
     "cross second": (lambda: linalg.cross(ones(3), ones(2)), ValueError, r"cross: .*\(2,\)"),
     "cross axis": (lambda: linalg.cross(ones(3), ones(3), axis=0), ValueError, "cross: axis 0"),
     "cross axes": (lambda: linalg.cross(ones(3), ones(3), axis=-2), ValueError, "cross: axis -2"),
+    "cross axis of one": (
+        lambda: linalg.cross(ones(3, 2), ones(3), axis=-2),
+        ValueError,
+        r"cross: axis -2 .*\(3,\)",
+    ),
     "cross text": (lambda: linalg.cross(ones(3), "a"), OperandError, "cross: x2 .*str 'a'"),
     "vector_norm axis": (lambda: linalg.vector_norm(ones(2), axis=1), ValueError, "axis 1 .*1 ax"),
     "vector_norm ints": (lambda: linalg.vector_norm(INTS), OperandError, "vector_norm: x .*int64"),
@@ -975,6 +1008,11 @@ REFUSED = {
         lambda: linalg.matrix_power(ones(2, 3), 2),
         ValueError,
         r"matrix_power: x must be square.*\(2, 3\)",
+    ),
+    "matrix_power stack": (
+        lambda: linalg.matrix_power(ones(2, 3, 4), 2),
+        ValueError,
+        r"matrix_power: x must be square.*\(2, 3, 4\)",
     ),
     "matrix_power vector": (
         lambda: linalg.matrix_power(ones(2), 2),

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode import functions as F
 from tinynode import nn
 from tinynode.commands import digits_cnn, gradient_penalty
 from tinynode.gradient_check import check_backward
 
-RNG = np.random.default_rng(0)
+F = tn.functions
 
 
 def normal(*shape: int) -> np.ndarray:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode import functions as F
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install '.[peers]'")
+F = tn.functions
 TF = torch.nn.functional
 L = F.linalg
 
@@ -140,8 +140,10 @@ def more_rows() -> list[Row]:
          [normal(2, 3, 4)]),
         ("broadcast_to", lambda a: F.broadcast_to(a, (3, 4)),
          lambda a: torch.broadcast_to(a, (3, 4)), [normal(4)]),
-        ("concat", lambda a, b: F.concat([a, b], axis=1), lambda a, b: torch.cat([a, b], 1), [x, y]),
-        ("stack", lambda a, b: F.stack([a, b], axis=1), lambda a, b: torch.stack([a, b], 1), [x, y]),
+        ("concat", lambda a, b: F.concat([a, b], axis=1),
+         lambda a, b: torch.cat([a, b], 1), [x, y]),
+        ("stack", lambda a, b: F.stack([a, b], axis=1),
+         lambda a, b: torch.stack([a, b], 1), [x, y]),
         ("unstack", lambda a: F.unstack(a, axis=1)[2], lambda a: torch.unbind(a, 1)[2], [x]),
         ("split", lambda a: F.split(a, 2, axis=1)[1], lambda a: torch.split(a, 2, 1)[1], [x]),
         ("flip", lambda a: F.flip(a, axis=1), lambda a: torch.flip(a, (1,)), [x]),

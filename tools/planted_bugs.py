@@ -113,18 +113,14 @@ SKIPPED_METHODS = {"__init__", "_check_labels", "_check_types", "check_type_forw
 
 # Names of what is outside every graph (bools, integers), and calls that look at form or at values
 # only: cutting the graph there changes nothing.
-NO_GRAPH = {"at_zero", "condition", "dead", "labels", "winners"}
-FORM_ONLY = {"IsDead", "equal", "sign", "zeros_beside", "zip"}
+NO_GRAPH = {"at_zero", "condition", "dead", "indices", "labels", "positions", "same", "winners"}
+FORM_ONLY = {"IsDead", "SameInfinity", "_eye", "_first", "equal", "floor", "sign", "zeros_beside"}
+FORM_ONLY |= {"zip"}
 
 # (owner, what the line becomes): why nobody can see the difference
 _ASKED_FOR_BY_NOBODY = "a gradient is computed for a constant, and nobody asks for it"
-_ONLY_THE_DTYPE = "only the dtype of log_p counts there"
 _SHORTCUT = "the branch saves time; without it the values are the same"
 EQUIVALENT: dict[tuple[str, str], str] = {
-    (
-        "Sigmoid.forward",
-        "return (xp.where(x > 0, xp.ones_like(x), small) / (1.0 + small),)",
-    ): "at x = 0 both branches are 1",
     (
         "ReLU.backward",
         "return ReLUGrad().apply((y.detach(), gy))",
@@ -166,21 +162,182 @@ EQUIVALENT: dict[tuple[str, str], str] = {
         "one = wrap_array(g.xp.ones_like(g._array), g._device, True)",
     ): _ASKED_FOR_BY_NOBODY,
     (
-        "SoftmaxCrossEntropyGrad.backward",
-        "weights = RowWeights(self.reduction, self.ignore_label)"
-        ".apply((log_p.detach(), labels, g))[0]",
-    ): _ONLY_THE_DTYPE,
+        "_Extreme.backward",
+        "gx = unbroadcast(ExtremeGrad().apply((x.detach(), y, z, gz))[0], self, 0)",
+    ): "ExtremeGrad has no gradient for x, y and z",
     (
-        "RowWeights.backward",
-        "one = wrap_array(gw.xp.ones((), dtype=gw.dtype, device=gw._array.device), "
-        "gw._device, True)",
+        "_Extreme.backward",
+        "gx = unbroadcast(ExtremeGrad().apply((x, y.detach(), z, gz))[0], self, 0)",
+    ): "ExtremeGrad has no gradient for x, y and z",
+    (
+        "_Extreme.backward",
+        "gx = unbroadcast(ExtremeGrad().apply((x, y, z.detach(), gz))[0], self, 0)",
+    ): "ExtremeGrad has no gradient for x, y and z",
+    (
+        "_Extreme.backward",
+        "gy = unbroadcast(ExtremeGrad().apply((y.detach(), x, z, gz))[0], self, 1)",
+    ): "ExtremeGrad has no gradient for x, y and z",
+    (
+        "_Extreme.backward",
+        "gy = unbroadcast(ExtremeGrad().apply((y, x.detach(), z, gz))[0], self, 1)",
+    ): "ExtremeGrad has no gradient for x, y and z",
+    (
+        "_Extreme.backward",
+        "gy = unbroadcast(ExtremeGrad().apply((y, x, z.detach(), gz))[0], self, 1)",
+    ): "ExtremeGrad has no gradient for x, y and z",
+    (
+        "ExtremeGrad.backward",
+        "return (None, None, None, ExtremeGrad().apply((x.detach(), y, z, ggx))[0])",
+    ): "ExtremeGrad has no gradient for x, y and z",
+    (
+        "ExtremeGrad.backward",
+        "return (None, None, None, ExtremeGrad().apply((x, y.detach(), z, ggx))[0])",
+    ): "ExtremeGrad has no gradient for x, y and z",
+    (
+        "ExtremeGrad.backward",
+        "return (None, None, None, ExtremeGrad().apply((x, y, z.detach(), ggx))[0])",
+    ): "ExtremeGrad has no gradient for x, y and z",
+    (
+        "Clip.forward",
+        "if low is not None and high is not None and (low >= high):",
+    ): "where the bounds are equal, either will do",
+    (
+        "Clip.backward",
+        "return ClipGrad(self.low, self.high).apply((x.detach(), gy))",
+    ): "ClipGrad has no gradient for x",
+    ("ClipGrad.forward", "inside = x >= self.low"): "inside is True everywhere before",
+    (
+        "ClipGrad.backward",
+        "return (None, ClipGrad(self.low, self.high).apply((x.detach(), ggx))[0])",
+    ): "ClipGrad has no gradient for x",
+    ("CopySign.backward", "gy = -unbroadcast(gz * 0.0, self, 1)"): "0 and -0 are equal",
+    (
+        "CopySign.backward",
+        "gy = unbroadcast(gz.detach() * 0.0, self, 1)",
+    ): "the gradient of 0 times anything is 0",
+    (
+        "PositionsAlongAxis.forward",
+        "return (xp.reshape(selected, (-2,)),)",
+    ): "NumPy takes any negative length for -1",
+    ("written", "if True or any((item is None for item in place)):"): _SHORTCUT,
+    ("written", "if any((item is not None for item in place)):"): _SHORTCUT,
+    (
+        "Positions.forward",
+        "return (xp.reshape(selected, (-2,)),)",
+    ): "NumPy takes any negative length for -1",
+    (
+        "tile",
+        "ndim = len(times) if len(times) >= x.ndim else x.ndim",
+    ): "where both are equal, either will do",
+    ("_before", "return x.detach()"): "there are no elements",
+    (
+        "CumulativeProd.backward",
+        "factors = concat([x[all_but_first], _first(x, self.axis, 1)], axis=self.axis)",
+    ): "a scan does not use its first factor",
+    ("CumulativeProd.backward", "return (gy.detach(),)"): "there are no elements",
+    (
+        "LinearScan.backward",
+        "factors = concat([a[all_but_first], _first(a, axis, 1)], axis=axis)",
+    ): "a scan does not use its first factor",
+    (
+        "Hypot.backward",
+        "length = where(equal(z, 0), 2, z)",
+    ): "x and y are 0 there, whatever they are divided by",
+    ("SlogDet.backward", "return (-(x * 0.0),)"): "0 and -0 are equal",
+    ("SlogDet.backward", "return (x.detach() * 0.0,)"): "the gradient of 0 times anything is 0",
+    (
+        "Cholesky.backward",
+        "inner = matmul(transposed, gl) * wrap_array(mask, lower._device, True)",
     ): _ASKED_FOR_BY_NOBODY,
     (
-        "RowWeights.backward",
-        "share = RowWeights(self.reduction, self.ignore_label)"
-        ".apply((log_p.detach(), labels, one))[0]",
-    ): _ONLY_THE_DTYPE,
-    ("RowWeights.backward", "total = gw * share.detach()"): "share is made of constants",
+        "Cholesky.backward",
+        "mask = xp.tril(xp.ones_like(array)) - 0.5 * xp.eye(array.shape[-2], dtype=array.dtype, "
+        "device=array.device)",
+    ): "the matrix is square",
+    (
+        "Eigh.backward",
+        "gaps = (1.0 - eye) / (_row(w) - _column(w) - eye)",
+    ): "the diagonal is multiplied by 0",
+    (
+        "_turning_terms",
+        "if False and u.shape[-1] == u.shape[-2]:",
+    ): "for a square matrix, what is left out is 0",
+    (
+        "_turning_terms",
+        "gaps = (1.0 - eye) / ((_row(s) - _column(s)) * (_row(s) + _column(s)) - eye)",
+    ): "the diagonal is multiplied by 0",
+    ("diagonal", "if length < 0:"): "the slice is empty all the same",
+    (
+        "diagonal",
+        "rows, columns = (n, m - offset) if offset > 0 else (n + offset, m)",
+    ): "with offset 0, both branches are equal",
+    (
+        "diagonal",
+        "length = rows if rows <= columns else columns",
+    ): "where both are equal, either will do",
+    (
+        "diagonal",
+        "start = offset if offset > 0 else -offset * m",
+    ): "with offset 0, both branches are equal",
+    (
+        "diagonal",
+        "rows, columns = (n, m - offset) if offset >= 1 else (n + offset, m)",
+    ): "with offset 0, both branches are equal",
+    (
+        "diagonal",
+        "rows, columns = (n, m - offset) if offset >= 0 else (n - offset, m)",
+    ): "below, the diagonal ends where the flat array does",
+    (
+        "diagonal",
+        "rows, columns = (n, m - offset) if offset >= 0 else (n, m)",
+    ): "below, the diagonal ends where the flat array does",
+    (
+        "diagonal",
+        "start = offset if offset >= 1 else -offset * m",
+    ): "with offset 0, both branches are equal",
+    ("diagonal", "return get_item(flat, (..., slice(1, 0)))"): "the slice is empty all the same",
+    (
+        "diagonal",
+        "return get_item(flat, (..., slice(start, start + (length - 1) * (m + 1) + 2, m + 1)))",
+    ): "the next step leads past both ends",
+    (
+        "diagonal",
+        "return get_item(flat, (..., slice(start, start + (length - 1) * (m + 2) + 1, m + 1)))",
+    ): "the next step leads past both ends",
+    ("vector_norm", "if False and ord == 1:"): _SHORTCUT,
+    ("vector_norm", "if False and ord == 2:"): _SHORTCUT,
+    ("_power_of_abs", "if p <= 0:"): "p = 0 has been dealt with",
+    (
+        "_power_of_abs",
+        "return where(zero, 0, pow(abs(where(zero, 2, x)), p))",
+    ): "what stands in for 0 is replaced afterwards",
+    ("_root", "positive = where(zero, 2, total)"): "what stands in for 0 is replaced afterwards",
+    ("matrix_power", "if True or left:"): "one product more than is used",
+    ("matrix_power", "left = -n if n <= 0 else n"): "0 and -0 are equal",
+    ("matrix_power", "return broadcast_to(_eye(base), base.shape) - nothing"): "nothing is 0",
+    ("matrix_power", "left = -n if n < 1 else n"): "0 and -0 are equal",
+    ("matrix_power", "return _eye(base) + nothing"): "the sum broadcasts",
+    (
+        "matrix_power",
+        "power = square if power is None else matmul(square, power)",
+    ): "powers of one matrix commute",
+    ("Einsum.forward", "if False and hasattr(xp, 'einsum'):"): "the portable way gives the same",
+    (
+        "Einsum.forward",
+        "options = {'optimize': True} if len(inputs) >= 2 else {}",
+    ): "only the speed differs",
+    (
+        "Einsum.forward",
+        "options = {'optimize': True} if len(inputs) < 2 else {}",
+    ): "only the speed differs",
+    (
+        "Einsum.forward",
+        "options = {'optimize': True} if len(inputs) > 3 else {}",
+    ): "only the speed differs",
+    (
+        "Einsum.forward",
+        "options = {'optimize': False} if len(inputs) > 2 else {}",
+    ): "only the speed differs",
     (
         "Mean.backward",
         "return (self._spread(gy * (1.0 / n) if n else gy.detach()),)",
@@ -621,11 +778,17 @@ def rows_by_code() -> dict[CodeType, list[Case]]:
 
     for case in CASES:
         seen.clear()
-        sys.setprofile(note)
-        try:
-            op_drivers.record(case, "numpy", 0)
-        finally:
-            sys.setprofile(None)
+        for device in (
+            "numpy",
+            "strict:device1",
+        ):  # some code is for libraries that lack something
+            if not op_drivers.runs_on(case, device):
+                continue
+            sys.setprofile(note)
+            try:
+                op_drivers.record(case, device, 0)
+            finally:
+                sys.setprofile(None)
         for code in seen:
             rows.setdefault(code, []).append(case)
     return rows

@@ -210,9 +210,8 @@ class SiLU(FunctionNode):
     """y = x s, with s = sigmoid(x).   x: (s) -> y: (s).   dL/dx = dL/dy * s (1 + x (1 - s))"""
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
         self.retain_inputs((0,))
-        return (x * sigmoid_array(x),)
+        return (in_blocks(_silu, *inputs),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -242,9 +241,20 @@ class SiLUGrad(FunctionNode):
         return gx, SiLUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
 
 
+def _silu(x: Array) -> Array:
+    y = sigmoid_array(x)
+    y *= x
+    return y
+
+
 def _silu_gradient(x: Array, gy: Array) -> Array:
     s = sigmoid_array(x)
-    return gy * (s * (1.0 + x * (1.0 - s)))
+    slopes = 1.0 - s
+    slopes *= x
+    slopes += 1.0
+    slopes *= s
+    slopes *= gy
+    return slopes
 
 
 def silu(x: Any) -> Variable:

@@ -134,8 +134,8 @@ def in_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
     xp = namespace_of(first)
     flat = [xp.reshape(x, (-1,)) for x in arrays]
     y = xp.empty(flat[0].shape, dtype=first.dtype, device=first.device)
-    for start in range(0, flat[0].shape[0], BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, y.shape[0], BLOCK):
+        part = slice(start, min(start + BLOCK, y.shape[0]))
         y[part] = function(*(x[part] for x in flat))
     return xp.reshape(y, first.shape)
 

@@ -460,7 +460,7 @@ def outer(x1: Any, x2: Any) -> Variable:
     x1, x2 = as_operands("outer", x1, x2, ("x1", "x2"))
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(f"outer: two vectors are needed, got shapes {x1.shape} and {x2.shape}.")
-    return multiply(expand_dims(x1, 1), expand_dims(x2, 0))
+    return multiply(expand_dims(x1, 1), x2)
 
 
 def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:

@@ -169,7 +169,7 @@ class SoftmaxCrossEntropy(FunctionNode):
         """m: the number of rows that count, or the sum of their labels' weights; 1 for 0."""
         xp = namespace_of(like)
         total = xp.sum(self._counts(labels, weights, like))
-        return xp.where(total == 0, xp.ones_like(total), total)
+        return total + xp.astype(total == 0, like.dtype)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gloss, glog_p = grad_outputs
@@ -496,7 +496,7 @@ def sigmoid_cross_entropy(
             targets = astype(targets, x.dtype)  # bool
         return _reduce(SigmoidCrossEntropy().apply((x, targets))[0], reduction)
     labels = _signed(labels)
-    flat = reshape(labels, -1)._array
+    flat = labels.xp.reshape(labels._array, (-1,))
     check_labels("sigmoid_cross_entropy", "t, of 0 and 1,", flat, 2, ignore_label)
     valid = not_equal(labels, ignore_label)
     targets = astype(where(valid, labels, 0), x.dtype)

@@ -163,7 +163,9 @@ def batch_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
         OperandError: x is not floating.
         ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
-    return batch_norm_with_statistics(x, gamma, beta, eps)[0]
+    x = as_floating("batch_norm", "x", x)
+    y = _standardize("batch_norm", x, _channel_axes("batch_norm", x), eps)[0]
+    return _affine("batch_norm", y, gamma, beta, (1,))
 
 
 def batch_norm_with_statistics(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -130,7 +131,10 @@ class Einsum(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
         xs = self.get_retained_inputs()
-        return tuple(self._gradient(i, xs, gy) for i in target_input_indexes)
+        gradients = []
+        for i in target_input_indexes:
+            gradients.append(self._gradient(i, xs, gy))
+        return tuple(gradients)
 
     def _gradient(self, i: int, xs: tuple[Variable, ...], gy: Variable | None) -> Variable:
         subscript = self.subscripts[i]
@@ -195,14 +199,14 @@ def _parse(subscripts: str, xs: list[Variable]) -> tuple[list[str], str]:
             raise ValueError(
                 f"einsum: {text!r} in {subscripts!r} is not made of letters and one '...'."
             )
-    free = [chr(code) for code in range(ord("Z"), ord("A") - 1, -1) if chr(code) not in subscripts]
+    free = [label for label in string.ascii_uppercase if label not in subscripts]
     widths = []
     for text, x in zip(inputs, xs, strict=True):
         named = len(text.replace("...", ""))
         if named > x.ndim or (named < x.ndim and "..." not in text):
             raise ValueError(f"einsum: {text!r} does not fit an operand of shape {x.shape}.")
         widths.append(x.ndim - named if "..." in text else 0)
-    dots = "".join(reversed(free[: max(widths)]))
+    dots = "".join(free[: max(widths)])
     expanded = [
         text.replace("...", dots[len(dots) - width :])
         for text, width in zip(inputs, widths, strict=True)

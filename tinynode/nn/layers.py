@@ -153,7 +153,7 @@ class Sequential(Module):
         lines = [_layer_name(layer).replace("\n", "\n    ") for layer in self.layers]
         count = sum(p.size for p in self.parameters())
         inside = ",".join(f"\n    {line}" for line in lines)
-        return f"Sequential({inside}\n)  # {count} parameters"
+        return f"Sequential({inside}\n)" + (f"  # {count} parameters" if count else "")
 
 
 def _layer_name(layer: Any) -> str:

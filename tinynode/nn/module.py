@@ -140,7 +140,8 @@ class Module:
             for name, p in self._state()
         ]
         count = sum(p.size for p in self.parameters())
-        lines.append(f"\n    {count} parameters in all" if lines else "")
+        if lines:
+            lines.append(f"\n    {count} parameter{'s' if count != 1 else ''} in all")
         return f"{type(self).__name__}({''.join(lines)})"
 
 

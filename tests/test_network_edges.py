@@ -1,0 +1,1167 @@
+"""The functions of networks at their edges, by hand: kinks, ties, infinities, nothing, bad input.
+
+What the op table cannot say: it compares with formulas, which are undefined just there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode import functions as fn
+from tinynode.errors import InvalidType, OperandError
+from tinynode.functions import error_function
+from tinynode.functions.activation import sigmoid_array
+from tinynode.functions.normalization import batch_norm_with_statistics
+from tinynode.functions.windows import COLUMNS_IN_CACHE
+
+INF, NAN = math.inf, math.nan
+on_each_device = pytest.mark.parametrize("device", ["numpy", "strict:device1"])
+
+
+def variable(values: Any, device: str = "numpy", dtype: str = "float64") -> tn.Variable:
+    return tn.asarray(np.array(values), device=device, dtype=dtype)
+
+
+def whole(values: Any, device: str = "numpy", dtype: str = "int64") -> Any:
+    """Labels or indices, as an array on the device."""
+    return tn.get_device(device).from_host(np.array(values, dtype=dtype))
+
+
+def host(x: Any) -> Any:
+    return tn.to_host(x.array if isinstance(x, tn.Variable) else x)
+
+
+def gradient(y: tn.Variable, x: tn.Variable) -> Any:
+    """dy/dx for y summed, on the host; zeros where there is none."""
+    (gx,) = tn.grad([y], [x])
+    return np.zeros(x.shape) if gx is None else host(gx)
+
+
+def ones(*shape: int, dtype: str = "float32") -> tn.Variable:
+    return tn.asarray(np.ones(shape), dtype=dtype)
+
+
+# --- activations ---------------------------------------------------------------------------------
+
+
+@on_each_device
+@pytest.mark.parametrize(
+    ("f", "at_zero"),
+    [
+        (fn.relu, 0),
+        (fn.leaky_relu, 0.01),
+        (lambda x: fn.leaky_relu(x, 3.0), 3),
+        (fn.elu, 1),
+        (lambda x: fn.elu(x, 0.25), 0.25),
+        (fn.selu, 1.6732632423543772 * 1.0507009873554805),
+        (fn.gelu, 0.5),
+        (lambda x: fn.gelu(x, approximate=True), 0.5),
+        (fn.silu, 0.5),
+        (fn.softplus, 0.5),
+        (fn.log_sigmoid, 0.5),
+        (fn.hard_tanh, 1),
+        (fn.hard_sigmoid, 1 / 6),
+        (fn.hard_silu, 0.5),
+        (fn.erf, 2 / math.sqrt(math.pi)),
+    ],
+)
+def test_gradient_at_zero(f, at_zero, device):
+    for zero in (0.0, -0.0):
+        x = variable([zero], device)
+        np.testing.assert_allclose(gradient(f(x), x), [at_zero], rtol=1e-14)
+
+
+@on_each_device
+@pytest.mark.parametrize(
+    ("f", "bounds", "at_bounds"),
+    [
+        (fn.hard_tanh, [-1, 1], [1, 1]),
+        (fn.hard_sigmoid, [-3, 3], [1 / 6, 1 / 6]),
+        (fn.hard_silu, [-3, 3], [-0.5, 1.5]),
+    ],
+)
+def test_gradient_at_the_bounds_of_the_hard_ones_is_that_of_inside(f, bounds, at_bounds, device):
+    x = variable(bounds, device)
+    np.testing.assert_allclose(gradient(f(x), x), at_bounds, rtol=1e-14)
+
+
+# f, its limits at minus and plus infinity; None where it is NaN (0 * inf), as in PyTorch
+LIMITS = [
+    (fn.sigmoid, 0, 1),
+    (fn.relu, 0, INF),
+    (fn.leaky_relu, -INF, INF),
+    (lambda x: fn.leaky_relu(x, 0.0), 0, INF),
+    (fn.elu, -1, INF),
+    (fn.selu, -1.7580993408473766, INF),
+    (fn.gelu, None, INF),
+    (fn.silu, None, INF),
+    (fn.softplus, 0, INF),
+    (fn.log_sigmoid, -INF, 0),
+    (fn.hard_tanh, -1, 1),
+    (fn.hard_sigmoid, 0, 1),
+    (fn.erf, -1, 1),
+]
+
+
+@on_each_device
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("f", "low", "high"), LIMITS)
+def test_infinite_input(f, low, high, dtype, device):
+    x = variable([-INF, INF], device, dtype)
+    with np.errstate(invalid="ignore"):
+        y = host(f(x))
+    np.testing.assert_allclose(y, [NAN if low is None else low, high], rtol=1e-6)
+
+
+@on_each_device
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("f", [f for f, *_ in LIMITS])
+def test_nan_stays_where_it_is(f, dtype, device):
+    x = variable([1.0, NAN, -1.0], device, dtype)
+    y = f(x)
+    np.testing.assert_array_equal(np.isnan(host(y)), [False, True, False])
+    assert np.isfinite(gradient(y, x)[[0, 2]]).all()
+
+
+@on_each_device
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("approximate", [False, True])
+def test_gelu_far_from_zero(approximate, dtype, device):
+    x = variable([-30.0, -10.0, 10.0, 30.0], device, dtype)
+    y = fn.gelu(x, approximate=approximate)
+    np.testing.assert_array_equal(host(y), [0, 0, 10, 30])
+    np.testing.assert_allclose(gradient(y, x), [0, 0, 1, 1], atol=1e-20)
+
+
+@on_each_device
+def test_silu_and_softplus_far_from_zero(device):
+    x = variable([-1000.0, -40.0, 40.0, 1000.0], device)
+    tiny = math.exp(-40)
+    np.testing.assert_allclose(host(fn.softplus(x)), [0, tiny, 40, 1000], rtol=1e-14)
+    np.testing.assert_allclose(host(fn.log_sigmoid(x)), [-1000, -40, -tiny, 0], rtol=1e-14)
+    np.testing.assert_allclose(host(fn.silu(x)), [0, -40 * tiny, 40, 1000], rtol=1e-14)
+    np.testing.assert_allclose(gradient(fn.silu(x), x), [0, -39 * tiny, 1, 1], rtol=1e-12)
+
+
+@on_each_device
+def test_slopes_beside_the_kink_are_exact(device):
+    x = variable([-2.0, 2.0], device, "float32")
+    for slope in (0.1, 0.3, 7.0, 1e6):
+        y = fn.leaky_relu(x, slope)
+        np.testing.assert_array_equal(gradient(y, x), np.array([slope, 1], np.float32))
+        np.testing.assert_array_equal(host(y), np.array([-2 * np.float32(slope), 2], np.float32))
+
+
+@on_each_device
+@pytest.mark.parametrize(("dtype", "precision"), [("float64", 2e-15), ("float32", 3e-7)])
+def test_erf_is_as_precise_as_its_dtype(dtype, precision, device):
+    points = np.concatenate([np.linspace(-7, 7, 5001), np.logspace(-30, 0, 301)])
+    points = points.astype(dtype)
+    exact = [math.erf(point) for point in points.tolist()]
+    y = host(fn.erf(variable(points, device, dtype)))
+    np.testing.assert_allclose(y, exact, rtol=precision)
+    assert np.abs(y).max() == 1
+    assert not np.signbit(y[points > 0]).any() and np.signbit(y[points < 0]).all()
+
+
+@on_each_device
+@pytest.mark.parametrize("shape", [(error_function.BLOCK + 3,), (2, error_function.BLOCK)])
+def test_blocks_make_no_difference(shape, device):
+    """Long arrays are computed block by block; in which layout they are is no matter."""
+    values = np.linspace(-4, 4, math.prod(shape)).reshape(shape)
+    place = tn.get_device(device).from_host
+    for array, reference in (
+        (place(values), values),
+        (place(np.ascontiguousarray(values[..., ::-1]))[..., ::-1], values),
+    ):
+        y = error_function.in_blocks(sigmoid_array, array)
+        assert tuple(y.shape) == shape
+        np.testing.assert_allclose(host(y), 1 / (1 + np.exp(-reference)), rtol=1e-14)
+    x, gy = tn.Variable(place(values)), tn.Variable(place(values[..., ::-1].copy()))
+    (gx,) = tn.grad([fn.gelu(x)], [x], [gy])
+    density = np.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
+    erf = np.vectorize(math.erf)(values / math.sqrt(2))
+    expected = host(gy) * ((1 + erf) / 2 + values * density)
+    np.testing.assert_allclose(host(gx), expected, atol=1e-14)
+
+
+# --- softmax -------------------------------------------------------------------------------------
+
+
+@on_each_device
+def test_softmax_of_a_row_of_minus_infinity_is_zero_and_so_is_its_gradient(device):
+    x = variable([[-INF, -INF], [0.0, -INF], [0.0, 0.0]], device)
+    y = fn.softmax(x)
+    np.testing.assert_array_equal(host(y), [[0, 0], [1, 0], [0.5, 0.5]])
+    (gx,) = tn.grad([y[:, 0]], [x], enable_double_backprop=True)
+    np.testing.assert_array_equal(host(gx), [[0, 0], [0, 0], [0.25, -0.25]])
+    (ggx,) = tn.grad([gx[:, 0]], [x])
+    np.testing.assert_array_equal(host(ggx), np.zeros((3, 2)))
+
+
+@on_each_device
+def test_softmax_of_huge_scores(device):
+    x = variable([[1e30, 0.0], [-1e30, -1e30], [700.0, 710.0]], device)
+    y = fn.softmax(x)
+    p = 1 / (1 + math.exp(-10))
+    np.testing.assert_allclose(host(y), [[1, 0], [0.5, 0.5], [1 - p, p]], rtol=1e-10)
+    np.testing.assert_allclose(gradient(y[:, 1], x)[2], [-p * (1 - p), p * (1 - p)], rtol=1e-10)
+
+
+@on_each_device
+def test_log_softmax_of_a_class_that_is_out(device):
+    x = variable([[0.0, -INF, 0.0]], device)
+    y = fn.log_softmax(x)
+    np.testing.assert_allclose(host(y), [[-math.log(2), -INF, -math.log(2)]], rtol=1e-15)
+    np.testing.assert_allclose(gradient(y[:, 0], x), [[0.5, 0, -0.5]], rtol=1e-15)
+
+
+def test_softmax_of_nothing():
+    y = fn.softmax(variable(np.ones((2, 0))))
+    assert y.shape == (2, 0)
+    with pytest.raises(ValueError, match=r"log_softmax.*\(2, 0\)"):
+        fn.log_softmax(variable(np.ones((2, 0))))
+
+
+# --- losses --------------------------------------------------------------------------------------
+
+
+@on_each_device
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+@pytest.mark.parametrize("weights", [None, [1.0, 3.0, 2.0]])
+def test_cross_entropy_where_a_class_is_out(weights, smoothing, device):
+    """A score of -inf, of a class that is not the label: no NaN in value or gradient."""
+    x = variable([[0.0, -INF, 0.0], [0.0, -INF, 0.0]], device)
+    given = None if weights is None else tn.get_device(device).from_host(np.array(weights))
+    loss = fn.softmax_cross_entropy(
+        x, whole([0, -1], device), class_weight=given, label_smoothing=smoothing
+    )
+    assert float(loss) == (INF if smoothing else pytest.approx(math.log(2)))
+    w, spread = weights or [1, 1, 1], smoothing / 3
+    q = np.array([(1 - smoothing) * w[0] + spread * w[0], spread * w[1], spread * w[2]]) / w[0]
+    expected = np.array([0.5, 0, 0.5]) * q.sum() - q
+    np.testing.assert_allclose(gradient(loss, x), [expected, [0, 0, 0]], atol=1e-15)
+
+
+@on_each_device
+def test_class_weights_that_add_up_to_zero(device):
+    x = variable([[1.0, 2.0]], device)
+    weights = tn.get_device(device).from_host(np.array([0.0, 1.0]))
+    loss = fn.softmax_cross_entropy(x, whole([0], device), class_weight=weights)
+    assert float(loss) == 0
+    np.testing.assert_array_equal(gradient(loss, x), [[0, 0]])
+
+
+def test_class_weights_get_no_gradient():
+    x, w = variable([[1.0, 2.0]]), variable([1.0, 2.0])
+    loss = fn.softmax_cross_entropy(x, whole([1]), class_weight=w)
+    assert tn.grad([loss], [w]) == [None]
+
+
+def test_cross_entropy_with_everything_by_hand():
+    """Two rows count; p = (1/4, 3/4) in both. Weights 1 and 3, smoothing 0.2, labels 0 and 1."""
+    x = variable([[0.0, math.log(3)], [0.0, math.log(3)], [9.0, 9.0]])
+    how = {"class_weight": np.array([1.0, 3.0]), "label_smoothing": 0.2, "ignore_label": 7}
+    low, high = math.log(4), math.log(4 / 3)
+    first = 0.9 * 1 * low + 0.1 * 3 * high
+    second = 0.1 * 1 * low + 0.9 * 3 * high
+    labels = whole([0, 1, 7])
+    none = fn.softmax_cross_entropy(x, labels, "none", **how)
+    np.testing.assert_allclose(host(none), [first, second, 0], rtol=1e-14)
+    loss = fn.softmax_cross_entropy(x, labels, **how)
+    np.testing.assert_allclose(float(loss), (first + second) / 4, rtol=1e-14)
+    expected = np.array([[1.2 / 4 - 0.9, 1.2 * 3 / 4 - 0.3], [2.8 / 4 - 0.1, 2.8 * 3 / 4 - 2.7]])
+    np.testing.assert_allclose(gradient(loss, x)[:2], expected / 4, rtol=1e-14)
+
+
+LABEL_LOSSES = {
+    "softmax_cross_entropy": fn.softmax_cross_entropy,
+    "nll": fn.nll,
+    "hinge": fn.hinge,
+}
+
+
+@on_each_device
+@pytest.mark.parametrize("name", LABEL_LOSSES)
+@pytest.mark.parametrize("labels", [[0, 3], [0, -2], [7, 0]])
+def test_labels_out_of_range_are_refused(labels, name, device):
+    wrong = next(label for label in labels if label != 0)
+    x = variable(np.zeros((2, 3)), device)
+    message = f"{name}: labels must lie in 0 to 2 .*3 classes.*ignore_label=-1, got {wrong}"
+    with pytest.raises(ValueError, match=message):
+        LABEL_LOSSES[name](x, whole(labels, device))
+
+
+@on_each_device
+@pytest.mark.parametrize("name", LABEL_LOSSES)
+def test_an_ignored_label_may_be_anything(name, device):
+    """In the range it takes a class out; out of it, and of unsigned labels, it is as good."""
+    x = variable([[0.0, 1.0], [5.0, 1.0], [0.0, 1.0]], device)
+    expected = LABEL_LOSSES[name](x[::2], whole([0, 0], device))
+    for ignore in (1, -1, 200):
+        labels = whole([0, ignore, 0], device)
+        loss = LABEL_LOSSES[name](x, labels, ignore_label=ignore)
+        np.testing.assert_allclose(float(loss), float(expected), rtol=1e-14)
+        np.testing.assert_array_equal(gradient(loss, x)[1], [0, 0])
+    loss = LABEL_LOSSES[name](x, whole([0, 200, 0], device, "uint8"), ignore_label=200)
+    np.testing.assert_allclose(float(loss), float(expected), rtol=1e-14)
+
+
+@on_each_device
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", LABEL_LOSSES)
+def test_ignored_rows_hide_infinite_and_undefined_scores(name, reduction, device):
+    x = variable([[1.0, 2.0], [INF, -INF], [-INF, NAN]], device)
+    if name == "softmax_cross_entropy":  # as in PyTorch, only the value is safe there
+        x = variable([[1.0, 2.0], [3.0, -INF], [-INF, 4.0]], device)
+    loss = LABEL_LOSSES[name](x, whole([0, -1, -1], device), reduction=reduction)
+    assert np.isfinite(host(loss)).all()
+    gx = gradient(loss, x)
+    assert np.isfinite(gx).all() and gx[0].any() and not gx[1:].any()
+
+
+@on_each_device
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", ["nll", "hinge", "sigmoid_cross_entropy"])
+def test_all_ignored_gives_zero(name, reduction, device):
+    x = variable([[1.0, 2.0], [3.0, 4.0]], device)
+    labels = [[-1, -1], [-1, -1]] if name == "sigmoid_cross_entropy" else [-1, -1]
+    loss = getattr(fn, name)(x, whole(labels, device), reduction=reduction)
+    np.testing.assert_array_equal(host(loss), np.zeros(loss.shape))
+    np.testing.assert_array_equal(gradient(loss, x), np.zeros((2, 2)))
+
+
+@on_each_device
+def test_hinge_at_its_kink(device):
+    x = variable([[1.0, -1.0, 0.0]], device)
+    loss = fn.hinge(x, whole([0], device), "none")
+    np.testing.assert_array_equal(host(loss), [[0, 0, 1]])
+    np.testing.assert_array_equal(gradient(loss, x), [[0, 0, 1]])
+
+
+@on_each_device
+def test_sigmoid_cross_entropy_far_from_zero(device):
+    x = variable([1000.0, 40.0, -40.0, -1000.0], device)
+    tiny = math.exp(-40)
+    for labels in (whole([1, 1, 0, 0], device), variable([1.0, 1, 0, 0], device)):
+        loss = fn.sigmoid_cross_entropy(x, labels, "none")
+        np.testing.assert_allclose(host(loss), [0, tiny, tiny, 0], rtol=1e-14)
+        np.testing.assert_allclose(gradient(loss, x), [0, -tiny, tiny, 0], atol=1e-16)
+    other = fn.sigmoid_cross_entropy(x, whole([0, 0, 1, 1], device), "none")
+    np.testing.assert_array_equal(host(other), [1000, 40, 40, 1000])
+
+
+@on_each_device
+@pytest.mark.parametrize("labels", [[0, 2], [-2, 1]])
+def test_binary_labels_out_of_range_are_refused(labels, device):
+    x = variable([0.0, 0.0], device)
+    wrong = next(label for label in labels if label not in (0, 1))
+    with pytest.raises(ValueError, match=f"sigmoid_cross_entropy: labels .*0 to 1.*got {wrong}"):
+        fn.sigmoid_cross_entropy(x, whole(labels, device))
+
+
+@on_each_device
+def test_huber_and_absolute_error_at_kinks_and_at_infinity(device):
+    x = variable([-INF, -1.0, 0.0, 1.0, INF], device)
+    zeros = variable(np.zeros(5), device)
+    loss = fn.huber(x, zeros, reduction="none")
+    np.testing.assert_array_equal(host(loss), [INF, 0.5, 0, 0.5, INF])
+    np.testing.assert_array_equal(gradient(loss, x), [-1, -1, 0, 1, 1])
+    loss = fn.mean_absolute_error(x, zeros, "none")
+    np.testing.assert_array_equal(gradient(loss, x), [-1, -1, 0, 1, 1])
+
+
+@on_each_device
+def test_kl_divergence_of_impossible_events(device):
+    """p = 0 counts as 0, whatever the model says; nothing undefined comes back."""
+    log_q = variable([math.log(0.5), -INF, 0.0], device)
+    p = variable([1.0, 0.0, 0.0], device)
+    loss = fn.kl_divergence(log_q, p, "sum")
+    np.testing.assert_allclose(float(loss), math.log(2), rtol=1e-15)
+    np.testing.assert_array_equal(gradient(loss, log_q), [-1, 0, 0])
+    np.testing.assert_allclose(gradient(loss, p), [math.log(2) + 1, 0, 0], rtol=1e-15)
+    certain = fn.kl_divergence(log_q, variable([1.0, 0.0, 0.0], device), "none")
+    np.testing.assert_allclose(host(certain), [math.log(2), 0, 0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["mean_absolute_error", "huber", "kl_divergence"])
+def test_mean_over_the_first_axis_or_over_everything(name):
+    x, y = variable([[0.0, 0.0], [0.0, 0.0]]), variable([[0.5, 0.5], [0.5, 0.5]])
+    total = float(getattr(fn, name)(x, y, reduction="sum"))
+    mean = float(getattr(fn, name)(x, y))
+    assert mean == pytest.approx(total / (2 if name == "kl_divergence" else 4))
+
+
+# --- convolution and pooling ---------------------------------------------------------------------
+
+
+@on_each_device
+def test_convolution_by_hand(device):
+    """The kernel is not flipped; the border counts as zeros."""
+    x = variable([[[[1.0, 2.0], [3.0, 4.0]]]], device)
+    w = variable([[[[1.0, 10.0], [100.0, 1000.0]]]], device)
+    np.testing.assert_array_equal(host(fn.conv2d(x, w)), [[[[4321]]]])
+    y = fn.conv2d(x, w, padding=1)
+    expected = [[1000, 2100, 200], [3010, 4321, 402], [30, 43, 4]]
+    np.testing.assert_array_equal(host(y), [[expected]])
+    line = fn.conv1d(x[:, :, 0], w[:, :, 0], padding=1)
+    np.testing.assert_array_equal(host(line), [[[10, 21, 2]]])
+
+
+@on_each_device
+def test_transposed_convolution_by_hand(device):
+    x = variable([[[[1.0, 2.0]]]], device)
+    w = variable([[[[1.0, 10.0]]]], device)
+    np.testing.assert_array_equal(host(fn.conv_transpose2d(x, w))[0, 0], [[1, 12, 20]])
+    y = fn.conv_transpose2d(x, w, stride=(1, 3))
+    np.testing.assert_array_equal(host(y)[0, 0], [[1, 10, 0, 2, 20]])
+    y = fn.conv_transpose2d(x, w, stride=(1, 3), padding=(0, 1), output_padding=(0, 2))
+    np.testing.assert_array_equal(host(y)[0, 0], [[10, 0, 2, 20, 0]])
+
+
+def retained_size(y: tn.Variable) -> int:
+    """The number of elements of all arrays that the graph keeps."""
+    arrays, waiting, seen = {}, [y.creator_node], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        for array in (*node._input_data, *node._output_data):
+            if array is not None:
+                arrays[id(array)] = array.size
+        waiting += [x.creator_node for x in node.inputs]
+    return sum(arrays.values())
+
+
+def test_convolution_keeps_no_columns():
+    x, w, b = ones(2, 3, 16, 16), ones(4, 3, 5, 5), ones(4)
+    assert retained_size(fn.conv2d(x, w, b, padding=2)) == x.size + w.size
+
+
+def test_many_images_are_convolved_in_batches():
+    n = COLUMNS_IN_CACHE // (9 * 64) * 2 + 1  # three batches, the last of one image
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((n, 1, 8, 8)), rng.standard_normal((1, 1, 3, 3))
+    images, kernels = variable(x), variable(w)
+    y = fn.conv2d(images, kernels, padding=1)
+    gy = variable(rng.standard_normal(y.shape))
+    gx, gw = tn.grad([y], [images, kernels], [gy])
+    columns = np.lib.stride_tricks.sliding_window_view(
+        np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), (2, 3)
+    )
+    np.testing.assert_allclose(host(y), (columns * w[0, 0]).sum((-1, -2)), atol=1e-12)
+    expected = (columns * host(gy)[..., None, None]).sum((0, 1, 2, 3))
+    np.testing.assert_allclose(host(gw)[0, 0], expected, rtol=1e-10)
+    back = fn.conv2d(gy, kernels[:, :, ::-1, ::-1], padding=1)
+    np.testing.assert_allclose(host(gx), host(back), atol=1e-12)
+
+
+@on_each_device
+def test_first_place_of_the_window_wins_a_tie(device):
+    x = variable(np.ones((1, 1, 3, 3)), device)
+    y = fn.max_pool2d(x, 2, 1)
+    np.testing.assert_array_equal(gradient(y, x)[0, 0], [[1, 1, 0], [1, 1, 0], [0, 0, 0]])
+    padded = fn.max_pool2d(x, 2, 2, 1)
+    np.testing.assert_array_equal(gradient(padded, x)[0, 0], [[1, 1, 0], [1, 1, 0], [0, 0, 0]])
+
+
+@on_each_device
+def test_border_of_max_pooling_never_wins_against_a_number(device):
+    x = variable(np.full((1, 1, 2, 2), -1e30), device)
+    y = fn.max_pool2d(x, 2, 1, 1)
+    np.testing.assert_array_equal(host(y), np.full((1, 1, 3, 3), -1e30))
+    np.testing.assert_array_equal(gradient(y, x)[0, 0], [[4, 2], [2, 1]])
+
+
+@on_each_device
+def test_max_pooling_of_nan(device):
+    y = fn.max_pool2d(variable([[[[1.0, NAN, 3.0, 4.0]]]], device), (1, 2))
+    np.testing.assert_array_equal(host(y), [[[[NAN, 4]]]])
+
+
+@on_each_device
+def test_zeros_of_the_border_count_in_average_pooling(device):
+    x = variable(np.ones((1, 1, 2, 2)), device)
+    y = fn.avg_pool2d(x, 2, 2, 1)
+    np.testing.assert_array_equal(host(y)[0, 0], np.full((2, 2), 0.25))
+
+
+@on_each_device
+def test_global_max_shares_ties_evenly(device):
+    x = variable([[[[2.0, 2.0], [1.0, 2.0]]]], device)
+    gx = gradient(fn.global_max_pool2d(x), x)
+    np.testing.assert_allclose(gx[0, 0], [[1 / 3, 1 / 3], [0, 1 / 3]], rtol=1e-15)
+
+
+@on_each_device
+def test_upsampling_copies_and_its_gradient_adds(device):
+    x = variable([[[[0.1, 0.7]]]], device)
+    y = fn.upsample_nearest2d(x, (2, 3))
+    np.testing.assert_array_equal(host(y)[0, 0], [[0.1] * 3 + [0.7] * 3] * 2)
+    np.testing.assert_array_equal(gradient(y, x)[0, 0], [[6, 6]])
+
+
+def test_numpy_integers_are_as_good_as_integers():
+    x, two = ones(1, 2, 4, 4), np.int64(2)
+    assert fn.max_pool2d(x, two, (two, np.int32(1))).shape == (1, 2, 2, 3)
+    assert fn.conv2d(x, ones(1, 2, 2, 2), stride=two, padding=[1, 0]).shape == (1, 1, 3, 2)
+    assert fn.upsample_nearest2d(x, two).shape == (1, 2, 8, 8)
+
+
+# --- normalisation -------------------------------------------------------------------------------
+
+
+@on_each_device
+def test_normalisation_of_equal_elements(device):
+    """No variance: the result is beta, and the gradient is finite."""
+    gamma, beta = variable([2.0, 3.0], device), variable([5.0, 7.0], device)
+    for f, x in (
+        (fn.batch_norm, variable([[1.0, 4.0], [1.0, 4.0]], device)),
+        (fn.layer_norm, variable([[4.0, 4.0]], device)),
+        (fn.instance_norm, variable([[[1.0, 1.0], [4.0, 4.0]]], device)),
+    ):
+        y = f(x, gamma, beta)
+        shape = (2, 1) if x.ndim == 3 else (2,)
+        expected = np.broadcast_to(np.reshape([5.0, 7.0], shape), x.shape)
+        np.testing.assert_array_equal(host(y), expected)
+        assert np.isfinite(gradient(y * y, x)).all()
+
+
+@on_each_device
+def test_rms_norm_of_zeros_is_zero(device):
+    x = variable([[0.0, 0.0]], device)
+    y = fn.rms_norm(x, variable([1.0, 2.0], device), eps=1e-4)
+    np.testing.assert_array_equal(host(y), [[0, 0]])
+    np.testing.assert_allclose(gradient(y, x), [[100, 200]], rtol=1e-12)
+
+
+@on_each_device
+def test_statistics_of_the_batch(device):
+    x = variable([[1.0, 10.0], [3.0, 10.0]], device)
+    _, mean, variance = batch_norm_with_statistics(x, None, None)
+    np.testing.assert_allclose(host(mean), [2, 10], rtol=1e-14)
+    np.testing.assert_allclose(host(variance), [1, 0], atol=1e-12)
+    np.testing.assert_allclose(gradient(variance, x), [[-1, 0], [1, 0]], atol=1e-12)
+
+
+# --- embedding, dropout, attention ---------------------------------------------------------------
+
+
+@on_each_device
+def test_gradients_of_repeated_indices_add(device):
+    w = variable(np.arange(6.0).reshape(3, 2), device)
+    y = fn.embedding(whole([[0, 2], [2, 2]], device), w)
+    np.testing.assert_array_equal(host(y), [[[0, 1], [4, 5]], [[4, 5], [4, 5]]])
+    np.testing.assert_array_equal(gradient(y, w), [[1, 1], [0, 0], [3, 3]])
+
+
+@on_each_device
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_dropout_keeps_what_it_scales(dtype, device):
+    x = variable(np.ones(1000), device, dtype)
+    y = fn.dropout(x, 0.25, np.random.default_rng(0))
+    values = host(y)
+    assert set(values.tolist()) == {0.0, float(np.asarray(1 / 0.75, dtype))}
+    assert 700 < np.count_nonzero(values) < 800
+    np.testing.assert_array_equal(gradient(y, x), values)
+
+
+def test_dropout_draws_the_same_on_every_device_and_at_every_dtype():
+    masks = [
+        host(fn.dropout(variable(np.ones(50), device, dtype), 0.5, np.random.default_rng(1))) > 0
+        for device in ("numpy", "strict:device1")
+        for dtype in ("float32", "float64")
+    ]
+    assert all((mask == masks[0]).all() for mask in masks)
+
+
+def test_dropout_leaves_x_alone_where_nothing_drops():
+    x = ones(3)
+    assert fn.dropout(x, 0.0) is x
+    with tn.using_config(train=False):
+        assert fn.dropout(x, 0.5) is x
+
+
+@on_each_device
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_query_that_may_see_no_key_gets_zeros_and_gives_zero_gradients(causal, device):
+    rng = np.random.default_rng(0)
+    query, key, value = (variable(rng.standard_normal((2, 3)), device) for _ in range(3))
+    mask = tn.get_device(device).from_host(np.array([[False, False], [True, True]]))
+    y = fn.scaled_dot_product_attention(query, key, value, mask, causal)
+    np.testing.assert_array_equal(host(y)[0], [0, 0, 0])
+    gradients = tn.grad([y * y], [query, key, value], enable_double_backprop=True)
+    assert all(np.isfinite(host(g)).all() for g in gradients)
+    np.testing.assert_array_equal(host(gradients[0])[0], [0, 0, 0])
+    assert host(gradients[0])[1].any()
+    second = tn.grad([fn.sum(g * g) for g in gradients], [query, key, value])
+    assert all(np.isfinite(host(g)).all() for g in second)
+    np.testing.assert_array_equal(host(second[0])[0], [0, 0, 0])
+
+
+@on_each_device
+def test_a_key_that_nobody_may_see_gets_no_gradient(device):
+    rng = np.random.default_rng(0)
+    query, key, value = (variable(rng.standard_normal((2, 3)), device) for _ in range(3))
+    y = fn.scaled_dot_product_attention(query, key, value, causal=True)
+    np.testing.assert_allclose(host(y)[0], host(value)[0], rtol=1e-15)
+    gkey, gvalue = tn.grad([y[0] * y[0]], [key, value])
+    np.testing.assert_array_equal(host(gkey), np.zeros((2, 3)))
+    np.testing.assert_array_equal(host(gvalue)[1], [0, 0, 0])
+
+
+@on_each_device
+def test_attention_of_huge_scores(device):
+    query, key = variable([[1e6, 0.0]], device), variable([[1e6, 0.0], [-1e6, 0.0]], device)
+    value = variable([[1.0], [2.0]], device)
+    y = fn.scaled_dot_product_attention(query, key, value)
+    np.testing.assert_array_equal(host(y), [[1]])
+    np.testing.assert_array_equal(gradient(y, query), [[0, 0]])
+
+
+# --- dtypes --------------------------------------------------------------------------------------
+
+WIDE = np.ones(2)
+BESIDE = {
+    "mean_absolute_error": lambda x: fn.mean_absolute_error(x[0], WIDE),
+    "huber": lambda x: fn.huber(x[0], WIDE, delta=0.3),
+    "kl_divergence": lambda x: fn.kl_divergence(x[0], WIDE),
+    "sigmoid_cross_entropy": lambda x: fn.sigmoid_cross_entropy(x[0], WIDE),
+    "sigmoid_cross_entropy labels": lambda x: fn.sigmoid_cross_entropy(x[0], whole([0, 1])),
+    "softmax_cross_entropy": lambda x: fn.softmax_cross_entropy(
+        x, whole([0, 1]), class_weight=WIDE, label_smoothing=0.1
+    ),
+    "nll": lambda x: fn.nll(x, whole([0, 1])),
+    "hinge": lambda x: fn.hinge(x, whole([0, 1])),
+    "conv2d": lambda x: fn.conv2d(x[None, None], np.ones((1, 1, 1, 1)), np.ones(1)),
+    "conv1d": lambda x: fn.conv1d(x[None], np.ones((1, 2, 1)), np.ones(1)),
+    "conv_transpose2d": lambda x: fn.conv_transpose2d(x[None, None], np.ones((1, 2, 1, 1)), WIDE),
+    "bilinear": lambda x: fn.bilinear(x, np.ones((2, 3)), np.ones((2, 2, 3)), WIDE),
+    "batch_norm": lambda x: fn.batch_norm(x, WIDE, WIDE),
+    "fixed_batch_norm": lambda x: fn.fixed_batch_norm(x, WIDE, WIDE, WIDE, WIDE),
+    "layer_norm": lambda x: fn.layer_norm(x, WIDE, WIDE),
+    "rms_norm": lambda x: fn.rms_norm(x, WIDE),
+    "group_norm": lambda x: fn.group_norm(x, 1, WIDE, WIDE),
+    "max_pool2d": lambda x: fn.max_pool2d(x[None, None], 2, padding=1),
+    "avg_pool2d": lambda x: fn.avg_pool2d(x[None, None], 2, padding=1),
+    "dropout": lambda x: fn.dropout(x, 0.3, np.random.default_rng(0)),
+    "attention": lambda x: fn.scaled_dot_product_attention(x, np.ones((3, 2)), np.ones((3, 2))),
+    "elu": lambda x: fn.elu(x, 0.3),
+    "leaky_relu": lambda x: fn.leaky_relu(x, 0.3),
+    "gelu": fn.gelu,
+    "selu": fn.selu,
+    "hard_silu": fn.hard_silu,
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_float32_does_not_creep_to_float64(name):
+    x = variable([[0.1, 0.2], [0.3, 0.4]], dtype="float32")
+    y = BESIDE[name](x)
+    assert y.dtype == np.float32
+    (gx,) = tn.grad([y], [x])
+    assert gx.dtype == np.float32
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+IMAGE, LABELS = ones(1, 2, 4, 4), np.array([0, 1, 0])
+INTEGERS = np.ones((3, 2), np.int64)
+FLOATING = [
+    fn.dropout, fn.elu, fn.erf, fn.gelu, fn.glu, fn.hard_sigmoid, fn.hard_silu, fn.hard_tanh,
+    fn.leaky_relu, fn.log_sigmoid, fn.log_softmax, fn.selu, fn.sigmoid, fn.silu, fn.softmax,
+    fn.softplus,
+]  # fmt: skip
+
+
+@on_each_device
+@pytest.mark.parametrize("f", FLOATING)
+def test_integers_are_refused_alike_on_every_backend(f, device):
+    x, name = tn.get_device(device).from_host(INTEGERS), f.__name__
+    with pytest.raises(
+        OperandError, match=rf"{name}: x must be floating.*\(3, 2\), int64.*astype"
+    ):
+        f(x)
+    with pytest.raises(OperandError, match=f"{name}: x must be .*str 'a'"):
+        f("a")
+
+
+REFUSED = {
+    "glu odd": (lambda: fn.glu(ones(2, 3)), ValueError, r"glu: x has shape \(2, 3\).*even"),
+    "glu axis": (lambda: fn.glu(ones(2, 4), 2), ValueError, "glu: axis 2"),
+    "softmax axis": (lambda: fn.softmax(ones(3), 1), ValueError, "softmax: axis 1"),
+    "smoothing": (
+        lambda: fn.softmax_cross_entropy(ones(3, 2), LABELS, label_smoothing=1.5),
+        ValueError,
+        "softmax_cross_entropy: label_smoothing must lie in 0 to 1, got 1.5",
+    ),
+    "class weights": (
+        lambda: fn.softmax_cross_entropy(ones(3, 2), LABELS, class_weight=np.ones(3)),
+        InvalidType,
+        r"SoftmaxCrossEntropy.*3 != 2.*in_types\[2\]: shape \(3,\)",
+    ),
+    "nll shapes": (
+        lambda: fn.nll(ones(3, 2), np.array([0, 1])),
+        ValueError,
+        r"nll: log_p must be \(n, classes\) and labels \(n\).*\(3, 2\) and \(2,\)",
+    ),
+    "nll labels": (lambda: fn.nll(ones(3, 2), ones(3)), OperandError, "nll: labels must be int"),
+    "nll integers": (lambda: fn.nll(INTEGERS, LABELS), OperandError, "nll: log_p must be float"),
+    "nll reduction": (
+        lambda: fn.nll(ones(3, 2), LABELS, "average"),
+        ValueError,
+        "nll: reduction .*got 'average'",
+    ),
+    "hinge shapes": (
+        lambda: fn.hinge(ones(3), LABELS),
+        ValueError,
+        r"hinge: x must be \(n, classes\) and labels \(n\).*\(3,\) and \(3,\)",
+    ),
+    "hinge labels": (lambda: fn.hinge(ones(3, 2), ones(3)), OperandError, "hinge: labels must be"),
+    "hinge reduction": (
+        lambda: fn.hinge(ones(3, 2), LABELS, "average"),
+        ValueError,
+        "hinge: reduction .*got 'average'",
+    ),
+    "bce shapes": (
+        lambda: fn.sigmoid_cross_entropy(ones(3, 1), ones(3)),
+        ValueError,
+        r"sigmoid_cross_entropy: x has shape \(3, 1\), t has \(3,\)",
+    ),
+    "bce integers": (
+        lambda: fn.sigmoid_cross_entropy(INTEGERS, INTEGERS),
+        OperandError,
+        "sigmoid_cross_entropy: x must be floating",
+    ),
+    "bce reduction": (
+        lambda: fn.sigmoid_cross_entropy(ones(3), ones(3), "average"),
+        ValueError,
+        "sigmoid_cross_entropy: reduction .*got 'average'",
+    ),
+    "mae shapes": (
+        lambda: fn.mean_absolute_error(ones(3, 1), ones(3)),
+        ValueError,
+        r"mean_absolute_error: x has shape \(3, 1\), y has \(3,\)",
+    ),
+    "huber shapes": (
+        lambda: fn.huber(ones(3, 1), ones(3)),
+        ValueError,
+        r"huber: x has shape \(3, 1\), y has \(3,\)",
+    ),
+    "huber delta": (
+        lambda: fn.huber(ones(3), ones(3), delta=0),
+        ValueError,
+        "huber: delta must be positive, got 0",
+    ),
+    "kl shapes": (
+        lambda: fn.kl_divergence(ones(3, 1), ones(3)),
+        ValueError,
+        r"kl_divergence: x has shape \(3, 1\), p has \(3,\)",
+    ),
+    "kl reduction": (
+        lambda: fn.kl_divergence(ones(3), ones(3), "batchmean"),
+        ValueError,
+        "kl_divergence: reduction .*got 'batchmean'",
+    ),
+    "conv2d axes": (
+        lambda: fn.conv2d(ones(2, 4, 4), ones(1, 2, 2, 2)),
+        OperandError,
+        r"conv2d: x must have the axes \(n, channels, height, width\), got shape \(2, 4, 4\)",
+    ),
+    "conv2d w axes": (
+        lambda: fn.conv2d(IMAGE, ones(1, 2, 2)),
+        OperandError,
+        r"conv2d: w must have four axes.*\(1, 2, 2\)",
+    ),
+    "conv2d channels": (
+        lambda: fn.conv2d(IMAGE, ones(1, 3, 2, 2)),
+        ValueError,
+        r"conv2d: x has 2 channels \(shape \(1, 2, 4, 4\)\).*\(1, 3, 2, 2\).*needs 3",
+    ),
+    "conv2d groups": (
+        lambda: fn.conv2d(IMAGE, ones(4, 1, 2, 2), groups=3),
+        ValueError,
+        r"conv2d: groups=3 does not divide.*\(1, 2, 4, 4\).*\(4, 1, 2, 2\)",
+    ),
+    "conv2d no groups": (
+        lambda: fn.conv2d(IMAGE, ones(4, 1, 2, 2), groups=0),
+        ValueError,
+        "conv2d: groups=0",
+    ),
+    "conv2d window": (
+        lambda: fn.conv2d(IMAGE, ones(1, 2, 3, 3), dilation=2),
+        ValueError,
+        r"conv2d: windows of size \(3, 3\) with dilation \(2, 2\) do not fit.*\(4, 4\)",
+    ),
+    "conv2d empty kernel": (
+        lambda: fn.conv2d(IMAGE, ones(1, 2, 0, 3)),
+        ValueError,
+        r"conv2d: kernel_size must be .*not below 1, got \(0, 3\)",
+    ),
+    "conv2d stride": (
+        lambda: fn.conv2d(IMAGE, ones(1, 2, 2, 2), stride=0),
+        ValueError,
+        "conv2d: stride must be an integer or two, not below 1, got 0",
+    ),
+    "conv2d three strides": (
+        lambda: fn.conv2d(IMAGE, ones(1, 2, 2, 2), stride=(1, 1, 1)),
+        ValueError,
+        r"conv2d: stride .*got \(1, 1, 1\)",
+    ),
+    "conv2d padding": (
+        lambda: fn.conv2d(IMAGE, ones(1, 2, 2, 2), padding="same"),
+        ValueError,
+        "conv2d: padding must be an integer or two, not below 0, got 'same'",
+    ),
+    "conv2d half padding": (
+        lambda: fn.conv2d(IMAGE, ones(1, 2, 2, 2), padding=0.5),
+        ValueError,
+        "conv2d: padding .*got 0.5",
+    ),
+    "conv2d bias": (
+        lambda: fn.conv2d(IMAGE, ones(3, 2, 2, 2), ones(2)),
+        ValueError,
+        r"conv2d: b must have shape \(3,\).*got \(2,\)",
+    ),
+    "conv2d dtypes": (
+        lambda: fn.conv2d(IMAGE, ones(1, 2, 2, 2, dtype="float64")),
+        InvalidType,
+        "conv2d: x is float32, w is float64.*astype",
+    ),
+    "conv2d integers": (
+        lambda: fn.conv2d(np.ones((1, 2, 4, 4), np.int64), np.ones((1, 2, 2, 2), np.int64)),
+        OperandError,
+        "conv2d: x must be floating",
+    ),
+    "conv2d w text": (lambda: fn.conv2d(IMAGE, "a"), OperandError, "conv2d: w .*str 'a'"),
+    "conv1d axes": (
+        lambda: fn.conv1d(IMAGE, ones(1, 2, 2)),
+        ValueError,
+        r"conv1d: x must be \(n, channels, length\).*\(1, 2, 4, 4\) and \(1, 2, 2\)",
+    ),
+    "conv1d channels": (
+        lambda: fn.conv1d(ones(1, 2, 4), ones(1, 3, 2)),
+        ValueError,
+        "conv1d: x has 2 channels.*needs 3",
+    ),
+    "conv1d window": (
+        lambda: fn.conv1d(ones(1, 2, 4), ones(1, 2, 5)),
+        ValueError,
+        "conv1d: windows .*do not fit",
+    ),
+    "conv1d bias": (
+        lambda: fn.conv1d(ones(1, 2, 4), ones(3, 2, 2), ones(1)),
+        ValueError,
+        r"conv1d: b must have shape \(3,\).*got \(1,\)",
+    ),
+    "conv1d stride": (
+        lambda: fn.conv1d(ones(1, 2, 4), ones(3, 2, 2), stride=0),
+        ValueError,
+        "conv1d: stride .*not below 1",
+    ),
+    "transposed axes": (
+        lambda: fn.conv_transpose2d(ones(2, 4, 4), ones(2, 1, 2, 2)),
+        OperandError,
+        r"conv_transpose2d: x must have four axes.*\(2, 4, 4\)",
+    ),
+    "transposed channels": (
+        lambda: fn.conv_transpose2d(IMAGE, ones(3, 1, 2, 2)),
+        ValueError,
+        r"conv_transpose2d: x has 2 channels.*w has 3 \(shape \(3, 1, 2, 2\)\)",
+    ),
+    "transposed groups": (
+        lambda: fn.conv_transpose2d(IMAGE, ones(2, 1, 2, 2), groups=3),
+        ValueError,
+        "conv_transpose2d: groups=3",
+    ),
+    "transposed bias": (
+        lambda: fn.conv_transpose2d(IMAGE, ones(2, 2, 2, 2), ones(2), groups=2),
+        ValueError,
+        r"conv_transpose2d: b must have shape \(4,\).*got \(2,\)",
+    ),
+    "transposed output padding": (
+        lambda: fn.conv_transpose2d(IMAGE, ones(2, 1, 2, 2), stride=2, output_padding=2),
+        ValueError,
+        r"conv_transpose2d: output_padding \(2, 2\) must be below the stride \(2, 2\) or the dil",
+    ),
+    "transposed padding": (
+        lambda: fn.conv_transpose2d(IMAGE, ones(2, 1, 2, 2), padding=3),
+        ValueError,
+        r"conv_transpose2d: the output would have size \(-1, -1\)",
+    ),
+    "transposed empty kernel": (
+        lambda: fn.conv_transpose2d(IMAGE, ones(2, 1, 0, 2)),
+        ValueError,
+        "conv_transpose2d: kernel_size",
+    ),
+    "transposed dtypes": (
+        lambda: fn.conv_transpose2d(IMAGE, ones(2, 1, 2, 2, dtype="float64")),
+        InvalidType,
+        "conv_transpose2d: x is float32, w is float64",
+    ),
+    "bilinear shapes": (
+        lambda: fn.bilinear(ones(4, 3), ones(4, 2), ones(5, 2, 3)),
+        ValueError,
+        r"bilinear: x1 must be .*\(4, 3\), \(4, 2\) and \(5, 2, 3\)",
+    ),
+    "bilinear rows": (
+        lambda: fn.bilinear(ones(4, 3), ones(5, 2), ones(5, 3, 2)),
+        ValueError,
+        r"bilinear: .*\(4, 3\), \(5, 2\)",
+    ),
+    "bilinear w axes": (
+        lambda: fn.bilinear(ones(4, 3), ones(4, 2), ones(3, 2)),
+        ValueError,
+        r"bilinear: .*\(3, 2\)",
+    ),
+    "bilinear bias": (
+        lambda: fn.bilinear(ones(4, 3), ones(4, 2), ones(5, 3, 2), ones(4, 5)),
+        ValueError,
+        r"bilinear: b must have shape \(5,\), got \(4, 5\)",
+    ),
+    "max_pool2d axes": (
+        lambda: fn.max_pool2d(ones(2, 4, 4), 2),
+        OperandError,
+        r"max_pool2d: x must have the axes.*\(2, 4, 4\)",
+    ),
+    "max_pool2d integers": (
+        lambda: fn.max_pool2d(np.ones((1, 1, 4, 4), np.int64), 2),
+        OperandError,
+        "max_pool2d: x must be floating",
+    ),
+    "max_pool2d padding": (
+        lambda: fn.max_pool2d(IMAGE, 2, padding=2),
+        ValueError,
+        r"max_pool2d: padding \(2, 2\) must be at most half of the kernel \(2, 2\)",
+    ),
+    "max_pool2d window": (
+        lambda: fn.max_pool2d(IMAGE, 5),
+        ValueError,
+        r"max_pool2d: windows of size \(5, 5\).*do not fit.*\(4, 4\)",
+    ),
+    "max_pool2d kernel": (
+        lambda: fn.max_pool2d(IMAGE, 0),
+        ValueError,
+        "max_pool2d: kernel_size must be .*got 0",
+    ),
+    "avg_pool2d window": (
+        lambda: fn.avg_pool2d(IMAGE, (5, 1)),
+        ValueError,
+        r"avg_pool2d: windows of size \(5, 1\)",
+    ),
+    "avg_pool2d integers": (
+        lambda: fn.avg_pool2d(np.ones((1, 1, 4, 4), np.int64), 2),
+        OperandError,
+        "avg_pool2d: x must be floating",
+    ),
+    "global_max_pool2d": (
+        lambda: fn.global_max_pool2d(ones(2, 3)),
+        OperandError,
+        r"global_max_pool2d: x must have four axes.*\(2, 3\)",
+    ),
+    "global_avg_pool2d": (
+        lambda: fn.global_avg_pool2d(ones(2, 3)),
+        OperandError,
+        r"global_avg_pool2d: x must have four axes.*\(2, 3\)",
+    ),
+    "upsample axes": (
+        lambda: fn.upsample_nearest2d(ones(2, 3), 2),
+        OperandError,
+        r"upsample_nearest2d: x must have four axes.*\(2, 3\)",
+    ),
+    "upsample scale": (
+        lambda: fn.upsample_nearest2d(IMAGE, 0),
+        ValueError,
+        "upsample_nearest2d: scale must be .*not below 1, got 0",
+    ),
+    "batch_norm axes": (
+        lambda: fn.batch_norm(ones(3), None, None),
+        ValueError,
+        r"batch_norm: x must be \(n, channels, ...\), its shape is \(3,\)",
+    ),
+    "batch_norm gamma": (
+        lambda: fn.batch_norm(ones(5, 3), ones(5), None),
+        ValueError,
+        r"batch_norm: gamma has shape \(5,\); beside x of shape \(5, 3\) it must have \(3,\)",
+    ),
+    "batch_norm gamma axes": (
+        lambda: fn.batch_norm(ones(5, 3), ones(3, 1), None),
+        ValueError,
+        r"batch_norm: gamma has shape \(3, 1\)",
+    ),
+    "batch_norm beta": (
+        lambda: fn.batch_norm(ones(5, 3), ones(3), ones(4)),
+        ValueError,
+        r"batch_norm: beta has shape \(4,\)",
+    ),
+    "batch_norm gamma text": (
+        lambda: fn.batch_norm(ones(5, 3), "a", None),
+        OperandError,
+        "batch_norm: gamma must be .*str 'a'",
+    ),
+    "batch_norm of nothing": (
+        lambda: fn.batch_norm(ones(0, 3), None, None),
+        ValueError,
+        r"batch_norm: x has shape \(0, 3\): no elements to take the mean of over axes \(0,\)",
+    ),
+    "batch_norm integers": (
+        lambda: fn.batch_norm(INTEGERS, None, None),
+        OperandError,
+        "batch_norm: x must be floating",
+    ),
+    "fixed_batch_norm mean": (
+        lambda: fn.fixed_batch_norm(ones(5, 3), None, None, ones(5), ones(3)),
+        ValueError,
+        r"fixed_batch_norm: mean has shape \(5,\); beside x of shape \(5, 3\)",
+    ),
+    "fixed_batch_norm variance": (
+        lambda: fn.fixed_batch_norm(ones(5, 3), None, None, ones(3), ones(1, 3)),
+        ValueError,
+        r"fixed_batch_norm: variance has shape \(1, 3\)",
+    ),
+    "layer_norm gamma": (
+        lambda: fn.layer_norm(ones(2, 3), ones(2), None),
+        ValueError,
+        r"layer_norm: the trailing axes of x \(shape \(2, 3\)\).*\(2,\)",
+    ),
+    "layer_norm gamma longer": (
+        lambda: fn.layer_norm(ones(3), ones(2, 3), None),
+        ValueError,
+        r"layer_norm: the trailing axes of x \(shape \(3,\)\).*\(2, 3\)",
+    ),
+    "layer_norm without gamma": (
+        lambda: fn.layer_norm(ones(2, 3), None, None),
+        OperandError,
+        "layer_norm: gamma must be .*None",
+    ),
+    "layer_norm number": (
+        lambda: fn.layer_norm(ones(2, 3), 1.0, None),
+        ValueError,
+        r"layer_norm: .*gamma, \(\)",
+    ),
+    "layer_norm beta": (
+        lambda: fn.layer_norm(ones(2, 3, 4), ones(3, 4), ones(4, 3)),
+        ValueError,
+        r"layer_norm: beta has shape \(4, 3\).*must have \(3, 4\)",
+    ),
+    "layer_norm of nothing": (
+        lambda: fn.layer_norm(ones(2, 0), ones(0), None),
+        ValueError,
+        r"layer_norm: x has shape \(2, 0\): no elements",
+    ),
+    "rms_norm gamma": (
+        lambda: fn.rms_norm(ones(2, 3), ones(4)),
+        ValueError,
+        r"rms_norm: the trailing axes of x \(shape \(2, 3\)\).*\(4,\)",
+    ),
+    "group_norm groups": (
+        lambda: fn.group_norm(ones(2, 3), 2, None, None),
+        ValueError,
+        r"group_norm: groups=2 does not divide the 3 channels of x \(shape \(2, 3\)\)",
+    ),
+    "group_norm gamma": (
+        lambda: fn.group_norm(ones(2, 4), 2, ones(2), None),
+        ValueError,
+        r"group_norm: gamma has shape \(2,\).*must have \(4,\)",
+    ),
+    "instance_norm axes": (
+        lambda: fn.instance_norm(ones(2, 3), None, None),
+        ValueError,
+        r"instance_norm: x must be \(n, channels, places\), got shape \(2, 3\)",
+    ),
+    "instance_norm gamma": (
+        lambda: fn.instance_norm(ones(2, 3, 4), ones(4), None),
+        ValueError,
+        r"instance_norm: gamma has shape \(4,\)",
+    ),
+    "embedding floats": (
+        lambda: fn.embedding(ones(3), ones(4, 2)),
+        OperandError,
+        r"embedding: indices must be integers.*\(3,\), float32",
+    ),
+    "embedding bool": (
+        lambda: fn.embedding(np.array([True]), ones(4, 2)),
+        OperandError,
+        "embedding: indices must be integers",
+    ),
+    "embedding beyond": (
+        lambda: fn.embedding(np.array([0, 4]), ones(4, 2)),
+        IndexError,
+        r"embedding: indices run from 0 to 4; w \(shape \(4, 2\)\) has the rows 0 to 3",
+    ),
+    "embedding negative": (
+        lambda: fn.embedding(np.array([-1, 2]), ones(4, 2)),
+        IndexError,
+        "embedding: indices run from -1 to 2",
+    ),
+    "embedding w": (
+        lambda: fn.embedding(np.array([0]), ones(4)),
+        ValueError,
+        r"embedding: w must be \(rows, size\), its shape is \(4,\)",
+    ),
+    "dropout ratio": (
+        lambda: fn.dropout(ones(3), 1.0),
+        ValueError,
+        "dropout: ratio must lie in 0 to below 1, got 1.0",
+    ),
+    "dropout generator": (
+        lambda: fn.dropout(ones(3), 0.5),
+        OperandError,
+        "dropout: generator must be a numpy.random.Generator.*None.*default_rng",
+    ),
+    "dropout module": (
+        lambda: fn.dropout(ones(3), 0.5, np.random),
+        OperandError,
+        "dropout: generator .*module",
+    ),
+    "attention features": (
+        lambda: fn.scaled_dot_product_attention(ones(3, 2), ones(4, 3), ones(4, 2)),
+        ValueError,
+        r"scaled_dot_product_attention: query must be .*\(3, 2\), \(4, 3\) and \(4, 2\)",
+    ),
+    "attention keys": (
+        lambda: fn.scaled_dot_product_attention(ones(3, 2), ones(4, 2), ones(3, 2)),
+        ValueError,
+        r"scaled_dot_product_attention: .*\(4, 2\) and \(3, 2\)",
+    ),
+    "attention vector": (
+        lambda: fn.scaled_dot_product_attention(ones(2), ones(4, 2), ones(4, 2)),
+        ValueError,
+        r"scaled_dot_product_attention: .*\(2,\)",
+    ),
+    "attention batch": (
+        lambda: fn.scaled_dot_product_attention(ones(2, 3, 2), ones(5, 4, 2), ones(4, 2)),
+        ValueError,
+        r"scaled_dot_product_attention: the leading axes.*\(2, 3, 2\).*\(5, 4, 2\)",
+    ),
+    "attention mask floats": (
+        lambda: fn.scaled_dot_product_attention(ones(3, 2), ones(4, 2), ones(4, 2), ones(3, 4)),
+        OperandError,
+        r"scaled_dot_product_attention: mask must be bool.*\(3, 4\), float32",
+    ),
+    "attention mask shape": (
+        lambda: fn.scaled_dot_product_attention(
+            ones(3, 2), ones(4, 2), ones(4, 2), np.ones((4, 3), bool)
+        ),
+        ValueError,
+        r"scaled_dot_product_attention: mask has shape \(4, 3\).*scores, \(3, 4\)",
+    ),
+    "attention integers": (
+        lambda: fn.scaled_dot_product_attention(INTEGERS, INTEGERS, INTEGERS),
+        OperandError,
+        "scaled_dot_product_attention: query must be floating",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_wrong_input_is_refused_with_names_and_shapes(name):
+    call, exception, words = REFUSED[name]
+    with pytest.raises(exception, match=f"(?s){words}"):
+        call()
