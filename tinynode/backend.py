@@ -15,7 +15,6 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
-from collections import Counter
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -144,8 +143,32 @@ _backend_of_type: dict[type, Backend] = {}
 _namespace_of_type: dict[type, Any] = {}
 _floating_dtypes: dict[type, dict[Any, bool]] = {}  # dtypes of two libraries do not compare
 
-fallback_counts: Counter[tuple[str, str]] = Counter()
-"""How often each function fell back, by (label, reason)."""
+
+class Use:
+    """How often a function was run in one way, and for how many seconds."""
+
+    __slots__ = ("calls", "seconds")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.seconds = 0.0
+
+
+fallback_uses: dict[tuple[str, str, str], Use] = {}
+"""The functions that fell back, by (backend, label, reason); ``show.fallbacks()`` prints them."""
+kernel_uses: dict[tuple[str, str, str], Use] = {}
+"""The functions that a backend's own kernels ran, by (backend, label, kernel)."""
+
+
+def count_use(
+    uses: dict[tuple[str, str, str], Use], key: tuple[str, str, str], seconds: float
+) -> None:
+    """Add one call to ``fallback_uses`` or ``kernel_uses``."""
+    use = uses.get(key)
+    if use is None:
+        use = uses.setdefault(key, Use())
+    use.calls += 1
+    use.seconds += seconds
 
 
 def register_backend(backend: Any) -> None:

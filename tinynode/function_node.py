@@ -17,6 +17,7 @@ reference cycles: it is freed as soon as the last variable that needs it goes.
 
 from __future__ import annotations
 
+import time
 import traceback
 import weakref
 from collections.abc import Iterable, Sequence
@@ -29,9 +30,10 @@ from tinynode.backend import (
     Device,
     Fallback,
     backend_of,
+    count_use,
     current_device,
     device_of,
-    fallback_counts,
+    fallback_uses,
     is_floating,
 )
 from tinynode.configuration import config
@@ -205,19 +207,21 @@ class FunctionNode:
         """The output arrays: by the backend's own kernel, or else by the portable forward."""
         outputs = device.backend.forward(self, arrays)
         if type(outputs) is not tuple:
-            outputs = self._run_portable(outputs, arrays)
+            outputs = self._run_portable(outputs, device, arrays)
         for output in outputs:
             if type(output) not in output_device.array_types:
                 return self._lift(outputs, output_device)
         return outputs
 
-    def _run_portable(self, result: Any, arrays: Arrays) -> Arrays:
+    def _run_portable(self, result: Any, device: Device, arrays: Arrays) -> Arrays:
         """What to do with a forward result that is no tuple: run forward after a Fallback."""
         if result is Fallback or isinstance(result, Fallback):
             reason = result.reason if isinstance(result, Fallback) else "no reason given"
-            fallback_counts[self.label, reason] += 1
             self._retained_input_indexes = self._retained_output_indexes = ()
+            start = time.perf_counter()
             result = self.forward(arrays)
+            seconds = time.perf_counter() - start
+            count_use(fallback_uses, (device.backend.name, self.label, reason), seconds)
         if isinstance(result, tuple):
             return tuple(result)
         raise OutputError(
