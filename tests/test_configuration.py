@@ -61,16 +61,6 @@ def test_the_settings_and_their_defaults(name, value):
     assert getattr(tn.config, name) == value
 
 
-@pytest.mark.parametrize(("text", "value"), [("1", "True"), ("0", "False"), ("", "False")])
-def test_debug_starts_from_the_environment(text, value):
-    code = "import tinynode as tn; print(tn.config.debug, tn.is_debug())"
-    environment = {"TINYNODE_DEBUG": text, "PYTHONPATH": ":".join(sys.path)}
-    result = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert result.stdout.split() == [value, value]
-
-
 def test_config_falls_back_to_global_config():
     tn.global_config.train = False
     assert tn.config.train is False

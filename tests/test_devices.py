@@ -114,18 +114,6 @@ def test_a_device_spec_of_another_type_is_a_type_error(spec):
         tn.get_device(spec)
 
 
-def test_the_current_device_is_argument_over_block_over_config_over_environment(monkeypatch):
-    assert current_device() is tn.get_device() is tn.get_device("numpy")
-    monkeypatch.setenv("TINYNODE_DEVICE", "strict:device1")
-    assert str(current_device()) == "strict:device1"
-    with tn.using_config(device="numpy"):
-        assert str(current_device()) == "numpy"
-        with tn.using_device("strict:device2"):
-            assert str(current_device()) == "strict:device2"
-            assert str(tn.asarray([1.0], device="numpy").device) == "numpy"
-        assert str(current_device()) == "numpy"
-
-
 def test_using_device_refuses_an_unknown_device_before_the_block():
     with pytest.raises(DeviceError):
         tn.using_device("nowhere")

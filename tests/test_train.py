@@ -437,12 +437,11 @@ def test_bad_input_is_one_line_before_training(
     assert sorted(folder.iterdir()) == files
 
 
-def test_a_device_of_the_environment_that_is_unknown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TINYNODE_DEVICE", "abacus")
-    assert train_digits() == 2
-    assert "there is no backend 'abacus'" in capsys.readouterr().err
+def test_a_configured_device_that_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    with tn.using_config(device="abacus"):
+        assert train_digits() == 2
+    err = capsys.readouterr().err
+    assert "there is no backend 'abacus'" in err and "tinynode.config in this thread" in err
 
 
 def test_a_disk_that_gets_full_is_one_line(

@@ -6,15 +6,17 @@ library takes one small module. A **backend** is a module that has what ``Backen
 are interned, so they are compared with ``is``.
 
 Which device a new Variable gets: an explicit argument, else ``with using_device(...)`` or
-``tinynode.config.device`` in this thread, else the environment's ``TINYNODE_DEVICE``, else
-``numpy``.
+``tinynode.config.device`` in this thread, else ``tinynode.global_config.device``, which starts
+from the environment's ``TINYNODE_DEVICE`` or a ``tinynode.toml``, else ``numpy``.
+
+tinynode's own backends are known by name, and imported when they are first asked for. A package
+of others offers one in the entry-point group ``tinynode.backends``; a program registers its own.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
-import os
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -40,7 +42,12 @@ class Fallback:
 
 
 class Backend(Protocol):
-    """What a backend module has. ``tinynode_numpy`` is the shortest example."""
+    """What a backend module has. ``tinynode_numpy`` is the shortest example.
+
+    It may have more: ``version``, the text that ``python -m tinynode backends`` shows; ``base``,
+    the name of the backend whose memory it overlays, as the fast path does with NumPy's: an array
+    that nobody has put on a device belongs to that one; and what its capabilities promise.
+    """
 
     name: str
     capabilities: frozenset[str]
@@ -113,8 +120,16 @@ class Device:
         return self.owns(array) and self.backend.index_of(array) == self.index
 
     def from_host(self, array: Array) -> Array:
-        """A NumPy array, on this device."""
-        return self.backend.from_host(array, self.index)
+        """A NumPy array, on this device.
+
+        Raises:
+            DeviceError: the device has gone since it was first used.
+        """
+        try:
+            return self.backend.from_host(array, self.index)
+        except Exception as error:
+            self._explain(error)
+            raise
 
     def is_floating(self, array: Array | None) -> bool:
         """Whether an array of this device has a real floating dtype; False for None."""
@@ -130,11 +145,34 @@ class Device:
         return self.backend.lift(value)
 
     def synchronize(self) -> None:
-        """Wait until this device has done all that was asked of it."""
-        self.backend.synchronize(self.index)
+        """Wait until this device has done all that was asked of it.
+
+        Raises:
+            DeviceError: the device has gone since it was first used.
+        """
+        try:
+            self.backend.synchronize(self.index)
+        except Exception as error:
+            self._explain(error)
+            raise
+
+    def _explain(self, error: Exception) -> None:
+        """Raise a DeviceError if the reason for an error is that the device has gone."""
+        if self.index not in self.backend.devices():
+            raise DeviceError(
+                f"{self.name}: this device has gone; {_those_there_are(self.backend)}. Variables "
+                "on it are lost: make new ones on another device."
+            ) from error
 
 
-_MODULE_OF_BACKEND = {"numpy": "tinynode_numpy"}
+_MODULE_OF_BACKEND = {
+    "cupy": "tinynode_cupy",
+    "fast": "tinynode_fast",
+    "numpy": "tinynode_numpy",
+}
+_HOW_TO_GET = {
+    "cupy": "install tinynode[cupy13] or tinynode[cupy12], whichever CUDA the machine has",
+}
 _ENTRY_POINTS = "tinynode.backends"
 
 _backends: dict[str, Backend] = {}
@@ -191,7 +229,7 @@ def register_backend(backend: Any) -> None:
 
 
 def backend_names() -> list[str]:
-    """The names of all backends: built in, registered, and offered by installed packages."""
+    """The names of all backends: tinynode's own, registered ones, those of installed packages."""
     return sorted({*_MODULE_OF_BACKEND, *_backends, *(point.name for point in _offered())})
 
 
@@ -209,24 +247,72 @@ def get_backend(name: str) -> Backend:
         DeviceError: no backend has that name, or it cannot be imported.
     """
     if name not in _backends:
-        register_backend(_load(name))
+        module = _load(name)
+        register_backend(module)
+        if module.name != name:
+            raise DeviceError(f"get_device: what is offered as {name!r} is {module.name!r}.")
     return _backends[name]
 
 
 def _load(name: str) -> Any:
+    """Import a backend, of tinynode's own or of an installed package."""
     try:
         if name in _MODULE_OF_BACKEND:
             return importlib.import_module(_MODULE_OF_BACKEND[name])
-        for point in _offered():
-            if point.name == name:
-                return point.load()
+        point = _entry_point(name)
+        if point is not None:
+            return point.load()
+    except DeviceError:
+        raise
     except Exception as error:
-        raise DeviceError(f"get_device: backend {name!r} cannot be imported: {error}") from error
+        hint = f" To get it: {_HOW_TO_GET[name]}." if name in _HOW_TO_GET else ""
+        raise DeviceError(
+            f"get_device: backend {name!r} cannot be imported: {type(error).__name__}: {error}."
+            f"{hint} {_those_that_work()}"
+        ) from error
     known = backend_names()
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    hint = f"known are: {', '.join(known)}."
-    hint = f"did you mean {close[0]!r}? {hint}" if close else hint
-    raise DeviceError(f"get_device: there is no backend {name!r}; {hint}")
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise DeviceError(
+        f"get_device: there is no backend {name!r}; {hint}known are: {', '.join(known)}. "
+        f"{_those_that_work()}"
+    )
+
+
+def _entry_point(name: str) -> Any:
+    """What the installed packages offer under a name, or None; two offers are an error."""
+    points = {point.value: point for point in _offered() if point.name == name}
+    if len(points) > 1:
+        packages = sorted(f"{offered_by(point)} as {value}" for value, point in points.items())
+        raise DeviceError(
+            f"get_device: several packages bring a backend {name!r}: {', '.join(packages)}. "
+            "Uninstall all but one, or import one yourself and give it to register_backend."
+        )
+    return next(iter(points.values()), None)
+
+
+def backend_origin(name: str) -> str:
+    """Who brings the backend of that name: tinynode, an installed package, or the program."""
+    if name in _MODULE_OF_BACKEND:
+        return "tinynode"
+    offers = sorted({offered_by(point) for point in _offered() if point.name == name})
+    return ", ".join(offers) or "register_backend"
+
+
+def offered_by(point: Any) -> str:
+    """The package that an entry point belongs to."""
+    return f"package {point.dist.name} {point.dist.version}" if point.dist else "a package"
+
+
+def _those_that_work() -> str:
+    """The devices that can be used now; nothing is imported to find out."""
+    names = {"fast", "numpy"}  # they need NumPy alone
+    for backend in _backends.values():
+        try:
+            names.update(_device_name(backend, index) for index in backend.devices())
+        except DeviceError:  # it was imported, and cannot be used
+            continue
+    return f"Devices that work here: {', '.join(sorted(names))}."
 
 
 def get_device(spec: str | Device | None = None) -> Device:
@@ -240,23 +326,29 @@ def get_device(spec: str | Device | None = None) -> Device:
         return spec
     if spec is None:
         return current_device()
-    if spec in _devices:
-        return _devices[spec]
     if not isinstance(spec, str):
         raise TypeError(f"get_device: expected a name such as 'numpy', got {describe(spec)}.")
+    if spec in _devices:
+        return _devices[spec]
     name, _, index = spec.partition(":")
     backend = get_backend(name)
     indices = backend.devices()
     if not indices:
-        raise DeviceError(f"get_device: backend {name!r} has no device on this machine.")
+        raise DeviceError(
+            f"get_device: backend {name!r} has no device on this machine. {_those_that_work()}"
+        )
     index = index or indices[0]
     if index not in indices:
-        known = ", ".join(_device_name(backend, i) for i in indices)
-        raise DeviceError(f"get_device: there is no device {spec!r}; there are: {known}.")
+        raise DeviceError(f"get_device: there is no device {spec!r}; {_those_there_are(backend)}.")
     full_name = _device_name(backend, index)
     device = _devices.setdefault(full_name, Device(backend, index, full_name))
     _devices[spec] = device
     return device
+
+
+def _those_there_are(backend: Backend) -> str:
+    names = [_device_name(backend, index) for index in backend.devices()]
+    return f"there are: {', '.join(names) or 'none'}"
 
 
 def _device_name(backend: Backend, index: str) -> str:
@@ -264,15 +356,19 @@ def _device_name(backend: Backend, index: str) -> str:
 
 
 def current_device() -> Device:
-    """The device of new Variables in this thread."""
+    """The device of new Variables in this thread.
+
+    Raises:
+        DeviceError: it cannot be used; the message says where it was asked for.
+    """
     spec = config.device
-    if spec is not None:
-        return get_device(spec)
-    spec = os.environ.get("TINYNODE_DEVICE") or "numpy"
+    if isinstance(spec, Device):
+        return spec
     try:
-        return get_device(spec)
-    except DeviceError as error:
-        raise DeviceError(f"{error} The environment's TINYNODE_DEVICE asks for it.") from None
+        return get_device("numpy" if spec is None else spec)
+    except (DeviceError, TypeError) as error:
+        origin = config.origin("device")
+        raise type(error)(f"{error} Device {spec!r} is from {origin}.") from error.__cause__
 
 
 def using_device(spec: str | Device) -> AbstractContextManager[None]:
@@ -288,10 +384,16 @@ def find_device(array: object) -> Device | None:
     current = current_device()
     if current.owns(array):
         return _device_at(current.backend, array)
-    for backend in [*_backends.values(), get_backend("numpy")]:
+    for backend in [get_backend("numpy"), *_backends.values()]:
         if backend.owns(array):
-            return _device_at(backend, array)
+            return _device_at(base_of(backend), array)
     return None
+
+
+def base_of(backend: Backend) -> Backend:
+    """The backend whose memory a backend overlays; itself, where it has its own."""
+    base = getattr(backend, "base", None)
+    return backend if base is None else get_backend(base)
 
 
 def _device_at(backend: Backend, array: Array) -> Device:
@@ -309,18 +411,19 @@ def device_of(array: object, function: str, argument: str) -> Device:
     device = find_device(array)
     if device is None:
         raise DeviceMixError(
-            f"{function}: {argument} must be an array of a known backend "
-            f"({', '.join(sorted(_backends))}), got {describe(array)}. "
-            "Lists and numbers become Variables by tinynode.asarray(...)."
+            f"{function}: {argument} must be an array of a known backend, got {describe(array)}. "
+            "tinynode.asarray(...) accepts lists, numbers and Variables. For an array of another "
+            "library, load its backend first: tinynode.get_device(name), with a name that "
+            "`python -m tinynode backends` lists."
         )
     return device
 
 
 def backend_of(array: Array) -> Backend:
-    """The backend that owns an array."""
+    """The backend whose memory an array lies in."""
     backend = _backend_of_type.get(type(array))
     if backend is None:
-        backend = device_of(array, "backend_of", "array").backend
+        backend = base_of(device_of(array, "backend_of", "array").backend)
         _backend_of_type[type(array)] = backend
     return backend
 

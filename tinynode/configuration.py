@@ -5,12 +5,17 @@ some; and a setting that one thread changes stays unseen by the others.
 
 Python's own attribute look-up does it. ``config`` is a ``threading.local``: what a thread assigns
 lives in the thread's own dictionary, and hides the class attribute of that name. The class
-attributes are the values for every thread, so the class itself is ``global_config``.
+attributes are the values for every thread, so the class itself is ``global_config``. They start
+from the environment, then from a file: see ``config_sources``.
 
     tn.config.train              the value that counts in this thread
     tn.config.train = False      set it in this thread
     del tn.config.train          uncover the value for every thread
     tn.global_config.train       the value for every thread (new threads start from it)
+    tn.config.origin("train")    where the value that counts came from
+
+A thread of a pool is a thread like others: it sees what *it* assigned, else the values for every
+thread, and nothing of a ``with`` block around the call that handed it work.
 """
 
 from __future__ import annotations
@@ -23,6 +28,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from tinynode.config_sources import Source, read_sources, working_folder
+from tinynode.errors import ConfigError
+
 
 class Configuration(threading.local):
     """The settings. A thread's own entries hide the class attributes, which serve every thread."""
@@ -31,20 +39,45 @@ class Configuration(threading.local):
     """Record a graph. ``no_backprop_mode()`` turns it off."""
     train: bool = True
     """Whether functions that differ in training and evaluation (dropout) behave as in training."""
-    debug: bool = os.environ.get("TINYNODE_DEBUG", "0") not in ("", "0")
+    debug: bool = False
     """Keep forward stacks, look for NaN, find arrays that were changed in place."""
     type_check: bool = True
     """Run ``check_type_forward`` before each forward."""
     dtype: str = "float32"
     """The floating dtype of new parameters and of Python floats given to ``asarray``."""
     device: Any = None
-    """The device of new Variables, by name; None asks the environment, then takes ``numpy``."""
+    """The device of new Variables, by name; None means ``numpy``."""
     lazy_grad_sum: bool = False
     """Keep a gradient's contributions in a list, and add them when they are needed."""
     in_recomputing: bool = False
     """``forget`` is running its function again, for a backward."""
     will_recompute: bool = False
     """``forget`` is running its function for the first time and will run it again."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set in this thread; users may add settings, but not one that is a slip of the pen."""
+        if not hasattr(self, name):
+            close = difflib.get_close_matches(name, setting_names(self), n=1, cutoff=0.8)
+            if close:
+                raise ConfigError(
+                    f"config has no setting {name!r}: did you mean {close[0]!r}? A setting of "
+                    "your own needs a name that is not so close to one of these."
+                )
+        super().__setattr__(name, value)
+
+    def origin(self, name: str) -> str:
+        """Where the value that counts in this thread came from.
+
+        Raises:
+            AttributeError: there is no setting of that name.
+        """
+        value = getattr(self, name)
+        if name in vars(self):
+            return "tinynode.config in this thread"
+        loaded = _loaded.get(name)
+        if loaded is not None and loaded.value is value:
+            return loaded.origin
+        return "tinynode.global_config"
 
     def show(self, file: TextIO | None = None) -> None:
         """Print the settings that count in this thread, sorted and aligned."""
@@ -56,12 +89,23 @@ class Configuration(threading.local):
 
 config = Configuration()
 global_config = Configuration  # the class: its attributes are what a thread sees by default
+_loaded: dict[str, Source] = {}
+"""The values for every thread as they were when tinynode was imported."""
+
+
+def _load() -> None:
+    """Put the settings of the environment and of the file in the place of the defaults."""
+    sources = read_sources(os.environ, working_folder())
+    for name in setting_names(config):
+        _loaded[name] = sources.get(name, Source(getattr(Configuration, name), "the default"))
+    for name, source in sources.items():
+        setattr(Configuration, name, source.value)
 
 
 def setting_names(settings: Configuration) -> list[str]:
     """The names of all settings, those that users added included."""
-    names = {name for name in vars(Configuration) if not name.startswith("_") and name != "show"}
-    return sorted(names | set(vars(settings)))
+    names = {name for name in vars(Configuration) if not name.startswith("_")}
+    return sorted((names | set(vars(settings))) - {"origin", "show"})
 
 
 def _unknown(name: str) -> str:
@@ -113,3 +157,6 @@ def is_debug() -> bool:
 def set_debug(debug: bool) -> None:
     """Turn debug mode on or off in this thread."""
     config.debug = debug
+
+
+_load()

@@ -18,6 +18,7 @@ from tinynode.backend import (
     Array,
     Device,
     check_cast,
+    device_of,
     find_device,
     get_device,
     is_floating,
@@ -643,13 +644,12 @@ def variable_on_node(node: VariableNode, array: Array | None) -> Variable:
 
 
 def _require_array(array: Any) -> Device:
-    device = None if isinstance(array, Variable) else find_device(array)
-    if device is None:
+    if isinstance(array, Variable):
         raise DeviceMixError(
-            f"Variable: array must be an array of a known backend, got {describe(array)}. "
-            "tinynode.asarray(...) accepts lists, numbers and Variables."
+            f"Variable: array must be an array, got {describe(array)}. A second Variable on the "
+            "same array is x.detach(), or tinynode.functions.identity(x) in the graph."
         )
-    return device
+    return device_of(array, "Variable", "array")
 
 
 def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:

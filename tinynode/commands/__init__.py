@@ -18,10 +18,10 @@ import sys
 from collections.abc import Sequence
 
 import tinynode
-from tinynode.commands import train
+from tinynode.commands import backends, settings, train
 from tinynode.commands.command_line import CommandError, Parser, show_help
 
-COMMANDS = (train,)
+COMMANDS = (train, backends, settings)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

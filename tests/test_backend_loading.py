@@ -1,0 +1,256 @@
+"""How backends are found, loaded and described, and what is said when one cannot be used."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode import backend as backend_module
+from tinynode.backend import backend_names, backend_of, find_device, get_backend
+from tinynode.commands import main
+from tinynode.errors import DeviceError, DeviceMixError
+
+PLUGIN = """
+import numpy
+from tinynode_numpy import *
+from tinynode_numpy import add_at, forward, from_host, index_of, lift, to_host
+
+name = "plugin"
+version = "plugin 1.5"
+indices = ["0", "1"]
+
+def devices():
+    return tuple(indices)
+
+def owns(array):
+    return False
+
+def from_host(array, index):
+    if index not in indices:
+        raise RuntimeError("cable pulled")
+    return array
+
+def synchronize(index):
+    if index not in indices:
+        raise RuntimeError("cable pulled")
+"""
+
+OVERLAY = (
+    PLUGIN
+    + """
+base = "numpy"
+indices = ["cpu"]
+
+def owns(array):
+    return type(array) is numpy.ndarray
+"""
+)
+
+
+@pytest.fixture
+def plugins(monkeypatch, tmp_path):
+    """A place for plugin modules, and the list of what installed packages offer."""
+    for table in ("_backends", "_devices", "_backend_of_type", "_namespace_of_type"):
+        monkeypatch.setattr(backend_module, table, dict(getattr(backend_module, table)))
+    offered = []
+    monkeypatch.setattr(backend_module, "_offered", lambda: list(offered))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+
+    def offer(source, name="plugin", module="some_plugin", package="some-package"):
+        (tmp_path / f"{module}.py").write_text(source, encoding="utf-8")
+        point = EntryPoint(name, module, "tinynode.backends")
+        dist = SimpleNamespace(name=package, version="1.0")
+        offered.append(point._for(dist))
+
+    yield offer
+    for module in set(sys.modules) - before:
+        if module.startswith("some_"):
+            del sys.modules[module]
+
+
+# --- the loader ------------------------------------------------------------------------------
+
+
+def test_tinynodes_own_three_are_known_by_name():
+    assert {"cupy", "fast", "numpy"} <= set(backend_names())
+
+
+def test_a_backend_of_an_installed_package_is_loaded_when_it_is_asked_for(plugins):
+    plugins(PLUGIN)
+    assert "plugin" in backend_names() and "some_plugin" not in sys.modules
+    assert str(tn.get_device("plugin")) == "plugin:0"
+    assert tn.get_device("plugin:1") is not tn.get_device("plugin:0")
+    assert tn.asarray([1.0], device="plugin:1").array.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import no_such_library", "ModuleNotFoundError: No module named 'no_such_library'"),
+        ("from numpy import no_such_name", "ImportError: cannot import name 'no_such_name'"),
+        ("raise RuntimeError('driver too old')", "RuntimeError: driver too old"),
+        ("def broken(:", "SyntaxError"),
+    ],
+)
+def test_a_backend_that_cannot_be_imported_says_why_and_what_would_work(plugins, source, message):
+    plugins(source)
+    with pytest.raises(DeviceError, match=f"backend 'plugin' cannot be imported: {message}") as e:
+        tn.get_device("plugin")
+    assert "Devices that work here: fast, numpy" in str(e.value)
+    assert e.value.__cause__ is not None  # the traceback of the plugin is there too
+    assert tn.get_device("numpy").name == "numpy"
+
+
+def test_a_plugin_that_was_mended_can_be_loaded_without_a_restart(plugins):
+    plugins("raise RuntimeError('not yet')")
+    with pytest.raises(DeviceError):
+        tn.get_device("plugin")
+    plugins(PLUGIN)
+    (point,) = {p.value for p in backend_module._offered()}
+    assert point == "some_plugin" and str(tn.get_device("plugin")) == "plugin:0"
+
+
+def test_an_own_backend_whose_library_is_missing_says_how_to_get_it(plugins, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tinynode_cupy", None)  # Python: this import fails
+    with pytest.raises(DeviceError, match=r"install tinynode\[cupy13\] or tinynode\[cupy12\]"):
+        tn.get_device("cupy")
+
+
+def test_a_plugin_that_is_no_backend(plugins):
+    plugins("name = 'plugin'")
+    with pytest.raises(DeviceError, match="has no capabilities, devices, forward"):
+        tn.get_device("plugin")
+
+
+def test_a_plugin_under_another_name_than_its_own(plugins):
+    plugins(PLUGIN, name="alias")
+    with pytest.raises(DeviceError, match="what is offered as 'alias' is 'plugin'"):
+        tn.get_device("alias")
+
+
+def test_two_plugins_with_one_name_are_an_error_that_names_both(plugins):
+    plugins(PLUGIN, module="some_one", package="first")
+    plugins(PLUGIN, module="some_two", package="second")
+    with pytest.raises(DeviceError, match=r"several packages bring a backend 'plugin'") as caught:
+        tn.get_device("plugin")
+    assert "package first 1.0 as some_one, package second 1.0 as some_two" in str(caught.value)
+    assert "Uninstall all but one" in str(caught.value)
+
+
+def test_one_plugin_that_is_listed_twice_is_one(plugins):
+    plugins(PLUGIN)
+    plugins(PLUGIN)  # as two folders of one installation may list it
+    assert str(tn.get_device("plugin")) == "plugin:0"
+
+
+def test_a_plugin_cannot_take_the_name_of_an_own_backend(plugins):
+    plugins("raise RuntimeError('never imported')", name="numpy")
+    backend_module._backends.pop("numpy", None)
+    assert get_backend("numpy").__name__ == "tinynode_numpy"
+
+
+# --- devices that go, and arrays that nobody owns --------------------------------------------
+
+
+def test_a_backend_without_a_device(plugins):
+    plugins(PLUGIN.replace('["0", "1"]', "[]"))
+    with pytest.raises(DeviceError, match="backend 'plugin' has no device on this machine"):
+        tn.get_device("plugin")
+
+
+def test_a_device_that_vanished(plugins):
+    plugins(PLUGIN)
+    device = tn.get_device("plugin:1")
+    get_backend("plugin").indices.remove("1")
+    for use in (device.synchronize, lambda: tn.asarray([1.0], device=device)):
+        with pytest.raises(DeviceError, match="plugin:1: this device has gone; there are") as e:
+            use()
+        assert "cable pulled" in str(e.value.__cause__)
+    get_backend("plugin").indices.append("1")
+    device.synchronize()  # and it works again when it is back
+
+
+def test_an_error_of_a_device_that_is_there_stays_what_it_is(plugins):
+    plugins(PLUGIN)
+    device = tn.get_device("plugin:1")
+    with pytest.raises(AttributeError, match="bit_length"):
+        get_backend("plugin").from_host = lambda array, index: array.bit_length()
+        device.from_host(np.ones(1))
+
+
+class Foreign:
+    """What another library's array may look like."""
+
+    shape, dtype = (2,), "float32"
+
+
+def test_an_array_that_no_backend_owns():
+    with pytest.raises(DeviceMixError, match=r"python -m tinynode backends"):
+        tn.Variable(Foreign())
+    with pytest.raises(TypeError):
+        tn.asarray([1.0]) * Foreign()
+
+
+def test_a_numpy_array_given_to_a_model_on_another_device():
+    with tn.using_device("strict:device1"):
+        layer = tn.nn.Linear(2, 3)
+    with pytest.raises(DeviceMixError, match=r"array on numpy, beside .* strict:device1\. Move"):
+        layer(np.ones((1, 2), np.float32))
+    x = tn.asarray(np.ones((1, 2), np.float32), device="strict:device1")
+    assert layer(x).device is tn.get_device("strict:device1")
+
+
+def test_an_overlay_does_not_take_arrays_that_nobody_gave_it(plugins):
+    plugins(OVERLAY)
+    overlay = get_backend("plugin")
+    backend_module._backend_of_type.clear()
+    assert find_device(np.ones(1)) is tn.get_device("numpy")
+    with tn.using_device("plugin"):
+        assert find_device(np.ones(1)) is tn.get_device("plugin")
+        assert backend_of(np.ones(1)) is get_backend("numpy") is not overlay
+
+
+# --- python -m tinynode backends -------------------------------------------------------------
+
+
+def test_the_command_lists_every_backend(plugins, capsys):
+    plugins(PLUGIN)
+    plugins(
+        "raise RuntimeError('driver too old')", name="old", module="some_old", package="museum"
+    )
+    assert main(["backends"]) == 0
+    blocks = {b.split(":")[0]: b for b in capsys.readouterr().out.split("\n\n")}
+    assert {"cupy", "fast", "numpy", "old", "plugin", "strict"} <= set(blocks)
+    assert blocks["plugin"].splitlines() == [
+        "plugin: usable",
+        "  devices:      plugin:0, plugin:1",
+        "  version:      plugin 1.5",
+        "  capabilities: add_at, cpu, float64, writable",
+        "  from:         package some-package 1.0",
+    ]
+    assert f"version:      {np.__version__}" in blocks["numpy"]
+    assert "from:         register_backend" in blocks["strict"]
+    assert blocks["old"].startswith("old: not usable")
+    assert "RuntimeError: driver too old" in blocks["old"] and "museum 1.0" in blocks["old"]
+    assert blocks["new Variables stand on"].strip() == "new Variables stand on: numpy"
+
+
+def test_the_command_says_when_the_configured_device_cannot_be_used(plugins, capsys):
+    with tn.using_config(device="nunpy"):
+        assert main(["backends"]) == 0
+    assert (
+        "new Variables cannot be made: get_device: there is no backend" in capsys.readouterr().out
+    )
+
+
+def test_a_backend_without_a_device_is_listed_as_not_usable(plugins, capsys):
+    plugins(PLUGIN.replace('["0", "1"]', "[]").replace("plugin 1.5", ""))
+    assert main(["backends"]) == 0
+    out = capsys.readouterr().out
+    assert "plugin: not usable\n  devices:      none here\n" in out

@@ -1,0 +1,60 @@
+"""The command ``backends``: every backend that is known, and what it takes to use it.
+
+Requirement: who wants another device learns in one look which there are, and why one is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from tinynode.backend import Backend, backend_names, backend_origin, current_device, get_backend
+from tinynode.errors import DeviceError
+
+
+def add_command(commands: Any) -> None:
+    """Describe the command to argparse."""
+    summary = "list every known backend: usable or not, devices, versions, capabilities"
+    parser = commands.add_parser("backends", help=summary, description=summary)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a few lines for each backend, and the device that new Variables get."""
+    for name in backend_names():
+        print("\n".join(describe_backend(name)), end="\n\n")
+    try:
+        print(f"new Variables stand on: {current_device()}")
+    except DeviceError as error:
+        print(f"new Variables cannot be made: {error}")
+    return 0
+
+
+def describe_backend(name: str) -> Iterator[str]:
+    """What there is to say about one backend, line by line."""
+    try:
+        backend = get_backend(name)
+        indices = backend.devices()
+    except DeviceError as error:
+        yield f"{name}: not usable"
+        yield f"  why:          {error}"
+        yield f"  from:         {backend_origin(name)}"
+        return
+    yield f"{name}: usable" if indices else f"{name}: not usable"
+    yield f"  devices:      {', '.join(_device_names(backend, indices)) or 'none here'}"
+    yield f"  version:      {version_of(backend)}"
+    yield f"  capabilities: {', '.join(sorted(backend.capabilities))}"
+    yield f"  from:         {backend_origin(name)}"
+
+
+def _device_names(backend: Backend, indices: tuple[str, ...]) -> list[str]:
+    if len(indices) == 1:
+        return [backend.name]
+    return [f"{backend.name}:{index}" for index in indices]
+
+
+def version_of(backend: Backend) -> str:
+    """The version of the array library: what the backend says, or what its namespace does."""
+    known = getattr(backend, "version", None)
+    return str(known or getattr(backend.namespace(), "__version__", "unknown"))

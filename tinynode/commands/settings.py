@@ -1,0 +1,47 @@
+"""The command ``config``: every setting, its value, and where that came from.
+
+Requirement: who wonders why a program runs on some device finds the line that says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tinynode.backend import current_device
+from tinynode.config_sources import KINDS
+from tinynode.configuration import config
+from tinynode.errors import DeviceError
+
+ORDER = """\
+The first of these that has a setting decides: a thread's own tinynode.config,
+tinynode.global_config, the environment (TINYNODE_DEVICE, TINYNODE_DTYPE ...), the nearest
+tinynode.toml or [tool.tinynode] in a pyproject.toml from this folder upwards, the default."""
+
+
+def add_command(commands: Any) -> None:
+    """Describe the command to argparse."""
+    summary = "show every setting and where it came from"
+    parser = commands.add_parser("config", help=summary, description=summary, epilog=ORDER)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print one line for each setting, and what is wrong with the device, if it is unusable."""
+    rows = [(name, shown(name), config.origin(name)) for name in KINDS]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for name, value, origin in rows:
+        print(f"{name:<{widths[0]}}  {value:<{widths[1]}}  from {origin}")
+    try:
+        current_device()
+    except DeviceError as error:
+        print(f"\nthe device cannot be used: {error}")
+    return 0
+
+
+def shown(name: str) -> str:
+    """A value as a TOML file would have it."""
+    value = getattr(config, name)
+    if name == "device" and value is None:
+        value = "numpy"
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"'
