@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = [
-    {"tinynode.errors", "tinynode.configuration"},
+    {"tinynode.errors", "tinynode.config_sources", "tinynode.configuration"},
     {"tinynode.backend"},
     {"tinynode.type_check"},
     {"tinynode.variable_node", "tinynode.variable", "tinynode.conversion"},

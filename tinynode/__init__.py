@@ -8,7 +8,7 @@ y.backward()
 x.grad                            # array([2., 4., 6.], dtype=float32)
 """
 
-from tinynode import functions, gradient_check, hooks, nn, random, show
+from tinynode import functions, gradient_check, hooks, net, nn, random, show
 from tinynode.backend import (
     Backend,
     Device,
@@ -37,6 +37,7 @@ from tinynode.forget import forget
 from tinynode.function import Function, FunctionAdapter
 from tinynode.function_hook import FunctionHook
 from tinynode.function_node import FunctionNode
+from tinynode.net import compile, trace
 from tinynode.random import seed
 from tinynode.variable import Variable
 from tinynode.variable_node import VariableNode
@@ -59,6 +60,7 @@ __all__ = [
     "as_variable",
     "asarray",
     "backward",
+    "compile",
     "config",
     "force_backprop_mode",
     "forget",
@@ -72,6 +74,7 @@ __all__ = [
     "is_debug",
     "jacobian",
     "namespace_of",
+    "net",
     "nn",
     "no_backprop_mode",
     "random",
@@ -81,6 +84,7 @@ __all__ = [
     "show",
     "synchronize",
     "to_host",
+    "trace",
     "using_config",
     "using_device",
     "value_and_grad",

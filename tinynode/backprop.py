@@ -61,7 +61,7 @@ class _Sweep:
         self.heap: list[tuple[int, int, FunctionNode]] = []
         self.seen: set[FunctionNode] = set()
         self.debugging = config.debug
-        self.recording = config.enable_backprop
+        self.recording = config.enable_backprop or config.tracing is not None
         self.watched = thread_state.watched
         for node in seeds:
             if node._creator_node is not None:
@@ -177,8 +177,8 @@ class _Sweep:
 
 
 def _sum(a: Variable, b: Variable) -> Variable:
-    """a + b; without a FunctionNode where nobody will differentiate again."""
-    if config.enable_backprop:
+    """a + b; without a FunctionNode where nobody will differentiate it or record it."""
+    if config.enable_backprop or config.tracing is not None:
         return a + b
     return wrap_array(_add_arrays(a, b), a._device, a._requires_grad)
 
@@ -208,6 +208,15 @@ def _call(
     except Exception as error:
         _explain(error, function)
         raise
+
+
+def call_backward(
+    function: FunctionNode, targets: Indexes, grad_outputs: Gradients
+) -> Sequence[Variable | None]:
+    """One function's backward, without a sweep: one entry per target."""
+    if type(function).backward_accumulate is not FunctionNode.backward_accumulate:
+        return _call(function, targets, grad_outputs, (None,) * len(targets))
+    return _call(function, targets, grad_outputs, None)
 
 
 def _for_targets(

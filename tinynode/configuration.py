@@ -49,6 +49,8 @@ class Configuration(threading.local):
     """The device of new Variables, by name; None means ``numpy``."""
     lazy_grad_sum: bool = False
     """Keep a gradient's contributions in a list, and add them when they are needed."""
+    tracing: Any = None
+    """What records the functions of this thread as a net, if anything does."""
     in_recomputing: bool = False
     """``forget`` is running its function again, for a backward."""
     will_recompute: bool = False

@@ -17,6 +17,8 @@ came, and the next thing to try.
       HookError               (KeyError)      a hook's name is taken, or is not there
       InvalidType             (TypeError, ValueError)  check_type_forward refused the inputs
       NaNError                (RuntimeError)  debug mode met a NaN
+      NetError                (ValueError)    a net, or one of its operators, cannot be
+        TraceError            (RuntimeError)  a function does what a net cannot record
       NondifferentiableError  (ValueError)    numerical_grad met a kink
       OperandError            (TypeError)     an argument is no Variable, array or number
       OutputError             (TypeError)     a forward returned something else than arrays
@@ -93,6 +95,14 @@ class InvalidType(TinynodeError, TypeError, ValueError):  # noqa: N818 - Chainer
 
 class NaNError(TinynodeError, RuntimeError):
     """Debug mode or NaNHook met a NaN."""
+
+
+class NetError(TinynodeError, ValueError):
+    """A net or an operator cannot be made, found or run."""
+
+
+class TraceError(NetError, RuntimeError):
+    """A function that is traced does what a net cannot record."""
 
 
 class NondifferentiableError(TinynodeError, ValueError):

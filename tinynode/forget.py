@@ -60,7 +60,7 @@ class Forget(FunctionNode):
         self.retain_inputs(arguments)
         with no_backprop_mode(), using_config("will_recompute", True):
             outputs = self._call(self._leaves([inputs[i] for i in arguments]))
-        return tuple(y.array for y in outputs)
+        return tuple(y._array for y in outputs)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         if config.enable_backprop:
@@ -68,7 +68,7 @@ class Forget(FunctionNode):
                 "forget: double backprop is not possible through a forgotten part; call the "
                 "function without forget."
             )
-        leaves = self._leaves([x.array for x in self.get_retained_inputs()])
+        leaves = self._leaves([x._array for x in self.get_retained_inputs()])
         with force_backprop_mode(), using_config("in_recomputing", True):
             outputs = self._call(leaves)
         if len(outputs) != len(grad_outputs):
@@ -117,4 +117,4 @@ def forget(func: Callable[..., Any], *xs: Any) -> Any:
 
 def _as_argument(x: Any, position: int) -> Variable:
     variable = as_operand("forget", f"xs[{position}]", x)
-    return variable if variable is x else Variable(variable.array)
+    return variable if variable is x else Variable(variable._array)

@@ -90,6 +90,7 @@ class Variable:
         One of another shape, dtype or device starts a new leaf: gradients for the old array are
         not this variable's any more.
         """
+        _refuse_while_tracing("x.array")
         return self._array
 
     @array.setter
@@ -117,7 +118,7 @@ class Variable:
     @property
     def data(self) -> Array:
         """The same as ``array``."""
-        return self._array
+        return self.array
 
     @data.setter
     def data(self, array: Array | None) -> None:
@@ -254,7 +255,10 @@ class Variable:
     @property
     def grad(self) -> Array | None:
         """The gradient's array, or None. Assigning an array checks shape, dtype and device."""
-        return None if self._grad_var is None else self._grad_var._array
+        if self._grad_var is None:
+            return None
+        _refuse_while_tracing("x.grad")
+        return self._grad_var._array
 
     @grad.setter
     def grad(self, grad: Array | None) -> None:
@@ -367,6 +371,7 @@ class Variable:
 
     def item(self) -> Any:
         """The Python number in a size-one variable."""
+        _refuse_while_tracing("x.item(), or bool(x), int(x) or float(x),")
         if self.size != 1:
             raise ValueError(
                 f"item(): only a variable of size one is a number, this one has shape "
@@ -387,6 +392,7 @@ class Variable:
         return complex(self.item())
 
     def __index__(self) -> int:
+        _refuse_while_tracing("an index")
         return int(self._filled().__index__())
 
     def __len__(self) -> int:
@@ -398,6 +404,7 @@ class Variable:
         return iter([self[i] for i in range(len(self))])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        _refuse_while_tracing("numpy.asarray(x)")
         if self._requires_grad:
             raise TypeError(
                 "a Variable that requires a gradient does not turn into a NumPy array silently: "
@@ -643,11 +650,16 @@ def variable_on_node(node: VariableNode, array: Array | None) -> Variable:
     return variable
 
 
+def _refuse_while_tracing(what: str) -> None:
+    if config.tracing is not None:
+        config.tracing.refuse(what)
+
+
 def _require_array(array: Any) -> Device:
     if isinstance(array, Variable):
         raise DeviceMixError(
             f"Variable: array must be an array, got {describe(array)}. A second Variable on the "
-            "same array is x.detach(), or tinynode.functions.identity(x) in the graph."
+            "same array is x.detach(), or functions.identity(x) in the graph."
         )
     return device_of(array, "Variable", "array")
 

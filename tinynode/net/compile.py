@@ -1,0 +1,147 @@
+"""compile: a define-by-run function that runs as a net.
+
+Requirement: the compiled function behaves as the eager one does, and costs less Python. It takes
+and gives Variables, and is one function in the graph. It is recorded once for each *signature*:
+the devices, shapes, dtypes and flags of the Variables, the other arguments by value, and the
+settings that functions read. Parameters and other Variables that the function brings along are inputs of
+the net: their arrays are read anew at each call.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tinynode.backend import Device
+from tinynode.configuration import config
+from tinynode.errors import TraceError, describe
+from tinynode.function_hook import thread_state
+from tinynode.net.program import NetFunction, Program
+from tinynode.net.structure import join, split
+from tinynode.net.trace import Trace, trace_split
+from tinynode.variable import Variable
+
+
+class _Entry(NamedTuple):
+    """What was recorded for one signature."""
+
+    trace: Trace
+    program: Program
+    captured: list[Variable]
+    captured_forms: list[Any]
+    needs_gradient: bool
+
+
+class CompiledFunction:
+    """A function that runs as a net; ``compile`` makes it.
+
+    Attributes:
+        function: the eager function.
+    """
+
+    def __init__(self, function: Callable[..., Any], inside_hooks: bool = False) -> None:
+        if not callable(function):
+            raise TypeError(f"compile: function must be callable, got {describe(function)}.")
+        self.function = function
+        self.inside_hooks = inside_hooks
+        self._entries: dict[Any, _Entry] = {}
+        self._has_warned = False
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """What the function gives.
+
+        Raises:
+            TraceError: the function does what a net cannot record.
+        """
+        if config.tracing is not None or (self.inside_hooks and thread_state.watched):
+            return self.function(*args, **keywords)
+        if config.debug:
+            self._warn()
+            return self.function(*args, **keywords)
+        variables, skeleton = split((args, keywords), self._title())
+        entry = self._entry(variables, skeleton)
+        return self._run(entry, variables)
+
+    def _title(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def _warn(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"{self._title()}: debug mode is on, so the compiled function runs eagerly.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+    def _entry(self, variables: list[Variable], skeleton: Any) -> _Entry:
+        """What was recorded for such a call; it is recorded now if nothing was."""
+        key = (skeleton, tuple([form(x) for x in variables]), settings())
+        entry = self._entries.get(key)
+        if entry is None or [form(x) for x in entry.captured] != entry.captured_forms:
+            entry = self._entries[key] = self._record(variables, skeleton)
+        return entry
+
+    def _record(self, variables: list[Variable], skeleton: Any) -> _Entry:
+        found = trace_split(self.function, variables, skeleton)
+        captured = list(found.captured.values())
+        devices: dict[str, Device] = {}
+        for name, x in zip([*found.inputs, *found.captured], [*variables, *captured], strict=True):
+            devices[name] = x._device
+        requires = [x._requires_grad for x in (*variables, *captured)]
+        given = set(devices)
+        outputs = [name for name in (*found.outputs, *found.writes) if name not in given]
+        program = Program(found.net, devices, list(dict.fromkeys(outputs)), requires)
+        forms = [form(x) for x in captured]
+        return _Entry(found, program, captured, forms, any(requires))
+
+    def _run(self, entry: _Entry, variables: list[Variable]) -> Any:
+        """Apply the net, and put the results into the form that the function returned."""
+        found, program = entry.trace, entry.program
+        inputs = (*variables, *entry.captured)
+        values = dict(zip(program.inputs, inputs, strict=True))
+        computed = {}
+        if program.outputs:
+            saving = entry.needs_gradient and config.enable_backprop
+            outputs = NetFunction(program, saving).apply(inputs)
+            computed = dict(zip(program.outputs, outputs, strict=True))
+            values.update(computed)
+        for name, variable in found.writes.items():
+            variable._array = values[name]._array
+        results = [values[name] for name in found.outputs]
+        for place, name in enumerate(found.outputs):
+            if not found.flags[place] and name in computed:
+                results[place] = results[place].detach()
+        return join(found.result, results.__getitem__)
+
+
+def form(x: Variable) -> tuple[Any, ...]:
+    """What a net depends on, of a Variable: everything but the values."""
+    array = x._array
+    if array is None:
+        raise TraceError("compile: a Variable is empty (no array).")
+    return x._device, array.shape, array.dtype, x._requires_grad
+
+
+def settings() -> tuple[Any, ...]:
+    """The settings that functions read while they run."""
+    return config.train, config.enable_backprop, config.dtype, config.device
+
+
+def compile(function: Callable[..., Any] | None = None, *, inside_hooks: bool = False) -> Any:
+    """A function that does the same as ``function``, run as a net.
+
+    Args:
+        function: takes and returns Variables, also in tuples, lists and dicts. Other arguments are
+            compared by value, and a new value is recorded anew.
+        inside_hooks: while there are hooks, run the function eagerly, so that they see every
+            function in it; otherwise they see the compiled one as one function.
+
+    Use it as ``fast = tn.compile(f)``, or as the decorator ``@tn.compile``.
+    """
+    if function is None:
+        return functools.partial(compile, inside_hooks=inside_hooks)
+    return CompiledFunction(function, inside_hooks)

@@ -1,0 +1,332 @@
+"""Backward nets: the gradient operator of an operator, and of a whole net.
+
+Requirement: the rule of the registry, with no gradient written twice. The gradient of an operator
+is what its function's ``backward`` does, which is made of differentiable functions: so it is
+recorded, on the values in a scope, and is a net of operators again. A function whose ``backward``
+applies one optimised function (``SoftmaxCrossEntropyGrad``) has that one operator as its gradient.
+
+A backward net has the gradient operators in inverted order. Where a variable was read several
+times, its gradient comes in several parts: each gets a name of its own, for every slot that it
+comes from, and an operator ``add`` puts them together where the sum is first read.
+
+Source: Paddle's design of backward nets, 2017; names and the place of the sum as in its later
+``append_backward``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from tinynode.backend import is_floating
+from tinynode.backprop import call_backward
+from tinynode.configuration import force_backprop_mode
+from tinynode.errors import NetError
+from tinynode.function_hook import observing
+from tinynode.functions.casting import Identity
+from tinynode.net.helpers import FillLike
+from tinynode.net.net_op import AnyOp, NetOp
+from tinynode.net.operator import EMPTY, GRAD, Operator, operator_of
+from tinynode.net.recorder import Namer, Recorder, needed_operators
+from tinynode.net.scope import Scope
+from tinynode.variable import Variable, wrap_array
+
+RENAME = "@RENAME@"
+"""What is added, with a number, to the name of one of several parts of a gradient."""
+
+
+class _Request(NamedTuple):
+    """What is asked of an operator's gradient: for each input and output a name, or ``EMPTY``."""
+
+    grad_inputs: list[str]
+    grad_outputs: list[str]
+
+
+def build_grad_op(operator: Operator, scope: Scope, no_grad_set: Collection[str] = ()) -> AnyOp:
+    """The gradient operator of one operator.
+
+    It reads the operator's inputs and outputs, as far as the function's backward uses them, and
+    ``y@GRAD`` for each output y; it writes ``x@GRAD`` for each input x. If x comes in several
+    slots, the parts are ``x@GRAD@RENAME@0``, ``x@GRAD@RENAME@1`` ...
+
+    Args:
+        operator: the forward operator.
+        scope: has the inputs' values, of which shapes, dtypes and devices matter.
+        no_grad_set: inputs that get no gradient.
+
+    Returns:
+        An operator, or a NetOp of type ``<type>_grad`` where several are needed.
+    """
+    names = operator.input_names
+    grad_inputs = []
+    for position, name in enumerate(names):
+        several = names.count(name) > 1
+        part = f"{RENAME}{names[:position].count(name)}" if several else ""
+        wanted = name not in no_grad_set and is_floating(scope.find(name)._array)
+        grad_inputs.append(f"{name}{GRAD}{part}" if wanted else EMPTY)
+    grad_outputs = [name if name == EMPTY else name + GRAD for name in operator.output_names]
+    namer = Namer([*names, *operator.output_names, *grad_inputs, *grad_outputs])
+    found = _record_backward(operator, scope, _Request(grad_inputs, grad_outputs), namer)
+    return _as_one(found, operator)
+
+
+def _as_one(operators: list[Operator], forward: Operator) -> AnyOp:
+    return operators[0] if len(operators) == 1 else NetOp(operators, f"{forward.type}_grad")
+
+
+def _record_backward(
+    operator: Operator, scope: Scope, request: _Request, namer: Namer
+) -> list[Operator]:
+    """The operators that a function's backward consists of; [] if there is no gradient."""
+    targets = tuple(i for i, name in enumerate(request.grad_inputs) if name != EMPTY)
+    node = operator.make_node()
+    sources = [scope.find(name, operator.type) for name in operator.input_names]
+    xs = [wrap_array(x._array, x._device, i in targets) for i, x in enumerate(sources)]
+    with force_backprop_mode():
+        ys = node.apply(tuple(xs))
+        if not targets or node.inputs is None:
+            return []
+        gys = _example_gradients(ys, request.grad_outputs)
+        recorder = Recorder(namer)
+        for variables, names in (
+            (xs, operator.input_names),
+            (ys, operator.output_names),
+            (gys, request.grad_outputs),
+        ):
+            for variable, name in zip(variables, names, strict=True):
+                if variable is not None:
+                    recorder.bind(variable, name)
+        with observing(recorder):
+            results = call_backward(node, targets, tuple(gys))
+    wanted = [request.grad_inputs[i] for i in targets]
+    return _written_to(recorder, results, wanted)
+
+
+def _example_gradients(ys: Sequence[Variable], names: Sequence[str]) -> list[Variable | None]:
+    """A Variable of ones for each output that has a gradient."""
+    examples: list[Variable | None] = []
+    for y, name in zip(ys, names, strict=True):
+        given = name != EMPTY and y._array is not None and is_floating(y._array)
+        ones = wrap_array(y.xp.ones_like(y._array), y._device, True) if given else None
+        examples.append(ones)
+    return examples
+
+
+def _written_to(
+    recorder: Recorder, results: Sequence[Variable | None], wanted: list[str]
+) -> list[Operator]:
+    """The recorded operators, so that the results have the names that are wanted."""
+    copies, renamed = [], {}
+    own = {name for operator in recorder.operators for name in operator.output_names}
+    for result, name in zip(results, wanted, strict=True):
+        if result is None:
+            continue
+        source = recorder.name_of(result)
+        if source in own and source not in renamed:
+            renamed[source] = name
+        else:  # a gradient that is handed on as it is, or to two inputs
+            copies.append(operator_of(Identity(), [source], [name]))
+    del results
+    recorder.finish()
+    operators = [one.renamed(renamed) for one in [*recorder.operators, *copies]]
+    return needed_operators(operators, wanted)
+
+
+class _Builder:
+    """Collects the operators of a backward net.
+
+    Attributes:
+        parts: for each variable, the names of the parts of its gradient that are written so far.
+    """
+
+    def __init__(self, scope: Scope, no_grad: Collection[str], zero_fill: bool) -> None:
+        self.scope = scope
+        self.no_grad = set(no_grad)
+        self.zero_fill = zero_fill
+        self.parts: dict[str, list[str]] = {}
+        self.namer = Namer()
+
+    def seed(self, name: str) -> None:
+        """The gradient of a target, ``name@GRAD``, is given."""
+        self.parts.setdefault(name, []).append(name + GRAD)
+        self.namer.taken.add(name + GRAD)
+
+    def gradient(self, name: str, operators: list[AnyOp]) -> str:
+        """The name of a variable's whole gradient, its parts added up; ``EMPTY`` if none came."""
+        parts = self.parts.get(name, [])
+        if not parts or name in self.no_grad:
+            return EMPTY
+        if len(parts) > 1:
+            total = self.namer.like(name + GRAD)
+            kind = "add" if len(parts) == 2 else "add_all"
+            operators.append(Operator(kind, parts, [total]))
+            self.parts[name] = parts = [total]
+        return parts[0]
+
+    def net_gradient(self, net: NetOp, needed: set[str]) -> list[AnyOp]:
+        """The gradient operators of a net, in inverted order; a net in it gives a net."""
+        operators: list[AnyOp] = []
+        for operator in reversed(net.operators):
+            if isinstance(operator, NetOp):
+                inner = self.net_gradient(operator, needed)  # as deep as nets are nested
+                if inner:
+                    operators.append(NetOp(inner, f"{operator.type}_grad"))
+            else:
+                self.operator_gradient(operator, needed, operators)
+        return operators
+
+    def operator_gradient(
+        self, operator: Operator, needed: set[str], operators: list[AnyOp]
+    ) -> None:
+        """Append the gradient of one operator, and what has to come before it."""
+        grad_outputs = [self.gradient(name, operators) for name in operator.output_names]
+        targets = [name in needed for name in operator.input_names]
+        if not any(targets) or all(name == EMPTY for name in grad_outputs):
+            return
+        if self.zero_fill:
+            grad_outputs = self._filled(operator, grad_outputs, operators)
+        grad_inputs = [
+            self._new_part(name) if wanted else EMPTY
+            for name, wanted in zip(operator.input_names, targets, strict=True)
+        ]
+        request = _Request(grad_inputs, grad_outputs)
+        found = _record_backward(operator, self.scope, request, self.namer)
+        written = {name for one in found for name in one.output_names}
+        for name, part in zip(operator.input_names, grad_inputs, strict=True):
+            if part in written:
+                self.parts.setdefault(name, []).append(part)
+        if found:
+            operators.append(_as_one(found, operator))
+
+    def _new_part(self, name: str) -> str:
+        """A name for the next part of a gradient."""
+        return self.namer.new(f"{name}{GRAD}{RENAME}")
+
+    def _filled(
+        self, operator: Operator, grad_outputs: list[str], operators: list[AnyOp]
+    ) -> list[str]:
+        """Zeros in the place of output gradients that did not come."""
+        filled = []
+        for name, gradient in zip(operator.output_names, grad_outputs, strict=True):
+            empty = gradient == EMPTY and name != EMPTY
+            if empty and is_floating(self.scope.find(name)._array):
+                gradient = self.namer.like(f"{name}@ZERO")
+                operators.append(operator_of(FillLike(0.0), [name], [gradient]))
+            filled.append(gradient)
+        return filled
+
+    def single_parts(self) -> dict[str, str]:
+        """Gradients that came in one part need no number: from their names to ``x@GRAD``."""
+        names = {}
+        for name, parts in self.parts.items():
+            wanted = name + GRAD
+            if len(parts) == 1 and RENAME in parts[0] and wanted not in self.namer.taken:
+                names[parts[0]] = wanted
+        return names
+
+
+def backward(
+    net: NetOp,
+    scope: Scope,
+    no_grad_set: Collection[str] = (),
+    *,
+    targets: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    zero_fill: bool = False,
+) -> NetOp:
+    """The backward net of a net: from the gradients of the targets to those of the inputs.
+
+    It reads ``y@GRAD`` for each target y, and variables of the forward net; it writes ``x@GRAD``
+    for each input x that a target depends on. Run it in the scope in which the net ran.
+
+    Args:
+        net: the forward net.
+        scope: a scope in which the net has run: shapes, dtypes and devices are taken from there.
+        no_grad_set: variables through which no gradient flows, such as frozen weights.
+        targets: the variables to start from; by default those that no operator reads.
+        inputs: the variables to differentiate with respect to; by default all floating inputs.
+        zero_fill: give zeros in the place of an output's gradient that did not come, as Paddle
+            does; otherwise the function's backward gets None, as in define-by-run code.
+
+    Raises:
+        NetError: a target is not written by the net, or a variable is not in the scope.
+    """
+    return build_backward(net, scope, no_grad_set, targets, inputs, zero_fill)[0]
+
+
+def build_backward(
+    net: NetOp,
+    scope: Scope,
+    no_grad_set: Collection[str],
+    targets: Sequence[str] | None,
+    inputs: Sequence[str] | None,
+    zero_fill: bool,
+) -> tuple[NetOp, dict[str, str | None]]:
+    """The backward net, and the name of each input's gradient; None where none comes."""
+    targets = unread(net) if targets is None else targets
+    _check_targets(net, targets)
+    sources = [n for n in (net.input_names if inputs is None else inputs) if n not in no_grad_set]
+    builder = _Builder(scope, no_grad_set, zero_fill)
+    builder.namer.taken.update([*net.input_names, *net.output_names])
+    for name in targets:
+        builder.seed(name)
+    needed = _needed(net, sources, set(no_grad_set), scope)
+    operators = builder.net_gradient(net, needed)
+    gradients = {}
+    for name in sources:
+        found = builder.gradient(name, operators)
+        gradients[name] = None if found == EMPTY else found
+    names = builder.single_parts()
+    result = NetOp(operators, f"{net.type}_grad").renamed(names)
+    return result, {x: gx and names.get(gx, gx) for x, gx in gradients.items()}
+
+
+def unread(net: NetOp) -> list[str]:
+    """The names that a net writes and that none of its operators reads."""
+    flat = net.flattened()
+    read = {name for operator in flat for name in operator.input_names}
+    return [name for name in net.output_names if name not in read]
+
+
+def _check_targets(net: NetOp, targets: Iterable[str]) -> None:
+    written = set(net.output_names)
+    for name in targets:
+        if name not in written:
+            raise NetError(
+                f"backward: target {name!r} is not written by the net; it writes "
+                f"{', '.join(sorted(written))}."
+            )
+
+
+def _needed(net: NetOp, sources: Iterable[str], no_grad: set[str], scope: Scope) -> set[str]:
+    """The floating variables that depend on a source, the sources included."""
+    needed = {name for name in sources if is_floating(scope.find(name)._array)}
+    for operator in net.flattened():
+        if needed.isdisjoint(operator.input_names):
+            continue
+        for name in operator.output_names:
+            if name != EMPTY and name not in no_grad and is_floating(scope.find(name)._array):
+                needed.add(name)
+    return needed
+
+
+def append_backward(
+    net: NetOp,
+    scope: Scope,
+    targets: Sequence[str],
+    parameters: Sequence[str],
+    no_grad_set: Collection[str] = (),
+) -> dict[str, str | None]:
+    """Append to a net the operators that compute gradients of its targets.
+
+    Each target's gradient starts as ones.
+
+    Returns:
+        The name of each parameter's gradient; None for one that no target depends on.
+    """
+    result, gradients = build_backward(net, scope, no_grad_set, targets, parameters, False)
+    for name in targets:
+        net.append(operator_of(FillLike(1.0), [name], [name + GRAD]))
+    for operator in result.operators:
+        net.append(operator)
+    return gradients

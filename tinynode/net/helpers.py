@@ -1,0 +1,48 @@
+"""Functions that only nets need: constants, fills, and the end of a gradient."""
+
+from __future__ import annotations
+
+from tinynode.backend import Array, Arrays, Device, namespace_of
+from tinynode.function_node import FunctionNode
+from tinynode.net.registry import register_op
+
+
+@register_op()
+class Constant(FunctionNode):
+    """y = value, an array that was there when the function was recorded.
+
+    -> y: (shape of value). No gradient: there is no input.
+    """
+
+    def __init__(self, value: Array, device: Device) -> None:
+        self.value = value
+        self.output_device = device
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return (self.value,)
+
+
+@register_op()
+class FillLike(FunctionNode):
+    """y = value everywhere, in the shape, the dtype and the device of x.
+
+    x: (s) -> y: (s). No gradient: y does not depend on the values of x.
+    """
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).full_like(x, self.value),)
+
+
+@register_op()
+class StopGradient(FunctionNode):
+    """y = x, and no gradient comes back: what ``x.detach()`` is in a net.
+
+    x: (s) -> y: (s). No gradient.
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return inputs

@@ -1,0 +1,100 @@
+"""NetOp: a list of operators that is itself an operator.
+
+Requirement: a large net is made of small ones. The order of the list is the run order. Every name
+is written once, so that a backward net may read any variable of its forward net.
+
+Source: NetOp of Paddle's design, 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from tinynode.errors import NetError
+from tinynode.net.operator import EMPTY, Operator
+from tinynode.net.scope import Scope
+
+AnyOp: TypeAlias = "Operator | NetOp"
+
+
+class NetOp:
+    """Operators that run one after the other.
+
+    Args:
+        operators: the first ones; ``append`` adds more.
+        type: a name, for printing.
+
+    Raises:
+        NetError: an operator writes a name that was written, or read, before.
+    """
+
+    def __init__(self, operators: Iterable[AnyOp] = (), type: str = "net") -> None:
+        self.type = type
+        self.operators: list[AnyOp] = []
+        self._read: dict[str, None] = {}
+        self._written: dict[str, None] = {}
+        for operator in operators:
+            self.append(operator)
+
+    def append(self, operator: AnyOp) -> None:
+        """Add an operator at the end.
+
+        Raises:
+            NetError: it writes a name that was written, or read, before.
+        """
+        for name in operator.output_names:
+            if name in self._written or name in self._read:
+                verb = "written" if name in self._written else "read"
+                raise NetError(
+                    f"{self.type}: {operator.type} writes {name!r}, which was {verb} before: a "
+                    "backward net could not read the old value any more. Use a new name."
+                )
+        for name in operator.input_names:
+            if name not in self._written and name != EMPTY:
+                self._read[name] = None
+        self._written.update(dict.fromkeys(n for n in operator.output_names if n != EMPTY))
+        self.operators.append(operator)
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names that are read and that no operator of the net has written."""
+        return list(self._read)
+
+    @property
+    def output_names(self) -> list[str]:
+        """All names that are written, those of intermediate variables included."""
+        return list(self._written)
+
+    def run(self, scope: Scope) -> None:
+        """Run the operators in their order; no graph is recorded."""
+        for operator in self.operators:
+            operator.run(scope)
+
+    def flattened(self) -> list[Operator]:
+        """The operators of this net and of the nets in it, in run order."""
+        flat = []
+        waiting: list[AnyOp] = [self]
+        while waiting:
+            operator = waiting.pop()
+            if isinstance(operator, NetOp):
+                waiting.extend(reversed(operator.operators))
+            else:
+                flat.append(operator)
+        return flat
+
+    def renamed(self, names: Mapping[str, str]) -> NetOp:
+        """The same net with other names."""
+        return NetOp([operator.renamed(names) for operator in self.operators], self.type)
+
+    def lines(self, indent: str = "") -> Iterator[str]:
+        """The lines of the program: what is read, and one line for each operator."""
+        yield f"{indent}{self.type}({', '.join(self.input_names)}):"
+        for operator in self.operators:
+            yield from operator.lines(indent + "    ")
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        return f"<NetOp {self.type} of {len(self.operators)} operators>"

@@ -1,0 +1,154 @@
+"""The registry of operators: from a type's name to the FunctionNode that computes it.
+
+Requirement: nets name their operators by type, so that they can be printed and saved; and people
+add operators of their own by one decorator. The gradient of an operator is not registered: it is
+found by tracing the function's ``backward`` (see ``gradient``), so nothing is written twice.
+
+Source: OpInfoMap and REGISTER_OP of Paddle's design, 2017.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from tinynode import functions
+from tinynode.errors import NetError, describe
+from tinynode.function_node import FunctionNode
+from tinynode.functions import linalg
+
+NodeClass = TypeVar("NodeClass", bound=type[FunctionNode])
+
+
+class OpInfo(NamedTuple):
+    """What is known of a type of operator.
+
+    Attributes:
+        name: its name.
+        node_class: the FunctionNode class that computes it.
+        inputs: the names of its input slots; () for slots ``x0``, ``x1`` ..., as many as given.
+        outputs: the names of its output slots, likewise ``y0``, ``y1`` ...
+    """
+
+    name: str
+    node_class: type[FunctionNode]
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+
+OpInfoMap: dict[str, OpInfo] = {}
+"""Every registered type of operator, by name."""
+
+_type_of_class: dict[type, str] = {}
+
+
+def register_op(
+    type: str | None = None, *, inputs: tuple[str, ...] = (), outputs: tuple[str, ...] = ()
+) -> Callable[[NodeClass], NodeClass]:
+    """Register a FunctionNode class as a type of operator: ``@register_op("scale")``.
+
+    Args:
+        type: the name; by default the class's name in snake_case.
+        inputs: names for its input slots, one for each input.
+        outputs: names for its output slots.
+
+    Raises:
+        NetError: the name is taken by another class, or a slot's name comes twice.
+        TypeError: what is decorated is no FunctionNode class.
+    """
+
+    def register(node_class: NodeClass) -> NodeClass:
+        if not (isinstance(node_class, _CLASS) and issubclass(node_class, FunctionNode)):
+            raise TypeError(
+                f"register_op: expected a FunctionNode class, got {describe(node_class)}."
+            )
+        name = type or snake_case(node_class.__name__)
+        _check_new(name, node_class, inputs, outputs)
+        OpInfoMap[name] = OpInfo(name, node_class, tuple(inputs), tuple(outputs))
+        _type_of_class[node_class] = name
+        return node_class
+
+    return register
+
+
+_CLASS = type  # the argument of register_op hides the name
+
+
+def _check_new(
+    name: str, node_class: type[FunctionNode], inputs: tuple[str, ...], outputs: tuple[str, ...]
+) -> None:
+    known = OpInfoMap.get(name)
+    if known is not None and known.node_class is not node_class:
+        raise NetError(
+            f"register_op: the type {name!r} is taken by {known.node_class.__qualname__}. Give "
+            f"{node_class.__qualname__} another name: register_op('...')."
+        )
+    for slots in (inputs, outputs):
+        twice = sorted({slot for slot in slots if slots.count(slot) > 1})
+        if twice:
+            raise NetError(f"register_op: {name!r} has the slot {twice[0]!r} twice.")
+
+
+def get_op_info(type: str) -> OpInfo:
+    """What is known of a type.
+
+    Raises:
+        NetError: no operator of that type is registered.
+    """
+    _register_library()
+    info = OpInfoMap.get(type)
+    if info is None:
+        close = difflib.get_close_matches(type, OpInfoMap, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise NetError(
+            f"operator {type!r} cannot be found; {hint}A FunctionNode class becomes one by the "
+            "decorator tinynode.net.register_op()."
+        )
+    return info
+
+
+def type_name(node_class: type[FunctionNode]) -> str:
+    """The type of a FunctionNode class; one that is not registered yet is, under its own name."""
+    _register_library()
+    if node_class not in _type_of_class:
+        name = snake_case(node_class.__name__)
+        taken = OpInfoMap.get(name)
+        if taken is not None:  # two classes of one name: the module tells them apart
+            name = f"{node_class.__module__}.{node_class.__qualname__}"
+        register_op(name)(node_class)
+    return _type_of_class[node_class]
+
+
+def snake_case(name: str) -> str:
+    """``LogSoftmax`` as ``log_softmax``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _register_library() -> None:
+    """Register every FunctionNode class of ``tinynode.functions``, once."""
+    if "add" in OpInfoMap:
+        return
+    known = {name.replace("_", ""): name for name in [*functions.__all__, *linalg.__all__]}
+    for module in pkgutil.iter_modules(functions.__path__, functions.__name__ + "."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if _is_of_library(value):
+                register_op(_library_type(value.__name__, known))(value)
+
+
+def _is_of_library(value: object) -> bool:
+    """Whether it is a FunctionNode class of the library that can run, not a base of some."""
+    if not (isinstance(value, type) and issubclass(value, FunctionNode)):
+        return False
+    runs = value.forward is not FunctionNode.forward
+    return runs and value.__module__.startswith(functions.__name__)
+
+
+def _library_type(class_name: str, known: dict[str, str]) -> str:
+    """The name of the lower-case function beside the class: ``MatMul`` is ``matmul``."""
+    base, grad, rest = class_name.partition("Grad")
+    name = known.get(base.lower(), snake_case(base))
+    return name + ("_grad" if grad else "") + (f"_{snake_case(rest)}" if rest else "")

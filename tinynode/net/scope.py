@@ -1,0 +1,64 @@
+"""Scope: where the variables of a net live, by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tinynode.conversion import as_variable
+from tinynode.errors import NetError
+from tinynode.variable import Variable
+
+
+class Scope:
+    """Variables by name. A net's operators read and write them.
+
+    Args:
+        variables: Variables or arrays to start with.
+        parent: a scope that is asked for what is not found here; it is never written to.
+    """
+
+    def __init__(
+        self, variables: Mapping[str, Any] | None = None, parent: Scope | None = None
+    ) -> None:
+        self.parent = parent
+        self._variables: dict[str, Variable] = {}
+        for name, value in (variables or {}).items():
+            self.set(name, value)
+
+    def set(self, name: str, value: Any) -> None:
+        """Put a Variable, or an array, under a name."""
+        self._variables[name] = as_variable(value)
+
+    def put(self, name: str, variable: Variable) -> None:
+        """As ``set``, for a Variable alone."""
+        self._variables[name] = variable
+
+    def find(self, name: str, reader: str = "Scope") -> Variable:
+        """The Variable of that name.
+
+        Raises:
+            NetError: there is none; the message names the operator that wanted to read it.
+        """
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope._variables:
+                return scope._variables[name]
+            scope = scope.parent
+        close = difflib.get_close_matches(name, list(self), n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise NetError(f"{reader}: there is no variable {name!r} in the scope.{hint}")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._variables or (self.parent is not None and name in self.parent)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, the parent's after the own ones."""
+        yield from self._variables
+        for name in self.parent or ():
+            if name not in self._variables:
+                yield name
+
+    def __repr__(self) -> str:
+        return f"Scope({', '.join(self)})"

@@ -1,0 +1,116 @@
+"""trace: a define-by-run function as a net.
+
+Requirement: the net is what the function does, found by running it once on examples. What a net
+cannot hold is an error that shows the line: a decision by a Variable's value, a look at its array,
+or a change of a Variable that the net would not repeat.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tinynode.configuration import using_config
+from tinynode.function_hook import observing
+from tinynode.net.net_op import NetOp
+from tinynode.net.recorder import Namer, Recorder, needed_operators
+from tinynode.net.structure import Container, Slot, join, paths, split
+from tinynode.variable import Variable, wrap_array
+
+
+class Trace(NamedTuple):
+    """What was recorded of one call.
+
+    Attributes:
+        net: the operators that the results depend on; ``print(net)`` shows the program.
+        inputs: the names of the arguments' Variables, in their order.
+        captured: the Variables that the function brings along, such as parameters, by name.
+        outputs: the names of the Variables that were returned, each once.
+        flags: for each output, whether it requires a gradient.
+        result: the skeleton of what was returned.
+        writes: the captured Variables that the function gave new arrays, by the arrays' names.
+    """
+
+    net: NetOp
+    inputs: list[str]
+    captured: dict[str, Variable]
+    outputs: list[str]
+    flags: list[bool]
+    result: Any
+    writes: dict[str, Variable]
+
+
+def trace(function: Callable[..., Any], *examples: Any, **keywords: Any) -> Trace:
+    """Run a function once on examples, and record the net of what it did.
+
+    Args:
+        function: takes and returns Variables, also in tuples, lists and dicts.
+        examples: the arguments; values do not matter, shapes, dtypes and devices do. What is no
+            Variable and no array is a constant of the net.
+        keywords: the arguments by name.
+
+    Raises:
+        TraceError: the function does what a net cannot record.
+    """
+    variables, skeleton = split((examples, keywords), _name_of(function))
+    return trace_split(function, variables, skeleton)
+
+
+def _name_of(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def trace_split(function: Callable[..., Any], variables: list[Variable], skeleton: Any) -> Trace:
+    """``trace`` of a call that was split already."""
+    recorder = Recorder(Namer(), _name_of(function))
+    stand_ins = [wrap_array(x._array, x._device, x._requires_grad) for x in variables]
+    names = _input_names(function, skeleton, recorder.namer)
+    for stand_in, name in zip(stand_ins, names, strict=True):
+        recorder.bind(stand_in, name)
+    args, keywords = join(skeleton, stand_ins.__getitem__)
+    with using_config(tracing=recorder), observing(recorder):
+        returned = function(*args, **keywords)
+    del args, keywords
+    results, result = split(returned, f"what {recorder.title} returned")
+    outputs = [recorder.name_of(y) for y in results]
+    flags = dict(zip(outputs, [y._requires_grad for y in results], strict=True))
+    del returned, results
+    captured = recorder.finish()
+    writes = recorder.take_back_writes()
+    unique = list(dict.fromkeys(outputs))
+    operators = needed_operators(recorder.operators, [*unique, *writes])
+    return Trace(
+        NetOp(operators, recorder.title),
+        names,
+        captured,
+        unique,
+        [flags[name] for name in unique],
+        _renumbered(result, [unique.index(name) for name in outputs]),
+        writes,
+    )
+
+
+def _renumbered(skeleton: Any, numbers: list[int]) -> Any:
+    """The skeleton with other positions, where several places have one Variable."""
+    if isinstance(skeleton, Slot):
+        return Slot(numbers[skeleton.position])
+    if isinstance(skeleton, Container):
+        items = tuple([_renumbered(item, numbers) for item in skeleton.items])
+        return Container(skeleton.kind, skeleton.keys, items)
+    return skeleton
+
+
+def _input_names(function: Any, skeleton: Any, namer: Namer) -> list[str]:
+    """A name for each Variable among the arguments, after the function's parameters."""
+    args, keywords = skeleton.items
+    titles: list[str] = []
+    with contextlib.suppress(TypeError, ValueError):  # a function that is not written in Python
+        titles = list(inspect.signature(function).parameters)
+    names = {}
+    for number, item in enumerate(args.items):
+        title = titles[number] if number < len(titles) else f"x{number}"
+        names.update(dict(paths(item, title)))
+    names.update(dict(paths(keywords)))
+    return [namer.like(names[position]) for position in sorted(names)]
