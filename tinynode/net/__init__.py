@@ -10,6 +10,7 @@ from tinynode.net.net_op import NetOp
 from tinynode.net.operator import Operator
 from tinynode.net.registry import OpInfo, OpInfoMap, get_op_info, register_op
 from tinynode.net.scope import Scope
+from tinynode.net.serialization import dumps, load_net, loads, save_net
 from tinynode.net.trace import Trace, trace
 
 __all__ = [
@@ -24,7 +25,11 @@ __all__ = [
     "backward",
     "build_grad_op",
     "compile",
+    "dumps",
     "get_op_info",
+    "load_net",
+    "loads",
     "register_op",
+    "save_net",
     "trace",
 ]

@@ -3,8 +3,8 @@
 Requirement: the compiled function behaves as the eager one does, and costs less Python. It takes
 and gives Variables, and is one function in the graph. It is recorded once for each *signature*:
 the devices, shapes, dtypes and flags of the Variables, the other arguments by value, and the
-settings that functions read. Parameters and other Variables that the function brings along are inputs of
-the net: their arrays are read anew at each call.
+settings that functions read. Parameters and other Variables that the function brings along are
+inputs of the net: their arrays are read anew at each call.
 """
 
 from __future__ import annotations

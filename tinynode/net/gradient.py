@@ -87,6 +87,8 @@ def _record_backward(
         if not targets or node.inputs is None:
             return []
         gys = _example_gradients(ys, request.grad_outputs)
+        if all(gy is None for gy in gys):
+            return []
         recorder = Recorder(namer)
         for variables, names in (
             (xs, operator.input_names),
@@ -325,8 +327,9 @@ def append_backward(
         The name of each parameter's gradient; None for one that no target depends on.
     """
     result, gradients = build_backward(net, scope, no_grad_set, targets, parameters, False)
-    for name in targets:
-        net.append(operator_of(FillLike(1.0), [name], [name + GRAD]))
-    for operator in result.operators:
+    added: list[AnyOp] = [operator_of(FillLike(1.0), [y], [y + GRAD]) for y in targets]
+    added += result.operators
+    NetOp([*net.operators, *added])  # raises before anything has changed
+    for operator in added:
         net.append(operator)
     return gradients

@@ -43,18 +43,25 @@ class NetOp:
         Raises:
             NetError: it writes a name that was written, or read, before.
         """
+        read = [name for name in operator.input_names if name != EMPTY]
+        known = {*self._read, *read}
+        written: dict[str, None] = {}
         for name in operator.output_names:
-            if name in self._written or name in self._read:
-                verb = "written" if name in self._written else "read"
-                raise NetError(
-                    f"{self.type}: {operator.type} writes {name!r}, which was {verb} before: a "
-                    "backward net could not read the old value any more. Use a new name."
-                )
-        for name in operator.input_names:
-            if name not in self._written and name != EMPTY:
-                self._read[name] = None
-        self._written.update(dict.fromkeys(n for n in operator.output_names if n != EMPTY))
+            if name in self._written or name in written:
+                raise self._overwrites(operator, name, "written")
+            if name in known:
+                raise self._overwrites(operator, name, "read")
+            if name != EMPTY:
+                written[name] = None
+        self._read.update(dict.fromkeys(name for name in read if name not in self._written))
+        self._written.update(written)
         self.operators.append(operator)
+
+    def _overwrites(self, operator: AnyOp, name: str, verb: str) -> NetError:
+        return NetError(
+            f"{self.type}: {operator.type} writes {name!r}, which was {verb} before: a backward "
+            "net could not read the old value any more. Use a new name."
+        )
 
     @property
     def input_names(self) -> list[str]:

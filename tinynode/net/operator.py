@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from tinynode.backend import Device
 from tinynode.configuration import no_backprop_mode
-from tinynode.errors import NetError
+from tinynode.errors import NetError, describe
 from tinynode.function_node import FunctionNode
 from tinynode.net.registry import OpInfo, get_op_info, type_name
 from tinynode.net.scope import Scope
@@ -105,7 +106,7 @@ class Operator:
 
     def lines(self, indent: str = "") -> Iterator[str]:
         """The lines of the program that ``print(net)`` shows."""
-        words = [*self.input_names, *(f"{k}={v!r}" for k, v in sorted(self.attrs.items()))]
+        words = [*self.input_names, *(f"{k}={_shown(v)}" for k, v in sorted(self.attrs.items()))]
         yield f"{indent}{', '.join(self.output_names)} = {self.type}({', '.join(words)})"
 
     def __str__(self) -> str:
@@ -123,10 +124,20 @@ def operator_of(node: FunctionNode, inputs: Sequence[str], outputs: Sequence[str
 def constants_of(node: FunctionNode) -> dict[str, Any]:
     """What a FunctionNode's constructor has set, without what ``apply`` added."""
     own = vars(node).items()
-    return {name: value for name, value in own if name[:1] != "_" and name not in _OF_APPLY}
+    return {name: value for name, value in own if name[:1] != "_" and name not in OF_APPLY}
 
 
-_OF_APPLY = {"inputs", "outputs", "rank", "stack", "lazy_grad_sum", "retained_checksums"}
+OF_APPLY = {"inputs", "outputs", "rank", "stack", "lazy_grad_sum", "retained_checksums"}
+"""The attributes that ``apply`` sets on a FunctionNode: no constants."""
+
+
+def _shown(value: Any) -> str:
+    """A constant as one short line: a class by its name, a large array by its shape."""
+    if isinstance(value, type):
+        return value.__name__
+    if isinstance(value, Device):
+        return str(value)
+    return describe(value) if getattr(value, "size", 1) != 1 else " ".join(repr(value).split())
 
 
 def _constants(info: OpInfo, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,13 +7,19 @@ own (see ``plan_of``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from tinynode.backend import Arrays, Device
 from tinynode.function_node import FunctionNode
 from tinynode.net.helpers import Constant
 from tinynode.net.operator import EMPTY, Operator
+from tinynode.net.passes import simplify
+
+Form: TypeAlias = tuple[tuple[int, ...], Any]
+"""Shape and dtype."""
+Forms: TypeAlias = dict[str, Form]
 
 
 class Step(NamedTuple):
@@ -38,6 +44,45 @@ class Step(NamedTuple):
     dead: tuple[int, ...]
 
 
+class Layout(NamedTuple):
+    """How a plan hands on what it saves for a backward: small arrays together, in one.
+
+    Attributes:
+        packed: the small ones: name, first byte, shape and dtype of each.
+        size: the bytes of all of them.
+        names: all that is saved, in the order that was asked for.
+    """
+
+    packed: dict[str, tuple[int, Form]]
+    size: int
+    names: tuple[str, ...]
+
+    def place(self, memory: Any, name: str) -> Any:
+        """The array of that name, a view of the memory."""
+        start, (shape, dtype) = self.packed[name]
+        length = math.prod(shape) * dtype.itemsize
+        return memory[start : start + length].view(dtype).reshape(shape)
+
+
+class Saved(NamedTuple):
+    """What a forward saved: arrays in the order of the names, or as a layout says."""
+
+    arrays: Arrays
+    layout: Layout | None
+
+    def unpacked(self) -> Arrays:
+        """One array for each name."""
+        if self.layout is None:
+            return self.arrays
+        memory, rest = self.arrays[0], iter(self.arrays[1:])
+        return tuple(
+            [
+                self.layout.place(memory, n) if n in self.layout.packed else next(rest)
+                for n in self.layout.names
+            ]
+        )
+
+
 class Plan:
     """Calls the operators of a net one after the other.
 
@@ -45,7 +90,12 @@ class Plan:
         operators: in run order; nets in nets are flattened before.
         devices: the inputs' names, in the order of ``run``'s arrays, and their devices.
         outputs: the names of what ``run`` returns.
+
+    Attributes:
+        layout: how what is saved is handed on: one array for each name.
     """
+
+    layout: Layout | None = None
 
     def __init__(
         self,
@@ -76,13 +126,16 @@ class Plan:
         self.outputs = tuple(places[name] for name in outputs)
         self.steps = _with_ends(pending, {*self.outputs, *(p for p, _ in self.constants)})
 
-    def run(self, arrays: Arrays) -> Arrays:
-        """The outputs' arrays, from those of the inputs."""
+    def run(self, arrays: Arrays, forms: Forms | None = None) -> Arrays:
+        """The outputs' arrays, from those of the inputs; ``forms`` gets what there is on the way."""
         values: list[Any] = [*arrays, *([None] * (self.size - len(arrays)))]
         for place, value in self.constants:
             values[place] = value
         for step in self.steps:
-            results = call(step, tuple([values[place] for place in step.reads]))
+            read = tuple([values[place] for place in step.reads])
+            results = call_node(step.operator, step.node, step.device, step.output_device, read)
+            if forms is not None:
+                note_forms(forms, step.operator.output_names, results)
             for place, result in zip(step.writes, results, strict=True):
                 if place >= 0:
                     values[place] = result
@@ -105,18 +158,69 @@ def _with_ends(pending: list[Any], kept: set[int]) -> list[Step]:
     return steps[::-1]
 
 
-def call(step: Step, arrays: Arrays) -> Arrays:
+def call_node(
+    operator: Operator, node: FunctionNode, device: Device, output_device: Device, arrays: Arrays
+) -> Arrays:
     """One step's outputs: by the backend's kernel, or the portable forward."""
-    node = step.node
     try:
-        results = step.device.backend.forward(node, arrays)
+        results = device.backend.forward(node, arrays)
         if type(results) is not tuple:  # Fallback
             results = node.forward(arrays)
     except Exception as error:
-        error.add_note(f"It was raised by this operator of a net: {step.operator}")
+        error.add_note(f"It was raised by this operator of a net: {operator}")
         raise
-    types = step.output_device.array_types
+    types = output_device.array_types
     for result in results:
         if type(result) not in types and result is not None:
-            return tuple([r if r is None else step.output_device.lift(r) for r in results])
+            return tuple([r if r is None else output_device.lift(r) for r in results])
     return tuple(results)
+
+
+def note_forms(forms: Forms, names: Sequence[str], arrays: Sequence[Any]) -> None:
+    """Remember shape and dtype of each array."""
+    for name, array in zip(names, arrays, strict=True):
+        if array is not None:
+            forms[name] = tuple(array.shape), array.dtype
+
+
+def first_run(
+    operators: Sequence[Operator],
+    devices: Mapping[str, Device],
+    outputs: Sequence[str],
+    arrays: Arrays,
+    saved: Sequence[str] = (),
+    layout: Layout | None = None,
+) -> tuple[Arrays, Any]:
+    """The arrays of outputs and of what is saved, and the plan for the runs that follow: forms are known by then."""
+    forms: Forms = {}
+    note_forms(forms, list(devices), arrays)
+    for operator in operators:
+        if "value" in operator.attrs and not operator.input_names:
+            note_forms(forms, operator.output_names, [operator.attrs["value"]])
+    wanted = [*outputs, *saved]
+    results = Plan(operators, devices, wanted).run(arrays, forms)
+    simple = simplify(list(operators), wanted, forms)
+    return results, plan_of(simple, devices, outputs, forms, saved, layout)
+
+
+def plan_of(
+    operators: Sequence[Operator],
+    devices: Mapping[str, Device],
+    outputs: Sequence[str],
+    forms: Forms,
+    saved: Sequence[str],
+    layout: Layout | None,
+) -> Any:
+    """The backend's own plan, if it brings one and the net lies on one device; else the default.
+
+    A backend's ``make_plan`` gets these arguments. Its plan has ``run``, as that of ``Plan``, and
+    ``layout``: how it hands on what is saved. With a ``layout`` given, the inputs of that layout's
+    names come as it says.
+    """
+    plan = Plan(operators, devices, [*outputs, *saved])
+    used = {device for step in plan.steps for device in (step.device, step.output_device)}
+    if len(used) == 1:
+        make_plan = getattr(used.pop().backend, "make_plan", None)
+        if make_plan is not None:
+            return make_plan(operators, devices, outputs, forms, saved, layout)
+    return plan

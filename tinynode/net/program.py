@@ -2,9 +2,9 @@
 
 Requirement: a recorded net behaves in the graph like one function that can be differentiated to
 any order. Its gradient is a net as well, built by the rule of ``gradient``. A first-order backward
-runs the gradient net on what the forward net kept. Double backprop needs the gradient as a function
-of the inputs themselves: then forward and gradient net together are one program, the *joint* one,
-which has gradients of its own in the same way.
+runs the gradient net on what the forward net kept. Double backprop needs the gradient as a
+function of the inputs themselves: then forward and gradient net together are one program, the
+*joint* one, which has gradients of its own in the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.net.gradient import build_backward
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import GRAD, Operator
-from tinynode.net.plan import Plan
+from tinynode.net.plan import Saved, first_run
 from tinynode.net.recorder import needed_operators
 from tinynode.net.scope import Scope
 from tinynode.variable import wrap_array
@@ -35,11 +35,15 @@ class Gradient(NamedTuple):
         operators: in run order.
         saved: the variables of the forward net that it reads, inputs left out.
         results: for each target, the name of its gradient; None where nothing comes.
+        reached: the targets that have one.
+        is_covered: whether the gradient net for all inputs, from all outputs, saves as much.
     """
 
     operators: list[Operator]
     saved: list[str]
     results: list[str | None]
+    reached: list[int]
+    is_covered: bool
 
 
 class Program:
@@ -65,10 +69,13 @@ class Program:
         self.inputs = list(devices)
         self.outputs = list(outputs)
         self.requires = tuple(requires)
+        targets = tuple(i for i, flag in enumerate(self.requires) if flag)
+        self.whole_key: Key = targets, tuple(range(len(self.outputs)))
+        """Gradients of all inputs that require one, from all outputs."""
         self._check_devices()
-        self._plans: dict[tuple[str, ...], Plan] = {}
+        self._plans: dict[bool, Any] = {}
         self._gradients: dict[Key, Gradient] = {}
-        self._gradient_plans: dict[Key, Plan] = {}
+        self._gradient_plans: dict[tuple[Key, bool], Any] = {}
         self._joints: dict[Key, Program] = {}
 
     def _check_devices(self) -> None:
@@ -85,18 +92,25 @@ class Program:
     def __repr__(self) -> str:
         return f"<Program {self.title} of {len(self.operators)} operators>"
 
-    def plan(self, outputs: Sequence[str]) -> Plan:
-        """How to compute some variables of the net from the inputs."""
-        key = tuple(outputs)
-        if key not in self._plans:
-            operators = needed_operators(self.operators, key)
-            self._plans[key] = Plan(operators, self.devices, key)
-        return self._plans[key]
+    def run(self, arrays: Arrays, saving: bool) -> tuple[Arrays, Saved | None]:
+        """The outputs' arrays from the inputs', and what the gradient net will read."""
+        plan = self._plans.get(saving)
+        if plan is None:
+            return self._first_run(arrays, saving)
+        results: Arrays = plan.run(arrays)
+        if not saving:
+            return results, None
+        number = len(self.outputs)
+        return results[:number], Saved(results[number:], plan.layout)
 
-    def whole_key(self) -> Key:
-        """Gradients of all inputs that require one, from all outputs."""
-        targets = tuple(i for i, flag in enumerate(self.requires) if flag)
-        return targets, tuple(range(len(self.outputs)))
+    def _first_run(self, arrays: Arrays, saving: bool) -> tuple[Arrays, Saved | None]:
+        saved = self.gradient(self.whole_key, arrays).saved if saving else []
+        operators = needed_operators(self.operators, [*self.outputs, *saved])
+        results, self._plans[saving] = first_run(
+            operators, self.devices, self.outputs, arrays, saved
+        )
+        number = len(self.outputs)
+        return results[:number], Saved(results[number:], None) if saving else None
 
     def gradient(self, key: Key, arrays: Arrays) -> Gradient:
         """The gradient net; it is built once, on the values that belong to these input arrays."""
@@ -120,21 +134,34 @@ class Program:
         operators = needed_operators(operators, [name for name in results if name is not None])
         read = {name for operator in operators for name in operator.input_names}
         known = {name for operator in self.operators for name in operator.output_names}
-        return Gradient(operators, sorted(read & known), results)
+        saved = sorted(read & known)
+        whole = key == self.whole_key or set(saved) <= set(
+            self.gradient(self.whole_key, arrays).saved
+        )
+        reached = [i for i, name in zip(targets, results, strict=True) if name is not None]
+        return Gradient(operators, saved, results, reached, whole)
 
-    def gradient_plan(self, key: Key, arrays: Arrays) -> Plan:
-        """How to run the gradient net: on the inputs, what was saved, and the given gradients."""
-        if key not in self._gradient_plans:
-            found = self.gradient(key, arrays)
-            devices = dict(self.devices)
-            where = self._device_of_all()
-            for name in self.gradient(self.whole_key(), arrays).saved:
-                devices[name] = where[name]
-            for i in key[1]:
-                devices[self.outputs[i] + GRAD] = where[self.outputs[i]]
-            names = [name for name in found.results if name is not None]
-            self._gradient_plans[key] = Plan(found.operators, devices, names)
-        return self._gradient_plans[key]
+    def run_gradient(self, key: Key, arrays: Arrays, saved: Saved, given: Arrays) -> Arrays:
+        """The gradients, on the inputs, what forward has saved, and the outputs' gradients."""
+        is_packed = saved.layout is not None
+        plan = self._gradient_plans.get((key, is_packed))
+        if plan is not None:
+            results: Arrays = plan.run((*arrays, *saved.arrays, *given))
+            return results
+        found = self.gradient(key, arrays)
+        devices = dict(self.devices)
+        where = self._device_of_all()
+        for name in self.gradient(self.whole_key, arrays).saved:
+            devices[name] = where[name]
+        for i in key[1]:
+            devices[self.outputs[i] + GRAD] = where[self.outputs[i]]
+        names = [name for name in found.results if name is not None]
+        everything = (*arrays, *saved.unpacked(), *given)
+        results, plan = first_run(
+            found.operators, devices, names, everything, layout=saved.layout
+        )
+        self._gradient_plans[key, is_packed] = plan
+        return results
 
     def _device_of_all(self) -> dict[str, Device]:
         """Where each variable of the net lies."""
@@ -170,6 +197,7 @@ class NetFunction(FunctionNode):
     def __init__(self, program: Program, saving: bool) -> None:
         self.program = program
         self.saving = saving
+        self._saved: Saved | None = None
         if not program.inputs and program.outputs:
             self.output_device = program.device
 
@@ -181,13 +209,10 @@ class NetFunction(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         program = self.program
         if not self.saving:
-            return program.plan(program.outputs).run(inputs)
+            return program.run(inputs, False)[0]
         self.retain_inputs(tuple(range(len(inputs))))
-        saved = program.gradient(program.whole_key(), inputs).saved
-        results = program.plan((*program.outputs, *saved)).run(inputs)
-        number = len(program.outputs)
-        self._saved = results[number:]
-        return results[:number]
+        results, self._saved = program.run(inputs, True)
+        return results
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         given = tuple([i for i, gy in enumerate(grad_outputs) if gy is not None])
@@ -198,22 +223,16 @@ class NetFunction(FunctionNode):
         program = self.program
         found = program.gradient(key, arrays)
         recorded = config.enable_backprop or config.tracing is not None
-        whole = program.gradient(program.whole_key(), arrays).saved
         results: Sequence[Any]
-        if recorded or not set(found.saved) <= set(whole):
+        if recorded or not found.is_covered or self._saved is None:
             joint = program.joint(key, arrays)
             results = NetFunction(joint, recorded).apply((*xs, *gys)) if joint.outputs else ()
         else:
             given_arrays = tuple([gy._array for gy in gys])
-            plan = program.gradient_plan(key, arrays)
-            gradients = plan.run((*arrays, *self._saved, *given_arrays))
+            gradients = program.run_gradient(key, arrays, self._saved, given_arrays)
             results = [
                 wrap_array(array, xs[i]._device, False)
-                for i, array in zip(self._reached(key, found), gradients, strict=True)
+                for i, array in zip(found.reached, gradients, strict=True)
             ]
         each = iter(results)
         return tuple([None if name is None else next(each) for name in found.results])
-
-    def _reached(self, key: Key, found: Gradient) -> list[int]:
-        pairs = zip(key[0], found.results, strict=True)
-        return [i for i, name in pairs if name is not None]

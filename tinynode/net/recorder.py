@@ -5,8 +5,8 @@ functions. The recorder observes each application, and gives each VariableNode a
 
 Three kinds of Variables come from outside. One that was *bound* has the name that it was given.
 One that somebody still holds when the recording ends, such as a parameter, is *captured*: it
-becomes an input of the net, and its array is read anew at each run. One that nobody holds any more,
-such as the number in ``x * 2``, is a constant.
+becomes an input of the net, and its array is read anew at each run. One that nobody holds any
+more, such as the number in ``x * 2``, is a constant.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Recorder(Observer):
         This holds for every Variable: what was read off a parameter now would stay as it is now.
         """
         raise TraceError(
-            f"{self.title}: {what} asks for the value of a Variable while a net is recorded, which "
+            f"{self.title}: {what} asks for the value of a Variable while a net is recorded; a net "
             "has shapes and dtypes but no values. Keep to functions of Variables (where(...) for "
             "a choice), do it outside of the compiled function, or pass a Python number as an "
             "argument."

@@ -1,0 +1,301 @@
+"""What operators of a net become in a plan of the fast path: calls of NumPy that write to ``out``.
+
+Requirement: a net should cost NumPy's functions and next to nothing else. So an operator is taken
+apart into calls ``function(*inputs, out)`` (elementwise ones may be run block by block), and views,
+which cost nothing where the memory is known beforehand. What is not in the tables here runs as a
+function, by its kernel or its portable forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy
+
+from tinynode import functions
+from tinynode.functions import activation, shaping
+from tinynode.net.helpers import StopGradient
+from tinynode.net.operator import Operator
+from tinynode.net.passes import MatMulOfTransposed, TimesNumber
+from tinynode_fast.elementwise import FLOATS
+
+Form: TypeAlias = tuple[tuple[int, ...], Any]
+"""Shape and dtype."""
+
+
+class Call(NamedTuple):
+    """``function(*reads, write)``: NumPy writes the result to the last argument.
+
+    ``elementwise``: any slice of the result depends on the same slices of what is read.
+    """
+
+    function: Callable[..., Any]
+    reads: tuple[str, ...]
+    write: str
+    elementwise: bool
+
+
+class View(NamedTuple):
+    """``write = function(read)``: another look at the same memory."""
+
+    function: Callable[[Any], Any]
+    read: str
+    write: str
+
+
+class Generic(NamedTuple):
+    """``writes = function(reads)``: a FunctionNode that is run as one."""
+
+    operator: Operator
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+Action: TypeAlias = Call | View | Generic
+
+
+class Reshape(NamedTuple):
+    """A view in another shape."""
+
+    shape: tuple[int, ...]
+
+    def __call__(self, x: Any) -> Any:
+        return x.reshape(self.shape)
+
+
+class Transpose(NamedTuple):
+    """A view with other axes."""
+
+    axes: tuple[int, ...]
+
+    def __call__(self, x: Any) -> Any:
+        return x.transpose(self.axes)
+
+
+class Broadcast(NamedTuple):
+    """A view that repeats."""
+
+    shape: tuple[int, ...]
+
+    def __call__(self, x: Any) -> Any:
+        return numpy.broadcast_to(x, self.shape)
+
+
+class AddReduce(NamedTuple):
+    """The sum over axes."""
+
+    axes: tuple[int, ...]
+    keepdims: bool
+
+    def __call__(self, x: Any, out: Any) -> None:
+        numpy.add.reduce(x, self.axes, None, out, self.keepdims)
+
+
+class RowsTimes(NamedTuple):
+    """x y, the leading axes of x flattened; either may be transposed."""
+
+    transpose_x: bool
+    transpose_y: bool
+
+    def __call__(self, x: Any, y: Any, out: Any) -> None:
+        if x.ndim > 2:
+            x, out = x.reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1])
+        numpy.matmul(x.T if self.transpose_x else x, y.T if self.transpose_y else y, out)
+
+
+def keep_positive(y: Any, gy: Any, out: Any) -> None:
+    """gy where y > 0, else 0."""
+    numpy.multiply(gy, y > 0, out)
+
+
+def exp_of_minus(x: Any, out: Any) -> None:
+    """e^-x; where it overflows it is inf, without a warning."""
+    numpy.negative(x, out)
+    with numpy.errstate(over="ignore"):
+        numpy.exp(out, out)
+
+
+def copy_as(x: Any, out: Any) -> None:
+    """The elements of x in the shape of out."""
+    numpy.copyto(out.reshape(x.shape), x)
+
+
+UFUNCS: dict[type, Any] = {
+    functions.Add: numpy.add,
+    functions.Subtract: numpy.subtract,
+    functions.Multiply: numpy.multiply,
+    functions.Divide: numpy.divide,
+    functions.Negative: numpy.negative,
+    functions.Exp: numpy.exp,
+    functions.Log: numpy.log,
+    functions.Sqrt: numpy.sqrt,
+    functions.Tanh: numpy.tanh,
+    functions.Sin: numpy.sin,
+    functions.Cos: numpy.cos,
+    functions.Square: numpy.square,
+    functions.Abs: numpy.abs,
+    functions.Maximum: numpy.maximum,
+    functions.Minimum: numpy.minimum,
+    functions.Reciprocal: numpy.reciprocal,
+}
+"""The functions that are one ufunc: operands of one dtype, which broadcast by themselves."""
+
+
+class Emitter:
+    """Takes operators apart. ``fresh`` gives names for what lies in between."""
+
+    def __init__(self, forms: dict[str, Form]) -> None:
+        self.forms = forms
+        self.constants: dict[str, Any] = {}
+        self.actions: list[Action] = []
+
+    def fresh(self, form: Form) -> str:
+        """A new name for a value of some form."""
+        name = f"@{len(self.forms)}"
+        self.forms[name] = form
+        return name
+
+    def number(self, value: float, dtype: Any) -> str:
+        """The name of a constant."""
+        name = f"@number {value!r} {dtype}"
+        self.constants[name] = numpy.asarray(value, dtype)
+        self.forms[name] = (), numpy.dtype(dtype)
+        return name
+
+    def emit(self, operator: Operator) -> None:
+        """Append the actions of one operator."""
+        node = operator.make_node()
+        reads, writes = operator.input_names, operator.output_names
+        emit = _EMIT.get(type(node))
+        if not self._one_dtype(reads, writes):
+            self.generic(operator)
+        elif type(node) in UFUNCS:
+            self.call(UFUNCS[type(node)], reads, writes[0])
+        elif emit is None or not emit(self, node, reads, writes):
+            self.generic(operator)
+
+    def generic(self, operator: Operator) -> None:
+        """Append the function as it is."""
+        names = tuple(operator.input_names), tuple(operator.output_names)
+        self.actions.append(Generic(operator, *names))
+
+    def _one_dtype(self, reads: Sequence[str], writes: Sequence[str]) -> bool:
+        """Whether everything is float32, or everything is float64."""
+        dtypes = {self.forms[name][1] for name in (*reads, *writes) if name in self.forms}
+        return len(dtypes) == 1 and dtypes <= FLOATS
+
+    def call(self, function: Any, reads: Sequence[str], write: str, each: bool = True) -> None:
+        """Append a call."""
+        self.actions.append(Call(function, tuple(reads), write, each))
+
+
+def _add_all(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    total = reads[0]
+    for i, part in enumerate(reads[1:], 2):
+        write = writes[0] if i == len(reads) else to.fresh(to.forms[writes[0]])
+        to.call(numpy.add, (total, part), write)
+        total = write
+    return True
+
+
+def _times(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    number = to.number(node.number, to.forms[writes[0]][1])
+    to.call(numpy.multiply, (reads[0], number), writes[0])
+    return True
+
+
+def _relu(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    zero = to.number(0.0, to.forms[writes[0]][1])
+    to.call(numpy.maximum, (reads[0], zero), writes[0])
+    return True
+
+
+def _relu_grad(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    to.call(keep_positive, reads, writes[0])
+    return True
+
+
+def _sigmoid(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    form = to.forms[writes[0]]
+    one = to.number(1.0, form[1])
+    power, below = to.fresh(form), to.fresh(form)
+    to.call(exp_of_minus, reads, power)
+    to.call(numpy.add, (power, one), below)
+    to.call(numpy.divide, (one, below), writes[0])
+    return True
+
+
+def _matmul(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    x, y = (to.forms[name][0] for name in reads)
+    if len(x) < 2 or len(y) != 2:
+        return False
+    swapped = isinstance(node, MatMulOfTransposed)
+    times = RowsTimes(swapped and node.transpose_x, swapped and node.transpose_y)
+    to.call(times, reads, writes[0], False)
+    return True
+
+
+def _linear(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    if len(to.forms[reads[0]][0]) < 2:
+        return False
+    product = writes[0] if len(reads) == 2 else to.fresh(to.forms[writes[0]])
+    to.call(RowsTimes(False, True), reads[:2], product, False)
+    if len(reads) == 3:
+        to.call(numpy.add, (product, reads[2]), writes[0])
+    return True
+
+
+def _sum(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    to.call(AddReduce(node.axes, node.keepdims), reads, writes[0], False)
+    return True
+
+
+def _sum_to(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    shape, wanted = to.forms[reads[0]][0], node.shape
+    new = len(shape) - len(wanted)
+    ones = [new + i for i, n in enumerate(wanted) if n == 1 and shape[new + i] != 1]
+    kept = tuple(1 if i < new or i in ones else n for i, n in enumerate(shape))
+    wide = to.fresh((kept, to.forms[reads[0]][1]))
+    to.call(AddReduce((*range(new), *ones), True), reads, wide, False)
+    to.actions.append(View(Reshape(wanted), wide, writes[0]))
+    return True
+
+
+def _reshape(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    to.actions.append(View(Reshape(to.forms[writes[0]][0]), reads[0], writes[0]))
+    return True
+
+
+def _permute(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    to.actions.append(View(Transpose(tuple(node.axes)), reads[0], writes[0]))
+    return True
+
+
+def _broadcast(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    to.actions.append(View(Broadcast(to.forms[writes[0]][0]), reads[0], writes[0]))
+    return True
+
+
+def _same(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    to.actions.append(View(Reshape(to.forms[writes[0]][0]), reads[0], writes[0]))
+    return True
+
+
+_EMIT: dict[type, Callable[[Emitter, Any, Sequence[str], Sequence[str]], bool]] = {
+    functions.AddAll: _add_all,
+    TimesNumber: _times,
+    functions.ReLU: _relu,
+    functions.ReLUGrad: _relu_grad,
+    activation.Sigmoid: _sigmoid,
+    functions.MatMul: _matmul,
+    MatMulOfTransposed: _matmul,
+    functions.Linear: _linear,
+    functions.Sum: _sum,
+    functions.SumTo: _sum_to,
+    shaping.Reshape: _reshape,
+    functions.PermuteDims: _permute,
+    functions.BroadcastTo: _broadcast,
+    functions.Identity: _same,
+    StopGradient: _same,
+}

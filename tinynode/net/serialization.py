@@ -1,0 +1,332 @@
+"""Saving nets: to readable JSON text, and back.
+
+Requirement: a net can be read, compared and changed with a text editor, and a file from a stranger
+can be loaded without running its code. So the text holds data alone: types by their registered
+names, variables by name, and constants in the forms that ``_encode`` lists. There is no pickle, no
+import and no evaluation; a constant cannot take the place of one of the function's methods.
+
+    {"format": "tinynode net 1", "content":
+    {"net": "f", "operators": [
+      {"type": "multiply", "inputs": ["x", "y"], "outputs": ["t0"], "attrs": {}},
+      {"type": "sum", "inputs": ["t0"], "outputs": ["t1"], "attrs": {"axes": [0], ...}}
+    ]}
+    }
+
+A plain JSON list is a tuple, since constants are hashable. What JSON has no word for is an object
+with one telling key: ``{"float": "inf"}``, ``{"dtype": "float32", "backend": "numpy"}``. An array
+is ``{"array": [...], "shape": [...], "dtype": ..., "device": ...}``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import Any
+
+import numpy
+
+from tinynode.backend import Array, Device, _backends, find_device, get_device, to_host
+from tinynode.errors import DeviceError, NetError, describe, dtype_name
+from tinynode.functions.indexes import Place, Slice
+from tinynode.functions.windows import Windows
+from tinynode.net.net_op import AnyOp, NetOp
+from tinynode.net.operator import OF_APPLY, Operator, Slots
+from tinynode.net.registry import get_op_info
+
+_FORMAT = "tinynode net 1"
+_TUPLES: dict[str, type[Any]] = {"Slice": Slice, "Place": Place, "Windows": Windows}
+"""The named tuples that stand among the constants of the library's functions."""
+_DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64"),
+)
+"""The dtypes whose elements are exactly Python bools, ints or floats."""
+
+
+def dumps(net: NetOp) -> str:
+    """A net as JSON text, one line for each operator.
+
+    Raises:
+        TypeError: the argument is no NetOp; of a ``Trace``, give its ``net``.
+        NetError: an operator has a constant that cannot be written.
+    """
+    if not isinstance(net, NetOp):
+        raise TypeError(f"dumps: expected a NetOp, such as trace(f, x).net, got {describe(net)}.")
+    return f'{{"format": "{_FORMAT}", "content":\n{_net_text(net, "")}\n}}\n'
+
+
+def loads(text: str) -> NetOp:
+    """The net that ``dumps`` wrote. Nothing of the text is run.
+
+    Operators that a program registered itself must be registered again before.
+
+    Raises:
+        NetError: the text is no net, names an operator that is not registered or a device that is
+            not there, or writes a name twice.
+    """
+    try:
+        data = json.loads(text)
+        if not isinstance(data, dict) or data.get("format") != _FORMAT:
+            raise NetError(
+                f'loads: the text must be an object with "format": "{_FORMAT}", got '
+                f"{describe(data)}."
+            )
+        return _net_of(data.get("content"))
+    except RecursionError:
+        raise NetError("loads: the text has lists in lists too deep to be a net.") from None
+    except ValueError as error:
+        if isinstance(error, NetError):
+            raise
+        raise NetError(f"loads: this is not the JSON text of a net: {error}.") from None
+
+
+def save_net(path: str | os.PathLike[str], net: NetOp) -> None:
+    """Write a net to a file, as ``dumps`` gives it. Arrays of parameters are not in it.
+
+    Raises:
+        NetError: an operator has a constant that cannot be written; no file is touched.
+        OSError: the file cannot be written.
+    """
+    text = dumps(net)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def load_net(path: str | os.PathLike[str]) -> NetOp:
+    """Read the net that ``save_net`` wrote.
+
+    Raises:
+        NetError: the file is no net (see ``loads``); the message has its name.
+        OSError: the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        return loads(content.decode("utf-8"))
+    except (NetError, UnicodeDecodeError) as error:
+        raise NetError(f"load_net: {os.fspath(path)!r}: {error}") from None
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def _net_text(net: NetOp, indent: str) -> str:
+    """A net as text; a net in it is as deep in the text as it is in the net."""
+    lines = []
+    for operator in net.operators:
+        if isinstance(operator, NetOp):
+            lines.append(_net_text(operator, indent + "  "))
+        else:
+            data = json.dumps(_operator_data(operator), allow_nan=False, ensure_ascii=False)
+            lines.append(f"{indent}  {data}")
+    body = "".join(f"\n{line}," for line in lines)[:-1]
+    return f'{indent}{{"net": {json.dumps(net.type)}, "operators": [{body}\n{indent}]}}'
+
+
+def _operator_data(operator: Operator) -> dict[str, Any]:
+    info = get_op_info(operator.type)
+    attrs = {}
+    for name, value in operator.attrs.items():
+        attrs[name] = _encode(value, f"{operator.type}: attribute {name}")
+    return {
+        "type": operator.type,
+        "inputs": _names(operator.inputs, info.inputs, "x"),
+        "outputs": _names(operator.outputs, info.outputs, "y"),
+        "attrs": attrs,
+    }
+
+
+def _names(slots: Slots, titles: tuple[str, ...], prefix: str) -> list[str] | Slots:
+    """The names as a plain list, where that says it all; else by slot."""
+    names = [name for found in slots.values() for name in found]
+    usual = titles or tuple(f"{prefix}{i}" for i in range(len(names)))
+    is_usual = list(slots.items()) == [(t, [n]) for t, n in zip(usual, names, strict=False)]
+    return names if is_usual else slots
+
+
+def _encode(value: Any, where: str) -> Any:
+    """A constant as JSON data."""
+    kind = type(value)
+    if value is None or kind in (bool, int, str):
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else {"float": str(value)}
+    if kind is tuple:
+        return [_encode(item, where) for item in value]
+    if kind in (list, slice) or _TUPLES.get(kind.__name__) is kind:
+        items = [value.start, value.stop, value.step] if kind is slice else value
+        return {kind.__name__: [_encode(item, where) for item in items]}
+    if value is Ellipsis:
+        return {"constant": "..."}
+    if kind is Device:
+        return {"device": str(value)}
+    return _encode_of_library(value, where)
+
+
+def _encode_of_library(value: Any, where: str) -> Any:
+    """An array, a scalar of NumPy or a dtype as JSON data."""
+    if isinstance(value, numpy.generic) and dtype_name(value.dtype) in _DTYPES:
+        return {"scalar": _element(value.item()), "dtype": dtype_name(value.dtype)}
+    if isinstance(value, numpy.dtype) and value.name in _DTYPES:
+        return {"dtype": value.name}
+    backend = _backend_of_dtype(value)
+    if backend is not None:
+        return {"dtype": _dtype_name(value), "backend": backend}
+    device = find_device(value)
+    if device is not None and dtype_name(value.dtype) in _DTYPES:
+        return _encode_array(to_host(value), device)
+    raise NetError(
+        f"{where} is {describe(value)}, which has no form in the text of a net. Constants may be "
+        "numbers, texts, tuples, lists, slices, None, ..., dtypes, devices, and arrays."
+    )
+
+
+def _encode_array(host: Any, device: Device) -> dict[str, Any]:
+    elements = [_element(number) for number in host.ravel().tolist()]
+    return {
+        "array": elements,
+        "shape": list(host.shape),
+        "dtype": dtype_name(host.dtype),
+        "device": str(device),
+    }
+
+
+def _element(number: Any) -> Any:
+    """A number as JSON data; JSON has no infinity and no NaN."""
+    return number if math.isfinite(number) else str(number)
+
+
+def _dtype_name(dtype: Any) -> str:
+    """``float64``, of NumPy's type or of another namespace's dtype."""
+    return dtype.__name__ if isinstance(dtype, type) else dtype_name(dtype)
+
+
+def _backend_of_dtype(value: Any) -> str | None:
+    """The backend whose namespace has this dtype; None for what is no dtype."""
+    name = _dtype_name(value)
+    if name not in _DTYPES:
+        return None
+    if isinstance(value, type) and issubclass(value, numpy.generic):
+        return "numpy"
+    for backend in _backends.values():
+        known = getattr(backend.namespace(), name, None)
+        if type(known) is type(value) and known == value:
+            return backend.name
+    return None
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def _net_of(data: Any) -> NetOp:
+    """The net that an object of the text describes."""
+    if not isinstance(data, dict) or not isinstance(data.get("net"), str):
+        raise _unreadable("a net", data, '{"net": name, "operators": [...]}')
+    operators = data.get("operators")
+    if not isinstance(operators, list):
+        raise _unreadable(f"net {data['net']!r}: operators", operators, "a list")
+    return NetOp([_any_op_of(item) for item in operators], data["net"])
+
+
+def _any_op_of(data: Any) -> AnyOp:
+    if isinstance(data, dict) and "net" in data:
+        return _net_of(data)
+    if not isinstance(data, dict) or not isinstance(data.get("type"), str):
+        raise _unreadable(
+            "an operator", data, '{"type": ..., "inputs": ..., "outputs": ..., "attrs": {}}'
+        )
+    name = data["type"]
+    attrs = data.get("attrs")
+    if not isinstance(attrs, dict):
+        raise _unreadable(f"{name}: attrs", attrs, "an object")
+    constants = {}
+    for key, value in attrs.items():
+        _check_is_constant(name, key)
+        constants[key] = _decode(value, f"{name}: attribute {key}")
+    inputs, outputs = (_checked_names(name, slot, data.get(slot)) for slot in _SIDES)
+    return Operator.with_constants(name, inputs, outputs, constants)
+
+
+_SIDES = ("inputs", "outputs")
+
+
+def _checked_names(type: str, side: str, names: Any) -> Any:
+    """Names in a list, or in a list for each slot."""
+    for found in names.values() if isinstance(names, dict) else [names]:
+        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+            raise _unreadable(f"{type}: {side}", names, "a list of names")
+    return names
+
+
+def _check_is_constant(type: str, name: str) -> None:
+    """Refuse an attribute that would stand in the place of a method, or of the graph."""
+    reserved = getattr(get_op_info(type).node_class, name, None)
+    hidden = callable(reserved) or isinstance(reserved, property)
+    if not name.isidentifier() or name.startswith("_") or name in OF_APPLY or hidden:
+        raise NetError(f"loads: {type}: {name!r} cannot be the name of a constant.")
+
+
+def _unreadable(what: str, data: Any, expected: str) -> NetError:
+    return NetError(f"loads: {what} must be {expected}, got {describe(data)}.")
+
+
+def _decode(data: Any, where: str) -> Any:
+    """The constant that ``_encode`` wrote."""
+    if isinstance(data, list):
+        return tuple([_decode(item, where) for item in data])
+    if not isinstance(data, dict):
+        return data
+    try:
+        return _decode_object(data, where)
+    except DeviceError as error:
+        raise NetError(f"loads: {where}: {error}") from error
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, NetError):
+            raise
+        raise NetError(f"loads: {where} cannot be read: {describe(data)}: {error}.") from None
+
+
+def _decode_object(data: dict[str, Any], where: str) -> Any:
+    """What an object with a telling key stands for."""
+    if "array" in data:
+        return _decode_array(data)
+    if "scalar" in data:
+        return numpy.dtype(_known_dtype(data)).type(_number(data["scalar"]))
+    if "dtype" in data:
+        name = _known_dtype(data)
+        known = "backend" in data
+        return getattr(get_device(data["backend"]).xp, name) if known else numpy.dtype(name)
+    if len(data) == 1:
+        ((key, value),) = data.items()
+        if key == "float":
+            return float(value)
+        if key == "device":
+            return get_device(str(value))
+        if key == "constant" and value == "...":
+            return Ellipsis
+        items = [_decode(item, where) for item in value]
+        if key == "list":
+            return items
+        if key == "slice":
+            return slice(*items)
+        return _TUPLES[key](*items)
+    raise ValueError("it is of no known kind")
+
+
+def _decode_array(data: dict[str, Any]) -> Array:
+    elements = [_number(item) for item in data["array"]]
+    host = numpy.asarray(elements, dtype=_known_dtype(data)).reshape(data["shape"])
+    return get_device(str(data["device"])).from_host(host)
+
+
+def _known_dtype(data: dict[str, Any]) -> str:
+    name = data["dtype"]
+    if name not in _DTYPES:
+        raise ValueError(f"there is no dtype {name!r}")
+    return str(name)
+
+
+def _number(item: Any) -> Any:
+    """A number of the text; infinity and NaN are written as texts."""
+    return float(item) if isinstance(item, str) else item
