@@ -104,6 +104,16 @@ class RowsTimes(NamedTuple):
         numpy.matmul(x.T if self.transpose_x else x, y.T if self.transpose_y else y, out)
 
 
+def larger(x: Any, y: Any, out: Any) -> None:
+    """max(x, y): NumPy wants ``out`` by name here."""
+    numpy.maximum(x, y, out=out)
+
+
+def smaller(x: Any, y: Any, out: Any) -> None:
+    """min(x, y)."""
+    numpy.minimum(x, y, out=out)
+
+
 def keep_positive(y: Any, gy: Any, out: Any) -> None:
     """gy where y > 0, else 0."""
     numpy.multiply(gy, y > 0, out)
@@ -135,8 +145,8 @@ UFUNCS: dict[type, Any] = {
     functions.Cos: numpy.cos,
     functions.Square: numpy.square,
     functions.Abs: numpy.abs,
-    functions.Maximum: numpy.maximum,
-    functions.Minimum: numpy.minimum,
+    functions.Maximum: larger,
+    functions.Minimum: smaller,
     functions.Reciprocal: numpy.reciprocal,
 }
 """The functions that are one ufunc: operands of one dtype, which broadcast by themselves."""
@@ -191,6 +201,8 @@ class Emitter:
 
 
 def _add_all(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    if len(reads) == 1:
+        return _same(to, node, reads, writes)
     total = reads[0]
     for i, part in enumerate(reads[1:], 2):
         write = writes[0] if i == len(reads) else to.fresh(to.forms[writes[0]])
@@ -207,7 +219,7 @@ def _times(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) 
 
 def _relu(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
     zero = to.number(0.0, to.forms[writes[0]][1])
-    to.call(numpy.maximum, (reads[0], zero), writes[0])
+    to.call(larger, (reads[0], zero), writes[0])
     return True
 
 

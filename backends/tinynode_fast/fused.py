@@ -19,6 +19,8 @@ LEAST = 1 << 15
 """Shorter arrays are in the cache anyway."""
 CACHE = 1 << 19
 """The bytes of all blocks of a chain together."""
+SMALLEST_BLOCK = 1024
+"""Blocks are of a multiple of so many elements."""
 
 
 class Fused:
@@ -52,7 +54,8 @@ class Fused:
         self.summed = [self.places[call.reads[0]] for call in sums]
         arrays = len(self.large) + len(self.kept) + len(self.scratch)
         itemsize = max(forms[n][1].itemsize for n in (*self.large, *self.kept, *inner))
-        self.block = max(1024, CACHE // (max(arrays, 1) * itemsize) // 1024 * 1024)
+        steps = CACHE // (max(arrays, 1) * itemsize) // SMALLEST_BLOCK
+        self.block = SMALLEST_BLOCK * max(1, steps)
 
     def _share_scratch(
         self,

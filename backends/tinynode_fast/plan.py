@@ -107,7 +107,7 @@ class FastPlan:
         values = self.template.copy()
         values[: len(arrays)] = arrays
         for place in self.straight:
-            values[place] = numpy.ascontiguousarray(values[place])
+            values[place] = numpy.asarray(values[place], order="C")
         for place, array in self.copied:
             numpy.copyto(array, values[place])
         for place, shape, dtype in self.fresh:
@@ -339,7 +339,7 @@ class _Builder:
     def _add_view(self, action: View) -> None:
         if action.read in self.arrays:
             view = action.function(self.arrays[action.read])
-            if numpy.may_share_memory(view, self.arrays[action.read]):
+            if not view.size or numpy.may_share_memory(view, self.arrays[action.read]):
                 self.arrays[action.write] = view
                 return
             self._provide(action.write)  # in memory it is another order: a copy

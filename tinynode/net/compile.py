@@ -10,6 +10,7 @@ inputs of the net: their arrays are read anew at each call.
 from __future__ import annotations
 
 import functools
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -65,6 +66,10 @@ class CompiledFunction:
         entry = self._entry(variables, skeleton)
         return self._run(entry, variables)
 
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: the instance is the first argument. It is told apart by its identity."""
+        return self if instance is None else types.MethodType(self, instance)
+
     def _title(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
@@ -109,8 +114,8 @@ class CompiledFunction:
             outputs = NetFunction(program, saving).apply(inputs)
             computed = dict(zip(program.outputs, outputs, strict=True))
             values.update(computed)
-        for name, variable in found.writes.items():
-            variable._array = values[name]._array
+        for name, write in found.writes.items():
+            write.repeat(values[name])
         results = [values[name] for name in found.outputs]
         for place, name in enumerate(found.outputs):
             if not found.flags[place] and name in computed:

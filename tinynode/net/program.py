@@ -20,7 +20,7 @@ from tinynode.net.gradient import build_backward
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import GRAD, Operator
 from tinynode.net.plan import Saved, first_run
-from tinynode.net.recorder import needed_operators
+from tinynode.net.recorder import needed_operators, without_hooks
 from tinynode.net.scope import Scope
 from tinynode.variable import wrap_array
 
@@ -115,7 +115,8 @@ class Program:
     def gradient(self, key: Key, arrays: Arrays) -> Gradient:
         """The gradient net; it is built once, on the values that belong to these input arrays."""
         if key not in self._gradients:
-            self._gradients[key] = self._build_gradient(key, arrays)
+            with without_hooks():
+                self._gradients[key] = self._build_gradient(key, arrays)
         return self._gradients[key]
 
     def _build_gradient(self, key: Key, arrays: Arrays) -> Gradient:
@@ -157,9 +158,7 @@ class Program:
             devices[self.outputs[i] + GRAD] = where[self.outputs[i]]
         names = [name for name in found.results if name is not None]
         everything = (*arrays, *saved.unpacked(), *given)
-        results, plan = first_run(
-            found.operators, devices, names, everything, layout=saved.layout
-        )
+        results, plan = first_run(found.operators, devices, names, everything, layout=saved.layout)
         self._gradient_plans[key, is_packed] = plan
         return results
 

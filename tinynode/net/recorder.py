@@ -6,18 +6,25 @@ functions. The recorder observes each application, and gives each VariableNode a
 Three kinds of Variables come from outside. One that was *bound* has the name that it was given.
 One that somebody still holds when the recording ends, such as a parameter, is *captured*: it
 becomes an input of the net, and its array is read anew at each run. One that nobody holds any
-more, such as the number in ``x * 2``, is a constant.
+more is a constant, such as the number in ``x * 2``, or a copy without a gradient, if its array is
+that of a known Variable: ``x.detach()``.
+
+Functions may write to captured Variables, as ``x[i] = v`` does. What they have written is put back
+when the recording ends, since the recording is no run: a run of the net writes it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tinynode.backend import Array, Device
 from tinynode.errors import TraceError
-from tinynode.function_hook import Observer
+from tinynode.function_hook import Observer, thread_state
 from tinynode.function_node import FunctionNode
+from tinynode.functions.indexing import GetItem, Positions
 from tinynode.net.helpers import Constant, StopGradient
 from tinynode.net.operator import EMPTY, Operator, operator_of
 from tinynode.variable import Variable
@@ -49,11 +56,40 @@ class Namer:
 
 
 class _Leaf(NamedTuple):
-    """A Variable from outside: its name, and what it was when it was first met."""
+    """A Variable from outside: its name, and what it was when it was first met.
+
+    ``copy`` is the operator that the Variable is the result of, if it turns out to be a constant
+    with the array of another Variable.
+    """
 
     name: str
+    variable: weakref.ref[Variable]
     array: Array
     device: Device
+    grad: Variable | None
+    copy: Operator | None
+
+
+class Write(NamedTuple):
+    """What a function did to a captured Variable.
+
+    Attributes:
+        variable: the captured Variable.
+        moved: whether it stands on the node of a result now, as after ``x[i] = v``; otherwise it
+            has another array on the node that it had.
+        requires_grad: whether that result requires a gradient.
+    """
+
+    variable: Variable
+    moved: bool
+    requires_grad: bool
+
+    def repeat(self, result: Variable) -> None:
+        """Do it again, with the result of a run."""
+        if self.moved:
+            self.variable._become(result if self.requires_grad else result.detach())
+        else:
+            self.variable._array = result._array
 
 
 class Recorder(Observer):
@@ -71,6 +107,7 @@ class Recorder(Observer):
         self._names: dict[VariableNode, str] = {}
         self._leaves: dict[VariableNode, _Leaf] = {}
         self._arrays: dict[int, tuple[str, Array]] = {}  # with the array, which keeps its id
+        self._computed: set[str] = set()
 
     def bind(self, variable: Variable, name: str) -> None:
         """Say what a Variable is called."""
@@ -81,28 +118,56 @@ class Recorder(Observer):
     def applied(
         self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
     ) -> None:
-        """Write an application down."""
+        """Write an application down.
+
+        Raises:
+            TraceError: the shape of its output depends on values.
+        """
+        if isinstance(function, _SELECTING) and any(_is_mask(x) for x in inputs):
+            raise TraceError(
+                f"{self.title}: x[mask] has a shape that depends on values, and a net has fixed "
+                "shapes. Use where(mask, x, 0), or do it outside of the compiled function."
+            )
         read = [self.name_of(x) for x in inputs]
         written = []
         for y in outputs:
             name = EMPTY if y._array is None else self.namer.new("t")
             self.bind(y, name)
+            self._computed.add(name)
             written.append(name)
         self.operators.append(operator_of(function, read, written))
 
     def name_of(self, variable: Variable) -> str:
         """The name of a Variable; one that is not known is a leaf, or was detached from one."""
-        node = variable.node
-        if node in self._names:
-            return self._names[node]
-        known = self._arrays.get(id(variable._array))
-        if known is not None:  # the same array on another node: x.detach()
-            name = self.namer.new("t")
-            self.operators.append(operator_of(StopGradient(), [known[0]], [name]))
-        else:
-            name = self.namer.like(variable._name) if variable._name else self.namer.new("c")
-            self._leaves[node] = _Leaf(name, variable._array, variable._device)
-        self.bind(variable, name)
+        if variable.node not in self._names:
+            known, _ = self._arrays.get(id(variable._array), (None, None))
+            if variable._requires_grad:
+                known = None  # x.detach() requires no gradient
+            if known is not None and known in self._computed:
+                name = self.namer.new("t")
+                self._add_copy(known, name)
+            else:
+                name = self._leaf(variable, known)
+            self.bind(variable, name)
+        return self._names[variable.node]
+
+    def _add_copy(self, source: str, name: str) -> Operator:
+        copy = operator_of(StopGradient(), [source], [name])
+        self.operators.append(copy)
+        return copy
+
+    def _leaf(self, variable: Variable, known: str | None) -> str:
+        """A name for a Variable from outside, or for the copy of one: ``finish`` finds out."""
+        name = self.namer.like(variable._name) if variable._name else self.namer.new("c")
+        copy = None if known is None else self._add_copy(known, name)
+        self._leaves[variable.node] = _Leaf(
+            name,
+            weakref.ref(variable),
+            variable._array,
+            variable._device,
+            variable._grad_var,
+            copy,
+        )
         return name
 
     def refuse(self, what: str) -> None:
@@ -111,10 +176,10 @@ class Recorder(Observer):
         This holds for every Variable: what was read off a parameter now would stay as it is now.
         """
         raise TraceError(
-            f"{self.title}: {what} asks for the value of a Variable while a net is recorded; a net "
-            "has shapes and dtypes but no values. Keep to functions of Variables (where(...) for "
-            "a choice), do it outside of the compiled function, or pass a Python number as an "
-            "argument."
+            f"{self.title}: {what} asks for the value of a Variable while a net is recorded, and "
+            "nets have shapes and dtypes but no values. Keep to functions of Variables "
+            "(where(...) for a choice), do it outside of the compiled function, or pass a Python "
+            "number as an argument."
         )
 
     def finish(self) -> dict[str, Variable]:
@@ -124,38 +189,93 @@ class Recorder(Observer):
         """
         captured, constants = {}, []
         for node, leaf in self._leaves.items():
-            variable = node.get_variable_or_none()
+            variable = leaf.variable()
+            if variable is None:
+                variable = node.get_variable_or_none()
             if variable is not None:
                 captured[leaf.name] = variable
-            else:
+                if leaf.copy is not None:
+                    self.operators.remove(leaf.copy)
+            elif leaf.copy is None:
                 constant = Constant(leaf.array, leaf.device)
                 constants.append(operator_of(constant, [], [leaf.name]))
         self.operators[:0] = constants
         return captured
 
-    def take_back_writes(self) -> dict[str, Variable]:
-        """The captured Variables that have other arrays now, by the names of those arrays.
+    def take_back_writes(self) -> dict[str, Write]:
+        """What was done to captured Variables, by the names of what they stand for now.
 
-        They get their old arrays back: a run of the net will write the new ones.
+        They get back what they had: a run of the net will write again.
 
         Raises:
-            TraceError: the new array was not computed by recorded functions.
+            TraceError: a net cannot repeat it: an array that was not computed by recorded
+                functions, or a gradient.
         """
-        writes = {}
+        writes, problems = {}, []
         for node, leaf in self._leaves.items():
-            variable = node.get_variable_or_none()
-            if variable is None or variable._array is leaf.array:
+            variable = leaf.variable()
+            if variable is None:
                 continue
-            known = self._arrays.get(id(variable._array))
-            variable._array = leaf.array
-            if known is None:
-                raise TraceError(
-                    f"{self.title}: {leaf.name} was given an array that no recorded function "
-                    "computed, so a net cannot repeat it. Compute it from Variables, or do it "
-                    "outside of the compiled function."
-                )
-            writes[known[0]] = variable
+            moved, has_new_array = variable._node is not node, variable._array is not leaf.array
+            if moved or has_new_array:
+                name = self._name_of_write(variable, moved)
+                if name is None:
+                    problems.append(_OTHER_ARRAY.format(leaf.name))
+                else:
+                    writes[name] = Write(variable, moved, variable._requires_grad)
+            elif variable._grad_var is not leaf.grad:
+                problems.append(_GRADIENT.format(leaf.name))
+            _put_back(variable, node, leaf)
+        if problems:
+            raise TraceError(f"{self.title}: {problems[0]}")
         return writes
+
+    def _name_of_write(self, variable: Variable, moved: bool) -> str | None:
+        if moved:
+            return None if variable._node is None else self._names.get(variable._node)
+        return self._arrays.get(id(variable._array), (None, None))[0]
+
+
+_SELECTING = (GetItem, Positions)
+
+
+def _is_mask(x: Variable) -> bool:
+    return bool(x._array.dtype == x.xp.bool)
+
+
+_OTHER_ARRAY = (
+    "{} was given an array that no recorded function computed, so a net cannot repeat it. Compute "
+    "it from Variables, or do it outside of the compiled function."
+)
+_GRADIENT = (
+    "the gradient of {} was changed, by backward() for example, which a net cannot repeat. Take "
+    "gradients with tinynode.grad and return them, or call backward() on what the compiled "
+    "function returns."
+)
+
+
+def _put_back(variable: Variable, node: VariableNode, leaf: _Leaf) -> None:
+    """Give a Variable what it had when it was first met."""
+    if variable._node is not node:
+        variable._leave_node()
+        variable._node = node
+        node._variable = leaf.variable
+    variable._array = leaf.array
+    variable._device = leaf.device
+    variable._requires_grad = node.requires_grad
+    variable._grad_var = leaf.grad
+
+
+@contextmanager
+def without_hooks() -> Iterator[None]:
+    """A recording is no call of the user's: hooks of the thread do not see its functions."""
+    hooks, thread_state.hooks = thread_state.hooks, {}
+    thread_state.update()
+    try:
+        yield
+    finally:
+        thread_state.hooks = hooks
+        thread_state.update()
 
 
 def needed_operators(operators: list[Operator], names: Iterable[Any]) -> list[Operator]:

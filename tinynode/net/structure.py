@@ -9,9 +9,9 @@ for a call of the same form.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from tinynode.backend import find_device
+from tinynode.backend import Device, find_device
 from tinynode.errors import TraceError, describe
 from tinynode.variable import Variable, wrap_array
 
@@ -89,6 +89,25 @@ def join(skeleton: Any, variables: Callable[[int], Any]) -> Any:
     if skeleton.kind is slice or hasattr(skeleton.kind, "_fields"):  # a named tuple
         return skeleton.kind(*items)
     return skeleton.kind(items)
+
+
+def check_constants(skeleton: Any, where: str) -> None:
+    """Refuse an object that has no value of its own: Variables may hide in it.
+
+    Raises:
+        TraceError: there is one.
+    """
+    if isinstance(skeleton, Container):
+        for item in skeleton.items:
+            check_constants(item, where)
+    elif isinstance(skeleton, Plain):
+        value, kind = skeleton.value, cast(Any, skeleton.kind)
+        by_identity = kind.__hash__ is object.__hash__
+        if by_identity and not (value is None or value is Ellipsis or isinstance(value, Device)):
+            raise TraceError(
+                f"{where}: {describe(value)} would be the same object at each call. Return "
+                "Variables, numbers and texts, in tuples, lists or dicts."
+            )
 
 
 def paths(skeleton: Any, path: str = "") -> Iterator[tuple[int, str]]:

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tinynode.configuration import using_config
+from tinynode.errors import TraceError
 from tinynode.function_hook import observing
 from tinynode.net.net_op import NetOp
-from tinynode.net.recorder import Namer, Recorder, needed_operators
-from tinynode.net.structure import Container, Slot, join, paths, split
+from tinynode.net.recorder import Namer, Recorder, Write, needed_operators, without_hooks
+from tinynode.net.structure import Container, Slot, check_constants, join, paths, split
 from tinynode.variable import Variable, wrap_array
 
 
@@ -30,7 +31,7 @@ class Trace(NamedTuple):
         outputs: the names of the Variables that were returned, each once.
         flags: for each output, whether it requires a gradient.
         result: the skeleton of what was returned.
-        writes: the captured Variables that the function gave new arrays, by the arrays' names.
+        writes: what the function did to captured Variables, by the names of what it wrote.
     """
 
     net: NetOp
@@ -39,7 +40,7 @@ class Trace(NamedTuple):
     outputs: list[str]
     flags: list[bool]
     result: Any
-    writes: dict[str, Variable]
+    writes: dict[str, Write]
 
 
 def trace(function: Callable[..., Any], *examples: Any, **keywords: Any) -> Trace:
@@ -69,14 +70,13 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
     names = _input_names(function, skeleton, recorder.namer)
     for stand_in, name in zip(stand_ins, names, strict=True):
         recorder.bind(stand_in, name)
-    args, keywords = join(skeleton, stand_ins.__getitem__)
-    with using_config(tracing=recorder), observing(recorder):
-        returned = function(*args, **keywords)
-    del args, keywords
-    results, result = split(returned, f"what {recorder.title} returned")
-    outputs = [recorder.name_of(y) for y in results]
-    flags = dict(zip(outputs, [y._requires_grad for y in results], strict=True))
-    del returned, results
+    try:
+        outputs, flags, result = _record(function, join(skeleton, stand_ins.__getitem__), recorder)
+        _check_arguments(recorder.title, names, stand_ins, variables)
+    except BaseException:
+        with contextlib.suppress(TraceError):  # the first error is the one to show
+            recorder.take_back_writes()
+        raise
     captured = recorder.finish()
     writes = recorder.take_back_writes()
     unique = list(dict.fromkeys(outputs))
@@ -90,6 +90,41 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
         _renumbered(result, [unique.index(name) for name in outputs]),
         writes,
     )
+
+
+def _record(
+    function: Callable[..., Any], arguments: Any, recorder: Recorder
+) -> tuple[list[str], dict[str, bool], Any]:
+    """Run the function: the names of what it returned, whether each requires a gradient, and the
+    skeleton. No Variable that it made is held afterwards.
+    """
+    args, keywords = arguments
+    with using_config(tracing=recorder), without_hooks(), observing(recorder):
+        returned = function(*args, **keywords)
+    where = f"what {recorder.title} returned"
+    results, result = split(returned, where)
+    check_constants(result, where)
+    outputs = [recorder.name_of(y) for y in results]
+    return outputs, {n: y._requires_grad for n, y in zip(outputs, results, strict=True)}, result
+
+
+def _check_arguments(
+    title: str, names: list[str], stand_ins: list[Variable], variables: list[Variable]
+) -> None:
+    """Refuse a function that changed a Variable which it was given."""
+    for name, stand_in, x in zip(names, stand_ins, variables, strict=True):
+        if stand_in._array is not x._array:
+            raise TraceError(
+                f"{title}: the argument {name} was written to, which a net cannot repeat on the "
+                f"Variable of the caller. Write to a copy: {name} = functions.identity({name}), "
+                "and return it."
+            )
+        if stand_in._grad_var is not None:
+            raise TraceError(
+                f"{title}: the gradient of the argument {name} was changed, by backward() for "
+                "example, which a net cannot repeat. Take gradients with tinynode.grad and return "
+                "them, or call backward() on what the compiled function returns."
+            )
 
 
 def _renumbered(skeleton: Any, numbers: list[int]) -> Any:
