@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import traceback
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -133,7 +135,7 @@ def test_python_arguments_count_by_value_and_type() -> None:
 
 
 def test_zero_and_minus_zero_are_two_numbers() -> None:
-    fast = tn.compile(lambda x, zero: x + fn.copysign(x, fn.where(x > 0, zero, zero)))
+    fast = tn.compile(lambda x, zero: x + fn.copysign(x, x * zero))
     x = variable(np.asarray([1.0]))
     close(fast(x, 0.0).array, [2.0])
     close(fast(x, -0.0).array, [0.0])
@@ -167,7 +169,7 @@ def test_slices_and_none_as_arguments() -> None:
 @pytest.mark.parametrize("bad", [{1, 2}, bytearray(b"x"), {"inner": {1}}])
 def test_what_has_no_value_of_its_own_is_no_argument(bad: Any) -> None:
     fast, counted = compiled(lambda x, bad: x)
-    with pytest.raises(TraceError, match="counted: .* cannot be told apart by its value"):
+    with pytest.raises(TraceError, match=r"counted: .* cannot be told apart by its value"):
         fast(variable(), bad)
     assert counted.calls == 0
 
@@ -190,7 +192,7 @@ def test_a_result_may_be_an_input_or_a_constant() -> None:
         a, b, c, d, e = fast(x, y)
         assert a is x and d is x and e == 5
         close(b.array, constant)
-        assert not b.requires_grad or b.creator_node is None
+        assert tn.grad([b], [x, y], [b.detach()]) == [None, None]
         close(c.array, y.array)
     assert counted.calls == 1
 
@@ -210,7 +212,7 @@ class Result:
 
 
 def test_an_object_is_no_result() -> None:
-    with pytest.raises(TraceError, match="what <lambda> returned: Result .* same object at each"):
+    with pytest.raises(TraceError, match=r"what <lambda> returned: Result .* same object at each"):
         tn.compile(lambda x: Result(x * 2))(variable())
     with pytest.raises(TraceError, match=r"what <lambda> returned: .* told apart"):
         tn.compile(lambda x: {1, 2})(variable())
@@ -349,6 +351,19 @@ def test_a_gradient_inside_can_be_differentiated_outside() -> None:
         close(ours.array, theirs.array)
 
 
+def test_a_gradient_without_a_graph_cuts_inside() -> None:
+    def f(x: tn.Variable) -> tn.Variable:
+        y, gx = tn.value_and_grad(power)(x)
+        return fn.sum(gx * x) + y
+
+    results = []
+    for function in (f, tn.compile(f)):
+        x = variable(np.asarray([0.5, -0.25]))
+        function(x).backward()
+        results.append(x.grad)
+    close(results[1], results[0])
+
+
 def test_detach_cuts_inside() -> None:
     fast = tn.compile(lambda x: fn.sum(x * x.detach() * fn.exp(x).detach()))
     x = variable()
@@ -384,10 +399,10 @@ def test_a_parameter_of_another_form_is_recorded_anew() -> None:
     w.array = np.ones((2, 3), dtype=np.float32)
     assert fast(variable(X.astype(np.float32))).dtype == np.float32
     assert counted.calls == 3
-    w.array = np.ones((2, 3))
-    fast(variable())
-    fast(variable())
-    assert counted.calls == 4
+    w.array = np.full((2, 3), 2.0)
+    for _ in range(2):
+        close(fast(variable()).array, (X @ np.full((2, 3), 2.0)).sum(0))
+    assert counted.calls == 3  # the net of the second call fits again
 
 
 def test_two_parameters_may_share_an_array() -> None:
@@ -474,7 +489,7 @@ def test_a_method() -> None:
         close(Scaled.product(first, x).array, X @ W)
     assert first.recorded == second.recorded == 1
     assert Scaled.product.__doc__ == "x w + shift."
-    first.product(x).creator_node.label == "product"
+    assert first.product(x).creator_node.label == "product"
 
 
 def test_as_a_decorator() -> None:
@@ -613,6 +628,21 @@ def test_a_recording_of_one_thread_does_not_disturb_another() -> None:
     assert other == [10.0] and len(found.net.operators) == 2
 
 
+def test_nothing_is_kept_after_the_graph_is_gone() -> None:
+    fast = tn.compile(lambda x: fn.sum(fn.exp(x) * x))
+    gc.disable()
+    try:
+        for _ in range(3):
+            x = variable()
+            y = fast(x)
+            y.backward()
+            watched = [weakref.ref(x.node), weakref.ref(x.array), weakref.ref(y.creator_node)]
+            del x, y
+            assert [reference() for reference in watched] == [None, None, None]
+    finally:
+        gc.enable()
+
+
 def test_results_are_not_overwritten_by_the_next_call() -> None:
     fast = tn.compile(lambda x: (fn.exp(x), x * 2))
     kept = []
@@ -705,7 +735,7 @@ REFUSED: dict[str, Callable[[tn.Variable], Any]] = {
     "array of a parameter": lambda x: x * np.sum(w.array),
     "grad": lambda x: x * w.grad,
     "asarray": lambda x: x * np.asarray(x.detach()),
-    "index": lambda x: [x, x][fn.argmax(fn.reshape(x, (-1,)))],
+    "index": lambda x: [x, x * 2][fn.argmax(x[0])],
     "max": lambda x: max(fn.sum(x), fn.sum(x * 2)),
     "in": lambda x: x if fn.sum(x) in [fn.sum(x * 2)] else -x,
 }
@@ -846,26 +876,57 @@ def test_backward_inside_is_an_error() -> None:
             assert parameter.grad is None and x.grad is None
 
 
+def test_unchaining_is_an_error() -> None:
+    def one(x: tn.Variable) -> tn.Variable:
+        h = fn.exp(x)
+        h.unchain()
+        return fn.sum(h * x)
+
+    def behind(x: tn.Variable) -> tn.Variable:
+        h = fn.exp(x)
+        y = fn.sum(h * x)
+        h.unchain_backward()
+        return y
+
+    for function in (one, behind):
+        with pytest.raises(TraceError, match=r"t0 \(\(2, 2\), float64\) was unchained.*detach"):
+            tn.compile(function)(variable())
+
+
+class Square(tn.Function):
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0] ** 2,)
+
+    def backward(self, inputs: Any, grad_outputs: Any) -> Any:
+        return (2 * inputs[0] * grad_outputs[0],)
+
+
+def test_an_old_style_function_is_an_error() -> None:
+    with pytest.raises(TraceError, match="Square is an old-style Function"):
+        tn.compile(lambda x: Square()(x))(variable())
+    assert tn.config.tracing is None
+
+
 def test_an_error_of_ones_own_leaves_everything_usable() -> None:
     state = variable(requires_grad=False)
 
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     def f(x: tn.Variable, stop: bool) -> tn.Variable:
         state[0] = x[0].detach() * 2
         if stop:
-            raise Stop
+            raise StopError
         return state + x
 
     fast = tn.compile(f)
     for _ in range(2):
-        with pytest.raises(Stop):
+        with pytest.raises(StopError):
             fast(variable(), True)
         assert tn.config.tracing is None and not thread_state.watched
         close(state.array, X)
     close(fast(variable(), False).array, [[3.0, 6.0], [6.0, 8.0]])
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         fast(variable(), True)
     close(state.array, [[2.0, 4.0], [3.0, 4.0]])
 

@@ -14,10 +14,15 @@ from tinynode import functions
 
 TINYNODE = """
 Backend Device Fallback Function FunctionAdapter FunctionHook FunctionNode TinynodeError Variable
-VariableNode __version__ as_array as_variable asarray backward config force_backprop_mode forget
-functions get_device global_config grad gradient_check hooks hvp is_debug jacobian namespace_of nn
-no_backprop_mode random register_backend seed set_debug show synchronize to_host using_config
-using_device value_and_grad
+VariableNode __version__ as_array as_variable asarray backward compile config force_backprop_mode
+forget functions get_device global_config grad gradient_check hooks hvp is_debug jacobian
+namespace_of net nn no_backprop_mode random register_backend seed set_debug show synchronize
+to_host trace using_config using_device value_and_grad
+"""
+
+NET = """
+CompiledFunction NetOp OpInfo OpInfoMap Operator Scope Trace append_backward backward build_grad_op
+compile dumps get_op_info load_net loads register_op save_net trace
 """
 
 FUNCTIONS = """
@@ -54,7 +59,7 @@ outer slogdet solve svd svdvals tensordot trace vecdot vector_norm
 
 def public_things() -> Iterator[tuple[str, Any]]:
     """The classes and functions that users can name, each once."""
-    for module in (tn, functions, functions.linalg):
+    for module in (tn, tn.net, functions, functions.linalg):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
@@ -67,7 +72,8 @@ CLASSES = {name: thing for name, thing in THINGS.items() if inspect.isclass(thin
 
 
 @pytest.mark.parametrize(
-    ("module", "pinned"), [(tn, TINYNODE), (functions, FUNCTIONS), (functions.linalg, LINALG)]
+    ("module", "pinned"),
+    [(tn, TINYNODE), (tn.net, NET), (functions, FUNCTIONS), (functions.linalg, LINALG)],
 )
 def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> None:
     assert module.__all__ == sorted(module.__all__)
@@ -75,7 +81,7 @@ def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> No
     assert module.__all__ == pinned.split()
 
 
-@pytest.mark.parametrize("module", [tn, functions])
+@pytest.mark.parametrize("module", [tn, tn.net, functions])
 def test_nothing_else_looks_public(module: types.ModuleType) -> None:
     """Submodules aside, which Python adds to a package by itself."""
     visible = [

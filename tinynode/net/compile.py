@@ -45,11 +45,11 @@ class CompiledFunction:
     def __init__(self, function: Callable[..., Any], inside_hooks: bool = False) -> None:
         if not callable(function):
             raise TypeError(f"compile: function must be callable, got {describe(function)}.")
+        functools.update_wrapper(self, function, updated=())
         self.function = function
         self.inside_hooks = inside_hooks
         self._entries: dict[Any, _Entry] = {}
         self._has_warned = False
-        functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """What the function gives.

@@ -148,10 +148,11 @@ class _Builder:
         self.parts: dict[str, list[str]] = {}
         self.namer = Namer()
 
-    def seed(self, name: str) -> None:
-        """The gradient of a target, ``name@GRAD``, is given."""
-        self.parts.setdefault(name, []).append(name + GRAD)
-        self.namer.taken.add(name + GRAD)
+    def seed(self, name: str) -> str:
+        """The gradient of a target is given: its name, ``name@GRAD`` if that is free."""
+        given = self.namer.like(name + GRAD)
+        self.parts.setdefault(name, []).append(given)
+        return given
 
     def gradient(self, name: str, operators: list[AnyOp]) -> str:
         """The name of a variable's whole gradient, its parts added up; ``EMPTY`` if none came."""
@@ -251,9 +252,31 @@ def backward(
             does; otherwise the function's backward gets None, as in define-by-run code.
 
     Raises:
-        NetError: a target is not written by the net, or a variable is not in the scope.
+        NetError: a target is not written by the net, or its gradient is a variable of the net
+            already, or a variable is not in the scope.
     """
-    return build_backward(net, scope, no_grad_set, targets, inputs, zero_fill)[0]
+    found = build_backward(net, scope, no_grad_set, targets, inputs, zero_fill)
+    for target, given in found.seeds.items():
+        if given != target + GRAD:
+            raise NetError(
+                f"backward: {target}{GRAD}, from which it starts, is a variable of the net "
+                "already. Use append_backward, which gives the gradients other names."
+            )
+    return found.net
+
+
+class Backward(NamedTuple):
+    """A backward net, and what its variables stand for.
+
+    Attributes:
+        net: the backward net.
+        gradients: for each input, the name of its gradient; None where none comes.
+        seeds: for each target, the name of the gradient that is given.
+    """
+
+    net: NetOp
+    gradients: dict[str, str | None]
+    seeds: dict[str, str]
 
 
 def build_backward(
@@ -263,15 +286,15 @@ def build_backward(
     targets: Sequence[str] | None,
     inputs: Sequence[str] | None,
     zero_fill: bool,
-) -> tuple[NetOp, dict[str, str | None]]:
-    """The backward net, and the name of each input's gradient; None where none comes."""
+    taken: Iterable[str] = (),
+) -> Backward:
+    """The backward net, with new names: those of the net, and ``taken``, are not used again."""
     targets = unread(net) if targets is None else targets
     _check_targets(net, targets)
     sources = [n for n in (net.input_names if inputs is None else inputs) if n not in no_grad_set]
     builder = _Builder(scope, no_grad_set, zero_fill)
-    builder.namer.taken.update([*net.input_names, *net.output_names])
-    for name in targets:
-        builder.seed(name)
+    builder.namer.taken.update([*net.input_names, *net.output_names, *taken])
+    seeds = {name: builder.seed(name) for name in targets}
     needed = _needed(net, sources, set(no_grad_set), scope)
     operators = builder.net_gradient(net, needed)
     gradients = {}
@@ -280,7 +303,8 @@ def build_backward(
         gradients[name] = None if found == EMPTY else found
     names = builder.single_parts()
     result = NetOp(operators, f"{net.type}_grad").renamed(names)
-    return result, {x: gx and names.get(gx, gx) for x, gx in gradients.items()}
+    gradients = {x: gx and names.get(gx, gx) for x, gx in gradients.items()}
+    return Backward(result, gradients, seeds)
 
 
 def unread(net: NetOp) -> list[str]:
@@ -326,10 +350,9 @@ def append_backward(
     Returns:
         The name of each parameter's gradient; None for one that no target depends on.
     """
-    result, gradients = build_backward(net, scope, no_grad_set, targets, parameters, False)
-    added: list[AnyOp] = [operator_of(FillLike(1.0), [y], [y + GRAD]) for y in targets]
-    added += result.operators
-    NetOp([*net.operators, *added])  # raises before anything has changed
-    for operator in added:
+    found = build_backward(net, scope, no_grad_set, targets, parameters, False)
+    for name, given in found.seeds.items():
+        net.append(operator_of(FillLike(1.0), [name], [given]))
+    for operator in found.net.operators:
         net.append(operator)
-    return gradients
+    return found.gradients

@@ -37,6 +37,7 @@ class Gradient(NamedTuple):
         results: for each target, the name of its gradient; None where nothing comes.
         reached: the targets that have one.
         is_covered: whether the gradient net for all inputs, from all outputs, saves as much.
+        seeds: for each output that has a gradient, the name of that.
     """
 
     operators: list[Operator]
@@ -44,6 +45,7 @@ class Gradient(NamedTuple):
     results: list[str | None]
     reached: list[int]
     is_covered: bool
+    seeds: list[str]
 
 
 class Program:
@@ -129,9 +131,9 @@ class Program:
         floating = [self.outputs[i] for i in given]
         floating = [name for name in floating if is_floating(scope.find(name)._array)]
         sources = [self.inputs[i] for i in targets]
-        backward_net, names = build_backward(net, scope, (), floating, sources, False)
-        operators = backward_net.flattened()
-        results = [names.get(name) for name in sources]
+        backward = build_backward(net, scope, (), floating, sources, False, self.inputs)
+        operators = backward.net.flattened()
+        results = [backward.gradients.get(name) for name in sources]
         operators = needed_operators(operators, [name for name in results if name is not None])
         read = {name for operator in operators for name in operator.input_names}
         known = {name for operator in self.operators for name in operator.output_names}
@@ -140,7 +142,9 @@ class Program:
             self.gradient(self.whole_key, arrays).saved
         )
         reached = [i for i, name in zip(targets, results, strict=True) if name is not None]
-        return Gradient(operators, saved, results, reached, whole)
+        names = [self.outputs[i] for i in given]
+        seeds = [backward.seeds.get(name, name + GRAD) for name in names]
+        return Gradient(operators, saved, results, reached, whole, seeds)
 
     def run_gradient(self, key: Key, arrays: Arrays, saved: Saved, given: Arrays) -> Arrays:
         """The gradients, on the inputs, what forward has saved, and the outputs' gradients."""
@@ -154,8 +158,8 @@ class Program:
         where = self._device_of_all()
         for name in self.gradient(self.whole_key, arrays).saved:
             devices[name] = where[name]
-        for i in key[1]:
-            devices[self.outputs[i] + GRAD] = where[self.outputs[i]]
+        for i, seed in zip(key[1], found.seeds, strict=True):
+            devices[seed] = where[self.outputs[i]]
         names = [name for name in found.results if name is not None]
         everything = (*arrays, *saved.unpacked(), *given)
         results, plan = first_run(found.operators, devices, names, everything, layout=saved.layout)
@@ -177,8 +181,8 @@ class Program:
             found = self.gradient(key, arrays)
             devices = dict(self.devices)
             where = self._device_of_all()
-            for i in key[1]:
-                devices[self.outputs[i] + GRAD] = where[self.outputs[i]]
+            for i, seed in zip(key[1], found.seeds, strict=True):
+                devices[seed] = where[self.outputs[i]]
             names = [name for name in found.results if name is not None]
             forward = needed_operators(self.operators, found.saved)
             net = NetOp([*forward, *found.operators], f"{self.title}_grad")

@@ -21,7 +21,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tinynode.backend import Array, Device
+from tinynode.configuration import config
 from tinynode.errors import TraceError
+from tinynode.function import FunctionAdapter
 from tinynode.function_hook import Observer, thread_state
 from tinynode.function_node import FunctionNode
 from tinynode.functions.indexing import GetItem, Positions
@@ -107,7 +109,11 @@ class Recorder(Observer):
         self._names: dict[VariableNode, str] = {}
         self._leaves: dict[VariableNode, _Leaf] = {}
         self._arrays: dict[int, tuple[str, Array]] = {}  # with the array, which keeps its id
+        self._is_connected = config.enable_backprop
         self._computed: set[str] = set()
+        self._chained: list[VariableNode] = []  # computed, with a graph
+        self._plain: set[str] = set()  # computed without a graph
+        self._copies: dict[str, str] = {}  # the names of what has a gradient, without one
 
     def bind(self, variable: Variable, name: str) -> None:
         """Say what a Variable is called."""
@@ -121,35 +127,55 @@ class Recorder(Observer):
         """Write an application down.
 
         Raises:
-            TraceError: the shape of its output depends on values.
+            TraceError: the shape of its output depends on values, or it is an old-style Function.
         """
+        if isinstance(function, FunctionAdapter):
+            raise TraceError(
+                f"{self.title}: {function.label} is an old-style Function, whose backward works "
+                "on arrays, so it has no gradient net. Write it as a FunctionNode, or call it "
+                "outside of the compiled function."
+            )
         if isinstance(function, _SELECTING) and any(_is_mask(x) for x in inputs):
             raise TraceError(
                 f"{self.title}: x[mask] has a shape that depends on values, and a net has fixed "
                 "shapes. Use where(mask, x, 0), or do it outside of the compiled function."
             )
-        read = [self.name_of(x) for x in inputs]
+        is_cut = self._is_connected and not config.enable_backprop
+        read = [self._without_gradient(x) if is_cut else self.name_of(x) for x in inputs]
         written = []
         for y in outputs:
             name = EMPTY if y._array is None else self.namer.new("t")
             self.bind(y, name)
             self._computed.add(name)
             written.append(name)
+            if y.creator_node is not None:
+                self._chained.append(y.node)
+        if is_cut:
+            self._plain.update(written)
         self.operators.append(operator_of(function, read, written))
 
     def name_of(self, variable: Variable) -> str:
         """The name of a Variable; one that is not known is a leaf, or was detached from one."""
         if variable.node not in self._names:
             known, _ = self._arrays.get(id(variable._array), (None, None))
-            if variable._requires_grad:
-                known = None  # x.detach() requires no gradient
             if known is not None and known in self._computed:
                 name = self.namer.new("t")
+                self._computed.add(name)
                 self._add_copy(known, name)
             else:
                 name = self._leaf(variable, known)
             self.bind(variable, name)
         return self._names[variable.node]
+
+    def _without_gradient(self, variable: Variable) -> str:
+        """The name of what no_backprop_mode() sees of a Variable: no gradient comes back to it."""
+        name = self.name_of(variable)
+        if name in self._plain or not variable._requires_grad:
+            return name
+        if name not in self._copies:
+            self._copies[name] = self.namer.new("t")
+            self._add_copy(name, self._copies[name])
+        return self._copies[name]
 
     def _add_copy(self, source: str, name: str) -> Operator:
         copy = operator_of(StopGradient(), [source], [name])
@@ -181,6 +207,19 @@ class Recorder(Observer):
             "(where(...) for a choice), do it outside of the compiled function, or pass a Python "
             "number as an argument."
         )
+
+    def check_chains(self) -> None:
+        """Refuse a function that has unchained a Variable.
+
+        Raises:
+            TraceError: it has; a net would let the gradient through.
+        """
+        for node in self._chained:
+            if node.creator_node is None:
+                raise TraceError(
+                    f"{self.title}: {self._names[node]} ({node.label}) was unchained, which a net "
+                    "cannot repeat. Go on with x.detach() in place of x.unchain()."
+                )
 
     def finish(self) -> dict[str, Variable]:
         """End the recording: constants become operators at the front; gives what is captured.

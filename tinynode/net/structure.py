@@ -29,6 +29,12 @@ class Plain(NamedTuple):
     value: Any
 
 
+class Number(NamedTuple):
+    """A Python float, by its bits: 0.0 == -0.0, and nan != nan."""
+
+    text: str
+
+
 class Container(NamedTuple):
     """A tuple, a list, a dict or a slice: its type, its keys if it has any, its items."""
 
@@ -52,6 +58,8 @@ def _skeleton(value: Any, variables: list[Variable], where: str) -> Any:
         variables.append(value)
         return Slot(len(variables) - 1)
     kind = type(value)
+    if kind is float:
+        return Number(value.hex())
     if isinstance(value, tuple) or kind is list:
         return Container(kind, (), tuple([_skeleton(item, variables, where) for item in value]))
     if kind is dict:
@@ -74,7 +82,7 @@ def _skeleton(value: Any, variables: list[Variable], where: str) -> Any:
     return Plain(kind, value)
 
 
-_NUMBERS = (bool, int, float, str)
+_NUMBERS = (bool, int, str)
 
 
 def join(skeleton: Any, variables: Callable[[int], Any]) -> Any:
@@ -83,6 +91,8 @@ def join(skeleton: Any, variables: Callable[[int], Any]) -> Any:
         return variables(skeleton.position)
     if isinstance(skeleton, Plain):
         return skeleton.value
+    if isinstance(skeleton, Number):
+        return float.fromhex(skeleton.text)
     items = [join(item, variables) for item in skeleton.items]
     if skeleton.kind is dict:
         return dict(zip(skeleton.keys, items, strict=True))

@@ -72,6 +72,7 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
         recorder.bind(stand_in, name)
     try:
         outputs, flags, result = _record(function, join(skeleton, stand_ins.__getitem__), recorder)
+        recorder.check_chains()
         _check_arguments(recorder.title, names, stand_ins, variables)
     except BaseException:
         with contextlib.suppress(TraceError):  # the first error is the one to show
