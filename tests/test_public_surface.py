@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tinynode as tn
-from tinynode import functions
+from tinynode import functions, show
 
 TINYNODE = """
 Backend Device Fallback Function FunctionAdapter FunctionHook FunctionNode TinynodeError Variable
@@ -46,6 +46,8 @@ sort split sqrt square squeeze stack std subtract sum sum_to take take_along_axi
 tensordot tile to_device trunc unstack upsample_nearest2d var vecdot where zero_safe_multiply
 """
 
+SHOW = "fallbacks text"
+
 LINALG = """
 cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_transpose
 outer slogdet solve svd svdvals tensordot trace vecdot vector_norm
@@ -54,7 +56,7 @@ outer slogdet solve svd svdvals tensordot trace vecdot vector_norm
 
 def public_things() -> Iterator[tuple[str, Any]]:
     """The classes and functions that users can name, each once."""
-    for module in (tn, functions, functions.linalg):
+    for module in (tn, functions, functions.linalg, show):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
@@ -67,7 +69,8 @@ CLASSES = {name: thing for name, thing in THINGS.items() if inspect.isclass(thin
 
 
 @pytest.mark.parametrize(
-    ("module", "pinned"), [(tn, TINYNODE), (functions, FUNCTIONS), (functions.linalg, LINALG)]
+    ("module", "pinned"),
+    [(tn, TINYNODE), (functions, FUNCTIONS), (functions.linalg, LINALG), (show, SHOW)],
 )
 def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> None:
     assert module.__all__ == sorted(module.__all__)
@@ -75,7 +78,7 @@ def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> No
     assert module.__all__ == pinned.split()
 
 
-@pytest.mark.parametrize("module", [tn, functions])
+@pytest.mark.parametrize("module", [tn, functions, show])
 def test_nothing_else_looks_public(module: types.ModuleType) -> None:
     """Submodules aside, which Python adds to a package by itself."""
     visible = [

@@ -32,6 +32,7 @@ from tinynode.functions.windows import (
     require_four_axes,
     unfold_images,
 )
+from tinynode.functions.writing import put
 from tinynode.variable import Variable
 
 IntPair = int | tuple[int, int]
@@ -60,7 +61,7 @@ class Conv2d(FunctionNode):
             columns = unfold_images(x[part, ...], self.windows, self.counts)
             product = xp.matmul(kernels, _columns_as_matrices(columns, self.groups))
             images = xp.reshape(product, (w.shape[0], part.stop - part.start, *self.counts))
-            y[part, ...] = xp.permute_dims(images, (1, 0, 2, 3))
+            y = put(y, (part, ...), xp.permute_dims(images, (1, 0, 2, 3)))
         return (y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -125,7 +126,8 @@ class Conv2dGradX(FunctionNode):
             gradients = gy[part, ...]
             product = xp.matmul(kernels, _images_as_matrices(gradients, self.groups))
             columns = (shape[1], *self.windows.size, gradients.shape[0], *counts)
-            gx[part, ...] = fold_columns(xp.reshape(product, columns), self.windows, self.image)
+            folded = fold_columns(xp.reshape(product, columns), self.windows, self.image)
+            gx = put(gx, (part, ...), folded)
         return (gx,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:

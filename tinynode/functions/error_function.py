@@ -16,6 +16,7 @@ from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.elementwise import exp
 from tinynode.functions.operands import as_operand
+from tinynode.functions.writing import put
 from tinynode.variable import Variable
 
 
@@ -136,7 +137,7 @@ def in_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
     y = xp.empty(flat[0].shape, dtype=first.dtype, device=first.device)
     for start in range(0, y.shape[0], BLOCK):
         part = slice(start, min(start + BLOCK, y.shape[0]))
-        y[part] = function(*(x[part] for x in flat))
+        y = put(y, part, function(*(x[part] for x in flat)))
     return xp.reshape(y, first.shape)
 
 

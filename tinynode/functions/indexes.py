@@ -14,6 +14,7 @@ import numpy
 from tinynode.backend import Array, Arrays, find_device, is_integer, namespace_of
 from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.functions.operands import as_operand
+from tinynode.functions.writing import put
 from tinynode.variable import Variable, wrap_array
 
 
@@ -135,7 +136,8 @@ def index_list(function: str, values: Any, x: Variable) -> Variable:
 def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Index:
     """The index that arrays of a shape take, in the terms of the Array API standard.
 
-    There every axis is named, and slices end within the array.
+    There every axis is named, and slices end within the array. It is for ``turned`` arrays: all
+    steps are positive.
     """
     axes = iter(axes_of(index, len(shape)))
     waiting = iter(arrays)
@@ -152,6 +154,24 @@ def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Ind
     if not arrays and Ellipsis not in index:
         thawed.append(Ellipsis)
     return tuple(thawed)
+
+
+def turned(array: Array, index: Index) -> Array:
+    """The array, flipped along the axes that an index goes through backwards.
+
+    Then all steps are positive: PyTorch has no others. Flipping twice gives the array again.
+    """
+    for item in index:
+        if isinstance(item, Slice) and item.step is not None and item.step < 0:
+            break
+    else:
+        return array
+    named = [item for item in index if item is not None and item is not Ellipsis]
+    axes = []
+    for axis, item in zip(axes_of(index, array.ndim), named, strict=True):
+        if isinstance(item, Slice) and item.step is not None and item.step < 0:
+            axes.append(axis)
+    return namespace_of(array).flip(array, axis=tuple(axes))
 
 
 def axes_of(index: Index, ndim: int) -> list[int]:
@@ -177,11 +197,15 @@ def named_axes(index: Index) -> int:
 
 
 def _clamped(item: Slice, length: int) -> slice:
-    """The same elements of an axis, by bounds that lie within it."""
-    start, stop, step = slice(*item).indices(length)
-    if not range(start, stop, step):
+    """The same elements of an axis, by bounds that lie within it; of the flipped axis, if the step
+    is negative.
+    """
+    chosen = range(*slice(*item).indices(length))
+    if not chosen:
         return slice(0, 0)
-    return slice(start, None if stop < 0 else stop, step)
+    if chosen.step < 0:
+        return slice(length - 1 - chosen.start, length - chosen[-1], -chosen.step)
+    return slice(chosen.start, chosen.stop, chosen.step)
 
 
 def check_fits(function: str, index: Index, x: Variable, arrays: list[Variable]) -> None:
@@ -234,11 +258,11 @@ def check_bounds(function: str, indices: Variable, x: Variable, axis: int) -> No
 
 def written(array: Array, index: Index, arrays: Arrays, value: Array) -> Array:
     """Write into an array that nobody else holds."""
+    array = turned(array, index)
     place = thaw_index(index, array.shape, arrays)
     if any(item is None for item in place):  # the standard writes to existing axes only
         xp = namespace_of(array)
         spread = xp.broadcast_to(value, array[place].shape)
         place = tuple(item for item in place if item is not None)
         value = xp.reshape(spread, array[place].shape)
-    array[place] = value
-    return array
+    return turned(put(array, place, value), index)

@@ -64,8 +64,8 @@ def one_hot(labels: Array, like: Array) -> Array:
 
 
 def _signed(labels: Variable) -> Variable:
-    """Unsigned labels as signed ones: they are compared with -1."""
-    if labels.xp.isdtype(labels.dtype, "unsigned integer"):
+    """Integers as int64: labels are compared with -1, and PyTorch gathers by nothing else."""
+    if labels.dtype != labels.xp.int64 and is_integer_array(labels._filled()):
         return astype(labels, labels.xp.int64)
     return labels
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import string
 from collections.abc import Sequence
@@ -87,6 +89,21 @@ def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
     return sum(multiply(x, y), axis=axis)
 
 
+@functools.cache
+def _orders(einsum: Any) -> bool:
+    """Whether an einsum looks for a good order when told so; PyTorch's does it unasked."""
+    parameters = inspect.signature(einsum).parameters.values()
+    return any(p.name == "optimize" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _of_one_dtype(xp: Any, inputs: Arrays) -> Arrays:
+    """The arrays, cast where their dtypes differ: not every einsum promotes."""
+    if all(x.dtype == inputs[0].dtype for x in inputs):
+        return inputs
+    dtype = xp.result_type(*inputs)
+    return tuple(xp.astype(x, dtype) for x in inputs)
+
+
 class Einsum(FunctionNode):
     """y = the sum of products that the subscripts describe; no label twice in one operand.
 
@@ -108,8 +125,8 @@ class Einsum(FunctionNode):
         xp = namespace_of(inputs[0])
         if hasattr(xp, "einsum"):
             text = f"{','.join(self.subscripts)}->{self.output}"
-            options = {"optimize": True} if len(inputs) > 2 else {}
-            return (xp.einsum(text, *inputs, **options),)
+            options = {"optimize": True} if len(inputs) > 2 and _orders(xp.einsum) else {}
+            return (xp.einsum(text, *_of_one_dtype(xp, inputs), **options),)
         return (self._portable_einsum(xp, inputs),)
 
     def _portable_einsum(self, xp: Any, inputs: Arrays) -> Array:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from tinynode.backend import Array, Arrays, backend_of, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.writing import put, put_sum
 
 
 class Windows(NamedTuple):
@@ -105,8 +106,8 @@ def pad_image(x: Array, windows: Windows, value: float) -> Array:
     rows, columns = windows.padding
     shape = (*x.shape[:-2], *windows.padded((height, width)))
     padded = xp.full(shape, value, dtype=x.dtype, device=x.device)
-    padded[..., rows : rows + height, columns : columns + width] = x
-    return padded
+    place = (..., slice(rows, rows + height), slice(columns, columns + width))
+    return put(padded, place, x)
 
 
 def crop_image(x: Array, windows: Windows, image: tuple[int, int]) -> Array:
@@ -137,7 +138,7 @@ def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
     shape = (x.shape[1], *windows.size, x.shape[0], *counts)
     columns = xp.empty(shape, dtype=x.dtype, device=x.device)
     for i, j, place in windows.places(counts):
-        columns[:, i, j, ...] = padded[place]
+        columns = put(columns, (slice(None), i, j, ...), padded[place])
     return columns
 
 
@@ -147,7 +148,7 @@ def fold_columns(y: Array, windows: Windows, image: tuple[int, int]) -> Array:
     shape = (y.shape[0], y.shape[3], *windows.padded(image))
     total = xp.zeros(shape, dtype=y.dtype, device=y.device)
     for i, j, place in windows.places((y.shape[4], y.shape[5])):
-        total[place] += y[:, i, j, ...]
+        total = put_sum(total, place, y[:, i, j, ...])
     return xp.permute_dims(crop_image(total, windows, image), (1, 0, 2, 3))
 
 

@@ -8,12 +8,21 @@ as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
 
 import numpy
 
-from tinynode.backend import Array, Device, namespace_of, to_host
+from tinynode.backend import (
+    Array,
+    Device,
+    Fallback,
+    count_use,
+    fallback_uses,
+    namespace_of,
+    to_host,
+)
 from tinynode.errors import GraphError, OperandError, StateError, describe, dtype_name
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import assign, assign_gradient, fresh_copy, moved
@@ -85,12 +94,34 @@ class Optimizer:
             GraphError: a parameter has no gradient, or one of another shape; none has changed.
         """
         ready = self._ready()
-        results = [
-            self.step(slot.parameter.array, slot.parameter.grad, slot.moments, slot.count + 1)
-            for slot in ready
-        ]
+        results = self._results(ready)
         for slot, (array, moments) in zip(ready, results, strict=True):
             slot.accept(array, moments)
+
+    def _results(self, ready: list[_Slot]) -> Sequence[tuple[Array, Moments]]:
+        """The next arrays and moments: by the backend's own update, or else by ``step``.
+
+        A backend with the capability ``"optimizer_update"`` has a function
+        ``update_parameters(optimizer, steps)``: it gets the arguments of ``step`` for each
+        parameter, and returns a list of what ``step`` returns, or ``Fallback``. It may write to
+        the moments, but not to the parameters' arrays, which graphs may retain.
+        """
+        steps = [
+            (slot.parameter.array, slot.parameter.grad, slot.moments, slot.count + 1)
+            for slot in ready
+        ]
+        backend: Any = ready[0].device.backend
+        if "optimizer_update" not in backend.capabilities:
+            return [self.step(*arguments) for arguments in steps]
+        alike = all(slot.device is ready[0].device for slot in ready)
+        given = backend.update_parameters(self, steps) if alike else Fallback("several devices")
+        if not isinstance(given, Fallback):
+            return cast("list[tuple[Array, Moments]]", given)
+        start = time.perf_counter()
+        results = [self.step(*arguments) for arguments in steps]
+        seconds = time.perf_counter() - start
+        count_use(fallback_uses, (backend.name, type(self).__name__, given.reason), seconds)
+        return results
 
     def _ready(self) -> list[_Slot]:
         """The parameters that have a gradient, which fits, with their moments beside them."""
@@ -315,7 +346,7 @@ class Adam(Optimizer):
         v = b2 * moments["v"] + (1 - b2) * grad * grad
         m_hat = m / (1 - b1**count)
         v_hat = v / (1 - b2**count)
-        root = namespace_of(array).sqrt(v_hat)
+        root = namespace_of(grad).sqrt(v_hat)  # AdamW's array may be a scalar by now
         return array - self.lr * m_hat / (root + self.eps), {"m": m, "v": v}
 
 

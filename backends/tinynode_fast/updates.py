@@ -1,0 +1,96 @@
+"""Optimizer updates: one pass over cache-sized blocks of each parameter, all in one call.
+
+Adam and AdamW have a kernel. SGD has none: it is two to four passes, which NumPy does as quickly.
+
+Every parameter gets a new array, since a graph may retain the old one. The moments are the
+optimizer's own, so they are changed where they lie; everything is checked, and all but a block's
+scratch array allocated, before the first of them changes.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy
+from numpy import add, multiply, subtract
+
+from tinynode import nn
+from tinynode.backend import Fallback, count_use, kernel_uses
+from tinynode_fast.blocks import Arrays, Kernel, run
+from tinynode_fast.elementwise import FLOATS
+
+Step: TypeAlias = tuple[Any, Any, dict[str, Any], int]
+"""The arguments of ``Optimizer.step``: array, gradient, moments, count."""
+
+
+class AdamNumbers(NamedTuple):
+    """What ``adam`` multiplies by; ``rate`` and ``eps`` hold the corrections of m and v."""
+
+    b1: Any
+    rest1: Any
+    b2: Any
+    rest2: Any
+    rate: Any
+    eps: Any
+    kept: Any
+
+
+def adam(by: AdamNumbers, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
+    """m <- b1 m + rest1 g, v <- b2 v + rest2 g^2, and kept p - rate m / (sqrt(v) + eps)."""
+    (p, g), (new, m, v), (spare,) = inputs, outputs, scratch
+    multiply(m, by.b1, m)
+    multiply(g, by.rest1, spare)
+    add(m, spare, m)
+    multiply(v, by.b2, v)
+    multiply(g, g, spare)
+    multiply(spare, by.rest2, spare)
+    add(v, spare, v)
+    numpy.sqrt(v, spare)
+    add(spare, by.eps, spare)
+    numpy.divide(m, spare, spare)
+    multiply(spare, by.rate, spare)
+    if by.kept != 1:
+        multiply(p, by.kept, new)
+        p = new
+    subtract(p, spare, new)
+
+
+def adam_kernel(optimizer: Any, count: int, dtype: Any) -> Kernel:
+    """With the two corrections in the rate and in eps: fewer passes, and the same formula."""
+    b1, b2 = optimizer.betas
+    root = math.sqrt(1 - b2**count)
+    kept = 1 - optimizer.lr * getattr(optimizer, "decay", 0.0)
+    rate = optimizer.lr * root / (1 - b1**count)
+    numbers = (b1, 1 - b1, b2, 1 - b2, rate, optimizer.eps * root, kept)
+    return partial(adam, AdamNumbers(*(numpy.asarray(value, dtype) for value in numbers)))
+
+
+def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
+    """The next arrays and moments of all parameters, or why there is no kernel for them."""
+    start = time.perf_counter()
+    if type(optimizer) not in (nn.Adam, nn.AdamW):
+        return Fallback("no kernel for this class")
+    for array, _, moments, _ in steps:
+        if array.dtype not in FLOATS:
+            return Fallback(f"{array.dtype} has no kernel")
+        for x in (array, *moments.values()):
+            if not x.flags.c_contiguous or not x.flags.writeable:
+                return Fallback("an array is not writable in one piece of memory")
+    new = [numpy.empty(array.shape, array.dtype) for array, _, _, _ in steps]
+    # a gradient that is not in one piece is copied here
+    gradients = [grad.reshape(-1) for _, grad, _, _ in steps]
+    kernels: dict[tuple[int, Any], Kernel] = {}
+    for y, g, (array, _, moments, count) in zip(new, gradients, steps, strict=True):
+        kernel = kernels.get((count, array.dtype))
+        if kernel is None:
+            kernel = kernels[count, array.dtype] = adam_kernel(optimizer, count, array.dtype)
+        inputs = (array.reshape(-1), g)
+        outputs = (y.reshape(-1), *[m.reshape(-1) for m in moments.values()])
+        run(kernel, inputs, outputs, scratch=1)
+    seconds = time.perf_counter() - start
+    count_use(kernel_uses, ("fast", type(optimizer).__name__, "update_parameters"), seconds)
+    return [(y, moments) for y, (_, _, moments, _) in zip(new, steps, strict=True)]
