@@ -248,7 +248,7 @@ OPTIMIZERS = {
     "sgd": lambda ps: nn.SGD(ps, lr=0.1),
     "momentum": lambda ps: nn.SGD(ps, lr=0.1, momentum=0.9),
     "adam": lambda ps: nn.Adam(ps, lr=0.1, betas=(0.8, 0.95), eps=1e-3),
-    "adamw": lambda ps: nn.AdamW(ps, lr=0.1, decay=0.2),
+    "adamw": lambda ps: nn.AdamW(ps, lr=0.1, weight_decay=0.2),
 }
 
 

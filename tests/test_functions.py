@@ -140,7 +140,7 @@ def function_classes() -> set[type]:
 
 
 # of shapes alone: no array goes in or comes out
-NO_ARRAYS = {"as_shape", "broadcast_shapes"}
+NO_ARRAYS = {"broadcast_shapes"}
 # functions whose gradient cannot be differentiated, and why
 ONCE_ONLY: dict[str, str] = {}
 

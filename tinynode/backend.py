@@ -190,6 +190,7 @@ _devices: dict[str, Device] = {}
 _backend_of_type: dict[type, Backend] = {}
 _namespace_of_type: dict[type, Any] = {}
 _floating_dtypes: dict[type, dict[Any, bool]] = {}  # dtypes of two libraries do not compare
+_integer_dtypes: dict[type, dict[Any, bool]] = {}
 
 
 class Use:
@@ -469,7 +470,12 @@ def is_floating(array: Array) -> bool:
 
 def is_integer(array: Array) -> bool:
     """Whether an array's dtype is an integer one, signed or not."""
-    return bool(namespace_of(array).isdtype(array.dtype, "integral"))
+    try:
+        return _integer_dtypes[type(array)][array.dtype]
+    except KeyError:
+        known = bool(namespace_of(array).isdtype(array.dtype, "integral"))
+        _integer_dtypes.setdefault(type(array), {})[array.dtype] = known
+        return known
 
 
 def kind_of(array: Array) -> int:

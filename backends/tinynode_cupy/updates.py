@@ -55,7 +55,7 @@ def _update_adam(optimizer: Any, step: Step) -> Result:
 
 
 def _update_adamw(optimizer: Any, step: Step) -> Result:
-    return _adam_step(optimizer, step, 1.0 - optimizer.lr * optimizer.decay)
+    return _adam_step(optimizer, step, 1.0 - optimizer.lr * optimizer.weight_decay)
 
 
 def _adam_step(optimizer: Any, step: Step, shrink: float) -> Result:

@@ -63,7 +63,7 @@ def adam_kernel(optimizer: Any, count: int, dtype: Any) -> Kernel:
     """With the two corrections in the rate and in eps: fewer passes, and the same formula."""
     b1, b2 = optimizer.betas
     root = math.sqrt(1 - b2**count)
-    kept = 1 - optimizer.lr * getattr(optimizer, "decay", 0.0)
+    kept = 1 - optimizer.lr * getattr(optimizer, "weight_decay", 0.0)
     rate = optimizer.lr * root / (1 - b1**count)
     numbers = (b1, 1 - b1, b2, 1 - b2, rate, optimizer.eps * root, kept)
     return partial(adam, AdamNumbers(*(numpy.asarray(value, dtype) for value in numbers)))

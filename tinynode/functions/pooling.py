@@ -6,9 +6,9 @@ from typing import Any
 
 from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.error_function import as_floating
+from tinynode.functions.operands import as_floating
 from tinynode.functions.reduction import max as max_
-from tinynode.functions.reduction import mean
+from tinynode.functions.reduction import mean, require_elements
 from tinynode.functions.windows import (
     Windows,
     crop_image,
@@ -223,9 +223,11 @@ def global_max_pool2d(x: Any) -> Variable:
 
     Raises:
         OperandError: x does not have four axes, or is not floating.
+        ValueError: the images have no elements.
     """
     x = as_floating("global_max_pool2d", "x", x)
     require_four_axes("global_max_pool2d", "x", x)
+    require_elements("global_max_pool2d", x, (2, 3))
     return max_(x, axis=(2, 3))
 
 
@@ -234,9 +236,11 @@ def global_avg_pool2d(x: Any) -> Variable:
 
     Raises:
         OperandError: x does not have four axes, or is not floating.
+        ValueError: the images have no elements.
     """
     x = as_floating("global_avg_pool2d", "x", x)
     require_four_axes("global_avg_pool2d", "x", x)
+    require_elements("global_avg_pool2d", x, (2, 3))
     return mean(x, axis=(2, 3))
 
 

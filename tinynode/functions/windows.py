@@ -68,6 +68,19 @@ def pair(function: str, argument: str, value: Any, least: int) -> tuple[int, int
     return numbers[0], numbers[1]
 
 
+def integer(function: str, argument: str, value: Any, least: int) -> int:
+    """One integer.
+
+    Raises:
+        ValueError: it is none, or below ``least``.
+    """
+    if not hasattr(value, "__index__") or operator.index(value) < least:
+        raise ValueError(
+            f"{function}: {argument} must be an integer, not below {least}, got {value!r}."
+        )
+    return operator.index(value)
+
+
 def make_windows(
     function: str, size: Any, stride: Any, padding: Any, dilation: Any, shape: tuple[int, ...]
 ) -> Windows:

@@ -24,6 +24,7 @@ from tinynode.backend import (
     to_host,
 )
 from tinynode.errors import GraphError, OperandError, StateError, describe, dtype_name
+from tinynode.nn.checks import checked_number
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import assign, assign_gradient, fresh_copy, moved
 from tinynode.nn.serializers import State, checked_state
@@ -50,6 +51,8 @@ class Optimizer:
 
     moment_names: tuple[str, ...] = ()
     """The names of the arrays that ``step`` gets and returns; zeros before the first step."""
+    setting_names: tuple[str, ...] = ("lr",)
+    """The attributes that ``repr`` shows."""
 
     def __init__(
         self,
@@ -78,6 +81,8 @@ class Optimizer:
         self, array: Array, grad: Array, moments: Moments, count: int
     ) -> tuple[Array, Moments]:
         """One parameter's next array and moments; nothing is written in place.
+
+        Called by ``update``, which is what a training loop calls.
 
         Args:
             array: the parameter's array.
@@ -175,6 +180,11 @@ class Optimizer:
                 for name in slot.moments
             }
 
+    def __repr__(self) -> str:
+        count = len(self._slots)
+        settings = "".join(f", {name}={getattr(self, name)}" for name in self.setting_names)
+        return f"{type(self).__name__}({count} parameter{'s' * (count != 1)}{settings})"
+
 
 class _Slot:
     """One parameter, and what the optimizer remembers of it."""
@@ -186,11 +196,16 @@ class _Slot:
         self.parameter = parameter
         self.device: Device = parameter.device
         self.count = 0
-        zeros_like = parameter.xp.zeros_like
-        self.moments: Moments = {name: zeros_like(parameter.array) for name in moment_names}
+        self.moments: Moments = {}
+        self.set_moments(moment_names)
 
     def __str__(self) -> str:
         return f"parameter {title(self.name, self.parameter)}"
+
+    def set_moments(self, names: tuple[str, ...]) -> None:
+        """Remember the moments of these names: those that are there, and zeros for new ones."""
+        zeros_like, p, old = self.parameter.xp.zeros_like, self.parameter, self.moments
+        self.moments = {name: old[name] if name in old else zeros_like(p.array) for name in names}
 
     def prepare(self, function: str) -> None:
         """Bring the moments to a parameter that moved; check that they and the gradient fit."""
@@ -229,7 +244,10 @@ def _named(optimizer: str, parameters: Module | Iterable[Variable]) -> list[tupl
         else [(str(position), p) for position, p in enumerate(parameters)]
     )
     if not pairs:
-        raise ValueError(f"{optimizer}: parameters is empty: there is nothing to train.")
+        raise ValueError(
+            f"{optimizer}: parameters is empty: there is nothing to train. A model's weights are "
+            "nn.Parameter attributes of it or of Modules in it; a plain Variable does not count."
+        )
     first: dict[int, tuple[str, Variable]] = {}
     for name, p in pairs:
         _check_trainable(optimizer, name, p)
@@ -245,22 +263,14 @@ def _check_trainable(optimizer: str, name: str, p: Any) -> None:
             "Give model.parameters()."
         )
     if not p.requires_grad or p.creator_node is not None:
-        why = "was computed by a function" if p.requires_grad else "requires no gradient"
+        why, cure = "was computed by a function", "Give what it was computed from."
+        if not p.requires_grad:
+            why = "requires no gradient"
+            cure = "Leave it out: [p for p in model.parameters() if p.requires_grad]."
         raise OperandError(
             f"{optimizer}: parameter {title(name, p)} {why}: only leaves that require a gradient "
-            "can be trained. Leave it out."
+            f"can be trained. {cure}"
         )
-
-
-def checked_number(what: str, value: Any, low: float, high: float) -> float:
-    """The value as a Python float, which no array library promotes to; low <= value < high."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{what} must be a number, got {describe(value)}.") from None
-    if not low <= number < high:
-        raise ValueError(f"{what} must be at least {low:g} and less than {high:g}, got {number}.")
-    return number
 
 
 class SGD(Optimizer):
@@ -278,6 +288,8 @@ class SGD(Optimizer):
         allow_missing: skip parameters without a gradient.
     """
 
+    setting_names = ("lr", "momentum")
+
     def __init__(
         self,
         parameters: Module | Iterable[Variable],
@@ -286,10 +298,21 @@ class SGD(Optimizer):
         *,
         allow_missing: bool = False,
     ) -> None:
-        self.momentum = checked_number("SGD: momentum", momentum, 0.0, 1.0)
-        if self.momentum:
-            self.moment_names = ("v",)
         super().__init__(parameters, lr, allow_missing=allow_missing)
+        self.momentum = momentum
+
+    @property
+    def momentum(self) -> float:
+        """How much of the last step's v stays. It may be changed between updates; 0 forgets v."""
+        return self._momentum
+
+    @momentum.setter
+    def momentum(self, momentum: float) -> None:
+        self._momentum = checked_number("SGD: momentum", momentum, 0.0, 1.0)
+        others = tuple(name for name in self.moment_names if name != "v")  # those of a subclass
+        self.moment_names = (*others, "v") if self._momentum else others
+        for slot in self._slots:
+            slot.set_moments(self.moment_names)
 
     def step(
         self, array: Array, grad: Array, moments: Moments, count: int
@@ -320,6 +343,7 @@ class Adam(Optimizer):
     """
 
     moment_names = ("m", "v")
+    setting_names: tuple[str, ...] = ("lr", "betas", "eps")
 
     def __init__(
         self,
@@ -351,7 +375,9 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam, with decay of the weights beside its steps: first   p <- p - lr * decay * p.
+    """Adam, with decay of the weights beside its steps.
+
+    First   p <- p - lr * weight_decay * p,   then the step of ``Adam``.
 
     Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2.
 
@@ -360,9 +386,11 @@ class AdamW(Adam):
         lr: the learning rate.
         betas: as for ``Adam``.
         eps: as for ``Adam``.
-        decay: the rate of the decay, at least 0.
+        weight_decay: the rate of the decay, at least 0.
         allow_missing: skip parameters without a gradient.
     """
+
+    setting_names = ("lr", "betas", "eps", "weight_decay")
 
     def __init__(
         self,
@@ -370,17 +398,17 @@ class AdamW(Adam):
         lr: float = 0.001,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
-        decay: float = 0.01,
+        weight_decay: float = 0.01,
         *,
         allow_missing: bool = False,
     ) -> None:
-        self.decay = checked_number("AdamW: decay", decay, 0.0, math.inf)
+        self.weight_decay = checked_number("AdamW: weight_decay", weight_decay, 0.0, math.inf)
         super().__init__(parameters, lr, betas, eps, allow_missing=allow_missing)
 
     def step(
         self, array: Array, grad: Array, moments: Moments, count: int
     ) -> tuple[Array, Moments]:
-        return super().step(array * (1 - self.lr * self.decay), grad, moments, count)
+        return super().step(array * (1 - self.lr * self.weight_decay), grad, moments, count)
 
 
 def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> float:
@@ -407,8 +435,7 @@ def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> 
         raise ValueError("clip_gradients: max_norm must be above 0.")
     named = _named("clip_gradients", parameters)
     with_grad = [(p, p.grad_var) for _, p in named if p.grad_var is not None]
-    squares = [float(p.xp.sum(g.array * g.array)) for p, g in with_grad]
-    norm = math.sqrt(math.fsum(squares))
+    norm = math.hypot(*(_norm(p.xp, g.array) for p, g in with_grad))
     if not math.isfinite(norm):
         raise ValueError(
             f"clip_gradients: the norm of the gradients is {norm}: look for NaN with NaNHook or "
@@ -416,6 +443,19 @@ def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> 
         )
     if norm > limit:
         for p, g in with_grad:
-            scaled = p.device.lift(g.array * (limit / norm))
-            assign_gradient(p, scaled, p.device)
+            wide = p.xp.astype(g.array, p.xp.float64)  # limit / norm may be 0 in float16
+            scaled = p.device.lift(wide * (limit / norm))
+            assign_gradient(p, p.xp.astype(scaled, g.dtype), p.device)
     return norm
+
+
+def _norm(xp: Any, array: Array) -> float:
+    """sqrt(sum of squares), in float64 and of array / max |array|: no square is inf or lost."""
+    if 0 in array.shape:
+        return 0.0
+    wide = xp.abs(xp.astype(array, xp.float64))
+    largest = float(xp.max(wide))
+    if not 0.0 < largest < math.inf:
+        return largest
+    ratios = wide / largest
+    return largest * math.sqrt(float(xp.sum(ratios * ratios)))
