@@ -408,7 +408,7 @@ def test_the_number_of_threads(monkeypatch):
 
 def test_small_arrays_do_not_touch_the_pool(monkeypatch):
     force_kernels(monkeypatch)
-    monkeypatch.setattr(blocks, "THREADED", 1 << 17)
+    monkeypatch.setattr(blocks, "THREADED", 1 << 20)
 
     def submit(*call):
         raise AssertionError("a thread was asked")
@@ -558,7 +558,7 @@ def test_moves_between_numpy_and_fast_are_differentiable():
 OPTIMIZERS = [
     (nn.Adam, {"lr": 0.01}),
     (nn.Adam, {"betas": (0.0, 0.5), "eps": 1e-3}),
-    (nn.AdamW, {"decay": 0.1}),
+    (nn.AdamW, {"weight_decay": 0.1}),
 ]
 SHAPES = [(30, 20), (7,), (), (0, 3)]
 

@@ -36,10 +36,11 @@ class Entry(NamedTuple):
     run: Callable[[Any, Arrays], Any]
 
 
-BLOCK = 1 << 15
+BLOCK = 1 << 16
 """So many elements of an array make a block."""
-THREADED = 1 << 17
-"""Arrays of so many elements are shared out to the threads."""
+THREADED = 1 << 20
+"""Arrays of so many elements are shared out to the threads. Handing a share over may take as long
+as a small kernel where other programs use the cores too."""
 
 
 @functools.cache
