@@ -185,6 +185,9 @@ entry("var", lambda x, axis: np.var(x, axis), lambda t, x: t.var(x, 1, correctio
       axis=1)
 entry("std", lambda x, axis: np.std(x, axis), lambda t, x: t.std(x, 1, correction=0), MATRIX,
       axis=1)
+entry("diff", np.diff, "diff", MATRIX)
+entry("logsumexp", lambda x, axis: np.log(np.sum(np.exp(x), axis)),
+      lambda t, x: t.logsumexp(x, 1), MATRIX, axis=1)
 entry("cumulative_sum", lambda x, axis: np.cumsum(x, axis), lambda t, x: t.cumsum(x, 1), MATRIX,
       axis=1)
 entry("cumulative_prod", lambda x, axis: np.cumprod(x, axis), lambda t, x: t.cumprod(x, 1),
@@ -226,6 +229,12 @@ entry("tile", lambda x, repetitions: np.tile(x, repetitions), lambda t, x: t.til
 entry("repeat", lambda x, repeats, axis: np.repeat(x, repeats, axis),
       lambda t, x: t.repeat_interleave(x, 4, 1), Data(normal, (16, 16), (500, 500)),
       repeats=4, axis=1)
+entry("tril", np.tril, "tril", MATRIX)
+entry("triu", np.triu, "triu", MATRIX)
+entry("meshgrid", np.meshgrid, lambda t, *xs: t.meshgrid(*xs, indexing="xy"),
+      Data(normal, (40,), (1024,)), Data(normal, (25,), (1024,)))
+entry("pad", np.pad, lambda t, x: t.nn.functional.pad(x, (2, 2, 2, 2)), MATRIX,
+      pad_width=2)
 
 # indices
 entry("get_item", lambda x: x[::2, 1:], lambda t, x: x[::2, 1:], MATRIX,
@@ -518,9 +527,12 @@ entry("linalg.cross", np.linalg.cross, "linalg.cross",
 entry("linalg.outer", np.linalg.outer, "outer",
       Data(normal, (25,), (1024,)), Data(normal, (40,), (1024,)))
 
+entry("linalg.pinv", np.linalg.pinv, "linalg.pinv", STACK)
+entry("linalg.qr", lambda x: np.linalg.qr(x)[1], lambda t, x: t.linalg.qr(x)[1], STACK,
+      ours=lambda F, x: F.linalg.qr(x).R)
+
 # names of the other functions, and why they are not measured
 NOT_MEASURED = {
-    "as_shape": "of shapes",
     "broadcast_shapes": "of shapes",
     "linalg": "a module: its functions are measured",
     "linalg.matmul": "matmul itself",

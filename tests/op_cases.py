@@ -417,6 +417,24 @@ row(
 )
 row("where", "array-x", fn.where, choose, mask(2, 3), x(3, raw=True), x(2, 3))
 row("where", "array-y", fn.where, choose, mask(2, 3), x(2, 3), x(3, raw=True))
+row(
+    "where",
+    "two-numbers",
+    lambda c: fn.where(c, 1.5, 2),
+    lambda c: np.where(c, np.float32(1.5), 2),
+    mask(2, 3),
+    order=0,
+    single=True,
+)
+row(
+    "where",
+    "two-integers",
+    lambda c: fn.where(c, 1, 2),
+    lambda c: np.where(c, 1, 2),
+    mask(3),
+    order=0,
+    single=True,
+)
 row("where", "x-without-grad", fn.where, choose, mask(2, 3), x(2, 3, grad=False), x(3))
 row("where", "y-without-grad", fn.where, choose, mask(2, 3), x(2, 3), x(3, grad=False))
 row("where", "same-variable-twice", lambda c, x: fn.where(c, x, x), lambda c, x: x, mask(9), x(9))

@@ -332,6 +332,52 @@ for f, ref in ((fn.cumulative_sum, np_cumsum), (fn.cumulative_prod, np_cumprod))
     running("integers-initial", f, ref, few(2, 3), axis=1, include_initial=True)
 
 
+def np_diff(x: Any, axis: int = -1, n: int = 1) -> Any:
+    return np.diff(x, n, axis)
+
+
+for what, s, constants in (
+    ("vector", (4,), {}),
+    ("one", (1,), {}),
+    ("first-axis", (3, 2), {"axis": 0}),
+    ("middle-axis", (2, 3, 2), {"axis": 1}),
+    ("twice", (2, 4), {"n": 2}),
+    ("never", (2, 4), {"n": 0}),
+    ("until-nothing-is-left", (2, 3), {"n": 3}),
+    ("zero-size", (0, 3), {}),
+):
+    row("diff", what, fn.diff, np_diff, x(*s), **constants)
+for how in LAYOUTS:
+    row("diff", how, fn.diff, np_diff, x(3, 4, layout=how), axis=0)
+row("diff", "integers", fn.diff, np_diff, few(9), order=0, dtypes=INTEGERS)
+row(
+    "diff",
+    "prepend-and-append",
+    lambda x, y, z: fn.diff(x, prepend=y, append=z, axis=0),
+    lambda x, y, z: np.diff(x, prepend=y, append=z, axis=0),
+    x(2, 3),
+    x(1, 3),
+    x(2, 3),
+)
+
+
+def np_logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
+
+
+for what, s, constants in (
+    ("all", (2, 3), {}),
+    ("last-axis", (2, 3), {"axis": -1}),
+    ("keepdims", (2, 3), {"axis": 0, "keepdims": True}),
+    ("two-axes", (2, 3, 2), {"axis": (0, 2)}),
+    ("0-d", (), {}),
+    ("zero-size", (0, 3), {"axis": 1}),
+):
+    row("logsumexp", what, fn.logsumexp, np_logsumexp, x(*s), **constants)
+for how in LAYOUTS:
+    row("logsumexp", how, fn.logsumexp, np_logsumexp, x(3, 4, layout=how), axis=1)
+
+
 def np_linear_scan(a: Any, b: Any, axis: int) -> Any:
     a, s = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0).copy()
     for i in range(1, len(s)):
@@ -513,6 +559,16 @@ row(
     x(2),
     repetitions=(3,),
 )
+
+
+def np_pad(x: Any, pad_width: Any, value: float = 0) -> Any:
+    return np.pad(x, pad_width, constant_values=value) if x.ndim else x.copy()
+
+
+def np_meshgrid(*arrays: Any, indexing: str) -> Any:
+    return tuple(np.meshgrid(*arrays, indexing=indexing))
+
+
 for what, s, repeats, axes in (
     ("vector", (3,), 2, {}),
     ("flat", (2, 3), 2, {}),
@@ -539,6 +595,47 @@ for how in LAYOUTS:
         repetitions=(2, 1),
     )
     row("repeat", how, fn.repeat, np.repeat, one, repeats=2, axis=1)
+    row("pad", how, fn.pad, np_pad, one, pad_width=1)
+    row("tril", how, fn.tril, np.tril, one)
+    row("triu", how, fn.triu, np.triu, one)
+row("repeat", "list", lambda x: fn.repeat(x, [1, 0, 2]), lambda x: np.repeat(x, [1, 0, 2]), x(3))
+row(
+    "repeat",
+    "array-of-repeats",
+    lambda x: fn.repeat(x, np.array([2, 0, 1]), axis=1),
+    lambda x: np.repeat(x, [2, 0, 1], axis=1),
+    x(2, 3),
+)
+for what, s, width, value in (
+    ("matrix", (2, 3), 1, 0),
+    ("value", (2, 3), 1, 2.5),
+    ("pair", (2, 3), (0, 2), 0),
+    ("each-axis", (2, 3), ((1, 0), (0, 2)), -1.0),
+    ("nothing", (2, 3), 0, 0),
+    ("zero-size", (0, 3), 1, 4.0),
+    ("0-d", (), 1, 0),
+):
+    row("pad", what, fn.pad, np_pad, x(*s), pad_width=width, value=value)
+row("pad", "integers", fn.pad, np_pad, few(2, 3), order=0, dtypes=INTEGERS, pad_width=1, value=7)
+for f, ref in ((fn.tril, np.tril), (fn.triu, np.triu)):
+    for what, s, k in (
+        ("square", (3, 3), 0),
+        ("wide", (2, 4), 1),
+        ("tall", (4, 2), -1),
+        ("stack", (2, 3, 3), 0),
+        ("nothing-is-left", (2, 2), 5 if f is fn.triu else -5),
+        ("zero-size", (0, 3), 0),
+    ):
+        row(f.__name__, what, f, ref, x(*s), k=k)
+    row(f.__name__, "integers", f, ref, few(3, 3), order=0, dtypes=INTEGERS)
+for what, shapes, how in (
+    ("two", ((2,), (3,)), "xy"),
+    ("matrix-order", ((2,), (3,)), "ij"),
+    ("three", ((2,), (3,), (1,)), "xy"),
+    ("one", ((2,),), "xy"),
+    ("zero-size", ((0,), (3,)), "xy"),
+):
+    row("meshgrid", what, fn.meshgrid, np_meshgrid, *(x(*s) for s in shapes), indexing=how)
 np_broadcast = np.broadcast_arrays
 row("broadcast_arrays", "two", fn.broadcast_arrays, np_broadcast, x(2, 1), x(3))
 row("broadcast_arrays", "three", fn.broadcast_arrays, np_broadcast, x(2, 1, 1), x(3, 1), x())
@@ -747,6 +844,7 @@ READS: list[tuple[str, tuple[int, ...], Callable[..., Any], Arrays, str]] = [
     ("none-and-array", (3,), lambda i: (None, i), [in_3], ""),
     ("arrays-apart", (3, 2, 4), lambda i, j: (i, ALL, j), [in_3, in_4], MIXED),
     ("arrays-beside", (2, 3, 4), lambda i, j: (ALL, i, j), [in_3, in_4], MIXED),
+    ("none-between-arrays", (2, 3, 4), lambda i, j: (ALL, i, None, j), [in_3, in_4], MIXED),
     ("array-zero-size", (0, 3), lambda i: (ALL, i), [in_3], MIXED),
     ("mask", (3, 4), lambda m: m, [half(3, 4)], ""),
     ("mask-of-a-vector", (5,), lambda m: m, [half(5)], ""),
@@ -821,6 +919,8 @@ PUTS: list[tuple[str, tuple[int, ...], tuple[int, ...], Callable[..., Any], Arra
     ("arrays", (3, 4), (3,), lambda i, j: (i, j), [once(3, n=3), once(3, n=4)], WRITES),
     ("broadcast", (3, 4), (2, 3), lambda i, j: (i, j), [once(2, 1, n=3), once(3, n=4)], WRITES),
     ("arrays-apart", (3, 2, 4), (2, 2), lambda i, j: (i, ALL, j), PAIR, WRITES),
+    ("none-between", (2, 3, 4), (2, 2, 1), lambda i, j: (ALL, i, None, j), PAIR, WRITES),
+    ("none-ellipsis", (3, 2, 4), (2, 1, 2), lambda i, j: (None, i, ..., j), PAIR, WRITES),
     ("array-and-integer", (3, 4), (2,), lambda i: (i, 1), [once(2, n=3)], WRITES),
     ("mask", (3, 4), (6,), lambda m: m, [half(3, 4)], CPU_ONLY),
     ("mask-value-0-d", (3, 4), (), lambda m: m, [half(3, 4)], CPU_ONLY),
@@ -1188,6 +1288,27 @@ for f, ref in (
         row(f.__name__, what, f, ref, inv_(*s))
     for how in LAYOUTS:
         row(f.__name__, how, f, ref, inv_(3, 3, layout=how))
+
+
+def well_conditioned(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    """Of full rank, with leading columns that are far from dependent."""
+    return 0.3 * normal(rng, shape) + 2 * np.eye(*shape[-2:])
+
+
+def np_qr(x: Any) -> Any:
+    return tuple(np.linalg.qr(x))
+
+
+def singular(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    """Two rows are equal, so elimination finds a determinant of exactly 0."""
+    x = invertible(rng, shape)
+    x[..., -1, :] = x[..., 0, :]
+    return x
+
+
+for what, s in (("singular", (3, 3)), ("singular-stack", (2, 2, 2)), ("singular-large", (5, 5))):
+    row("det", what, linalg.det, np.linalg.det, Input(s, singular))
+row("det", "zero", linalg.det, np.linalg.det, Input((1, 1), lambda rng, s: np.zeros(s)))
 row("inv", "of-its-own", lambda x: linalg.inv(linalg.inv(x)), np.copy, inv_(2, 2))
 row(
     "det",
@@ -1210,6 +1331,45 @@ row(
     linalg.slogdet,
     np_slogdet,
     Input((3, 3), lambda rng, s: -invertible(rng, s)),
+)
+
+
+for what, s in (*SQUARES[:4], ("tall", (4, 2)), ("wide", (2, 4)), ("stack-tall", (2, 3, 2))):
+    values = Input(s, well_conditioned)
+    row("pinv", what, linalg.pinv, np.linalg.pinv, values)
+    row("qr", what, linalg.qr, np_qr, values)
+for how in LAYOUTS:
+    row("pinv", how, linalg.pinv, np.linalg.pinv, Input((4, 2), well_conditioned, layout=how))
+    row("qr", how, linalg.qr, np_qr, Input((4, 2), well_conditioned, layout=how))
+row("pinv", "no-rows", linalg.pinv, np.linalg.pinv, x(0, 3))
+row(
+    "pinv",
+    "of-rank-one",
+    lambda x, y: linalg.pinv(linalg.outer(x, y), rtol=1e-3),
+    lambda x, y: np.outer(y, x) / (np.sum(x * x) * np.sum(y * y)),
+    nz(3),
+    nz(2),
+)
+row(
+    "qr",
+    "complete",
+    lambda x: linalg.qr(x, mode="complete"),
+    np_qr,
+    Input((2, 3), well_conditioned),
+)
+row(
+    "qr",
+    "q-alone",
+    lambda x: linalg.qr(x).Q,
+    lambda x: np_qr(x)[0],
+    Input((3, 2), well_conditioned),
+)
+row(
+    "qr",
+    "r-alone",
+    lambda x: linalg.qr(x).R,
+    lambda x: np_qr(x)[1],
+    Input((3, 2), well_conditioned),
 )
 
 

@@ -32,12 +32,11 @@ from op_cases import (
 
 import tinynode as tn
 from tinynode import functions as fn
-from tinynode.functions.activation import ELUGrad, SiLUGrad
+from tinynode.functions.activation import ELUGrad, HardSiLUGrad, SiLUGrad
 from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX
 from tinynode.functions.loss import (
     Hinge,
     HingeGrad,
-    Huber,
     KLDivergence,
     MeanOfCounted,
     MeanOfCountedGrad,
@@ -47,6 +46,7 @@ from tinynode.functions.loss import (
 )
 from tinynode.functions.normalization import batch_norm_with_statistics
 from tinynode.functions.pooling import SumBlocks2d
+from tinynode.functions.regression import Huber
 from tinynode.functions.windows import Windows
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -129,6 +129,7 @@ for f, ref, make_x, how in ACTIVATIONS:
         activation(prefix + layout, f, ref, Input((3, 4), make_x, layout=layout))
 row("leaky_relu", "slope", fn.leaky_relu, np_leaky_relu, nz(3, 4), slope=0.25)
 row("leaky_relu", "slope-0", fn.leaky_relu, np_leaky_relu, nz(3, 4), slope=0)
+row("leaky_relu", "slope-little-above-1", fn.leaky_relu, np_leaky_relu, nz(3, 4), slope=1.5)
 row("leaky_relu", "slope-above-1", fn.leaky_relu, np_leaky_relu, nz(3, 4), slope=1e3)
 row("leaky_relu", "of-an-array", fn.leaky_relu, np_leaky_relu, nz(3, 4, raw=True), order=0)
 row("elu", "alpha", fn.elu, np_elu, nz(3, 4), alpha=0.3)
@@ -191,6 +192,29 @@ def np_tanh_gelu_grad(x: Any, g: Any) -> Any:
 
 
 row("TanhGELUGrad", "node", node(fn.TanhGELUGrad), np_tanh_gelu_grad, x(3, 4), x(3, 4))
+
+# second orders where the gradient that comes in is a constant
+constant = "g-without-grad"
+row("GELUGrad", constant, node(fn.GELUGrad),
+    lambda x, g: g * (0.5 * (1 + erf(x / math.sqrt(2))) + x * np.exp(-x * x / 2) / root),
+    x(3, 4), x(3, 4, grad=False))  # fmt: skip
+row("TanhGELUGrad", constant, node(fn.TanhGELUGrad), np_tanh_gelu_grad,
+    x(3, 4), x(3, 4, grad=False))  # fmt: skip
+row("ELUGrad", constant, node(ELUGrad, 0.5, 2.0),
+    lambda x, g: g * np.where(x > 0, 2, np.exp(x)).astype(x.dtype),
+    nz(3, 4), x(3, 4, grad=False))  # fmt: skip
+row("SiLUGrad", constant, node(SiLUGrad),
+    lambda x, g: g * np_sigmoid(x) * (1 + x * np_sigmoid(-x)),
+    x(3, 4), x(3, 4, grad=False))  # fmt: skip
+
+
+def np_hard_silu_grad(x: Any, g: Any) -> Any:
+    return g * (np_hard_sigmoid(x) + np.where(np.abs(x) < 3, x / 6, 0))
+
+
+row("HardSiLUGrad", "node", node(HardSiLUGrad), np_hard_silu_grad, Input((3, 4), far), x(3, 4))
+row("HardSiLUGrad", constant, node(HardSiLUGrad), np_hard_silu_grad,
+    Input((3, 4), far), x(3, 4, grad=False))  # fmt: skip
 
 
 # --- losses of two arrays ------------------------------------------------------------------------
@@ -354,6 +378,11 @@ cross_entropy("weights-get-no-gradient",
               lambda x, w, labels: with_weights(x, w, labels),
               lambda x, w, labels: np_with_weights(x, np.float32(np.ones(3)), labels),
               x(7, 3), Input((3,), lambda rng, s: np.ones(s), grad=False), labels(7))  # fmt: skip
+cross_entropy("weights-one-class", with_weights, np_with_weights, x(4, 1), pos(1, grad=False),
+              Input((4,), partial(integers, low=-1, high=1), "int64"), **smooth)  # fmt: skip
+cross_entropy("weights-of-labels-0-smooth", with_weights, np_with_weights, x(4, 3),
+              Input((3,), lambda rng, s: np.array([0.0, 1.0, 2.0]), grad=False),
+              Input((4,), lambda rng, s: np.array([0, 0, -1, 0]), "int64"), **smooth)  # fmt: skip
 cross_entropy("uint8-labels", f, ref, x(7, 3), labels(7, dtype="uint8"))
 for layout in LAYOUTS[:2]:
     cross_entropy(f"weights-smooth-{layout}", with_weights, np_with_weights,
@@ -388,6 +417,7 @@ for f, ref in ((fn.nll, np_nll), (fn.hinge, np_hinge)):
         loss(f"{how}-ignore-1", f, ref, x(7, 3), labels(7), reduction=how, ignore_label=1)
     loss("no-rows", f, ref, x(0, 3), labels(0))
     only_ignored = Input((4,), partial(integers, low=-1, high=0), "int64")
+    loss("one-class", f, ref, x(3, 1), Input((3,), lambda rng, s: np.array([0, -1, -1]), "int64"))
     loss("all-ignored", f, ref, x(4, 3), only_ignored)
     loss("one-row", f, ref, x(1, 3), labels(1))
     loss("int32-labels", f, ref, x(7, 3), labels(7, dtype="int32"))
@@ -528,6 +558,7 @@ CONVOLUTIONS: list[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]]
     ("groups-stride", (1, 2, 4, 4), (4, 1, 2, 3), {"groups": 2, "stride": 2, "padding": (0, 1)}),
     ("no-images", (0, 2, 3, 3), (2, 2, 2, 2), {"padding": 1}),
     ("no-outputs", (2, 2, 3, 3), (0, 2, 2, 2), {}),
+    ("no-channels", (2, 0, 3, 3), (2, 0, 2, 2), {}),
 ]
 for what, s, t, how in CONVOLUTIONS:
     row("conv2d", what, fn.conv2d, np_conv2d, x(*s), x(*t), **how)
@@ -603,6 +634,12 @@ row("Conv2dGradX", "node", node(Conv2dGradX, leaving, 2, (5, 4)),
     x(2, 4, 3, 2), x(4, 1, 2, 2))  # fmt: skip
 row("Conv2dGradW", "node", node(Conv2dGradW, leaving, 2),
     lambda x, g: np_conv2d_grad_w(x, g, *leaving, 2), x(2, 2, 5, 4), x(2, 4, 3, 2))  # fmt: skip
+for what, parts in (
+    ("images-without-grad", (x(2, 2, 5, 4, grad=False), x(2, 4, 3, 2))),
+    ("g-without-grad", (x(2, 2, 5, 4), x(2, 4, 3, 2, grad=False))),
+):
+    row("Conv2dGradW", what, node(Conv2dGradW, leaving, 2),
+        lambda x, g: np_conv2d_grad_w(x, g, *leaving, 2), *parts)  # fmt: skip
 
 
 def np_bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Any:
@@ -696,6 +733,9 @@ for f, ref in ((fn.max_pool2d, np_max_pool2d), (fn.avg_pool2d, np_avg_pool2d)):
          unlike(1, 2, 4, 4))  # fmt: skip
 row("max_pool2d", "more-than-128-places", fn.max_pool2d, np_max_pool2d, unlike(1, 1, 12, 13),
     kernel_size=12)  # fmt: skip
+
+row("max_pool2d", "many-rows", fn.max_pool2d, np_max_pool2d, unlike(1, 1, 27, 5),
+    kernel_size=(26, 5), stride=1)  # fmt: skip
 
 
 def winners(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
@@ -970,6 +1010,7 @@ row("embedding", "one-row", fn.embedding, np_embedding, few_indices(9, high=1), 
 row("embedding", "int32-indices", fn.embedding, np_embedding,
     few_indices(9, dtype="int32"), x(4, 3))  # fmt: skip
 row("embedding", "indices-array", fn.embedding, np_embedding, few_indices(9, raw=True), x(4, 3))
+row("embedding", "number", lambda w: fn.embedding(2, w), lambda w: w[2], x(4, 3))
 row("embedding", "list", lambda w: fn.embedding([0, 2, 2], w), lambda w: w[[0, 2, 2]], x(4, 3))
 for layout in LAYOUTS[:2]:
     row("embedding", layout, fn.embedding, np_embedding, few_indices(3, 4), x(4, 3, layout=layout))

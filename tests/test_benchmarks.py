@@ -68,6 +68,28 @@ def test_digits_step() -> None:
     assert list(rows) == ["numpy", "tinynode"]
 
 
+def test_backends() -> None:
+    """Losses and weights of the backends are compared before anything is timed."""
+    rows = table(run("backends", "--shrink=32", "--rounds=2"))
+    assert list(rows) == ["perceptron 64", "perceptron 1024", "convolutional", "transformer"]
+    assert all(float(cell) > 0 for row in rows.values() for cell in row)
+
+
+def test_backends_refuses_an_unknown_workload(measure: Any) -> None:
+    backends = importlib.import_module("benchmarks.backends")
+    with pytest.raises(SystemExit, match="unknown workload 'lstm'; choose from perceptron 64"):
+        backends.main(["--workloads=lstm", "--libraries=tinynode"])
+
+
+def test_backends_compares_before_it_times(measure: Any) -> None:
+    backends = importlib.import_module("benchmarks.backends")
+    workload = backends.Perceptron(64, 32)
+    models = {name: backends.make_model(name, workload) for name in ("numpy", "fast")}
+    models["fast"].optimizer.lr = 0.1
+    with pytest.raises(AssertionError, match="fast"):
+        backends.check_results(models, workload.lr)
+
+
 def test_a_peer_that_is_absent_is_named(
     measure: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

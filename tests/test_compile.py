@@ -553,7 +553,7 @@ def test_no_backprop_mode() -> None:
 def test_no_backprop_mode_inside() -> None:
     def f(x: tn.Variable) -> tn.Variable:
         with tn.no_backprop_mode():
-            h = fn.exp(x)
+            h = fn.exp(fn.sin(x) * x)
         return fn.sum(x * h)
 
     results = []
@@ -562,6 +562,8 @@ def test_no_backprop_mode_inside() -> None:
         function(x).backward()
         results.append(x.grad)
     close(results[1], results[0])
+    kinds = [operator.type for operator in tn.trace(f, x).net.operators]
+    assert kinds == ["stop_gradient", "sin", "multiply", "exp", "multiply", "sum"]
 
 
 def test_compiled_functions_in_compiled_functions() -> None:

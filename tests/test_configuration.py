@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

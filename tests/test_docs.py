@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import itertools
 import re
@@ -85,6 +86,22 @@ def test_pages_link_to_files_that_exist() -> None:
     for page in PAGES:
         for target in link.findall(page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_reference_names_every_exported_function_once() -> None:
+    """In the list by family, and as a member of a module's block; no internals."""
+    page = (ROOT / "docs" / "reference" / "functions.md").read_text(encoding="utf-8")
+    functions, linalg = tn.functions, tn.functions.linalg
+    exported = {*functions.__all__, *linalg.__all__} - {"linalg"}
+    lists, blocks = page.split("\n\n`matmul`", 1)
+    listed = re.findall(r"`(\w+)`", lists.partition("By family")[2].partition("\n\n")[2])
+    assert sorted(listed) == sorted(n for n in exported if not n[0].isupper())
+    members = []
+    for module, names in re.findall(r"^::: (\S+)\n.*?members: \[(.*?)\]", blocks, re.M | re.S):
+        members += re.findall(r"\w+", names)
+        assert not set(re.findall(r"\w+", names)) - set(vars(importlib.import_module(module)))
+    results = {"EighResult", "QrResult", "SlogDetResult", "SvdResult"}
+    assert sorted(members) == sorted(exported | results)
 
 
 def test_the_changelog_has_this_version() -> None:

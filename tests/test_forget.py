@@ -232,6 +232,66 @@ def test_an_array_assigned_later_does_not_change_what_is_recomputed():
 # --- errors ----------------------------------------------------------------------------------
 
 
+def masked(generator, seen):
+    """y = dropout(x)^2: its gradient shows which mask was drawn in backward."""
+
+    def body(x):
+        dropped = tn.nn.Dropout(0.5, generator)(x)
+        seen.append(dropped.array != 0)
+        return dropped * dropped
+
+    return body
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["process-wide", "explicit"])
+@pytest.mark.parametrize("inner", [False, True], ids=["once", "nested"])
+def test_dropout_draws_the_same_mask_again(own, inner):
+    tn.seed(3)
+    generator = np.random.default_rng(3) if own else tn.random.get_generator()
+    seen = []
+    body = masked(generator if own else None, seen)
+    x = variable(np.arange(1.0, 41))
+    y = tn.forget(lambda x: tn.forget(body, x) if inner else body(x), x)
+    generator.random(7)  # other draws lie between forward and backward
+    state = generator.bit_generator.state
+    F.sum(y).backward()
+    assert len(seen) == (3 if inner else 2)
+    assert all((mask == seen[0]).all() for mask in seen) and 5 < seen[0].sum() < 35
+    np.testing.assert_allclose(x.grad, np.where(seen[0], 8 * x.array, 0))
+    assert generator.bit_generator.state == state
+
+
+def test_draws_of_several_masks_and_of_random_numbers_repeat_themselves():
+    generator = np.random.default_rng(5)
+    drawn = []
+
+    def body(x):
+        y = F.dropout(F.dropout(x, 0.3, generator), 0.3, generator)
+        drawn.append((y.array, tn.random.normal((3,))))
+        return y * drawn[-1][1][0]
+
+    x = variable(np.ones(50))
+    F.sum(tn.forget(body, x)).backward()
+    for first, second in zip(*drawn, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_an_error_in_the_second_call_leaves_the_generator_where_it_was():
+    generator = np.random.default_rng(5)
+
+    def body(x):
+        if tn.config.in_recomputing:
+            F.dropout(x, 0.5, generator)
+            raise RuntimeError("again")
+        return F.dropout(x, 0.5, generator)
+
+    y = F.sum(tn.forget(body, variable(np.ones(50))))
+    state = generator.bit_generator.state
+    with pytest.raises(RuntimeError, match="again"):
+        y.backward()
+    assert generator.bit_generator.state == state
+
+
 @pytest.mark.parametrize("value", [None, 1.0, variable([1.0])])
 def test_func_must_be_callable(value):
     with pytest.raises(TypeError, match="forget: func must be callable, got"):

@@ -664,7 +664,7 @@ REFUSED = {
         OperandError,
         "where: condition .*bool True",
     ),
-    "where numbers": (lambda: fn.where(ones(3) > 0, 1, 2), OperandError, "where: x .*int 1"),
+    "where text": (lambda: fn.where(ones(3) > 0, "a", 2), OperandError, "where: x .*str 'a'"),
     "where shapes": (
         lambda: fn.where(ones(3) > 0, ones(3), ones(2)),
         InvalidType,
@@ -699,6 +699,11 @@ REFUSED = {
         r"Linear.*3 != 2.*\(2, 3\).*\(4, 2\).*W has shape",
     ),
     "linear 0-d": (lambda: fn.linear(ones(), ones(4, 2)), InvalidType, r"Linear.*0 < 1"),
+    "linear of a NumPy array's dtype": (
+        lambda: fn.linear(tn.asarray(np.ones((2, 3))), ones(4, 3)),
+        InvalidType,
+        r"(?s)Linear.*float64 != float32.*Try: .*dtype=\"float32\"",
+    ),
     "linear w axes": (lambda: fn.linear(ones(3), ones(3)), InvalidType, "Linear.*1 != 2"),
     "linear dtypes": (
         lambda: fn.linear(ones(3), ones(4, 3, dtype="float64")),

@@ -12,13 +12,29 @@ import array_api_strict
 import numpy as np
 import op_drivers
 import pytest
+from fast_kernels import force_kernels
 from op_table import CASES, LAYOUTS, Case, Input
 
 import tinynode as tn
 from tinynode import functions as fn
+from tinynode.errors import DeviceError
 
 # array_api_strict on a device that refuses to become a NumPy array: no NumPy-ism survives there
-DEVICES = ["numpy", "strict:device1"]
+DEVICES = ["numpy", "strict:device1", "fast"]
+
+
+def why_no_gpu() -> str:
+    """What CuPy says where it finds no usable GPU; empty where it finds one."""
+    try:
+        tn.get_device("cupy")
+    except DeviceError as error:
+        return f"no usable GPU: {error}"
+    return ""
+
+
+NO_GPU = why_no_gpu()
+if not NO_GPU:
+    DEVICES.append(str(tn.get_device("cupy")))
 
 DIFFERENTIABLE = [case for case in CASES if case.order >= 1]
 TWICE = [case for case in CASES if case.order >= 2]
@@ -26,11 +42,43 @@ BOTH_FLOATS = [case for case in DIFFERENTIABLE if len(case.dtypes) == 2]
 
 
 def rows(cases: list[Case]) -> Any:
-    """Each row on each device that can run it."""
-    pairs = [(case, d) for d in DEVICES for case in cases if op_drivers.runs_on(case, d)]
-    return pytest.mark.parametrize(
-        ("case", "device"), pairs, ids=[f"{case.id}-{device}" for case, device in pairs]
-    )
+    """Each row on each device that can run it.
+
+    Moves between NumPy and ``fast`` are tested with that backend: their memory is the same, so
+    the drivers cannot tell by an array on which of the two it is to stand.
+    """
+    pairs = [
+        pytest.param(case, d, id=f"{case.id}-{d}", marks=marks_of(d))
+        for d in DEVICES
+        for case in cases
+        if op_drivers.runs_on(case, d) and not (d == "fast" and case.operation == "to_device")
+    ]
+    return pytest.mark.parametrize(("case", "device"), pairs)
+
+
+def marks_of(device: str) -> Any:
+    return [pytest.mark.gpu] if device.startswith("cupy") else []
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(NO_GPU), reason=NO_GPU)
+def test_the_table_is_run_on_a_gpu():
+    """Skipped with the reason where there is none: then no row of the table is."""
+    assert [device for device in DEVICES if device.startswith("cupy")]
+
+
+@pytest.fixture(autouse=True)
+def on_fast(request, monkeypatch):
+    """Arrays are the fast backend's only where it is the current device: NumPy owns them, too.
+
+    Its kernels pay for large arrays only; here they all run, in small blocks.
+    """
+    if "device" not in request.fixturenames or request.getfixturevalue("device") != "fast":
+        yield
+        return
+    force_kernels(monkeypatch)
+    with tn.using_device("fast"):
+        yield
 
 
 @rows(CASES)
@@ -92,7 +140,7 @@ def function_classes() -> set[type]:
 
 
 # of shapes alone: no array goes in or comes out
-NO_ARRAYS = {"as_shape", "broadcast_shapes"}
+NO_ARRAYS = {"broadcast_shapes"}
 # functions whose gradient cannot be differentiated, and why
 ONCE_ONLY: dict[str, str] = {}
 

@@ -119,5 +119,12 @@ def test_tinynode_names_no_backend_package() -> None:
 def test_a_backend_knows_only_the_protocol(name: str) -> None:
     used = imports_of(name)
     of_tinynode = {target for target in used if target.partition(".")[0] == "tinynode"}
+    own = name.partition(".")[0]
+    if own in ("tinynode_cupy", "tinynode_fast"):
+        # their kernels stand beside the function and optimizer classes whose work they do
+        others = ("tinynode.functions", "tinynode.function_node", "tinynode.nn")
+        of_tinynode = {target for target in of_tinynode if not target.startswith(others)}
+    if own != "tinynode_fast":  # which overlays NumPy's memory, and takes all but forward there
+        assert not [t for t in used if t.startswith("tinynode_") and not t.startswith(own)]
     assert of_tinynode <= {"tinynode.backend", "tinynode.errors"}
     assert name.startswith("tinynode_cupy") or not [t for t in used if t.startswith("cupy")]

@@ -14,7 +14,7 @@ import pytest
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode.errors import InvalidType, OperandError
-from tinynode.functions import error_function
+from tinynode.functions import convolution, error_function, windows
 from tinynode.functions.activation import sigmoid_array
 from tinynode.functions.normalization import batch_norm_with_statistics
 from tinynode.functions.windows import COLUMNS_IN_CACHE
@@ -82,10 +82,10 @@ def test_gradient_at_zero(f, at_zero, device):
     [
         (fn.hard_tanh, [-1, 1], [1, 1]),
         (fn.hard_sigmoid, [-3, 3], [1 / 6, 1 / 6]),
-        (fn.hard_silu, [-3, 3], [-0.5, 1.5]),
+        (fn.hard_silu, [-3, 3], [0, 1]),
     ],
 )
-def test_gradient_at_the_bounds_of_the_hard_ones_is_that_of_inside(f, bounds, at_bounds, device):
+def test_gradient_at_the_bounds_of_the_hard_ones(f, bounds, at_bounds, device):
     x = variable(bounds, device)
     np.testing.assert_allclose(gradient(f(x), x), at_bounds, rtol=1e-14)
 
@@ -149,6 +149,16 @@ def test_silu_and_softplus_far_from_zero(device):
 
 
 @on_each_device
+@pytest.mark.parametrize(("f", "scale"), [(fn.elu, 1), (fn.selu, 1.0507009873554805)])
+def test_elu_far_from_zero(f, scale, device):
+    """The exponential that is not taken overflows in no derivative."""
+    x = variable([-1000.0, 1000.0], device)
+    (gx,) = tn.grad([f(x)], [x], enable_double_backprop=True)
+    np.testing.assert_allclose(host(gx), [0, scale], rtol=1e-14)
+    np.testing.assert_array_equal(gradient(gx, x), [0, 0])
+
+
+@on_each_device
 def test_slopes_beside_the_kink_are_exact(device):
     x = variable([-2.0, 2.0], device, "float32")
     for slope in (0.1, 0.3, 7.0, 1e6):
@@ -188,6 +198,42 @@ def test_blocks_make_no_difference(shape, device):
     erf = np.vectorize(math.erf)(values / math.sqrt(2))
     expected = host(gy) * ((1 + erf) / 2 + values * density)
     np.testing.assert_allclose(host(gx), expected, atol=1e-14)
+
+
+class OnGpu:
+    """What stands for a backend of a GPU."""
+
+    capabilities: frozenset[str] = frozenset()
+
+
+@on_each_device
+def test_long_arrays_come_in_blocks_and_short_ones_as_they_are(monkeypatch, device):
+    shapes = []
+
+    def spy(x):
+        shapes.append(tuple(x.shape))
+        return x
+
+    block = error_function.BLOCK
+    for shape, expected in (
+        ((2, 3), [(2, 3)]),
+        ((1, block), [(1, block)]),
+        ((2, block // 2 + 1), [(block,), (2,)]),
+    ):
+        x = variable(np.ones(shape), device).array
+        error_function.in_blocks(spy, x)
+        assert shapes == expected
+        shapes.clear()
+    monkeypatch.setattr(error_function, "backend_of", lambda x: OnGpu)
+    error_function.in_blocks(spy, x)
+    assert shapes == [shape]
+
+
+@on_each_device
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_erf_of_huge_numbers_overflows_nowhere(dtype, device):
+    x = variable([-1e30, 1e30], device, dtype)
+    np.testing.assert_array_equal(host(fn.erf(x)), [-1, 1])
 
 
 # --- softmax -------------------------------------------------------------------------------------
@@ -357,10 +403,10 @@ def test_sigmoid_cross_entropy_far_from_zero(device):
 
 
 @on_each_device
-@pytest.mark.parametrize("labels", [[0, 2], [-2, 1]])
+@pytest.mark.parametrize("labels", [[0, 2], [-2, 1], [[0, 1], [0, 2]]])
 def test_binary_labels_out_of_range_are_refused(labels, device):
-    x = variable([0.0, 0.0], device)
-    wrong = next(label for label in labels if label not in (0, 1))
+    x = variable(np.zeros(np.shape(labels)), device)
+    wrong = next(label for label in np.ravel(labels).tolist() if label not in (0, 1))
     with pytest.raises(ValueError, match=f"sigmoid_cross_entropy: labels .*0 to 1.*got {wrong}"):
         fn.sigmoid_cross_entropy(x, whole(labels, device))
 
@@ -460,6 +506,45 @@ def test_many_images_are_convolved_in_batches():
     np.testing.assert_allclose(host(gw)[0, 0], expected, rtol=1e-10)
     back = fn.conv2d(gy, kernels[:, :, ::-1, ::-1], padding=1)
     np.testing.assert_allclose(host(gx), host(back), atol=1e-12)
+
+
+@on_each_device
+def test_batches_are_as_large_as_the_cache_allows(monkeypatch, device):
+    """Images of 5 channels, 6 places of a window, 2 x 4 windows: 240 columns for each image."""
+    sizes = {"unfold": [], "fold": []}
+    unfold_images, fold_columns = convolution.unfold_images, convolution.fold_columns
+
+    def unfold(*arguments):
+        columns = unfold_images(*arguments)
+        sizes["unfold"].append(math.prod(columns.shape))
+        return columns
+
+    def fold(columns, *others):
+        sizes["fold"].append(math.prod(columns.shape))
+        return fold_columns(columns, *others)
+
+    monkeypatch.setattr(convolution, "unfold_images", unfold)
+    monkeypatch.setattr(convolution, "fold_columns", fold)
+    for limit, expected in ((480, [480, 480, 240]), (479, [240] * 5), (1, [240] * 5)):
+        monkeypatch.setattr(windows, "COLUMNS_IN_CACHE", limit)
+        x = variable(np.ones((5, 5, 3, 6)), device)
+        w = variable(np.ones((2, 5, 2, 3)), device)
+        y = fn.conv2d(x, w)
+        tn.grad([y], [x, w])
+        assert sizes == {"unfold": expected * 2, "fold": expected}
+        sizes["unfold"].clear()
+        sizes["fold"].clear()
+    monkeypatch.setattr(windows, "COLUMNS_IN_CACHE", 3)
+    fn.conv2d(variable(np.ones((5, 1, 1, 1)), device), variable([[[[1.0]]]], device))
+    assert sizes.pop("unfold") == [3, 2]
+    sizes["unfold"] = []
+    monkeypatch.setattr(windows, "backend_of", lambda x: OnGpu)
+    for limit, expected in ((1 << 27, [1200]), (480, [480, 480, 240])):
+        monkeypatch.setattr(windows, "COLUMNS_ON_GPU", limit)
+        tn.grad([fn.conv2d(x, w)], [x, w])
+        assert sizes == {"unfold": expected * 2, "fold": expected}
+        sizes["unfold"].clear()
+        sizes["fold"].clear()
 
 
 @on_each_device
@@ -572,6 +657,18 @@ def test_dropout_keeps_what_it_scales(dtype, device):
     np.testing.assert_array_equal(gradient(y, x), values)
 
 
+class Fixed(np.random.Generator):
+    """Draws given numbers."""
+
+    def random(self, size: Any = None) -> Any:
+        return np.array([0.0, 0.25, 0.5])
+
+
+def test_dropout_keeps_an_element_from_the_ratio_on():
+    y = fn.dropout(variable(np.ones(3)), 0.25, Fixed(np.random.PCG64()))
+    np.testing.assert_allclose(host(y), [0, 4 / 3, 4 / 3], rtol=1e-15)
+
+
 def test_dropout_draws_the_same_on_every_device_and_at_every_dtype():
     masks = [
         host(fn.dropout(variable(np.ones(50), device, dtype), 0.5, np.random.default_rng(1))) > 0
@@ -669,10 +766,22 @@ def test_float32_does_not_creep_to_float64(name):
     assert gx.dtype == np.float32
 
 
+@on_each_device
+@pytest.mark.parametrize("dtypes", [("float32", "float64"), ("float64", "float32")])
+@pytest.mark.parametrize("name", ["sigmoid_cross_entropy", "kl_divergence"])
+def test_a_gradient_has_the_dtype_of_its_input(name, dtypes, device):
+    x, t = variable([0.5, -1.0], device, dtypes[0]), variable([0.25, 0.5], device, dtypes[1])
+    y = getattr(fn, name)(x, t, reduction="sum")
+    gx, gt = tn.grad([y], [x, t])
+    assert (gx.dtype, gt.dtype) == (x.dtype, t.dtype)
+    assert y.dtype == variable([0.0], device).dtype
+
+
 # --- what is refused -----------------------------------------------------------------------------
 
 IMAGE, LABELS = ones(1, 2, 4, 4), np.array([0, 1, 0])
 INTEGERS = np.ones((3, 2), np.int64)
+WIDE_X = variable(np.ones((3, 2)))
 FLOATING = [
     fn.dropout, fn.elu, fn.erf, fn.gelu, fn.glu, fn.hard_sigmoid, fn.hard_silu, fn.hard_tanh,
     fn.leaky_relu, fn.log_sigmoid, fn.log_softmax, fn.selu, fn.sigmoid, fn.silu, fn.softmax,
@@ -703,8 +812,103 @@ REFUSED = {
     ),
     "class weights": (
         lambda: fn.softmax_cross_entropy(ones(3, 2), LABELS, class_weight=np.ones(3)),
+        ValueError,
+        r"softmax_cross_entropy: class_weight has shape \(3,\).*\(3, 2\) it must have \(2,\)",
+    ),
+    "class weights list": (
+        lambda: fn.softmax_cross_entropy(ones(3, 2), LABELS, class_weight=[1, 2]),
+        OperandError,
+        r"softmax_cross_entropy: class_weight must be .*list \[1, 2\]",
+    ),
+    "class weights dtype": (
+        lambda: fn.softmax_cross_entropy(ones(3, 2), LABELS, class_weight=variable([1.0, 2.0])),
         InvalidType,
-        r"SoftmaxCrossEntropy.*3 != 2.*in_types\[2\]: shape \(3,\)",
+        r"SoftmaxCrossEntropy.*in_types\[2\] \(class_weight\): shape \(2,\), float64",
+    ),
+    "scores of sequences": (
+        lambda: fn.softmax_cross_entropy(ones(2, 3, 4), whole([[0, 1, 2], [0, 1, 2]])),
+        InvalidType,
+        r"SoftmaxCrossEntropy.*Try: .*reshape x to \(-1, classes\)",
+    ),
+    "nll of sequences": (
+        lambda: fn.nll(ones(2, 3, 4), whole([[0, 1, 2], [0, 1, 2]])),
+        ValueError,
+        r"nll: .*\(2, 3, 4\) and \(2, 3\).*reshape to \(-1, classes\)",
+    ),
+    **{
+        f"{f.__name__} of small integers": (
+            lambda f=f: f(tn.asarray(whole([20], dtype="uint8")), whole([0], dtype="uint8")),
+            OperandError,
+            rf"{f.__name__}: (x|log_q) must be floating, got Variable of shape \(1,\), uint8",
+        )
+        for f in (fn.mean_squared_error, fn.mean_absolute_error, fn.huber, fn.kl_divergence)
+    },
+    "integer targets": (
+        lambda: fn.mean_squared_error(ones(2), tn.asarray(whole([1, 2]))),
+        OperandError,
+        "mean_squared_error: y must be floating, got Variable .*int64.*astype",
+    ),
+    "huber reduction as delta": (
+        lambda: fn.huber(ones(2), ones(2), "sum"),
+        OperandError,
+        "huber: delta must be a number, got str 'sum'",
+    ),
+    "leaky_relu slope": (
+        lambda: fn.leaky_relu(ones(2), "a"),
+        OperandError,
+        "leaky_relu: slope must be a number, got str 'a'",
+    ),
+    "elu alpha": (
+        lambda: fn.elu(ones(2), None),
+        OperandError,
+        "elu: alpha must be a number, got NoneType None",
+    ),
+    "conv2d groups float": (
+        lambda: fn.conv2d(ones(1, 2, 4, 4), ones(2, 2, 1, 1), groups=1.0),
+        OperandError,
+        "conv2d: groups must be an integer, got float 1.0",
+    ),
+    "group_norm groups float": (
+        lambda: fn.group_norm(ones(1, 2, 4), 1.0, None, None),
+        OperandError,
+        "group_norm: groups must be an integer, got float 1.0",
+    ),
+    "conv1d padding": (
+        lambda: fn.conv1d(ones(1, 2, 4), ones(1, 2, 1), padding=(1, 1)),
+        ValueError,
+        r"conv1d: padding must be an integer, not below 0, got \(1, 1\)",
+    ),
+    **{
+        f"{f.__name__} of nothing": (
+            lambda f=f: f(ones(1, 2, 0, 3)),
+            ValueError,
+            rf"{f.__name__}: x has shape \(1, 2, 0, 3\): axis 2 is empty",
+        )
+        for f in (fn.global_max_pool2d, fn.global_avg_pool2d)
+    },
+    **{
+        f"{name} {what} of two dtypes": (
+            call,
+            InvalidType,
+            rf"{name}: x is float64, {what} is float32: cast one",
+        )
+        for name, what, call in (
+            ("batch_norm", "gamma", lambda: fn.batch_norm(WIDE_X, ones(2), None)),
+            ("batch_norm", "beta", lambda: fn.batch_norm(WIDE_X, None, ones(2))),
+            ("layer_norm", "gamma", lambda: fn.layer_norm(WIDE_X, ones(2), None)),
+            ("rms_norm", "gamma", lambda: fn.rms_norm(WIDE_X, ones(2))),
+            ("group_norm", "beta", lambda: fn.group_norm(WIDE_X, 1, None, ones(2))),
+            (
+                "fixed_batch_norm",
+                "mean",
+                lambda: fn.fixed_batch_norm(WIDE_X, None, None, ones(2), ones(2)),
+            ),
+        )
+    },
+    "embedding ragged": (
+        lambda: fn.embedding([[1], [1, 2]], ones(3, 2)),
+        OperandError,
+        "embedding: an index list must .*equally long",
     ),
     "nll shapes": (
         lambda: fn.nll(ones(3, 2), np.array([0, 1])),
@@ -794,6 +998,11 @@ REFUSED = {
         ValueError,
         "conv2d: groups=0",
     ),
+    "conv2d low image": (
+        lambda: fn.conv2d(ones(1, 2, 2, 9), ones(1, 2, 3, 1)),
+        ValueError,
+        r"conv2d: windows of size \(3, 1\).* do not fit on images of \(2, 9\)",
+    ),
     "conv2d window": (
         lambda: fn.conv2d(IMAGE, ones(1, 2, 3, 3), dilation=2),
         ValueError,
@@ -853,7 +1062,7 @@ REFUSED = {
     "conv1d window": (
         lambda: fn.conv1d(ones(1, 2, 4), ones(1, 2, 5)),
         ValueError,
-        "conv1d: windows .*do not fit",
+        "conv1d: a window of size 5 .*does not fit on signals of length 4",
     ),
     "conv1d bias": (
         lambda: fn.conv1d(ones(1, 2, 4), ones(3, 2, 2), ones(1)),
@@ -884,6 +1093,11 @@ REFUSED = {
         lambda: fn.conv_transpose2d(IMAGE, ones(2, 2, 2, 2), ones(2), groups=2),
         ValueError,
         r"conv_transpose2d: b must have shape \(4,\).*got \(2,\)",
+    ),
+    "transposed output padding of 1": (
+        lambda: fn.conv_transpose2d(IMAGE, ones(2, 1, 2, 2), output_padding=1),
+        ValueError,
+        r"conv_transpose2d: output_padding \(1, 1\)",
     ),
     "transposed output padding": (
         lambda: fn.conv_transpose2d(IMAGE, ones(2, 1, 2, 2), stride=2, output_padding=2),
@@ -1158,6 +1372,90 @@ REFUSED = {
         "scaled_dot_product_attention: query must be floating",
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("approximate", "dtype", "large"),
+    [
+        (how, dtype, large)
+        for how in (True, False)
+        for dtype, large in (
+            ("float16", 6e4),
+            ("float16", 300),
+            ("float32", 1e25),
+            ("float64", 1e300),
+        )
+    ],
+)
+def test_gelu_of_large_numbers_has_finite_derivatives(approximate, dtype, large):
+    x = variable([large, -large], dtype=dtype)
+    y = fn.gelu(x, approximate)
+    np.testing.assert_array_equal(host(y), host(x) * [1, 0])
+    (gx,) = tn.grad([y], [x], enable_double_backprop=True)
+    np.testing.assert_array_equal(host(gx), [1, 0])
+    np.testing.assert_array_equal(gradient(gx, x), [0, 0])
+
+
+@on_each_device
+def test_where_gelus_derivatives_are_held_they_have_ended(device):
+    for approximate, ends in ((True, 10.0), (False, 40.0)):
+        x = variable([ends, -ends, ends * 0.999, ends * 1.001], device)
+        (gx,) = tn.grad([fn.gelu(x, approximate)], [x], enable_double_backprop=True)
+        np.testing.assert_array_equal(host(gx), [1, 0, 1, 1])
+        np.testing.assert_array_equal(gradient(gx, x), np.zeros(4))
+
+
+@on_each_device
+def test_a_vanishing_softplus_is_positive(device):
+    x = variable([-1000.0, 1000.0], device)
+    np.testing.assert_array_equal(np.signbit(host(fn.softplus(x))), [False, False])
+    np.testing.assert_array_equal(np.signbit(host(fn.log_sigmoid(x))), [True, True])
+
+
+FAR = np.array([[1000.0, -1000.0, 0.0, 4.0]])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: fn.layer_norm(x, np.ones(4), None),
+        lambda x: fn.rms_norm(x, np.ones(4)),
+        lambda x: fn.group_norm(fn.reshape(x, (1, 2, 2)), 1, None, None),
+        lambda x: fn.batch_norm(fn.reshape(x, (4, 1)), None, None),
+        lambda x: fn.instance_norm(fn.reshape(x, (1, 1, 4)), None, None),
+        lambda x: fn.std(x),
+        lambda x: fn.linalg.vector_norm(x),
+        lambda x: fn.linalg.vector_norm(x, ord=3),
+        lambda x: fn.var(x * 0.25),
+    ],
+)
+def test_squares_of_float16_do_not_overflow(f):
+    half, exact = variable(FAR, dtype="float16"), variable(FAR)
+    y = f(half)
+    assert y.dtype == np.float16
+    np.testing.assert_allclose(host(y), host(f(exact)), rtol=2e-3, atol=2e-3)
+    weights = np.arange(1.0, y.size + 1).reshape(y.shape)
+    found = gradient(f(half) * weights, half)
+    assert found.dtype == np.float16
+    expected = gradient(f(exact) * weights, exact)
+    np.testing.assert_allclose(found, expected, rtol=5e-3, atol=3e-3 * abs(expected).max())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_the_variance_of_equal_numbers_is_not_negative(dtype):
+    for value in (0.0, 0.1, 3.0):
+        x = variable(np.full((5, 2), value), dtype=dtype)
+        _, _, variance = batch_norm_with_statistics(x, None, None)
+        assert (host(variance) >= 0).all()
+        np.testing.assert_allclose(host(variance), [0, 0], atol=1e-5)
+
+
+@on_each_device
+@pytest.mark.parametrize(
+    ("indices", "shape"), [([], (0, 2)), ((0, 2), (2, 2)), ([[0], [1]], (2, 1, 2))]
+)
+def test_embedding_takes_lists_and_tuples(indices, shape, device):
+    assert fn.embedding(indices, variable(np.ones((3, 2)), device)).shape == shape
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -288,8 +288,6 @@ def test_linear_takes_dtype_device_and_initializer() -> None:
 def test_sizes_are_at_least_one(sizes: tuple[int, int], name: str) -> None:
     with pytest.raises(ValueError, match=f"Linear: {name} must be at least 1"):
         nn.Linear(*sizes)
-    with pytest.raises(TypeError):
-        nn.Linear(2.0, 1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("layer", [3, nn.Linear])
@@ -477,7 +475,12 @@ def test_a_parameter_whose_array_was_replaced_by_another_kind() -> None:
         ([tn.asarray([1])], TypeError, "requires no gradient: only leaves"),
         ([parameter([1.0]) * 2], TypeError, "was computed by a function"),
         (parameter([1.0]), TypeError, r"must be a list: write \[parameter\]"),
-        (nn.Sequential(F.relu), ValueError, "parameters is empty"),
+        (nn.Sequential(F.relu), ValueError, "parameters is empty.* nn.Parameter"),
+        (
+            [nn.Parameter(numpy.ones(1), requires_grad=False)],
+            TypeError,
+            r"requires no gradient: .* \[p for p in model.parameters\(\) if p.requires_grad\]",
+        ),
     ],
 )
 def test_optimizers_take_trainable_leaves(
@@ -519,6 +522,32 @@ def test_the_learning_rate_must_be_a_number_later_too() -> None:
     with pytest.raises(TypeError, match="SGD: lr must be a number, got str 'fast'"):
         optimizer.lr = "fast"  # type: ignore[assignment]
     assert optimizer.lr == 0.5
+
+
+def test_a_frozen_parameter_is_left_out_as_the_message_says() -> None:
+    model = nn.Linear(2, 1)
+    model.bias = nn.Parameter(numpy.zeros(1), requires_grad=False)
+    with pytest.raises(TypeError, match=r"parameter bias .* requires no gradient"):
+        nn.SGD(model)
+    optimizer = nn.SGD([p for p in model.parameters() if p.requires_grad])
+    assert list(optimizer.state_dict()) == ["0/count"]
+
+
+def test_optimizers_are_readable() -> None:
+    p, q = parameter([1.0]), parameter([2.0])
+    assert repr(nn.SGD([p])) == "SGD(1 parameter, lr=0.01, momentum=0.0)"
+    assert repr(nn.Adam([p, q])) == "Adam(2 parameters, lr=0.001, betas=(0.9, 0.999), eps=1e-08)"
+    decayed = nn.AdamW([p], lr=0.5, weight_decay=0.25)
+    assert repr(decayed) == (
+        "AdamW(1 parameter, lr=0.5, betas=(0.9, 0.999), eps=1e-08, weight_decay=0.25)"
+    )
+    decayed.lr = 0.125
+    assert "lr=0.125" in repr(decayed)
+
+    class Mine(nn.Optimizer):
+        pass
+
+    assert repr(Mine([p], lr=1.0)) == "Mine(1 parameter, lr=1.0)"
 
 
 def test_an_optimizer_of_ones_own() -> None:

@@ -50,6 +50,11 @@ def test_every_backward_has_mutants(tool, mutants):
                     assert f"{node.name}.backward" in owners
 
 
+def test_every_named_helper_has_mutants(tool, mutants):
+    owners = {mutant.owner.partition(".")[0] for mutant in mutants}
+    assert (tool.HELPERS | tool.HELPER_CLASSES) - owners == set()
+
+
 def test_what_is_said_to_be_equivalent_is_planted_by_name(tool, mutants):
     assert tool.stale_equivalents(mutants) == []
 
@@ -96,6 +101,27 @@ def test_report_counts_and_names_survivors(tool, mutants, capsys):
     assert printed.endswith("caught 39 of 40 mutants (97.5 %)\n")
     assert str(some[-1]) in printed and str(some[0]) not in printed
     assert tool.report(some, ["table"] * 37 + ["survived"] * 3) == 1
+
+
+def test_modules_are_chosen_by_name(tool, mutants):
+    chosen = tool.selected(mutants, ["log_softmax"], ["windows"])
+    assert {mutant.path.stem for mutant in chosen} == {"activation", "windows"}
+    assert {"Windows.counts", "fold_columns", "Unfold.forward", "LogSoftmax.backward"} <= {
+        mutant.owner for mutant in chosen
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("total += x", {"total -= x", "total = x", "pass"}),
+        ("total[place] *= x", {"total[place] /= x", "total[place] = x", "pass"}),
+    ],
+)
+def test_changes_in_place_are_changed(tool, source, expected):
+    (node,) = ast.parse(source).body
+    changed = [ast.fix_missing_locations(new) for new in tool.change_in_place(node)]
+    assert {ast.unparse(new) for new in changed} == expected
 
 
 def test_list_shows_the_mutants_of_a_function(tool, capsys):

@@ -10,56 +10,55 @@ from typing import Any
 import pytest
 
 import tinynode as tn
-from tinynode import functions
+from tinynode import functions, show
 
 TINYNODE = """
 Backend Device Fallback Function FunctionAdapter FunctionHook FunctionNode TinynodeError Variable
-VariableNode __version__ as_array as_variable asarray backward compile config force_backprop_mode
-forget functions get_device global_config grad gradient_check hooks hvp is_debug jacobian
-namespace_of net nn no_backprop_mode random register_backend seed set_debug show synchronize
-to_host trace using_config using_device value_and_grad
-"""
-
-NET = """
-CompiledFunction NetOp OpInfo OpInfoMap Operator Scope Trace append_backward backward build_grad_op
-compile dumps get_op_info load_net loads register_op save_net trace
+VariableNode __version__ as_array as_variable asarray backward compile config force_backprop_mode forget
+functions get_device global_config grad gradient_check hooks hvp is_debug jacobian namespace_of net nn
+no_backprop_mode random register_backend seed set_debug show synchronize to_host trace using_config
+using_device value_and_grad
 """
 
 FUNCTIONS = """
 Abs Acos Acosh Add AddAll AddAt ArgMax ArgMin ArgSort AsType Asin Asinh Atan Atan2 Atanh AvgPool2d
-AvgPool2dGrad BroadcastTo Ceil Cholesky Clip ClipGrad Concat Copy CopySign Cos Cosh CumulativeProd
-CumulativeSum Det Divide ELU Eigh Einsum Equal Erf Exp Expm1 ExtremeGrad Flip Floor FloorDivide
-Fold GELU GELUGrad GetItem GetItemGrad Greater GreaterEqual Hypot Identity Inv IsDead LeakyReLU
-LeakyReLUGrad Less LessEqual Linear LinearScan Log Log10 Log1p Log2 LogAddExp LogSigmoid LogSoftmax
-MatMul Max MaxPool2d MaxPool2dGrad Maximum Mean Min Minimum Multiply Negative NotEqual PermuteDims
-Positions PositionsAlongAxis Positive Pow PowConstant Prod ReLU ReLUGrad Reciprocal Remainder
-Reshape Roll Round RowWeights SameInfinity SetItem Sigmoid Sign Sin Sinh SlogDet Softmax
-SoftmaxCrossEntropy SoftmaxCrossEntropyGrad Solve Split Sqrt Square Standardize StandardizeGrad
-Subtract Sum SumTo Svd TakeAlongAxis TakeRows TakeWinners Tan Tanh TanhGELU TanhGELUGrad ToDevice
-Trunc Unfold Where ZeroSafeMultiply abs acos acosh add add_all argmax argmin argsort as_shape asin
-asinh astype atan atan2 atanh avg_pool2d batch_norm bilinear broadcast_arrays broadcast_shapes
+AvgPool2dGrad BroadcastTo Ceil Cholesky Clip ClipGrad Concat Copy CopySign Cos Cosh Cross
+CumulativeProd CumulativeSum Det Divide ELU Eigh Einsum Equal Erf Exp Expm1 ExtremeGrad Flip Floor
+FloorDivide Fold GELU GELUGrad GetItem GetItemGrad Greater GreaterEqual HardSiLU HardSiLUGrad Hypot
+Identity Inv IsDead LeakyReLU LeakyReLUGrad Less LessEqual Linear LinearScan Log Log10 Log1p Log2
+LogAddExp LogSigmoid LogSoftmax LogSumExp MatMul Max MaxPool2d MaxPool2dGrad Maximum Mean Min
+Minimum Multiply Negative NotEqual PermuteDims Pinv Positions PositionsAlongAxis Positive Pow
+PowConstant Prod Qr ReLU ReLUGrad Reciprocal Remainder Reshape Roll Round RowWeights SafeReciprocal
+SafeSqrt SameInfinity SetItem Sigmoid Sign Sin Sinh SlogDet Softmax SoftmaxCrossEntropy
+SoftmaxCrossEntropyGrad Solve Split Sqrt Square Stack Standardize StandardizeGrad Subtract Sum
+SumTo Svd TakeAlongAxis TakeRows TakeWinners Tan Tanh TanhGELU TanhGELUGrad ToDevice Trunc Unfold
+Unstack VecDot Where ZeroSafeMultiply abs acos acosh add add_all argmax argmin argsort asin asinh
+astype atan atan2 atanh avg_pool2d batch_norm bilinear broadcast_arrays broadcast_shapes
 broadcast_to ceil clip concat conv1d conv2d conv_transpose2d copy copysign cos cosh cumulative_prod
-cumulative_sum divide dropout einsum elu embedding equal erf exp expand_dims expm1 fixed_batch_norm
-flip floor floor_divide gelu get_item global_avg_pool2d global_max_pool2d glu greater greater_equal
-group_norm hard_sigmoid hard_silu hard_tanh hinge huber hypot identity instance_norm kl_divergence
-layer_norm leaky_relu less less_equal linalg linear log log10 log1p log2 log_sigmoid log_softmax
-logaddexp matmul matrix_transpose max max_pool2d maximum mean mean_absolute_error
-mean_squared_error min minimum moveaxis multiply negative nll not_equal permute_dims positive pow
-prod reciprocal relu remainder repeat reshape rms_norm roll round scaled_dot_product_attention selu
-set_item sigmoid sigmoid_cross_entropy sign silu sin sinh softmax softmax_cross_entropy softplus
-sort split sqrt square squeeze stack std subtract sum sum_to take take_along_axis tan tanh
-tensordot tile to_device trunc unstack upsample_nearest2d var vecdot where zero_safe_multiply
+cumulative_sum diff divide dropout einsum elu embedding equal erf exp expand_dims expm1
+fixed_batch_norm flip floor floor_divide gelu get_item global_avg_pool2d global_max_pool2d glu
+greater greater_equal group_norm hard_sigmoid hard_silu hard_tanh hinge huber hypot identity
+instance_norm kl_divergence layer_norm leaky_relu less less_equal linalg linear log log10 log1p
+log2 log_sigmoid log_softmax logaddexp logsumexp matmul matrix_transpose max max_pool2d maximum
+mean mean_absolute_error mean_squared_error meshgrid min minimum moveaxis multiply negative nll
+not_equal pad permute_dims positive pow prod reciprocal relu remainder repeat reshape rms_norm roll
+round scaled_dot_product_attention selu set_item sigmoid sigmoid_cross_entropy sign silu sin sinh
+softmax softmax_cross_entropy softplus sort split sqrt square squeeze stack std subtract sum sum_to
+take take_along_axis tan tanh tensordot tile to_device tril triu trunc unstack upsample_nearest2d
+var vecdot where zero_safe_multiply
 """
+
+SHOW = "fallbacks text"
 
 LINALG = """
 cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_transpose
-outer slogdet solve svd svdvals tensordot trace vecdot vector_norm
+outer pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm
 """
 
 
 def public_things() -> Iterator[tuple[str, Any]]:
     """The classes and functions that users can name, each once."""
-    for module in (tn, tn.net, functions, functions.linalg):
+    for module in (tn, functions, functions.linalg, show):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
@@ -73,7 +72,7 @@ CLASSES = {name: thing for name, thing in THINGS.items() if inspect.isclass(thin
 
 @pytest.mark.parametrize(
     ("module", "pinned"),
-    [(tn, TINYNODE), (tn.net, NET), (functions, FUNCTIONS), (functions.linalg, LINALG)],
+    [(tn, TINYNODE), (functions, FUNCTIONS), (functions.linalg, LINALG), (show, SHOW)],
 )
 def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> None:
     assert module.__all__ == sorted(module.__all__)
@@ -81,7 +80,7 @@ def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> No
     assert module.__all__ == pinned.split()
 
 
-@pytest.mark.parametrize("module", [tn, tn.net, functions])
+@pytest.mark.parametrize("module", [tn, functions, show])
 def test_nothing_else_looks_public(module: types.ModuleType) -> None:
     """Submodules aside, which Python adds to a package by itself."""
     visible = [

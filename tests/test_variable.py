@@ -662,6 +662,15 @@ def test_raw_arrays_receive_no_gradient():
     assert [node.requires_grad for node in y.creator_node.inputs] == [True, False]
 
 
+def test_one_number_is_formatted_like_a_number():
+    loss = variable([[1.23456]])
+    assert f"{loss:.3f}" == "1.235" and f"{loss:>8.1f}" == "     1.2"
+    assert f"{tn.asarray(3):04d}" == "0003"
+    assert f"{loss}" == str(loss) and f"{variable([1.0, 2.0])}" == "variable([1. 2.])"
+    with pytest.raises(ValueError, match=r"size one .* shape \(2,\)"):
+        _ = f"{variable([1.0, 2.0]):.3f}"
+
+
 # --- shape methods ---------------------------------------------------------------------------
 
 
@@ -673,6 +682,9 @@ def test_reshape_transpose_t_sum_mean_and_indexing():
     for transposed in (x.T, x.transpose(), x.transpose(None), x.transpose(1, 0)):
         np.testing.assert_array_equal(transposed.array, a.T)
     np.testing.assert_array_equal(x.transpose((1, 0)).array, a.T)
+    np.testing.assert_array_equal(x.reshape(1, 2, 3).mT.array, a.T[None])
+    with pytest.raises(ValueError, match="matrix_transpose: x needs two axes"):
+        _ = x.reshape(-1).mT
     np.testing.assert_array_equal(x.sum(axis=1, keepdims=True).array, a.sum(1, keepdims=True))
     np.testing.assert_array_equal(x.mean(axis=0).array, a.mean(0))
     np.testing.assert_array_equal(x[1, ::2].array, a[1, ::2])

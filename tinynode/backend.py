@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol, TypeAlias, cast
 
 from tinynode.configuration import config, using_config
@@ -46,13 +47,17 @@ class Backend(Protocol):
 
     It may have more: ``version``, the text that ``python -m tinynode backends`` shows; ``base``,
     the name of the backend whose memory it overlays, as the fast path does with NumPy's: an array
-    that nobody has put on a device belongs to that one; and what its capabilities promise.
+    that nobody has put on a device belongs to that one; ``on_device(index)``, a context manager
+    that makes a device the library's current one; and what its capabilities promise.
     """
 
     name: str
     capabilities: frozenset[str]
-    """Facts that others ask for: ``"gpu"`` selects ``forward_gpu``, else ``forward_cpu``;
-    ``"add_at"`` says that there is a function ``add_at(indices, values, length)``, see below."""
+    """Facts that others ask for. ``"gpu"`` selects ``forward_gpu``, else ``forward_cpu``. Others
+    promise functions: ``"add_at"``: ``add_at(indices, values, length)``, see below;
+    ``"optimizer_update"``: ``update_parameters(optimizer, steps)``; ``"ranges"``:
+    ``range_push(text)`` and ``range_pop()``, for profilers; ``"memory_pool"``:
+    ``memory_used(index)`` and ``memory_reserved(index)``, in bytes."""
 
     def devices(self) -> tuple[str, ...]:
         """The indices that exist here; the first is the default."""
@@ -138,6 +143,11 @@ class Device:
         self.floating_dtypes.add(array.dtype)
         return True
 
+    def active(self) -> AbstractContextManager[Any]:
+        """A block in which this is the array library's current device, if it has such a thing."""
+        on_device = getattr(self.backend, "on_device", None)
+        return nullcontext() if on_device is None else on_device(self.index)
+
     def lift(self, value: Any) -> Array:
         """An array as it is, a scalar of the array library as a 0-d array, None for others."""
         if type(value) in self.array_types or self.owns(value):
@@ -180,6 +190,7 @@ _devices: dict[str, Device] = {}
 _backend_of_type: dict[type, Backend] = {}
 _namespace_of_type: dict[type, Any] = {}
 _floating_dtypes: dict[type, dict[Any, bool]] = {}  # dtypes of two libraries do not compare
+_integer_dtypes: dict[type, dict[Any, bool]] = {}
 
 
 class Use:
@@ -373,7 +384,13 @@ def current_device() -> Device:
 
 def using_device(spec: str | Device) -> AbstractContextManager[None]:
     """``with using_device("numpy"):`` new Variables of this thread stand on that device."""
-    return using_config("device", get_device(spec))
+    return _on_device(get_device(spec))
+
+
+@contextmanager
+def _on_device(device: Device) -> Iterator[None]:
+    with using_config("device", device), device.active():
+        yield
 
 
 def find_device(array: object) -> Device | None:
@@ -453,7 +470,12 @@ def is_floating(array: Array) -> bool:
 
 def is_integer(array: Array) -> bool:
     """Whether an array's dtype is an integer one, signed or not."""
-    return bool(namespace_of(array).isdtype(array.dtype, "integral"))
+    try:
+        return _integer_dtypes[type(array)][array.dtype]
+    except KeyError:
+        known = bool(namespace_of(array).isdtype(array.dtype, "integral"))
+        _integer_dtypes.setdefault(type(array), {})[array.dtype] = known
+        return known
 
 
 def kind_of(array: Array) -> int:

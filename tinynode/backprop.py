@@ -16,7 +16,7 @@ from typing import Any
 
 import tinynode
 from tinynode import debug
-from tinynode.backend import Array, is_floating
+from tinynode.backend import Array, current_device, is_floating
 from tinynode.configuration import config, using_config
 from tinynode.errors import (
     BackwardSeedError,
@@ -381,7 +381,8 @@ def _backward(
     seeds: dict[VariableNode, Variable], retain_grad: bool, enable_double_backprop: bool
 ) -> None:
     """Sweep, then hand the gradients to the Variables: all of them, or after an error none."""
-    with using_config("enable_backprop", enable_double_backprop):
+    device = next(iter(seeds)).device if seeds else current_device()
+    with using_config("enable_backprop", enable_double_backprop), device.active():
         sweep = _Sweep(seeds, keep_all=retain_grad)
         sweep.run()
         left = sweep.finish()
@@ -484,7 +485,8 @@ def grad(
     _check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
     _check_sequences("grad", "inputs", inputs, "grad_inputs", grad_inputs)
     given = list(grad_outputs) if grad_outputs is not None else [None] * len(outputs)
-    with using_config("enable_backprop", enable_double_backprop):
+    device = outputs[0]._device if outputs else current_device()
+    with using_config("enable_backprop", enable_double_backprop), device.active():
         seeds = _seeds_for_grad(outputs, given, loss_scale)
         nodes = [x.node for x in inputs]
         wanted = _nodes_between(nodes, seeds)

@@ -16,7 +16,9 @@ from tinynode.backprop import backward
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode, using_config
 from tinynode.errors import GraphError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.draws import drawing_again, note_generator, noted_generators
 from tinynode.functions.operands import as_operand
+from tinynode.random import get_generator
 from tinynode.variable import Variable, wrap_array
 
 
@@ -58,7 +60,12 @@ class Forget(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         arguments = range(len(self.requires_grad))
         self.retain_inputs(arguments)
-        with no_backprop_mode(), using_config("will_recompute", True):
+        with (
+            no_backprop_mode(),
+            using_config("will_recompute", True),
+            noted_generators() as self.generators,
+        ):
+            note_generator(get_generator())
             outputs = self._call(self._leaves([inputs[i] for i in arguments]))
         return tuple(y._array for y in outputs)
 
@@ -69,7 +76,11 @@ class Forget(FunctionNode):
                 "function without forget."
             )
         leaves = self._leaves([x._array for x in self.get_retained_inputs()])
-        with force_backprop_mode(), using_config("in_recomputing", True):
+        with (
+            force_backprop_mode(),
+            using_config("in_recomputing", True),
+            drawing_again(self.generators),
+        ):
             outputs = self._call(leaves)
         if len(outputs) != len(grad_outputs):
             raise GraphError(
@@ -90,6 +101,10 @@ def _ordinal(number: int) -> str:
 
 def forget(func: Callable[..., Any], *xs: Any) -> Any:
     """Call ``func(*xs)``, and forget what happens inside until backward needs it.
+
+    Random draws repeat themselves: the process-wide generator of ``tinynode.random``, and those
+    that are given to ``dropout``, start in the second call where they started in the first, and go
+    on afterwards as if it had not been. What else is random ``func`` has to repeat by itself.
 
     Leaf Variables that ``func`` uses without taking them as arguments (parameters) receive their
     gradients in ``grad``, also under ``tinynode.grad``, which knows only the arguments.

@@ -138,34 +138,34 @@ def _compare(
 
 def is_floating(in_type: Any) -> Any:
     """For use in ``expect``: the array's dtype is a real floating one."""
-    array = _value(in_type)
-    holds = backend.is_floating(array)
-    return _condition(in_type, "{0}.dtype is floating", holds, dtype_name(array.dtype))
+    if not isinstance(in_type, Expression):
+        return backend.is_floating(in_type)
+    array = in_type.value
+    text = f"{in_type.text}.dtype is floating"
+    return Condition(text, backend.is_floating(array), dtype_name(array.dtype))
 
 
 def is_integer(in_type: Any) -> Any:
     """For use in ``expect``: the array's dtype is an integer one, signed or not."""
-    array = _value(in_type)
-    holds = backend.is_integer(array)
-    return _condition(in_type, "{0}.dtype is an integer dtype", holds, dtype_name(array.dtype))
+    if not isinstance(in_type, Expression):
+        return backend.is_integer(in_type)
+    array = in_type.value
+    text = f"{in_type.text}.dtype is an integer dtype"
+    return Condition(text, backend.is_integer(array), dtype_name(array.dtype))
 
 
 def broadcasts(in_type: Any, other: Any, last: int = 0) -> Any:
     """For use in ``expect``: the two shapes broadcast together, but for the ``last`` axes."""
     left, right = tuple(_value(in_type).shape), tuple(_value(other).shape)
     left, right = left[: len(left) - last], right[: len(right) - last]
-    holds = all(
+    holds = left == right or all(
         a == b or 1 in (a, b) for a, b in zip(reversed(left), reversed(right), strict=False)
     )
+    if not isinstance(in_type, Expression):
+        return holds
     other_text = other.text if isinstance(other, Expression) else "the other"
-    text = "{0}.shape broadcasts with " + other_text + ".shape"
-    return _condition(in_type, text, holds, f"{left} and {right}")
-
-
-def _condition(in_type: Any, text: str, holds: bool, actual: str) -> Any:
-    if isinstance(in_type, Expression):
-        return Condition(text.format(in_type.text), holds, actual)
-    return holds
+    text = f"{in_type.text}.shape broadcasts with {other_text}.shape"
+    return Condition(text, holds, f"{left} and {right}")
 
 
 def expect(*conditions: Any) -> None:

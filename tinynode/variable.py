@@ -408,7 +408,7 @@ class Variable:
         if self._requires_grad:
             raise TypeError(
                 "a Variable that requires a gradient does not turn into a NumPy array silently: "
-                "the graph would end there. Use x.array for the array, or x.detach()."
+                "the graph would end there. Use x.array, x.detach(), or tinynode.functions."
             )
         return numpy.array(to_host(self._filled()), dtype=dtype, copy=copy)
 
@@ -417,6 +417,10 @@ class Variable:
 
     def __str__(self) -> str:
         return self._text("variable", " ")
+
+    def __format__(self, spec: str) -> str:
+        """The text of ``str``; with a specification that of its number: ``f"{loss:.3f}"``."""
+        return format(self.item(), spec) if spec else str(self)
 
     def _text(self, word: str, separator: str) -> str:
         head = f"{word} {self._name}" if self._name else word
@@ -452,6 +456,11 @@ class Variable:
     def T(self) -> Variable:
         """The variable with its axes reversed."""
         return tinynode.functions.permute_dims(self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self) -> Variable:
+        """The variable with its last two axes swapped: each matrix of a stack transposed."""
+        return tinynode.functions.matrix_transpose(self)
 
     def reshape(self, *shape: Any) -> Variable:
         """The same elements in another shape: ``x.reshape(2, 3)`` or ``x.reshape((2, 3))``."""

@@ -10,13 +10,13 @@ class's forward does, and retains what that retains; where it does not serve, it
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import tinynode_numpy
 from tinynode.backend import Arrays, Fallback, count_use, kernel_uses
 from tinynode.function_node import FunctionNode
 from tinynode_fast import elementwise, images, matrices, rows
+from tinynode_fast.blocks import Entry
 from tinynode_fast.plain import PLAIN
 from tinynode_fast.plan import FastPlan as make_plan
 from tinynode_fast.updates import update_parameters
@@ -69,22 +69,26 @@ def forward(node: Any, arrays: Arrays) -> Any:
         return node.forward(arrays)
     entry = KERNELS.get(kind)
     if entry is not None:
-        kernel_name, least, kernel = entry
-        if arrays[0].size < least:  # the portable forward is as quick
-            return node.forward(arrays)
-        return _counted(kernel_name, kernel, node, arrays)
+        return _by_kernel(entry, node, arrays)
     if kind.forward_fast is FunctionNode.forward_fast:
         return Fallback("no kernel for this class")
-    return _counted("forward_fast", kind.forward_fast, node, arrays)
-
-
-def _counted(kernel_name: str, kernel: Callable[..., Any], node: Any, arrays: Arrays) -> Any:
-    """Run a kernel and count it, if it did not fall back."""
     start = time.perf_counter()
-    outputs = kernel(node, arrays)
+    outputs = node.forward_fast(arrays)
     if type(outputs) is tuple:
         seconds = time.perf_counter() - start
-        count_use(kernel_uses, (name, node.label, kernel_name), seconds)
-    elif outputs is None:  # the portable forward is the quickest
+        count_use(kernel_uses, (name, node.label, "forward_fast"), seconds)
+    return outputs
+
+
+def _by_kernel(entry: Entry, node: Any, arrays: Arrays) -> Any:
+    """Run a kernel, and count it if it ran; or the portable forward where that is as quick."""
+    if arrays[0].size < entry.least:
         return node.forward(arrays)
+    start = time.perf_counter()
+    outputs = entry.run(node, arrays)
+    if outputs is None:
+        return node.forward(arrays)
+    if type(outputs) is tuple:
+        seconds = time.perf_counter() - start
+        count_use(kernel_uses, (name, node.label, entry.name), seconds)
     return outputs

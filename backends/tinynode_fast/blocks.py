@@ -36,10 +36,11 @@ class Entry(NamedTuple):
     run: Callable[[Any, Arrays], Any]
 
 
-BLOCK = 1 << 15
+BLOCK = 1 << 16
 """So many elements of an array make a block."""
-THREADED = 1 << 17
-"""Arrays of so many elements are shared out to the threads."""
+THREADED = 1 << 20
+"""Arrays of so many elements are shared out to the threads. Handing a share over may take as long
+as a small kernel where other programs use the cores too."""
 
 
 @functools.cache
@@ -63,12 +64,12 @@ class _Threads:
         self.lock = threading.Lock()
         self.pool: ThreadPoolExecutor | None = None
 
-    def submit(self, *call: Any) -> Future[Any]:
+    def submit(self, function: Callable[..., None], *arguments: Any) -> Future[None]:
         with self.lock:
             if self.pool is None:
                 self.pool = ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
             # the caller's numpy.errstate holds in the thread too: it is a context variable
-            return self.pool.submit(contextvars.copy_context().run, *call)
+            return self.pool.submit(contextvars.copy_context().run, function, *arguments)
 
 
 _threads = _Threads()
@@ -136,9 +137,7 @@ def in_shares(
     size = -(-length // shares)
     size = -(-size // step) * step
     starts = range(0, length, size)
-    waiting = [
-        _threads.submit(work, start, min(start + size, length)) for start in starts[1:]
-    ]
+    waiting = [_threads.submit(work, start, min(start + size, length)) for start in starts[1:]]
     try:
         first = work(0, min(size, length))
     finally:  # nobody may write to the arrays any more when this returns
@@ -178,6 +177,10 @@ def number(value: float, dtype: Any) -> Any:
     return array
 
 
+KEPT = 1 << 26
+"""So many bytes are kept for a thread at most."""
+
+
 class _Workspace(threading.local):
     """Memory that a thread uses again and again: fresh memory costs page faults."""
 
@@ -191,6 +194,8 @@ _workspace = _Workspace()
 def workspace(shape: tuple[int, ...], dtype: Any) -> Any:
     """An array of this thread's workspace: it holds until the next call, and is never a result."""
     size = math.prod(shape) * dtype.itemsize
+    if size > KEPT:
+        return numpy.empty(shape, dtype)
     if _workspace.memory.size < size:
         _workspace.memory = numpy.empty(size, numpy.uint8)
     return _workspace.memory[:size].view(dtype).reshape(shape)

@@ -10,10 +10,9 @@ import numpy
 from numpy import add, exp, multiply, subtract, tanh
 
 from tinynode.backend import Fallback
-from tinynode.functions import activation, elementwise
+from tinynode.functions import activation
 from tinynode.functions.error_function import SINGLE
-from tinynode_fast import blocks
-from tinynode_fast.blocks import THREADED, Arrays, Entry, Kernel, number, run_flat
+from tinynode_fast.blocks import Arrays, Entry, Kernel, number, run_flat
 
 _SQRT_HALF = math.sqrt(0.5)
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
@@ -136,78 +135,47 @@ def tanh_gelu_gradient(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None
     multiply(gx, gy, gx)
 
 
-def apply_ufunc(ufunc: Any, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
-    """A ufunc of one variable."""
-    ufunc(inputs[0], outputs[0])
-
-
 LEAST = 1 << 15
 """With fewer elements, everything is in the cache anyway."""
 FLOATS = frozenset({numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)})
 SINGLES = frozenset({numpy.dtype(numpy.float32)})
 
 
-class Elementwise(NamedTuple):
-    """An elementwise kernel, and what it keeps for backward, as the class's forward does."""
+class Keeps(NamedTuple):
+    """What a class's forward retains for backward."""
 
-    kernel: Kernel
-    scratch: int = 0
     inputs: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
-    dtypes: frozenset[Any] = FLOATS
-
-    def __call__(self, node: Any, arrays: Arrays) -> Any:
-        first = arrays[0]
-        if first.dtype not in self.dtypes:
-            return Fallback(f"{first.dtype} has no kernel")
-        for other in arrays[1:]:
-            if other.dtype != first.dtype or other.shape != first.shape:
-                return Fallback("the inputs differ in shape or dtype")
-        node.retain_inputs(self.inputs)
-        node.retain_outputs(self.outputs)
-        return (run_flat(self.kernel, arrays, self.scratch),)
 
 
-class Threaded(NamedTuple):
-    """A function that NumPy computes in one pass: there is only something to gain by threads."""
+def apply(
+    kernel: Kernel, scratch: int, keeps: Keeps, dtypes: frozenset[Any], node: Any, arrays: Arrays
+) -> Any:
+    """Run an elementwise kernel on arrays of one shape and dtype."""
+    first = arrays[0]
+    if first.dtype not in dtypes:
+        return Fallback(f"{first.dtype} has no kernel")
+    for other in arrays[1:]:
+        if other.dtype != first.dtype or other.shape != first.shape:
+            return Fallback("the inputs differ in shape or dtype")
+    node.retain_inputs(keeps.inputs)
+    node.retain_outputs(keeps.outputs)
+    return (run_flat(kernel, arrays, scratch),)
 
-    kernel: Elementwise
 
-    def __call__(self, node: Any, arrays: Arrays) -> Any:
-        if blocks.thread_count() == 1:
-            return Fallback("one pass of NumPy, and one thread")
-        return self.kernel(node, arrays)
+def entry(kernel: Any, scratch: int, keeps: Keeps, dtypes: frozenset[Any] = FLOATS) -> Entry:
+    """The entry of an elementwise kernel, which goes by its function's name."""
+    return Entry(kernel.__name__, LEAST, partial(apply, kernel, scratch, keeps, dtypes))
 
+
+_X, _X_AND_GY = Keeps(inputs=(0,)), Keeps(inputs=(0, 1))
 
 KERNELS: dict[type, Entry] = {
-    activation.Sigmoid: Entry("sigmoid", LEAST, Elementwise(sigmoid, outputs=(0,))),
-    activation.SiLU: Entry("silu", LEAST, Elementwise(silu, 0, (0,))),
-    activation.SiLUGrad: Entry("silu_gradient", LEAST, Elementwise(silu_gradient, 1, (0, 1))),
-    activation.GELU: Entry("gelu", LEAST, Elementwise(gelu, 1, (0,), dtypes=SINGLES)),
-    activation.GELUGrad: Entry(
-        "gelu_gradient",
-        LEAST,
-        Elementwise(gelu_gradient, 1, (0, 1), dtypes=SINGLES),
-    ),
-    activation.TanhGELU: Entry("tanh_gelu", LEAST, Elementwise(tanh_gelu, 1, (0,))),
-    activation.TanhGELUGrad: Entry(
-        "tanh_gelu_gradient",
-        LEAST,
-        Elementwise(tanh_gelu_gradient, 2, (0, 1)),
-    ),
-    elementwise.Tanh: Entry(
-        "tanh",
-        THREADED,
-        Threaded(Elementwise(partial(apply_ufunc, numpy.tanh), outputs=(0,))),
-    ),
-    elementwise.Exp: Entry(
-        "exp",
-        THREADED,
-        Threaded(Elementwise(partial(apply_ufunc, numpy.exp), outputs=(0,))),
-    ),
-    elementwise.Log: Entry(
-        "log",
-        THREADED,
-        Threaded(Elementwise(partial(apply_ufunc, numpy.log), inputs=(0,))),
-    ),
+    activation.Sigmoid: entry(sigmoid, 0, Keeps(outputs=(0,))),
+    activation.SiLU: entry(silu, 0, _X),
+    activation.SiLUGrad: entry(silu_gradient, 1, _X_AND_GY),
+    activation.GELU: entry(gelu, 1, _X, SINGLES),
+    activation.GELUGrad: entry(gelu_gradient, 1, _X_AND_GY, SINGLES),
+    activation.TanhGELU: entry(tanh_gelu, 1, _X),
+    activation.TanhGELUGrad: entry(tanh_gelu_gradient, 2, _X_AND_GY),
 }

@@ -6,11 +6,11 @@ from tinynode import functions
 
 _NAMES = """
 Abs Acos Acosh Add AddAll AddAt ArgMax ArgMin ArgSort AsType Asin Asinh Atan Atan2 Atanh
-BroadcastTo Ceil Concat Copy CopySign Cos Cosh CumulativeSum Divide Equal Expm1 Flip Floor
-FloorDivide GetItem GetItemGrad Greater GreaterEqual Hypot Identity Less LessEqual Log10 Log1p
+BroadcastTo Ceil Concat Copy CopySign Cos Cosh CumulativeSum Divide Equal Exp Expm1 Flip Floor
+FloorDivide GetItem GetItemGrad Greater GreaterEqual Hypot Identity Less LessEqual Log Log10 Log1p
 Log2 LogAddExp Max Maximum Mean Min Minimum Multiply Negative NotEqual PermuteDims Positive Pow
 PowConstant Prod ReLU ReLUGrad Reciprocal Remainder Reshape Roll Round Sign Sin Sinh Sqrt Square
-Subtract TakeAlongAxis TakeRows Tan ToDevice Trunc Where
+Subtract TakeAlongAxis TakeRows Tan Tanh ToDevice Trunc Where
 """
 
 PLAIN: frozenset[type] = frozenset(getattr(functions, name) for name in _NAMES.split())

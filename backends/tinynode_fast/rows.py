@@ -14,7 +14,7 @@ import numpy
 
 from tinynode.backend import Fallback
 from tinynode.functions import activation, loss, normalization, reduction, shaping
-from tinynode_fast.blocks import Arrays, Entry, number, run
+from tinynode_fast.blocks import Arrays, Entry, Kernel, number, run
 from tinynode_fast.elementwise import FLOATS
 
 LONGEST = 4096
@@ -52,27 +52,33 @@ def row_products(x: Any, y: Any) -> Any:
 # --- softmax -------------------------------------------------------------------------------------
 
 
+NEAR = 9.0
+WIDE = 256
+SAMPLE = 64
+
+
 def exponentials(x: Any, shifted: Any, e: Any) -> Any:
     """x - (what is about the largest of a row) and e to its power; the rows' sums, (rows, 1).
 
-    The largest of the whole block is found several times quicker than that of each row. It serves
-    where no row is far below it: then nothing that counts is rounded to 0.
+    The largest of the whole block is found several times quicker than those of short rows. It
+    serves where no row is far below it, which a sample of the rows foretells: then nothing that
+    counts is rounded to 0.
     """
-    largest = x.max()
-    if numpy.isfinite(largest):
-        numpy.subtract(x, largest, shifted)
-        numpy.exp(shifted, e)
-        total = row_sums(e)
-        if total.min() > FAR_BELOW:
-            return total
+    if x.shape[1] < WIDE:
+        largest = x.max()
+        if x[:SAMPLE].max(axis=1).min() > largest - NEAR:
+            total = _exponentials(x, largest, shifted, e)
+            if total.min() > math.exp(-NEAR):
+                return total
     rows = x.max(axis=1, keepdims=True)
     rows[rows == -numpy.inf] = 0
-    numpy.subtract(x, rows, shifted)
+    return _exponentials(x, rows, shifted, e)
+
+
+def _exponentials(x: Any, shift: Any, shifted: Any, e: Any) -> Any:
+    numpy.subtract(x, shift, shifted)
     numpy.exp(shifted, e)
     return row_sums(e)
-
-
-FAR_BELOW = 1e-4
 
 
 def softmax_rows(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
@@ -90,26 +96,16 @@ def log_softmax_rows(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     numpy.subtract(y, numpy.log(total), y)
 
 
-def softmax(node: Any, arrays: Arrays) -> Any:
+def apply(kernel: Kernel, scratch: int, node: Any, arrays: Arrays) -> Any:
+    """Run one of the two along ``node.axis``."""
     (x,) = arrays
     rows = as_rows(x, (node.axis,))
     if isinstance(rows, Fallback):
         return rows
     node.retain_outputs((0,))
-    y = numpy.empty(x.shape, x.dtype)
-    run(softmax_rows, (rows,), (y.reshape(rows.shape),))
-    return (y,)
-
-
-def log_softmax(node: Any, arrays: Arrays) -> Any:
-    (x,) = arrays
-    rows = as_rows(x, (node.axis,))
-    if isinstance(rows, Fallback):
-        return rows
-    node.retain_outputs((0,))
-    y = numpy.empty(x.shape, x.dtype)
-    run(log_softmax_rows, (rows,), (y.reshape(rows.shape),), 1)
-    return (y,)
+    y = numpy.empty(rows.shape, x.dtype)
+    run(kernel, (rows,), (y,), scratch)
+    return (y.reshape(x.shape),)
 
 
 def _usual_labels(node: Any, x: Any, labels: Any, rest: Arrays) -> Fallback | None:
@@ -280,8 +276,8 @@ def _sum_over(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 KERNELS: dict[type, Entry] = {
-    activation.Softmax: Entry("softmax", 2048, softmax),
-    activation.LogSoftmax: Entry("log_softmax", 2048, log_softmax),
+    activation.Softmax: Entry("softmax", 2048, partial(apply, softmax_rows, 0)),
+    activation.LogSoftmax: Entry("log_softmax", 2048, partial(apply, log_softmax_rows, 1)),
     loss.SoftmaxCrossEntropy: Entry("cross_entropy", 0, cross_entropy),
     loss.SoftmaxCrossEntropyGrad: Entry("cross_entropy_gradient", 0, cross_entropy_gradient),
     normalization.Standardize: Entry("standardize", 1 << 14, standardize),

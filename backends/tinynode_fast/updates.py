@@ -1,15 +1,17 @@
 """Optimizer updates: one pass over cache-sized blocks of each parameter, all in one call.
 
+Adam and AdamW have a kernel. SGD has none: it is two to four passes, which NumPy does as quickly.
+
 Every parameter gets a new array, since a graph may retain the old one. The moments are the
-optimizer's own, so they are changed where they lie. A parameter's arrays are checked, and the new
-ones made, before the first moment changes: an error leaves the optimizer as it was.
+optimizer's own, so they are changed where they lie; everything is checked, and all but a block's
+scratch array allocated, before the first of them changes.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,27 +20,11 @@ from numpy import add, multiply, subtract
 
 from tinynode import nn
 from tinynode.backend import Fallback, count_use, kernel_uses
-from tinynode_fast.blocks import Arrays, Kernel, number, run
+from tinynode_fast.blocks import Arrays, Kernel, run
 from tinynode_fast.elementwise import FLOATS
 
 Step: TypeAlias = tuple[Any, Any, dict[str, Any], int]
 """The arguments of ``Optimizer.step``: array, gradient, moments, count."""
-
-
-def sgd(lr: Any, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
-    """p - lr g."""
-    (p, g), (new,) = inputs, outputs
-    multiply(g, lr, new)
-    subtract(p, new, new)
-
-
-def momentum_sgd(momentum: Any, lr: Any, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
-    """v <- momentum v + g, and p - lr v."""
-    (p, g), (new, v) = inputs, outputs
-    multiply(v, momentum, v)
-    add(v, g, v)
-    multiply(v, lr, new)
-    subtract(p, new, new)
 
 
 class AdamNumbers(NamedTuple):
@@ -73,36 +59,20 @@ def adam(by: AdamNumbers, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> N
     subtract(p, spare, new)
 
 
-def _sgd_kernel(optimizer: Any, count: int, dtype: Any) -> Kernel:
-    lr = number(optimizer.lr, dtype)
-    if not optimizer.momentum:
-        return partial(sgd, lr)
-    return partial(momentum_sgd, number(optimizer.momentum, dtype), lr)
-
-
-def _adam_kernel(optimizer: Any, count: int, dtype: Any) -> Kernel:
+def adam_kernel(optimizer: Any, count: int, dtype: Any) -> Kernel:
     """With the two corrections in the rate and in eps: fewer passes, and the same formula."""
     b1, b2 = optimizer.betas
     root = math.sqrt(1 - b2**count)
-    kept = 1 - optimizer.lr * getattr(optimizer, "decay", 0.0)
+    kept = 1 - optimizer.lr * getattr(optimizer, "weight_decay", 0.0)
     rate = optimizer.lr * root / (1 - b1**count)
     numbers = (b1, 1 - b1, b2, 1 - b2, rate, optimizer.eps * root, kept)
     return partial(adam, AdamNumbers(*(numpy.asarray(value, dtype) for value in numbers)))
 
 
-_UPDATES: dict[type, tuple[Callable[[Any, int, Any], Kernel], int]] = {
-    nn.SGD: (_sgd_kernel, 0),
-    nn.Adam: (_adam_kernel, 1),
-    nn.AdamW: (_adam_kernel, 1),
-}
-"""For each optimizer: what makes its kernel, and how many scratch arrays that uses."""
-
-
 def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
     """The next arrays and moments of all parameters, or why there is no kernel for them."""
     start = time.perf_counter()
-    entry = _UPDATES.get(type(optimizer))
-    if entry is None:
+    if type(optimizer) not in (nn.Adam, nn.AdamW):
         return Fallback("no kernel for this class")
     for array, _, moments, _ in steps:
         if array.dtype not in FLOATS:
@@ -110,17 +80,17 @@ def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
         for x in (array, *moments.values()):
             if not x.flags.c_contiguous or not x.flags.writeable:
                 return Fallback("an array is not writable in one piece of memory")
-    make_kernel, scratch = entry
     new = [numpy.empty(array.shape, array.dtype) for array, _, _, _ in steps]
+    # a gradient that is not in one piece is copied here
+    gradients = [grad.reshape(-1) for _, grad, _, _ in steps]
     kernels: dict[tuple[int, Any], Kernel] = {}
-    for y, (array, grad, moments, count) in zip(new, steps, strict=True):
+    for y, g, (array, _, moments, count) in zip(new, gradients, steps, strict=True):
         kernel = kernels.get((count, array.dtype))
         if kernel is None:
-            kernel = kernels[count, array.dtype] = make_kernel(optimizer, count, array.dtype)
-        # a gradient that is not in one piece is copied here
-        inputs = (array.reshape(-1), grad.reshape(-1))
+            kernel = kernels[count, array.dtype] = adam_kernel(optimizer, count, array.dtype)
+        inputs = (array.reshape(-1), g)
         outputs = (y.reshape(-1), *[m.reshape(-1) for m in moments.values()])
-        run(kernel, inputs, outputs, scratch)
+        run(kernel, inputs, outputs, scratch=1)
     seconds = time.perf_counter() - start
     count_use(kernel_uses, ("fast", type(optimizer).__name__, "update_parameters"), seconds)
     return [(y, moments) for y, (_, _, moments, _) in zip(new, steps, strict=True)]

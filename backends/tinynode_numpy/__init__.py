@@ -5,6 +5,7 @@ NumPy 2.1 speaks the Array API standard by itself, so its namespace is ``numpy``
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy
@@ -51,11 +52,15 @@ def forward(node: Any, arrays: tuple[Any, ...]) -> Any:
     return node.forward(arrays)
 
 
+WIDE_ROW = 128
+
+
 def add_at(indices: Any, values: Any, length: int) -> Any:
     """result[indices[k]] += values[k], from zeros: ``numpy.add.at`` for numbers, else by sorting.
 
     ``add.at`` is quick in one dimension only. For rows, equal indices are brought side by side,
-    and each run of them is summed by ``reduceat``.
+    and each run of them is summed: by ``reduceat``, or by itself where rows are wide, since
+    ``reduceat`` goes through the columns one by one.
     """
     result = numpy.zeros((length, *values.shape[1:]), dtype=values.dtype)
     if values.ndim == 1:
@@ -64,6 +69,11 @@ def add_at(indices: Any, values: Any, length: int) -> Any:
         wrapped = numpy.where(indices < 0, indices + length, indices)
         order = numpy.argsort(wrapped, kind="stable")
         ordered = wrapped[order]
+        rows = values[order]
         starts = numpy.flatnonzero(numpy.diff(ordered, prepend=-1))
-        result[ordered[starts]] = numpy.add.reduceat(values[order], starts, axis=0)
+        if values[0].size < WIDE_ROW:
+            result[ordered[starts]] = numpy.add.reduceat(rows, starts, axis=0)
+            return result
+        for start, stop in itertools.pairwise([*starts.tolist(), len(rows)]):
+            numpy.add.reduce(rows[start:stop], axis=0, out=result[ordered[start]])
     return result

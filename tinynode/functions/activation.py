@@ -7,11 +7,12 @@ from typing import Any
 
 from tinynode.backend import Array, Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.comparison import greater
+from tinynode.functions.arithmetic import abs
+from tinynode.functions.comparison import greater, less
 from tinynode.functions.elementwise import exp, tanh
-from tinynode.functions.error_function import as_floating, erf_array, in_blocks
+from tinynode.functions.error_function import erf_array, in_blocks
 from tinynode.functions.extrema import clip
-from tinynode.functions.operands import as_operand
+from tinynode.functions.operands import as_floating, as_number, as_operand
 from tinynode.functions.reduction import require_elements, sum
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import normalize_axis, split
@@ -24,7 +25,7 @@ class Sigmoid(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_outputs((0,))
-        return (sigmoid_array(inputs[0]),)
+        return (in_blocks(sigmoid_array, inputs[0]),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -116,7 +117,8 @@ def log_softmax_array(x: Any, axis: int) -> Any:
     """log_softmax of an array: the largest x is subtracted, so nothing overflows."""
     xp = namespace_of(x)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
-    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
+    shifted -= xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
+    return shifted
 
 
 def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
@@ -151,11 +153,13 @@ class Softmax(FunctionNode):
         self.retain_outputs((0,))
         if x.shape[self.axis] == 0:
             return (x,)
-        largest = xp.max(x, axis=self.axis, keepdims=True)
-        largest = xp.where(largest == -xp.inf, xp.zeros_like(largest), largest)
-        e = xp.exp(x - largest)
-        total = xp.sum(e, axis=self.axis, keepdims=True)
-        return (e / xp.where(total == 0, xp.ones_like(total), total),)
+        lowest = xp.asarray(xp.finfo(x.dtype).min, dtype=x.dtype, device=x.device)
+        largest = xp.maximum(xp.max(x, axis=self.axis, keepdims=True), lowest)  # above -inf
+        y = xp.exp(x - largest)
+        total = xp.sum(y, axis=self.axis, keepdims=True)
+        # the largest adds e^0, so a total below 1 is 0: every x is -inf
+        y /= xp.maximum(total, xp.ones((), dtype=x.dtype, device=x.device))
+        return (y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -179,17 +183,21 @@ class LogSigmoid(FunctionNode):
     """y = -ln(1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * sigmoid(-x)"""
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
-        xp = namespace_of(x)
         self.retain_inputs((0,))
-        zero = xp.zeros((), dtype=x.dtype, device=x.device)
-        return (xp.minimum(x, zero) - xp.log1p(xp.exp(-xp.abs(x))),)
+        return (in_blocks(_log_sigmoid, *inputs),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         assert gy is not None
         return (gy * sigmoid(-x),)
+
+
+def _log_sigmoid(x: Array) -> Array:
+    xp = namespace_of(x)
+    # y is negative; with -0.0 it is so where it underflows, and softplus is positive there
+    zero = xp.asarray(-0.0, dtype=x.dtype, device=x.device)
+    return xp.minimum(x, zero) - xp.log1p(xp.exp(-xp.abs(x)))
 
 
 def log_sigmoid(x: Any) -> Variable:
@@ -321,7 +329,8 @@ def leaky_relu(x: Any, slope: float = 0.01) -> Variable:
     Source: Maas, Hannun and Ng, Rectifier Nonlinearities Improve Neural Network Acoustic Models,
     2013.
     """
-    return LeakyReLU(float(slope)).apply((as_floating("leaky_relu", "x", x),))[0]
+    node = LeakyReLU(as_number("leaky_relu", "slope", slope))
+    return node.apply((as_floating("leaky_relu", "x", x),))[0]
 
 
 class ELU(FunctionNode):
@@ -390,7 +399,8 @@ def elu(x: Any, alpha: float = 1.0) -> Variable:
     Source: Clevert, Unterthiner and Hochreiter, Fast and Accurate Deep Network Learning by
     Exponential Linear Units, 2016.
     """
-    return ELU(float(alpha), 1.0).apply((as_floating("elu", "x", x),))[0]
+    node = ELU(as_number("elu", "alpha", alpha), 1.0)
+    return node.apply((as_floating("elu", "x", x),))[0]
 
 
 def selu(x: Any) -> Variable:
@@ -428,8 +438,12 @@ def _normal_distribution(xp: Any, x: Array) -> Array:
     return (erf_array(xp, x * math.sqrt(0.5)) + 1.0) * 0.5
 
 
+_DENSITY_ENDS = 40.0  # e^(-x^2/2) is 0 from there on in float64: beyond it x^2 may overflow
+
+
 def _gelu_gradient(x: Array, gy: Array) -> Array:
     xp = namespace_of(x)
+    x = xp.clip(x, min=-_DENSITY_ENDS, max=_DENSITY_ENDS)
     density = xp.exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
     return gy * (_normal_distribution(xp, x) + x * density)
 
@@ -452,8 +466,9 @@ class GELUGrad(FunctionNode):
         assert h is not None
         gx = None
         if 0 in target_input_indexes:
-            density = exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
-            gx = h * gy * density * (2.0 - x * x)
+            square = clip(x, -_DENSITY_ENDS, _DENSITY_ENDS) ** 2
+            density = exp(square * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
+            gx = h * gy * density * (2.0 - square)
         return gx, GELUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
 
 
@@ -476,16 +491,21 @@ class TanhGELU(FunctionNode):
 
 _GELU_CUBIC = 0.044715
 _GELU_SCALE = math.sqrt(2.0 / math.pi)
+_TANH_ENDS = 10.0  # t is 1 or -1 from there on, in float64: beyond it x^3 may overflow
 
 
 def _tanh_gelu(x: Array) -> Array:
-    inner = (x * x * _GELU_CUBIC + 1.0) * x * _GELU_SCALE
-    return x * (namespace_of(x).tanh(inner) + 1.0) * 0.5
+    xp = namespace_of(x)
+    held = xp.clip(x, min=-_TANH_ENDS, max=_TANH_ENDS)
+    inner = (held * held * _GELU_CUBIC + 1.0) * held * _GELU_SCALE
+    return x * ((xp.tanh(inner) + 1.0) * 0.5)
 
 
 def _tanh_gelu_gradient(x: Array, gy: Array) -> Array:
+    xp = namespace_of(x)
+    x = xp.clip(x, min=-_TANH_ENDS, max=_TANH_ENDS)
     square = x * x
-    t = namespace_of(x).tanh((square * _GELU_CUBIC + 1.0) * x * _GELU_SCALE)
+    t = xp.tanh((square * _GELU_CUBIC + 1.0) * x * _GELU_SCALE)
     u = (square * (3.0 * _GELU_CUBIC) + 1.0) * _GELU_SCALE
     return gy * ((t + 1.0 + x * (1.0 - t * t) * u) * 0.5)
 
@@ -508,10 +528,11 @@ class TanhGELUGrad(FunctionNode):
         assert h is not None
         gx = None
         if 0 in target_input_indexes:
-            square = x * x
-            t = tanh((square * _GELU_CUBIC + 1.0) * x * _GELU_SCALE)
+            held = clip(x, -_TANH_ENDS, _TANH_ENDS)
+            square = held * held
+            t = tanh((square * _GELU_CUBIC + 1.0) * held * _GELU_SCALE)
             u = (square * (3.0 * _GELU_CUBIC) + 1.0) * _GELU_SCALE
-            bend = u + square * (3.0 * _GELU_CUBIC * _GELU_SCALE) - x * t * u * u
+            bend = u + square * (3.0 * _GELU_CUBIC * _GELU_SCALE) - held * t * u * u
             gx = h * gy * (1.0 - t * t) * bend
         return gx, TanhGELUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
 
@@ -526,25 +547,82 @@ def gelu(x: Any, approximate: bool = False) -> Variable:
 
 
 def hard_tanh(x: Any) -> Variable:
-    """x held between -1 and 1, elementwise; the gradient at the bounds is 1."""
+    """x held between -1 and 1, elementwise; the gradient at the bounds is 1, as that of clip."""
     return clip(as_floating("hard_tanh", "x", x), -1.0, 1.0)
 
 
 def hard_sigmoid(x: Any) -> Variable:
-    """x / 6 + 1/2 held between 0 and 1, elementwise.
+    """x / 6 + 1/2 held between 0 and 1, elementwise; the gradient at -3 and 3 is 1/6.
 
     Source: Howard et al., Searching for MobileNetV3, 2019.
     """
     return clip(as_floating("hard_sigmoid", "x", x) * (1.0 / 6.0) + 0.5, 0.0, 1.0)
 
 
+class HardSiLU(FunctionNode):
+    """y = x s, with s = x / 6 + 1/2 held between 0 and 1.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy * (s + x / 6) where |x| < 3, else dL/dy * s
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        self.retain_inputs((0,))
+        return (in_blocks(_hard_silu, *inputs),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return HardSiLUGrad().apply((x, gy))
+
+
+def _hard_sigmoid(x: Array) -> Array:
+    """x / 6 + 1/2 held between 0 and 1, of an array."""
+    s = x * (1.0 / 6.0)
+    s += 0.5
+    return namespace_of(x).clip(s, min=0.0, max=1.0)
+
+
+def _hard_silu(x: Array) -> Array:
+    return x * _hard_sigmoid(x)
+
+
+def _hard_silu_gradient(x: Array, gy: Array) -> Array:
+    xp = namespace_of(x)
+    slopes = xp.clip(x, min=-3.0, max=3.0)  # finite, so that 0 times it is 0
+    slopes *= 1.0 / 6.0
+    slopes *= xp.astype(xp.abs(x) < 3, x.dtype)
+    slopes += _hard_sigmoid(x)
+    slopes *= gy
+    return slopes
+
+
+class HardSiLUGrad(FunctionNode):
+    """gx = gy * (s + x / 6) where |x| < 3, else gy * s: the gradient of ``HardSiLU``.
+
+    x: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = the same function of h
+    dL/dx = h * gy / 3 where |x| < 3, else 0
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        self.retain_inputs((0, 1))
+        return (in_blocks(_hard_silu_gradient, *inputs),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (h,) = grad_outputs
+        x, gy = self.get_retained_inputs()
+        assert h is not None
+        gx = None
+        if 0 in target_input_indexes:
+            gx = where(less(abs(x), 3), h * gy * (1.0 / 3.0), 0)
+        return gx, HardSiLUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
+
+
 def hard_silu(x: Any) -> Variable:
-    """x * hard_sigmoid(x), elementwise.
+    """x * hard_sigmoid(x), elementwise; the gradient at -3 is 0, at 3 it is 1.
 
     Source: Howard et al., Searching for MobileNetV3, 2019 (there called h-swish).
     """
-    source = as_floating("hard_silu", "x", x)
-    return source * hard_sigmoid(source)
+    return HardSiLU().apply((as_floating("hard_silu", "x", x),))[0]
 
 
 def glu(x: Any, axis: int = -1) -> Variable:

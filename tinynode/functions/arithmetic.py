@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from tinynode.backend import Arrays, namespace_of
+from tinynode.backend import Arrays, is_integer, namespace_of
+from tinynode.errors import OperandError, dtype_name
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.comparison import equal
@@ -293,8 +294,17 @@ class PowConstant(FunctionNode):
 
 
 def pow(x: Any, y: Any) -> Variable:
-    """x^y, elementwise. A Python number as exponent is cheaper than an array of that number."""
+    """x^y, elementwise. A Python number as exponent is cheaper than an array of that number.
+
+    Raises:
+        OperandError: x is an integer Variable and y a negative number.
+    """
     if isinstance(x, Variable) and isinstance(y, int | float | numpy.integer | numpy.floating):
         exponent = y.item() if isinstance(y, numpy.generic) else y
+        if exponent < 0 and is_integer(x._array):
+            raise OperandError(
+                f"pow: x is {dtype_name(x.dtype)}, and has no power {exponent} among the "
+                "integers. Cast it first with astype."
+            )
         return PowConstant(exponent).apply((x,))[0]
     return Pow().apply(as_operands("pow", x, y))[0]

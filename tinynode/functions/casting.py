@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.backend import Arrays, Device, get_device, namespace_of, to_host
+from tinynode.backend import Array, Arrays, Device, get_device, namespace_of, to_host
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.operands import as_operand
 from tinynode.variable import Variable
@@ -79,6 +79,22 @@ def astype(x: Any, dtype: Any) -> Variable:
     if found is None:
         raise ValueError(f"astype: there is no dtype {dtype!r} on {x.device}; try 'float32'.")
     return AsType(found).apply((x,))[0]
+
+
+def widened(x: Variable) -> Variable:
+    """x in float32 if it is float16, where squares soon overflow; else x itself."""
+    return AsType(x.xp.float32).apply((x,))[0] if is_float16(x._array, x.xp) else x
+
+
+def is_float16(array: Array, xp: Any) -> bool:
+    """Whether an array of a namespace is float16; the standard does not know that dtype."""
+    half = getattr(xp, "float16", None)
+    return half is not None and bool(array.dtype == half)
+
+
+def narrowed(y: Variable, x: Variable) -> Variable:
+    """y in the dtype of x: what came of ``widened`` goes back by it."""
+    return y if y.dtype == x.dtype else AsType(x.dtype).apply((y,))[0]
 
 
 class ToDevice(FunctionNode):

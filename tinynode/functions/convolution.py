@@ -17,21 +17,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from tinynode.backend import Array, Arrays, namespace_of
-from tinynode.errors import InvalidType, dtype_name
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.error_function import as_floating
 from tinynode.functions.linear import matmul
-from tinynode.functions.operands import as_operands
+from tinynode.functions.operands import as_floating, as_integer, as_operands, require_one_dtype
 from tinynode.functions.shaping import permute_dims, reshape
 from tinynode.functions.windows import (
     Windows,
     batches,
     fold_columns,
+    integer,
     make_windows,
     pair,
     require_four_axes,
     unfold_images,
 )
+from tinynode.functions.writing import put
 from tinynode.variable import Variable
 
 IntPair = int | tuple[int, int]
@@ -60,7 +60,7 @@ class Conv2d(FunctionNode):
             columns = unfold_images(x[part, ...], self.windows, self.counts)
             product = xp.matmul(kernels, _columns_as_matrices(columns, self.groups))
             images = xp.reshape(product, (w.shape[0], part.stop - part.start, *self.counts))
-            y[part, ...] = xp.permute_dims(images, (1, 0, 2, 3))
+            y = put(y, (part, ...), xp.permute_dims(images, (1, 0, 2, 3)))
         return (y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -125,7 +125,8 @@ class Conv2dGradX(FunctionNode):
             gradients = gy[part, ...]
             product = xp.matmul(kernels, _images_as_matrices(gradients, self.groups))
             columns = (shape[1], *self.windows.size, gradients.shape[0], *counts)
-            gx[part, ...] = fold_columns(xp.reshape(product, columns), self.windows, self.image)
+            folded = fold_columns(xp.reshape(product, columns), self.windows, self.image)
+            gx = put(gx, (part, ...), folded)
         return (gx,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -212,6 +213,7 @@ def conv2d(
     x, w = as_operands("conv2d", x, w, names=("x", "w"))
     require_four_axes("conv2d", "w", w)
     windows = make_windows("conv2d", w.shape[2:], stride, padding, dilation, x.shape)
+    _check_operands("conv2d", x, w, groups)
     return _convolve("conv2d", x, w, b, windows, groups)
 
 
@@ -219,6 +221,12 @@ def _convolve(
     function: str, x: Variable, w: Variable, b: Any, windows: Windows, groups: int
 ) -> Variable:
     """The images (n, out, oh, ow) of conv2d."""
+    counts = windows.counts((x.shape[2], x.shape[3]))
+    return _add_bias(function, Conv2d(windows, groups, counts).apply((x, w))[0], b)
+
+
+def _check_operands(function: str, x: Variable, w: Variable, groups: int) -> None:
+    """Raises unless the kernels w fit on images or signals x."""
     _check_dtypes(function, x, w)
     _check_groups(function, x, w, groups)
     if w.shape[1] * groups != x.shape[1]:
@@ -226,8 +234,6 @@ def _convolve(
             f"{function}: x has {x.shape[1]} channels (shape {x.shape}); w (shape {w.shape}) with "
             f"groups={groups} needs {w.shape[1] * groups}."
         )
-    counts = windows.counts((x.shape[2], x.shape[3]))
-    return _add_bias(function, Conv2d(windows, groups, counts).apply((x, w))[0], b)
 
 
 def _add_bias(function: str, images: Variable, b: Any) -> Variable:
@@ -244,7 +250,7 @@ def _add_bias(function: str, images: Variable, b: Any) -> Variable:
 
 
 def _check_groups(function: str, x: Variable, w: Variable, groups: int) -> None:
-    if groups < 1 or x.shape[1] % groups or w.shape[0] % groups:
+    if as_integer(function, "groups", groups) < 1 or x.shape[1] % groups or w.shape[0] % groups:
         raise ValueError(
             f"{function}: groups={groups} does not divide the channels of x (shape {x.shape}) and "
             f"of w (shape {w.shape})."
@@ -253,13 +259,7 @@ def _check_groups(function: str, x: Variable, w: Variable, groups: int) -> None:
 
 def _check_dtypes(function: str, x: Variable, w: Variable) -> None:
     as_floating(function, "x", x)
-    if x.dtype != w.dtype:
-        raise InvalidType(
-            "x.dtype == w.dtype",
-            f"{dtype_name(x.dtype)} != {dtype_name(w.dtype)}",
-            f"{function}: x is {dtype_name(x.dtype)}, w is {dtype_name(w.dtype)}: cast one with "
-            "astype.",
-        )
+    require_one_dtype(function, ("x", "w"), x, w)
 
 
 def conv1d(
@@ -296,13 +296,33 @@ def conv1d(
             f"conv1d: x must be (n, channels, length) and w (out, channels, k); got shapes "
             f"{x.shape} and {w.shape}."
         )
+    _check_operands("conv1d", x, w, groups)
+    windows = _windows_on_signals(x, w, stride, padding, dilation)
     image = reshape(x, (*x.shape[:2], 1, x.shape[2]))
     kernel = reshape(w, (*w.shape[:2], 1, w.shape[2]))
-    windows = make_windows(
-        "conv1d", kernel.shape[2:], (1, stride), (0, padding), (1, dilation), image.shape
-    )
     y = _convolve("conv1d", image, kernel, b, windows, groups)
     return reshape(y, (*y.shape[:2], y.shape[3]))
+
+
+def _windows_on_signals(
+    x: Variable, w: Variable, stride: int, padding: int, dilation: int
+) -> Windows:
+    """Windows on images of one row.
+
+    Raises:
+        ValueError: an argument is out of range, or no window fits.
+    """
+    step = integer("conv1d", "stride", stride, 1)
+    border = integer("conv1d", "padding", padding, 0)
+    spread = integer("conv1d", "dilation", dilation, 1)
+    size = integer("conv1d", "kernel_size", w.shape[2], 1)
+    windows = Windows((1, size), (1, step), (0, border), (1, spread))
+    if windows.counts((1, x.shape[2]))[1] < 1:
+        raise ValueError(
+            f"conv1d: a window of size {size} with dilation {spread} does not fit on signals of "
+            f"length {x.shape[2]} with padding {border}."
+        )
+    return windows
 
 
 def conv_transpose2d(

@@ -11,28 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tinynode.backend import Array, Arrays, backend_of, is_floating, namespace_of
-from tinynode.errors import OperandError, describe
+from tinynode.backend import Array, Arrays, backend_of, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.elementwise import exp
-from tinynode.functions.operands import as_operand
+from tinynode.functions.operands import as_floating
+from tinynode.functions.writing import put
 from tinynode.variable import Variable
-
-
-def as_floating(function: str, argument: str, value: Any) -> Variable:
-    """A Variable as it is; an array wrapped, without requiring a gradient.
-
-    Raises:
-        OperandError: it is neither, or not floating.
-    """
-    x = as_operand(function, argument, value)
-    if not is_floating(x._array):
-        raise OperandError(
-            f"{function}: {argument} must be floating, got {describe(value)}. Cast it first with "
-            f"astype."
-        )
-    return x
-
 
 # Double precision: erf(x) = x P(x^2) for |x| <= 1; highest power first
 NEAR = (
@@ -136,7 +120,7 @@ def in_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
     y = xp.empty(flat[0].shape, dtype=first.dtype, device=first.device)
     for start in range(0, y.shape[0], BLOCK):
         part = slice(start, min(start + BLOCK, y.shape[0]))
-        y[part] = function(*(x[part] for x in flat))
+        y = put(y, part, function(*(x[part] for x in flat)))
     return xp.reshape(y, first.shape)
 
 

@@ -9,8 +9,7 @@ from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.activation import sigmoid
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
-from tinynode.functions.error_function import as_floating
-from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.operands import as_floating, as_operand, as_operands
 from tinynode.functions.selection import where
 from tinynode.functions.zero_safe import zero_safe_multiply
 from tinynode.variable import Variable
@@ -153,7 +152,12 @@ class LogAddExp(BroadcastingNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         self.retain_inputs((0, 1))
-        return (namespace_of(x).logaddexp(x, y),)
+        xp = namespace_of(x)
+        larger = xp.maximum(x, y)
+        limit = xp.asarray(xp.finfo(larger.dtype).max, dtype=larger.dtype, device=larger.device)
+        # held within the finite numbers, because inf - inf is NaN
+        difference = xp.minimum(x, y) - xp.maximum(xp.minimum(larger, limit), -limit)
+        return (larger + xp.log1p(xp.exp(difference)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gz,) = grad_outputs
@@ -181,5 +185,12 @@ class SameInfinity(BroadcastingNode):
 
 
 def logaddexp(x1: Any, x2: Any) -> Variable:
-    """ln(e^x1 + e^x2), elementwise, without overflow."""
-    return LogAddExp().apply(as_operands("logaddexp", x1, x2, ("x1", "x2")))[0]
+    """ln(e^x1 + e^x2), elementwise, without overflow.
+
+    Raises:
+        OperandError: x1 or x2 is not floating.
+    """
+    x1, x2 = as_operands("logaddexp", x1, x2, ("x1", "x2"))
+    return LogAddExp().apply(
+        (as_floating("logaddexp", "x1", x1), as_floating("logaddexp", "x2", x2))
+    )[0]

@@ -14,6 +14,7 @@ import numpy
 from tinynode.backend import Array, Arrays, find_device, is_integer, namespace_of
 from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.functions.operands import as_operand
+from tinynode.functions.writing import put
 from tinynode.variable import Variable, wrap_array
 
 
@@ -135,7 +136,8 @@ def index_list(function: str, values: Any, x: Variable) -> Variable:
 def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Index:
     """The index that arrays of a shape take, in the terms of the Array API standard.
 
-    There every axis is named, and slices end within the array.
+    There every axis is named, and slices end within the array. It is for ``turned`` arrays: all
+    steps are positive.
     """
     axes = iter(axes_of(index, len(shape)))
     waiting = iter(arrays)
@@ -152,6 +154,24 @@ def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Ind
     if not arrays and Ellipsis not in index:
         thawed.append(Ellipsis)
     return tuple(thawed)
+
+
+def turned(array: Array, index: Index) -> Array:
+    """The array, flipped along the axes that an index goes through backwards.
+
+    Then all steps are positive: PyTorch has no others. Flipping twice gives the array again.
+    """
+    for item in index:
+        if isinstance(item, Slice) and item.step is not None and item.step < 0:
+            break
+    else:
+        return array
+    named = [item for item in index if item is not None and item is not Ellipsis]
+    axes = []
+    for axis, item in zip(axes_of(index, array.ndim), named, strict=True):
+        if isinstance(item, Slice) and item.step is not None and item.step < 0:
+            axes.append(axis)
+    return namespace_of(array).flip(array, axis=tuple(axes))
 
 
 def axes_of(index: Index, ndim: int) -> list[int]:
@@ -177,11 +197,15 @@ def named_axes(index: Index) -> int:
 
 
 def _clamped(item: Slice, length: int) -> slice:
-    """The same elements of an axis, by bounds that lie within it."""
-    start, stop, step = slice(*item).indices(length)
-    if not range(start, stop, step):
+    """The same elements of an axis, by bounds that lie within it; of the flipped axis, if the step
+    is negative.
+    """
+    chosen = range(*slice(*item).indices(length))
+    if not chosen:
         return slice(0, 0)
-    return slice(start, None if stop < 0 else stop, step)
+    if chosen.step < 0:
+        return slice(length - 1 - chosen.start, length - chosen[-1], -chosen.step)
+    return slice(chosen.start, chosen.stop, chosen.step)
 
 
 def check_fits(function: str, index: Index, x: Variable, arrays: list[Variable]) -> None:
@@ -196,6 +220,8 @@ def check_fits(function: str, index: Index, x: Variable, arrays: list[Variable])
         )
     named = [item for item in index if item is not None and item is not Ellipsis]
     waiting = iter(arrays)
+    if len(arrays) > 1:
+        _check_together(function, arrays)
     for axis, item in zip(axes_of(index, x.ndim), named, strict=True):
         if isinstance(item, Place):
             _check_array(function, next(waiting), x, axis)
@@ -204,6 +230,24 @@ def check_fits(function: str, index: Index, x: Variable, arrays: list[Variable])
                 f"{function}: index {item} is out of bounds for axis {axis} of x, which has "
                 f"shape {x.shape}."
             )
+
+
+def _check_together(function: str, arrays: list[Variable]) -> None:
+    """Arrays select element by element, so their shapes must broadcast together."""
+    shapes = [one.shape if is_integer(one._array) else _number_of_true(one) for one in arrays]
+    try:
+        numpy.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " and ".join(str(shape) for shape in shapes)
+        raise IndexError(
+            f"{function}: the arrays in the index have shapes {text} (a bool array: its number "
+            "of True), which do not broadcast together. For every pair of them index twice, "
+            "x[rows][:, columns], or give the first a new axis, rows[:, None]."
+        ) from None
+
+
+def _number_of_true(mask: Variable) -> tuple[int]:
+    return (int(mask.xp.sum(mask.xp.astype(mask._array, mask.xp.int64))),)
 
 
 def _check_array(function: str, array: Variable, x: Variable, axis: int) -> None:
@@ -234,11 +278,29 @@ def check_bounds(function: str, indices: Variable, x: Variable, axis: int) -> No
 
 def written(array: Array, index: Index, arrays: Arrays, value: Array) -> Array:
     """Write into an array that nobody else holds."""
+    array = turned(array, index)
     place = thaw_index(index, array.shape, arrays)
-    if any(item is None for item in place):  # the standard writes to existing axes only
-        xp = namespace_of(array)
-        spread = xp.broadcast_to(value, array[place].shape)
-        place = tuple(item for item in place if item is not None)
-        value = xp.reshape(spread, array[place].shape)
-    array[place] = value
-    return array
+    if None not in index:
+        return turned(put(array, place, value), index)
+    # the standard writes to existing axes only, so there is one where None stands
+    xp = namespace_of(array)
+    wide = xp.reshape(array, _shape_with_new_axes(index, array.shape))
+    wide_place = tuple(slice(0, 1) if item is None else item for item in place)
+    wide = put(wide, wide_place, value)
+    return turned(xp.reshape(wide, array.shape), index)
+
+
+def _shape_with_new_axes(index: Index, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape with an axis of length 1 at each None of an index."""
+    wide: list[int] = []
+    axis = 0
+    for item in index:
+        if item is None:
+            wide.append(1)
+            continue
+        end = axis + (item.axes if isinstance(item, Place) else 1)
+        if item is Ellipsis:
+            end = axis + len(shape) - named_axes(index)
+        wide.extend(shape[axis:end])
+        axis = end
+    return (*wide, *shape[axis:])

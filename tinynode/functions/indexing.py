@@ -17,6 +17,7 @@ from tinynode.functions.indexes import (
     check_fits,
     freeze_index,
     thaw_index,
+    turned,
     written,
 )
 from tinynode.functions.operands import as_operand, as_operands
@@ -37,7 +38,8 @@ class GetItem(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, *arrays = inputs
         self.retain_inputs(range(1, len(inputs)))
-        return (x[thaw_index(self.index, x.shape, tuple(arrays))],)
+        place = thaw_index(self.index, x.shape, tuple(arrays))
+        return (turned(x, self.index)[place],)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -100,7 +102,7 @@ class Positions(FunctionNode):
         xp = namespace_of(inputs[0])
         places = xp.arange(math.prod(self.shape), device=inputs[0].device)
         places = xp.reshape(places, self.shape)
-        selected = places[thaw_index(self.index, self.shape, inputs)]
+        selected = turned(places, self.index)[thaw_index(self.index, self.shape, inputs)]
         return (xp.reshape(selected, (-1,)),)
 
 

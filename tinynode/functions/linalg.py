@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
@@ -19,24 +19,32 @@ import numpy
 from tinynode.backend import Arrays, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.arithmetic import abs, multiply, pow
-from tinynode.functions.broadcasting import unbroadcast
-from tinynode.functions.casting import astype
-from tinynode.functions.comparison import equal, not_equal
-from tinynode.functions.elementwise import sqrt
-from tinynode.functions.error_function import as_floating
+from tinynode.functions.arithmetic import abs, multiply
+from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
+from tinynode.functions.decompositions import eigh, eigvalsh, svd, svdvals
+from tinynode.functions.gathering import take
 from tinynode.functions.indexing import get_item
 from tinynode.functions.linear import matmul, matrix_transpose
-from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.matrices import (
+    FINITE,
+    SINGULAR,
+    SquareMatrixNode,
+    column,
+    eye_beside,
+    named_call,
+    symmetric,
+)
+from tinynode.functions.norms import vector_norm
+from tinynode.functions.operands import as_floating, as_number, as_operand, as_operands
 from tinynode.functions.products import tensordot, vecdot
-from tinynode.functions.rearranging import expand_dims, roll, squeeze
+from tinynode.functions.rearranging import expand_dims, moveaxis, squeeze
 from tinynode.functions.reduction import max as max_
 from tinynode.functions.reduction import min as min_
 from tinynode.functions.reduction import sum as sum_
-from tinynode.functions.selection import where
+from tinynode.functions.selection import tril
 from tinynode.functions.shaping import (
     broadcast_to,
-    normalize_axes,
+    concat,
     reshape,
     zeros_beside,
 )
@@ -60,6 +68,8 @@ __all__ = [
     "matrix_power",
     "matrix_transpose",
     "outer",
+    "pinv",
+    "qr",
     "slogdet",
     "solve",
     "svd",
@@ -71,44 +81,13 @@ __all__ = [
 ]
 
 
-class SquareMatrixNode(FunctionNode):
-    """Base of functions of one square, floating matrix."""
-
-    input_names = ("x",)
-    type_hint = "the last two axes must have one length; cast integers to a floating dtype."
-
-    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
-        x = in_types[0]
-        expect(is_floating(x), x.ndim >= 2)
-        expect(x.shape[-1] == x.shape[-2])
-
-
-def _eye(like: Variable) -> Variable:
-    """The identity matrix as long as the last axis of ``like``, outside the graph."""
-    array = like._array
-    eye = like.xp.eye(array.shape[-1], dtype=array.dtype, device=array.device)
-    return wrap_array(eye, like._device, False)
-
-
-def _symmetric(x: Variable) -> Variable:
-    return (x + matrix_transpose(x)) * 0.5
-
-
-def _column(x: Variable) -> Variable:
-    return expand_dims(x, -1)
-
-
-def _row(x: Variable) -> Variable:
-    return expand_dims(x, -2)
-
-
 class Inv(SquareMatrixNode):
     """Y = X^-1.   X: (..., n, n) -> Y: (..., n, n).   dL/dX = -Y^T dL/dY Y^T"""
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0,))
-        return (namespace_of(x).linalg.inv(x),)
+        return (named_call("inv", namespace_of(x).linalg.inv, x, cure=SINGULAR),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -147,7 +126,7 @@ class Solve(FunctionNode):
         a, b = inputs
         self.retain_inputs((0,))
         self.retain_outputs((0,))
-        return (namespace_of(a).linalg.solve(a, b),)
+        return (named_call("solve", namespace_of(a).linalg.solve, a, b, cure=SINGULAR),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gx,) = grad_outputs
@@ -178,7 +157,11 @@ def solve(x1: Any, x2: Any) -> Variable:
 
 
 class Det(SquareMatrixNode):
-    """y = det X.   X: (..., n, n) -> y: (...).   dL/dX = dL/dy * y * X^-T, for invertible X"""
+    """y = det X.   X: (..., n, n) -> y: (...).   dL/dX = dL/dy * (the cofactors of X).
+
+    They are y * X^-T where X is invertible. Where y = 0 they are computed as determinants, one
+    for each element, of X without its row and column: for matrices up to 32 rows.
+    """
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -191,11 +174,27 @@ class Det(SquareMatrixNode):
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
         assert gy is not None
-        return (_column(_column(gy * y)) * matrix_transpose(inv(x)),)
+        if x.shape[-1] <= 32 and y.xp.any(y._array == 0):
+            return (column(column(gy)) * _cofactors(x),)
+        return (column(column(gy * y)) * matrix_transpose(inv(x)),)
+
+
+def _cofactors(x: Variable) -> Variable:
+    """At (i, j) the determinant of x without row i and column j, times (-1)^(i + j)."""
+    n = x.shape[-1]
+    kept = [k for i in range(n) for k in range(n) if k != i]
+    minors = take(take(x, kept, axis=-2), kept, axis=-1)
+    minors = reshape(minors, (*x.shape[:-2], n, n - 1, n, n - 1))
+    dets = det(moveaxis(minors, -2, -3))
+    signs = (-1.0) ** numpy.add.outer(numpy.arange(n), numpy.arange(n))
+    return multiply(dets, as_operands("det", x._device.from_host(signs), x)[0])
 
 
 def det(x: Any) -> Variable:
-    """The determinant of a square matrix. Its gradient needs the inverse.
+    """The determinant of a square matrix.
+
+    Its gradient needs the inverse, or where that does not exist, for matrices up to 32 rows, n^2
+    determinants; of larger singular matrices it is an error, which names ``inv``.
 
     Raises:
         InvalidType: x is not a stack of square floating matrices.
@@ -226,11 +225,13 @@ class SlogDet(SquareMatrixNode):
         (x,) = self.get_retained_inputs()
         if gl is None:
             return (x * 0.0,)
-        return (_column(_column(gl)) * matrix_transpose(inv(x)),)
+        return (column(column(gl)) * matrix_transpose(inv(x)),)
 
 
 def slogdet(x: Any) -> SlogDetResult:
     """The sign of the determinant, and the logarithm of its absolute value.
+
+    The gradient needs the inverse: for a singular matrix it is an error, which names ``inv``.
 
     Raises:
         InvalidType: x is not a stack of square floating matrices.
@@ -249,7 +250,8 @@ class Cholesky(SquareMatrixNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0,))
-        return (namespace_of(x).linalg.cholesky(x),)
+        cure = "Each matrix must be symmetric, and its eigenvalues positive."
+        return (named_call("cholesky", namespace_of(x).linalg.cholesky, x, cure=cure),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gl,) = grad_outputs
@@ -261,7 +263,7 @@ class Cholesky(SquareMatrixNode):
         transposed = matrix_transpose(lower)
         inner = matmul(transposed, gl) * wrap_array(mask, lower._device, False)
         half = solve(transposed, inner)
-        return (_symmetric(solve(transposed, matrix_transpose(half))),)
+        return (symmetric(solve(transposed, matrix_transpose(half))),)
 
 
 def cholesky(x: Any, *, upper: bool = False) -> Variable:
@@ -275,73 +277,73 @@ def cholesky(x: Any, *, upper: bool = False) -> Variable:
     return matrix_transpose(lower) if upper else lower
 
 
-class EighResult(NamedTuple):
-    """Eigenvalues in rising order, and eigenvectors as the columns of a matrix."""
+class Pinv(FunctionNode):
+    """Y = X^+, the pseudo-inverse: singular values up to ``rtol`` times the largest count as 0.
 
-    eigenvalues: Variable
-    eigenvectors: Variable
-
-
-class Eigh(SquareMatrixNode):
-    """w, V with X = V diag(w) V^T.
-
-    X: (..., n, n), symmetric -> w: (..., n), V: (..., n, n).
-    With F_ij = 1 / (w_j - w_i) off the diagonal, 0 on it:
-    dL/dX = the symmetric part of V (diag(dL/dw) + F * (V^T dL/dV)) V^T; not finite where two
-    eigenvalues are equal and dL/dV is given
+    X: (..., n, m), floating -> Y: (..., m, n).   With G = dL/dY, where the rank does not change:
+    dL/dX = -Y^T G Y^T + (1 - X Y) G^T Y Y^T + Y^T Y G^T (1 - Y X)
     """
+
+    input_names = ("x",)
+    type_hint = "x is (..., n, m), floating."
+
+    def __init__(self, rtol: float | None) -> None:
+        self.rtol = rtol
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        expect(is_floating(in_types[0]), in_types[0].ndim >= 2)
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        self.retain_outputs((0, 1))
-        return tuple(namespace_of(x).linalg.eigh(x))
+        self.retain_inputs((0,))
+        self.retain_outputs((0,))
+        pinv_of = partial(namespace_of(x).linalg.pinv, rtol=self.rtol)
+        return (named_call("pinv", pinv_of, x, cure=FINITE),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        gw, gv = grad_outputs
-        w, v = self.get_retained_outputs()
-        vt = matrix_transpose(v)
-        eye = _eye(v)
-        inner = None if gw is None else _column(gw) * eye
-        if gv is not None:
-            gaps = (1.0 - eye) / (_row(w) - _column(w) + eye)
-            turned = gaps * matmul(vt, gv)
-            inner = turned if inner is None else inner + turned
-        return (_symmetric(matmul(matmul(v, inner), vt)),)
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        (y,) = self.get_retained_outputs()
+        yt, gt = matrix_transpose(y), matrix_transpose(gy)
+        left, right = matmul(matmul(gt, y), yt), matmul(matmul(yt, y), gt)
+        gx = left - matmul(x, matmul(y, left)) + right - matmul(matmul(right, y), x)
+        return (gx - matmul(matmul(yt, gy), yt),)
 
 
-def eigh(x: Any) -> EighResult:
-    """Eigenvalues, in rising order, and eigenvectors (columns) of a symmetric matrix.
+def pinv(x: Any, *, rtol: float | None = None) -> Variable:
+    """The pseudo-inverse of Moore and Penrose, of matrices of any shape.
 
-    Raises:
-        InvalidType: x is not a stack of square floating matrices.
-    """
-    return EighResult(*Eigh().apply((as_operand("eigh", "x", x),)))
+    Its gradient holds where the rank stays the same: it jumps where the rank changes.
 
+    Args:
+        x: matrices, (..., n, m).
+        rtol: singular values up to this times the largest count as 0; None takes the array
+            library's default.
 
-def eigvalsh(x: Any) -> Variable:
-    """The eigenvalues of a symmetric matrix, in rising order.
+    Source: Golub and Pereyra, The Differentiation of Pseudo-Inverses and Nonlinear Least Squares
+    Problems Whose Variables Separate, 1973.
 
     Raises:
-        InvalidType: x is not a stack of square floating matrices.
+        InvalidType: x is not a stack of floating matrices.
+        OperandError: ``rtol`` is not a number.
     """
-    return EighResult(*Eigh().apply((as_operand("eigvalsh", "x", x),))).eigenvalues
+    least = None if rtol is None else as_number("pinv", "rtol", rtol)
+    return Pinv(least).apply((as_operand("pinv", "x", x),))[0]
 
 
-class SvdResult(NamedTuple):
-    """U, the singular values in falling order, and V^T."""
+class QrResult(NamedTuple):
+    """Q, whose columns are orthonormal, and R, upper triangular."""
 
-    U: Variable
-    S: Variable
-    Vh: Variable
+    Q: Variable
+    R: Variable
 
 
-class Svd(FunctionNode):
-    """U, s, V^T with X = U diag(s) V^T; k = min(n, m) columns of U and V.
+class Qr(FunctionNode):
+    """Q, R with X = Q R, Q^T Q = 1, R upper triangular.
 
-    X: (..., n, m) -> U: (..., n, k), s: (..., k), V^T: (..., k, m).
-    With F_ij = 1 / (s_j^2 - s_i^2) off the diagonal, J = F * (U^T dL/dU), K = F * (V^T dL/dV):
-    dL/dX = U (diag(dL/ds) + (J + J^T) diag(s) + diag(s) (K + K^T)) V^T
-    + (1 - U U^T) dL/dU diag(1/s) V^T + U diag(1/s) dL/dV^T (1 - V V^T)
+    X: (..., n, m), n >= m -> Q: (..., n, m), R: (..., m, m).
+    With M = R (dL/dR)^T - (dL/dQ)^T Q, and S its lower triangle mirrored above the diagonal:
+    dL/dX = (dL/dQ + Q S) R^-T; needs an invertible R
     """
 
     input_names = ("x",)
@@ -352,69 +354,52 @@ class Svd(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        self.retain_outputs((0, 1, 2))
-        return tuple(namespace_of(x).linalg.svd(x, full_matrices=False))
+        self.retain_outputs((0, 1))
+        return tuple(named_call("qr", namespace_of(x).linalg.qr, x, cure=FINITE))
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        gu, gs, gvt = grad_outputs
-        u, s, vt = self.get_retained_outputs()
-        terms: list[Variable] = []
-        if gs is not None:
-            terms.append(matmul(u * _row(gs), vt))
-        if gu is not None:
-            terms.extend(_turning_terms(u, s, vt, gu))
-        if gvt is not None:  # the same for X^T = V diag(s) U^T
-            turned = _turning_terms(
-                matrix_transpose(vt), s, matrix_transpose(u), matrix_transpose(gvt)
-            )
-            terms.extend(matrix_transpose(term) for term in turned)
-        total = terms[0]
-        for term in terms[1:]:
-            total = total + term
-        return (total,)
+        gq, gr = grad_outputs
+        q, r = self.get_retained_outputs()
+        gr = zeros_beside(r, r.shape) if gr is None else gr
+        inner = matmul(r, matrix_transpose(gr))
+        if gq is not None:
+            inner = inner - matmul(matrix_transpose(gq), q)
+        mirrored = tril(inner) + matrix_transpose(tril(inner, k=-1))
+        total = matmul(q, mirrored)
+        total = total if gq is None else total + gq
+        return (matrix_transpose(solve(r, matrix_transpose(total))),)
 
 
-def _turning_terms(u: Variable, s: Variable, vt: Variable, gu: Variable) -> list[Variable]:
-    """What dL/dU contributes to dL/dX: within the space that U spans, and out of it."""
-    ut = matrix_transpose(u)
-    eye = _eye(s)
-    gaps = (1.0 - eye) / ((_row(s) - _column(s)) * (_row(s) + _column(s)) + eye)
-    turned = gaps * matmul(ut, gu)
-    within = matmul(matmul(u, (turned + matrix_transpose(turned)) * _row(s)), vt)
-    if u.shape[-1] == u.shape[-2]:
-        return [within]
-    scaled = gu / _row(s)
-    return [within, matmul(scaled - matmul(u, matmul(ut, scaled)), vt)]
+def qr(x: Any, *, mode: str = "reduced") -> QrResult:
+    """The decomposition x = Q R; of matrices with more columns than rows, R = (R1, Q^T X2).
 
-
-def svd(x: Any, *, full_matrices: bool = True) -> SvdResult:
-    """The singular value decomposition, x = U diag(S) Vh.
+    The gradient needs min(n, m) independent columns, the first ones.
 
     Args:
         x: matrices, (..., n, m).
-        full_matrices: the standard's default is True, which has no gradient where n and m differ;
-            give False.
+        mode: "reduced", Q: (..., n, k) and R: (..., k, m) with k = min(n, m). "complete" is the
+            same where n <= m, and has no gradient elsewhere.
+
+    Source: Liao et al., Differentiable Programming Tensor Networks, 2019.
 
     Raises:
         InvalidType: x is not a stack of floating matrices.
-        ValueError: ``full_matrices=True`` for matrices that are not square.
+        ValueError: the mode is unknown, or "complete" for matrices with more rows than columns.
     """
-    x = as_operand("svd", "x", x)
-    if full_matrices and x.ndim >= 2 and x.shape[-1] != x.shape[-2]:
+    x = as_operand("qr", "x", x)
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f'qr: mode must be "reduced" or "complete", got {mode!r}.')
+    tall = x.ndim >= 2 and x.shape[-2] > x.shape[-1]
+    if mode == "complete" and tall:
         raise ValueError(
-            f"svd: the full matrices of x (shape {x.shape}) have no gradient, since their last "
-            "vectors are arbitrary; use full_matrices=False."
+            f"qr: the complete Q of x (shape {x.shape}) has no gradient, since its last columns "
+            'are arbitrary; use mode="reduced".'
         )
-    return SvdResult(*Svd().apply((x,)))
-
-
-def svdvals(x: Any) -> Variable:
-    """The singular values, in falling order.
-
-    Raises:
-        InvalidType: x is not a stack of floating matrices.
-    """
-    return SvdResult(*Svd().apply((as_operand("svdvals", "x", x),))).S
+    if x.ndim < 2 or x.shape[-2] >= x.shape[-1]:
+        return QrResult(*Qr().apply((x,)))
+    n = x.shape[-2]
+    q, r = Qr().apply((x[..., :n],))
+    return QrResult(q, concat([r, matmul(matrix_transpose(q), x[..., n:])], axis=-1))
 
 
 def diagonal(x: Any, *, offset: int = 0) -> Variable:
@@ -463,6 +448,34 @@ def outer(x1: Any, x2: Any) -> Variable:
     return multiply(expand_dims(x1, 1), x2)
 
 
+class Cross(BroadcastingNode):
+    """z = x x y, the cross product along an axis of length 3, counted from the last.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(y x g, s)   dL/dy = sum_to(g x x, t)
+    """
+
+    input_names = ("x1", "x2")
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        return (namespace_of(x).linalg.cross(x, y, axis=self.axis),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        gx = gy = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(Cross(self.axis).apply((y, gz))[0], self, 0)
+        if 1 in target_input_indexes:
+            gy = unbroadcast(Cross(self.axis).apply((gz, x))[0], self, 1)
+        return gx, gy
+
+
 def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:
     """The cross product of vectors of three elements along an axis; other axes broadcast.
 
@@ -475,59 +488,7 @@ def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:
             f"cross: axis {axis} must be negative and of length 3 in x1 (shape {x1.shape}) and x2 "
             f"(shape {x2.shape})."
         )
-    ahead = roll(x1, -1, axis=axis) * roll(x2, -2, axis=axis)
-    return ahead - roll(x1, -2, axis=axis) * roll(x2, -1, axis=axis)
-
-
-def vector_norm(
-    x: Any,
-    *,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    ord: float = 2,
-) -> Variable:
-    """The p-norm (sum |x_i|^p)^(1/p), over one axis, several, or all; its gradient at 0 is 0.
-
-    Args:
-        x: floating.
-        axis: one axis, several, or None for all.
-        keepdims: keep the reduced axes with length 1.
-        ord: p. ``inf`` is the largest |x_i|, ``-inf`` the smallest, 0 the number that is not 0.
-
-    Raises:
-        OperandError: x is not floating, or ``ord`` is not a number.
-        ValueError: an axis does not exist.
-    """
-    x = as_floating("vector_norm", "x", x)
-    if not isinstance(ord, int | float | numpy.integer | numpy.floating):
-        raise OperandError(f"vector_norm: ord must be a number, got {describe(ord)}.")
-    axes = normalize_axes("vector_norm", axis, x.ndim)
-    if ord == math.inf:
-        return max_(abs(x), axes, keepdims)
-    if ord == -math.inf:
-        return min_(abs(x), axes, keepdims)
-    if ord == 0:
-        return sum_(astype(not_equal(x, 0), x.dtype), axes, keepdims)
-    if ord == 1:
-        return sum_(abs(x), axes, keepdims)
-    if ord == 2:
-        return _root(sum_(x * x, axes, keepdims), 2)
-    return _root(sum_(_power_of_abs(x, ord), axes, keepdims), ord)
-
-
-def _power_of_abs(x: Variable, p: float) -> Variable:
-    """|x|^p, with gradient 0 where x is 0 and p is positive."""
-    if p < 0:
-        return pow(abs(x), p)
-    zero = equal(x, 0)
-    return where(zero, 0, pow(abs(where(zero, 1, x)), p))
-
-
-def _root(total: Variable, p: float) -> Variable:
-    """total^(1/p), with gradient 0 where the total is 0."""
-    zero = equal(total, 0)
-    positive = where(zero, 1, total)
-    return where(zero, 0, sqrt(positive) if p == 2 else pow(positive, 1.0 / p))
+    return Cross(axis).apply((x1, x2))[0]
 
 
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> Variable:
@@ -587,5 +548,5 @@ def matrix_power(x: Any, n: int) -> Variable:
             square = matmul(square, square)
     if power is None:  # n = 0: the identity, with gradient 0
         nothing = zero_safe_multiply(zeros_beside(base, base.shape), base)
-        return broadcast_to(_eye(base), base.shape) + nothing
+        return broadcast_to(eye_beside(base), base.shape) + nothing
     return power

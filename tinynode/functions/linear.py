@@ -87,7 +87,10 @@ class Linear(FunctionNode):
     """
 
     input_names = ("x", "w", "b")
-    type_hint = "W has shape (out, in), where in is the length of the last axis of x."
+    type_hint = (
+        "W has shape (out, in), where in is the length of the last axis of x, and x's dtype: a "
+        'NumPy array keeps its own in asarray, so cast, asarray(x, dtype="float32").'
+    )
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         expect(in_types.size() >= 2, in_types.size() <= 3)

@@ -15,14 +15,18 @@ from tinynode.functions.activation import (
     log_softmax_gradient,
     sigmoid,
 )
-from tinynode.functions.arithmetic import abs
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.casting import astype
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.elementwise import exp, log
-from tinynode.functions.extrema import clip
 from tinynode.functions.operands import as_operand, as_operands
-from tinynode.functions.reduction import mean, sum
+from tinynode.functions.reduction import sum
+from tinynode.functions.regression import (
+    both_floating,
+    check_reduction,
+    reduce,
+    require_equal_shapes,
+)
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import reshape
 from tinynode.type_check import expect, is_floating, is_integer
@@ -30,15 +34,6 @@ from tinynode.variable import Variable, wrap_array
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple
-
-
-def check_reduction(function: str, reduction: str) -> str:
-    """Raises ValueError unless the reduction is "mean", "sum" or "none"."""
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(
-            f'{function}: reduction must be "mean", "sum" or "none", got {reduction!r}.'
-        )
-    return reduction
 
 
 def check_labels(
@@ -64,8 +59,8 @@ def one_hot(labels: Array, like: Array) -> Array:
 
 
 def _signed(labels: Variable) -> Variable:
-    """Unsigned labels as signed ones: they are compared with -1."""
-    if labels.xp.isdtype(labels.dtype, "unsigned integer"):
+    """Integers as int64: labels are compared with -1, and PyTorch gathers by nothing else."""
+    if labels.dtype != labels.xp.int64 and is_integer_array(labels._filled()):
         return astype(labels, labels.xp.int64)
     return labels
 
@@ -79,29 +74,14 @@ def _scores_and_labels(
     if x.ndim != 2 or labels.shape != x.shape[:1]:
         raise ValueError(
             f"{function}: {argument} must be (n, classes) and labels (n); got shapes {x.shape} "
-            f"and {labels.shape}."
+            f"and {labels.shape}. More axes: bring the classes to the last, and reshape to (-1, "
+            "classes) and (-1,)."
         )
     if not is_floating_array(x._array):
         raise OperandError(f"{function}: {argument} must be floating, got {describe(x)}.")
     if not is_integer_array(labels._array):
         raise OperandError(f"{function}: labels must be integers, got {describe(labels)}.")
     return x, _signed(labels)
-
-
-def mean_squared_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
-    """(x - y)^2, as the mean, as the sum, or for each element.
-
-    x: (s), y: (s) -> 0-d, or (s) with ``reduction="none"``. With d = x - y and n elements, the
-    mean has dL/dx = 2 d / n and dL/dy = -2 d / n.
-
-    Raises:
-        ValueError: the shapes differ (a broadcast here is a mistake more often than not), or the
-            reduction is unknown.
-    """
-    x, y = as_operands("mean_squared_error", x, y)
-    check_reduction("mean_squared_error", reduction)
-    _require_equal_shapes("mean_squared_error", x, "y", y)
-    return _reduce((x - y) ** 2, reduction)
 
 
 class SoftmaxCrossEntropy(FunctionNode):
@@ -114,9 +94,10 @@ class SoftmaxCrossEntropy(FunctionNode):
     With p = softmax(x), r_i the sum of q_i, m that divisor:   dL/dx = dL/dloss * (p r - q) / m
     """
 
-    input_names = ("x", "labels")
+    input_names = ("x", "labels", "class_weight")
     type_hint = (
-        "x is (n, classes), floating; labels is (n), integer; for one-hot labels use argmax."
+        "x is (n, classes), floating; labels is (n), integer; for one-hot labels use argmax. More "
+        "axes: bring the classes to the last, reshape x to (-1, classes) and labels to (-1,)."
     )
 
     def __init__(self, reduction: str, ignore_label: int, smoothing: float = 0.0) -> None:
@@ -141,19 +122,19 @@ class SoftmaxCrossEntropy(FunctionNode):
         self.retain_outputs((1,))
         log_p = log_softmax_array(x, 1)
         valid = labels != self.ignore_label
-        chosen = xp.where(valid, labels, xp.zeros_like(labels))
+        chosen = labels * xp.astype(valid, labels.dtype)
         losses = -xp.take_along_axis(log_p, chosen[:, None], axis=1)[:, 0]
         if weights:
             losses = losses * xp.take(weights[0], chosen)
         if self.smoothing:
             spread = xp.sum(log_p * weights[0] if weights else log_p, axis=1)
             losses = losses * (1.0 - self.smoothing) - spread * (self.smoothing / x.shape[1])
-        losses = xp.where(valid, losses, xp.zeros_like(losses))
+        losses = xp.where(valid, losses, xp.zeros((), dtype=x.dtype, device=x.device))
         if self.reduction == "none":
             return losses, log_p
         total = xp.sum(losses)
         if self.reduction == "mean":
-            total = total / self._divisor(labels, weights, x)
+            total = total / self._divisor(self._counts(labels, weights, x))
         return total, log_p
 
     def _counts(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
@@ -162,14 +143,14 @@ class SoftmaxCrossEntropy(FunctionNode):
         valid = labels != self.ignore_label
         counts = xp.astype(valid, like.dtype)
         if weights:
-            counts = counts * xp.take(weights[0], xp.where(valid, labels, xp.zeros_like(labels)))
+            counts = counts * xp.take(weights[0], labels * xp.astype(valid, labels.dtype))
         return counts
 
-    def _divisor(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
+    def _divisor(self, counts: Array) -> Array:
         """m: the number of rows that count, or the sum of their labels' weights; 1 for 0."""
-        xp = namespace_of(like)
-        total = xp.sum(self._counts(labels, weights, like))
-        return total + xp.astype(total == 0, like.dtype)
+        xp = namespace_of(counts)
+        total = xp.sum(counts)
+        return total + xp.astype(total == 0, counts.dtype)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gloss, glog_p = grad_outputs
@@ -200,29 +181,31 @@ class SoftmaxCrossEntropyGrad(SoftmaxCrossEntropy):
         log_p, g, labels, *weights = inputs
         xp = namespace_of(log_p)
         self.retain_inputs(range(len(inputs)))
-        scale = self._scale(g, labels, weights, log_p)
-        gx = xp.exp(log_p) * (self._row_sums(labels, weights, log_p) * scale)[:, None]
-        shares = self._counts(labels, weights, log_p) * scale * (1.0 - self.smoothing)
-        gx -= one_hot(labels, log_p) * shares[:, None]
+        counts = self._counts(labels, weights, log_p)
+        scale = self._scale(g, counts)
+        gx = xp.exp(log_p)
+        gx *= (self._row_sums(counts, labels, weights) * scale)[:, None]
+        hot = one_hot(labels, log_p)
+        hot *= (counts * scale * (1.0 - self.smoothing))[:, None]
+        gx -= hot
         if self.smoothing:
             valid = xp.astype(labels != self.ignore_label, log_p.dtype)
             even = (valid * scale * (self.smoothing / log_p.shape[1]))[:, None]
             gx -= even * weights[0] if weights else even
         return (gx,)
 
-    def _row_sums(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
+    def _row_sums(self, counts: Array, labels: Array, weights: Sequence[Array]) -> Array:
         """r: the sum of q over classes, (n)."""
-        sums = self._counts(labels, weights, like)
-        if weights and self.smoothing:
-            xp = namespace_of(like)
-            valid = xp.astype(labels != self.ignore_label, like.dtype)
-            mean = xp.mean(weights[0])
-            sums = sums * (1.0 - self.smoothing) + valid * (mean * self.smoothing)
-        return sums
+        if not weights or not self.smoothing:
+            return counts
+        xp = namespace_of(counts)
+        valid = xp.astype(labels != self.ignore_label, counts.dtype)
+        mean = xp.mean(weights[0])
+        return counts * (1.0 - self.smoothing) + valid * (mean * self.smoothing)
 
-    def _scale(self, g: Array, labels: Array, weights: Sequence[Array], like: Array) -> Array:
+    def _scale(self, g: Array, counts: Array) -> Array:
         """g / m: (n) or 0-d."""
-        return g / self._divisor(labels, weights, like) if self.reduction == "mean" else g
+        return g / self._divisor(counts) if self.reduction == "mean" else g
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (h,) = grad_outputs
@@ -248,8 +231,8 @@ class RowWeights(SoftmaxCrossEntropyGrad):
     def forward(self, inputs: Arrays) -> Arrays:
         log_p, g, labels, *weights = inputs
         self.retain_inputs((0, *range(2, len(inputs))))
-        scale = self._scale(g, labels, weights, log_p)
-        return ((self._row_sums(labels, weights, log_p) * scale)[:, None],)
+        counts = self._counts(labels, weights, log_p)
+        return ((self._row_sums(counts, labels, weights) * self._scale(g, counts))[:, None],)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gc,) = grad_outputs
@@ -299,7 +282,14 @@ def softmax_cross_entropy(
         )
     inputs = [x, labels]
     if class_weight is not None:
-        inputs.append(as_operands("softmax_cross_entropy", class_weight, x)[0].detach())
+        names = ("class_weight", "x")
+        weight = as_operands("softmax_cross_entropy", class_weight, x, names)[0]
+        if weight.shape != x.shape[1:2]:
+            raise ValueError(
+                f"softmax_cross_entropy: class_weight has shape {weight.shape}; beside x of shape "
+                f"{x.shape} it must have {x.shape[1:2]}, a weight for each class."
+            )
+        inputs.append(weight.detach())
     node = SoftmaxCrossEntropy(reduction, ignore_label, float(label_smoothing))
     return node.apply(inputs)[0]
 
@@ -319,9 +309,9 @@ class TakeLabels(FunctionNode):
         check_labels("nll", "log_p", labels, x.shape[1], self.ignore_label)
         self.retain_inputs((1,))
         valid = labels != self.ignore_label
-        chosen = xp.where(valid, labels, xp.zeros_like(labels))
+        chosen = labels * xp.astype(valid, labels.dtype)
         picked = xp.take_along_axis(x, chosen[:, None], axis=1)[:, 0]
-        return (xp.where(valid, picked, xp.zeros_like(picked)),)
+        return (xp.where(valid, picked, xp.zeros((), dtype=x.dtype, device=x.device)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -347,8 +337,8 @@ class PutLabels(FunctionNode):
         self.retain_inputs((1,))
         valid = labels != self.ignore_label
         rows = xp.arange(labels.shape[0], dtype=xp.int64, device=g.device) * self.classes
-        places = rows + xp.where(valid, labels, xp.zeros_like(labels))
-        values = xp.where(valid, g, xp.zeros_like(g))
+        places = rows + labels * xp.astype(valid, labels.dtype)
+        values = xp.where(valid, g, xp.zeros((), dtype=g.dtype, device=g.device))
         y = add_at(places, values, labels.shape[0] * self.classes)
         return (xp.reshape(y, (labels.shape[0], self.classes)),)
 
@@ -487,87 +477,20 @@ def sigmoid_cross_entropy(
     x = as_operand("sigmoid_cross_entropy", "x", x)
     labels = as_operand("sigmoid_cross_entropy", "t", t)
     check_reduction("sigmoid_cross_entropy", reduction)
-    _require_equal_shapes("sigmoid_cross_entropy", x, "t", labels)
+    require_equal_shapes("sigmoid_cross_entropy", x, "t", labels)
     if not is_floating_array(x._array):
         raise OperandError(f"sigmoid_cross_entropy: x must be floating, got {describe(x)}.")
     if not is_integer_array(labels._array):
         targets = as_operands("sigmoid_cross_entropy", x, t, names=("x", "t"))[1]
         if not is_floating_array(targets._array):
             targets = astype(targets, x.dtype)  # bool
-        return _reduce(SigmoidCrossEntropy().apply((x, targets))[0], reduction)
+        return reduce(SigmoidCrossEntropy().apply((x, targets))[0], reduction)
     labels = _signed(labels)
     flat = labels.xp.reshape(labels._array, (-1,))
     check_labels("sigmoid_cross_entropy", "t, of 0 and 1,", flat, 2, ignore_label)
     valid = not_equal(labels, ignore_label)
-    targets = astype(where(valid, labels, 0), x.dtype)
-    losses = SigmoidCrossEntropy().apply((x, targets))[0]
+    losses = SigmoidCrossEntropy().apply((x, astype(labels, x.dtype)))[0]
     return _reduce_counted(where(valid, losses, 0), labels, reduction, ignore_label)
-
-
-def _require_equal_shapes(function: str, x: Variable, name: str, y: Variable) -> None:
-    if x.shape != y.shape:
-        raise ValueError(
-            f"{function}: x has shape {x.shape}, {name} has {y.shape}: they must be equal. "
-            "Reshape one, or use broadcast_to."
-        )
-
-
-def _reduce(losses: Variable, reduction: str) -> Variable:
-    if reduction == "none":
-        return losses
-    return mean(losses) if reduction == "mean" else sum(losses)
-
-
-def mean_absolute_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
-    """|x - y|, as the mean, as the sum, or for each element; the gradient at x = y is 0.
-
-    Raises:
-        ValueError: the shapes differ, or the reduction is unknown.
-    """
-    x, y = as_operands("mean_absolute_error", x, y)
-    check_reduction("mean_absolute_error", reduction)
-    _require_equal_shapes("mean_absolute_error", x, "y", y)
-    return _reduce(abs(x - y), reduction)
-
-
-class Huber(FunctionNode):
-    """y = d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2).
-
-    d: (s) -> y: (s).   dL/dd = dL/dy * (d held between -delta and delta)
-    """
-
-    def __init__(self, delta: float) -> None:
-        self.delta = delta
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        (d,) = inputs
-        self.retain_inputs((0,))
-        inner = namespace_of(d).clip(d, min=-self.delta, max=self.delta)
-        return (inner * (d - inner * 0.5),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gy,) = grad_outputs
-        (d,) = self.get_retained_inputs()
-        assert gy is not None
-        return (gy * clip(d, -self.delta, self.delta),)
-
-
-def huber(x: Any, y: Any, delta: float = 1.0, reduction: str = "mean") -> Variable:
-    """d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), with d = x - y; then reduced.
-
-    dL/dx = dL/dloss * (d held between -delta and delta).
-
-    Source: Huber, Robust Estimation of a Location Parameter, 1964.
-
-    Raises:
-        ValueError: the shapes differ, delta is not positive, or the reduction is unknown.
-    """
-    x, y = as_operands("huber", x, y)
-    check_reduction("huber", reduction)
-    _require_equal_shapes("huber", x, "y", y)
-    if not delta > 0:
-        raise ValueError(f"huber: delta must be positive, got {delta}.")
-    return _reduce(Huber(float(delta)).apply((x - y,))[0], reduction)
 
 
 class Hinge(FunctionNode):
@@ -683,11 +606,12 @@ def kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Variable:
         reduction: "mean" over the first axis of the sums over the others, "sum", or "none".
 
     Raises:
+        OperandError: log_q or p is not floating.
         ValueError: the shapes differ, or the reduction is unknown.
     """
-    log_q, p = as_operands("kl_divergence", log_q, p)
+    log_q, p = both_floating("kl_divergence", log_q, p, ("log_q", "p"))
     check_reduction("kl_divergence", reduction)
-    _require_equal_shapes("kl_divergence", log_q, "p", p)
+    require_equal_shapes("kl_divergence", log_q, "p", p)
     losses = KLDivergence().apply((log_q, p))[0]
     if reduction == "none":
         return losses

@@ -11,10 +11,11 @@ from tinynode.backend import is_integer
 from tinynode.configuration import config
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
-from tinynode.functions.error_function import as_floating
+from tinynode.functions.draws import note_generator
 from tinynode.functions.gathering import TakeRows
+from tinynode.functions.indexes import index_list
 from tinynode.functions.linear import matmul, matrix_transpose
-from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.operands import as_floating, as_operand, as_operands
 from tinynode.functions.rearranging import broadcast_shapes
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import reshape
@@ -41,8 +42,8 @@ def embedding(indices: Any, w: Any) -> Variable:
     w = as_operand("embedding", "w", w)
     if w.ndim != 2:
         raise ValueError(f"embedding: w must be (rows, size), its shape is {w.shape}.")
-    if isinstance(indices, list | int):
-        indices = w._device.from_host(numpy.asarray(indices))
+    if isinstance(indices, list | tuple | int):
+        indices = index_list("embedding", indices, w)
     rows = as_operand("embedding", "indices", indices)
     if not is_integer(rows._array):
         raise OperandError(f"embedding: indices must be integers, got {describe(indices)}.")
@@ -83,6 +84,7 @@ def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
             f"dropout: generator must be a numpy.random.Generator, got {describe(generator)}. "
             "Make one with numpy.random.default_rng(seed)."
         )
+    note_generator(generator)
     kept = numpy.asarray(generator.random(source.shape) >= ratio)
     mask = source.xp.astype(source._device.from_host(kept), source.dtype)
     scaled = source._device.lift(mask * (1.0 / (1.0 - ratio)))

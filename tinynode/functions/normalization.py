@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.casting import is_float16
 from tinynode.functions.elementwise import sqrt
-from tinynode.functions.error_function import as_floating
-from tinynode.functions.operands import as_operands
+from tinynode.functions.extrema import clip
+from tinynode.functions.operands import as_floating, as_integer, as_operands, require_one_dtype
 from tinynode.functions.reduction import mean, sum
 from tinynode.functions.shaping import broadcast_to, reshape
 from tinynode.type_check import expect, is_floating
@@ -38,9 +39,12 @@ class Standardize(FunctionNode):
         expect(is_floating(in_types[0]))
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
-        xp = namespace_of(x)
+        (given,) = inputs
+        xp = namespace_of(given)
         self.retain_outputs((0, 2))
+        # the square of 256 is infinite in float16
+        half = is_float16(given, xp)
+        x = xp.astype(given, xp.float32) if half else given
         if self.center:
             m = xp.mean(x, axis=self.axes, keepdims=True)
             centred = x - m
@@ -50,7 +54,8 @@ class Standardize(FunctionNode):
             centred = x
         square = xp.mean(centred * centred, axis=self.axes, keepdims=True)
         r = 1.0 / xp.sqrt(square + self.eps)
-        return centred * r, m, r
+        outputs = centred * r, m, r
+        return tuple(xp.astype(y, given.dtype) for y in outputs) if half else outputs
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gy, gm, gr = grad_outputs
@@ -84,10 +89,12 @@ class StandardizeGrad(FunctionNode):
         g, y, r = inputs
         xp = namespace_of(g)
         self.retain_inputs((0, 1, 2))
-        rest = g - y * xp.mean(g * y, axis=self.axes, keepdims=True)
+        gx = y * -xp.mean(g * y, axis=self.axes, keepdims=True)
+        gx += g
         if self.center:
-            rest = rest - xp.mean(g, axis=self.axes, keepdims=True)
-        return (rest * r,)
+            gx -= xp.mean(g, axis=self.axes, keepdims=True)
+        gx *= r
+        return (gx,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (h,) = grad_outputs
@@ -106,12 +113,14 @@ class StandardizeGrad(FunctionNode):
 def _parameter(
     function: str, name: str, value: Any, x: Variable, shape: tuple[int, ...]
 ) -> Variable:
-    """A parameter beside x; it must have the shape.
+    """A parameter beside x; it must have the shape, and x's dtype.
 
     Raises:
-        ValueError: it has another.
+        InvalidType: it has another dtype.
+        ValueError: it has another shape.
     """
     parameter = as_operands(function, value, x, names=(name, "x"))[0]
+    require_one_dtype(function, ("x", name), x, parameter)
     if parameter.shape != shape:
         raise ValueError(
             f"{function}: {name} has shape {parameter.shape}; beside x of shape {x.shape} it must "
@@ -161,6 +170,7 @@ def batch_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
 
     Raises:
         OperandError: x is not floating.
+        InvalidType: a parameter has another dtype than x.
         ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
     x = as_floating("batch_norm", "x", x)
@@ -175,12 +185,14 @@ def batch_norm_with_statistics(
 
     Raises:
         OperandError: x is not floating.
+        InvalidType: a parameter has another dtype than x.
         ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
     x = as_floating("batch_norm", "x", x)
     axes = _channel_axes("batch_norm", x)
     y, m, r = _standardize("batch_norm", x, axes, eps)
-    variance = reshape(1.0 / (r * r) - float(eps), -1)
+    deviation = 1.0 / reshape(r, -1)  # r * r may overflow in float16
+    variance = clip(deviation * deviation - float(eps), 0.0)  # rounding may bring it below 0
     return _affine("batch_norm", y, gamma, beta, (1,)), reshape(m, -1), variance
 
 
@@ -205,6 +217,7 @@ def fixed_batch_norm(
 
     Raises:
         OperandError: x is not floating.
+        InvalidType: a parameter has another dtype than x.
         ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
     name = "fixed_batch_norm"
@@ -230,6 +243,7 @@ def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
 
     Raises:
         OperandError: x is not floating, or gamma is None.
+        InvalidType: a parameter has another dtype than x.
         ValueError: the trailing axes of x do not have gamma's shape.
     """
     x = as_floating("layer_norm", "x", x)
@@ -260,6 +274,7 @@ def rms_norm(x: Any, gamma: Any, eps: float = 1e-5) -> Variable:
 
     Raises:
         OperandError: x is not floating, or gamma is None.
+        InvalidType: a parameter has another dtype than x.
         ValueError: the trailing axes of x do not have gamma's shape.
     """
     x = as_floating("rms_norm", "x", x)
@@ -282,13 +297,14 @@ def group_norm(x: Any, groups: int, gamma: Any, beta: Any, eps: float = 1e-5) ->
 
     Raises:
         OperandError: x is not floating.
+        InvalidType: a parameter has another dtype than x.
         ValueError: x has fewer than two axes, the groups do not divide the channels, or a
             parameter has the wrong shape.
     """
     x = as_floating("group_norm", "x", x)
     _channel_axes("group_norm", x)
     channels = x.shape[1]
-    if groups < 1 or channels % groups:
+    if as_integer("group_norm", "groups", groups) < 1 or channels % groups:
         raise ValueError(
             f"group_norm: groups={groups} does not divide the {channels} channels of x (shape "
             f"{x.shape})."
@@ -317,6 +333,7 @@ def instance_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
 
     Raises:
         OperandError: x is not floating.
+        InvalidType: a parameter has another dtype than x.
         ValueError: x has fewer than three axes, or a parameter has the wrong shape.
     """
     x = as_floating("instance_norm", "x", x)

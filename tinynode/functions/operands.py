@@ -6,12 +6,13 @@ says what was expected.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy
 
 from tinynode.backend import COMPLEX, find_device, is_floating, is_integer, kind_of
-from tinynode.errors import DeviceMixError, OperandError, describe
+from tinynode.errors import DeviceMixError, InvalidType, OperandError, describe, dtype_name
 from tinynode.variable import Variable, wrap_array
 
 
@@ -49,6 +50,54 @@ def as_operand(function: str, argument: str, value: Any) -> Variable:
             "Make a Variable of it with tinynode.asarray(...)."
         )
     return wrap_array(value, device, False)
+
+
+def as_floating(function: str, argument: str, value: Any) -> Variable:
+    """A Variable as it is; an array wrapped, without requiring a gradient.
+
+    Raises:
+        OperandError: it is neither, or not floating.
+    """
+    x = as_operand(function, argument, value)
+    if not is_floating(x._array):
+        raise OperandError(
+            f"{function}: {argument} must be floating, got {describe(value)}. Cast it first with "
+            "astype."
+        )
+    return x
+
+
+def require_one_dtype(function: str, names: tuple[str, str], x: Variable, y: Variable) -> None:
+    """Raises InvalidType if two Variables have different dtypes."""
+    if x.dtype != y.dtype:
+        first, second = dtype_name(x.dtype), dtype_name(y.dtype)
+        raise InvalidType(
+            f"{names[0]}.dtype == {names[1]}.dtype",
+            f"{first} != {second}",
+            f"{function}: {names[0]} is {first}, {names[1]} is {second}: cast one with astype.",
+        )
+
+
+def as_number(function: str, argument: str, value: Any) -> float:
+    """A setting of a function as a float.
+
+    Raises:
+        OperandError: it is no real number.
+    """
+    if isinstance(value, int | float | numpy.integer | numpy.floating):
+        return float(value)
+    raise OperandError(f"{function}: {argument} must be a number, got {describe(value)}.")
+
+
+def as_integer(function: str, argument: str, value: Any) -> int:
+    """A setting of a function as an integer.
+
+    Raises:
+        OperandError: it is none.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise OperandError(f"{function}: {argument} must be an integer, got {describe(value)}.")
+    return operator.index(value)
 
 
 def _beside(value: Any, other: Variable, function: str, argument: str) -> Variable:

@@ -6,9 +6,9 @@ from typing import Any
 
 from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.error_function import as_floating
+from tinynode.functions.operands import as_floating
 from tinynode.functions.reduction import max as max_
-from tinynode.functions.reduction import mean
+from tinynode.functions.reduction import mean, require_elements
 from tinynode.functions.windows import (
     Windows,
     crop_image,
@@ -17,6 +17,7 @@ from tinynode.functions.windows import (
     pair,
     require_four_axes,
 )
+from tinynode.functions.writing import put, put_sum
 from tinynode.variable import Variable
 
 IntPair = int | tuple[int, int]
@@ -75,7 +76,7 @@ class MaxPool2dGrad(FunctionNode):
         total = xp.zeros(shape, dtype=gy.dtype, device=gy.device)
         places = self.windows.places((gy.shape[2], gy.shape[3]))
         for number, (_, _, place) in enumerate(places):
-            total[place] += gy * xp.astype(winners == number, gy.dtype)
+            total = put_sum(total, place, gy * xp.astype(winners == number, gy.dtype))
         return (crop_image(total, self.windows, self.image),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -190,7 +191,7 @@ class AvgPool2dGrad(FunctionNode):
         shape = (*gy.shape[:2], *self.windows.padded(self.image))
         total = xp.zeros(shape, dtype=gy.dtype, device=gy.device)
         for _, _, place in self.windows.places((gy.shape[2], gy.shape[3])):
-            total[place] += share
+            total = put_sum(total, place, share)
         return (crop_image(total, self.windows, self.image),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -222,9 +223,11 @@ def global_max_pool2d(x: Any) -> Variable:
 
     Raises:
         OperandError: x does not have four axes, or is not floating.
+        ValueError: the images have no elements.
     """
     x = as_floating("global_max_pool2d", "x", x)
     require_four_axes("global_max_pool2d", "x", x)
+    require_elements("global_max_pool2d", x, (2, 3))
     return max_(x, axis=(2, 3))
 
 
@@ -233,9 +236,11 @@ def global_avg_pool2d(x: Any) -> Variable:
 
     Raises:
         OperandError: x does not have four axes, or is not floating.
+        ValueError: the images have no elements.
     """
     x = as_floating("global_avg_pool2d", "x", x)
     require_four_axes("global_avg_pool2d", "x", x)
+    require_elements("global_avg_pool2d", x, (2, 3))
     return mean(x, axis=(2, 3))
 
 
@@ -256,10 +261,10 @@ class UpsampleNearest2d(FunctionNode):
         rows, columns = self.scale
         wide = xp.empty((n, c, height, width * columns), dtype=x.dtype, device=x.device)
         for j in range(columns):
-            wide[..., j::columns] = x
+            wide = put(wide, (..., slice(j, None, columns)), x)
         y = xp.empty((n, c, height, rows, width * columns), dtype=x.dtype, device=x.device)
         for i in range(rows):
-            y[..., i, :] = wide
+            y = put(y, (..., i, slice(None)), wide)
         return (xp.reshape(y, (n, c, height * rows, width * columns)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:

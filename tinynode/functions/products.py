@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import string
 from collections.abc import Sequence
@@ -10,12 +12,11 @@ from typing import Any
 from tinynode.backend import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.arithmetic import multiply
-from tinynode.functions.broadcasting import unbroadcast
+from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.indexing import get_item
 from tinynode.functions.linear import matmul
 from tinynode.functions.operands import as_operands
-from tinynode.functions.reduction import sum
+from tinynode.functions.rearranging import expand_dims
 from tinynode.functions.shaping import (
     as_shape,
     broadcast_to,
@@ -72,6 +73,30 @@ def _paired_axes(axes: Any, x: Variable, y: Variable) -> tuple[tuple[int, ...], 
     return normalize_axes("tensordot", of_x, x.ndim), normalize_axes("tensordot", of_y, y.ndim)
 
 
+class VecDot(BroadcastingNode):
+    """z = the sum of x * y over an axis, counted from the last.
+
+    x: (s), y: (t) -> z: (broadcast of s and t, without the axis).
+    With g = dL/dz, the axis put back:   dL/dx = sum_to(g y, s)   dL/dy = sum_to(g x, t)
+    """
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        return (namespace_of(x).vecdot(x, y, axis=self.axis),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        spread = expand_dims(gz, self.axis)
+        gx = unbroadcast(spread * y, self, 0) if 0 in target_input_indexes else None
+        gy = unbroadcast(spread * x, self, 1) if 1 in target_input_indexes else None
+        return gx, gy
+
+
 def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
     """The sum of x * y over an axis, counted from the last; the other axes broadcast.
 
@@ -84,7 +109,22 @@ def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
             f"vecdot: axis {axis} must be negative, exist in x (shape {x.shape}) and y (shape "
             f"{y.shape}), and have one length."
         )
-    return sum(multiply(x, y), axis=axis)
+    return VecDot(axis).apply((x, y))[0]
+
+
+@functools.cache
+def _orders(einsum: Any) -> bool:
+    """Whether an einsum looks for a good order when told so; PyTorch's does it unasked."""
+    parameters = inspect.signature(einsum).parameters.values()
+    return any(p.name == "optimize" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _of_one_dtype(xp: Any, inputs: Arrays) -> Arrays:
+    """The arrays, cast where their dtypes differ: not every einsum promotes."""
+    if all(x.dtype == inputs[0].dtype for x in inputs):
+        return inputs
+    dtype = xp.result_type(*inputs)
+    return tuple(xp.astype(x, dtype) for x in inputs)
 
 
 class Einsum(FunctionNode):
@@ -108,8 +148,8 @@ class Einsum(FunctionNode):
         xp = namespace_of(inputs[0])
         if hasattr(xp, "einsum"):
             text = f"{','.join(self.subscripts)}->{self.output}"
-            options = {"optimize": True} if len(inputs) > 2 else {}
-            return (xp.einsum(text, *inputs, **options),)
+            options = {"optimize": True} if len(inputs) > 2 and _orders(xp.einsum) else {}
+            return (xp.einsum(text, *_of_one_dtype(xp, inputs), **options),)
         return (self._portable_einsum(xp, inputs),)
 
     def _portable_einsum(self, xp: Any, inputs: Arrays) -> Array:

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tinynode.backend import Arrays, namespace_of
+import numpy
+
+from tinynode.backend import Arrays, find_device, is_floating, namespace_of, to_host
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.operands import as_operand
+from tinynode.functions.gathering import take
+from tinynode.functions.indexing import set_item
+from tinynode.functions.operands import as_integer, as_number, as_operand
 from tinynode.functions.shaping import (
     as_shape,
     broadcast_to,
-    concat,
     normalize_axes,
     normalize_axis,
     permute_dims,
     reshape,
-    split,
+    zeros_beside,
 )
-from tinynode.variable import Variable
+from tinynode.type_check import expect
+from tinynode.variable import Variable, wrap_array
+
+if TYPE_CHECKING:
+    from tinynode.type_check import TypeInfoTuple
 
 
 class Flip(FunctionNode):
@@ -137,6 +144,29 @@ def squeeze(x: Any, axis: int | Sequence[int]) -> Variable:
     return reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
+class Stack(FunctionNode):
+    """y = the inputs, of one shape, joined along a new axis.
+
+    x_i: (s) -> y: (s with their number at axis).   dL/dx_i = Unstack(dL/dy)_i
+    """
+
+    type_hint = "all inputs need one shape and one dtype."
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        expect(in_types.size() >= 1)
+        for other in in_types[1:]:
+            expect(other.shape == in_types[0].shape, other.dtype == in_types[0].dtype)
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return (namespace_of(inputs[0]).stack(inputs, axis=self.axis),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        return Unstack(self.axis).apply(grad_outputs)
+
+
 def stack(xs: Sequence[Any], *, axis: int = 0) -> Variable:
     """Variables or arrays of one shape, joined along a new axis.
 
@@ -154,7 +184,27 @@ def stack(xs: Sequence[Any], *, axis: int = 0) -> Variable:
                 f"stack: xs[{i}] has shape {x.shape}, xs[0] has {variables[0].shape}: all must be "
                 "equal. concat joins arrays of different length."
             )
-    return concat([expand_dims(x, place) for x in variables], place)
+    return Stack(place).apply(variables)[0]
+
+
+class Unstack(FunctionNode):
+    """y_i = the part of x at i along an axis, without that axis.
+
+    x: (s) -> y_i: (s without the axis).   dL/dx = Stack(dL/dy_0, dL/dy_1, ...)
+    """
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        before = (slice(None),) * self.axis
+        return tuple(x[(*before, i, ...)] for i in range(x.shape[self.axis]))
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        example = next(gy for gy in grad_outputs if gy is not None)
+        zeros = zeros_beside(example, example.shape)
+        return Stack(self.axis).apply([zeros if gy is None else gy for gy in grad_outputs])
 
 
 def unstack(x: Any, *, axis: int = 0) -> tuple[Variable, ...]:
@@ -167,7 +217,7 @@ def unstack(x: Any, *, axis: int = 0) -> tuple[Variable, ...]:
     axis = normalize_axis("unstack", axis, x.ndim)
     if x.shape[axis] == 0:
         return ()
-    return tuple(squeeze(part, axis) for part in split(x, x.shape[axis], axis))
+    return Unstack(axis).apply((x,))
 
 
 def tile(x: Any, repetitions: int | Sequence[int]) -> Variable:
@@ -190,29 +240,116 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Variable:
     return reshape(broadcast_to(reshape(x, pairs), wide), result)
 
 
-def repeat(x: Any, repeats: int, *, axis: int | None = None) -> Variable:
+def repeat(x: Any, repeats: Any, *, axis: int | None = None) -> Variable:
     """Each element of x ``repeats`` times along an axis; None repeats x flattened.
 
+    Args:
+        x: a Variable or an array.
+        repeats: an integer; or integers, one for each place of the axis.
+        axis: the axis.
+
     Raises:
-        ValueError: ``repeats`` is negative, or the axis does not exist.
-        OperandError: ``repeats`` is not an integer.
+        ValueError: ``repeats`` is negative, has the wrong length, or the axis does not exist.
+        OperandError: ``repeats`` does not consist of integers.
     """
     x = as_operand("repeat", "x", x)
-    try:
-        repeats = operator.index(repeats)
-    except TypeError:
-        raise OperandError(
-            f"repeat: repeats must be an integer, got {describe(repeats)}. For a number of each "
-            "element's own use take(x, indices) with the indices repeated."
-        ) from None
-    if repeats < 0:
-        raise ValueError(f"repeat: repeats must not be negative, got {repeats}.")
     if axis is None:
         x, axis = reshape(x, -1), 0
     axis = normalize_axis("repeat", axis, x.ndim)
+    if not hasattr(repeats, "__index__") or getattr(repeats, "shape", ()) != ():
+        return take(x, _places(repeats, x.shape[axis]), axis=axis)
+    repeats = operator.index(repeats)
+    if repeats < 0:
+        raise ValueError(f"repeat: repeats must not be negative, got {repeats}.")
     before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
     wide = broadcast_to(reshape(x, (*before, 1, *after)), (*before, repeats, *after))
     return reshape(wide, (*before[:-1], before[-1] * repeats, *after))
+
+
+def _places(repeats: Any, length: int) -> list[int]:
+    """Each place of an axis as often as ``repeats`` says for it."""
+    array = repeats.array if isinstance(repeats, Variable) else repeats
+    found = find_device(array) is not None
+    counts = numpy.asarray(to_host(array) if found else array)
+    if counts.dtype.kind not in "iu":
+        raise OperandError(
+            f"repeat: repeats must be an integer, or integers, got {describe(repeats)}."
+        )
+    if counts.shape not in ((length,), (1,)) or (counts < 0).any():
+        raise ValueError(
+            f"repeat: repeats {describe(repeats)} must be {length} integers, one for each place "
+            "of the axis, and none negative."
+        )
+    places: list[int] = numpy.repeat(numpy.arange(length), counts).tolist()
+    return places
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
+    """Coordinates of a grid: for each vector an array of all axes, which varies along its own.
+
+    Args:
+        arrays: vectors, of lengths n_0, n_1 and so on.
+        indexing: "ij" gives arrays of shape (n_0, n_1, ...); "xy" exchanges the first two axes.
+
+    Raises:
+        ValueError: an argument is not one-dimensional, or the indexing is unknown.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f'meshgrid: indexing must be "xy" or "ij", got {indexing!r}.')
+    vectors = [as_operand("meshgrid", f"arrays[{i}]", x) for i, x in enumerate(arrays)]
+    for i, x in enumerate(vectors):
+        if x.ndim != 1:
+            raise ValueError(f"meshgrid: arrays[{i}] must have one axis, its shape is {x.shape}.")
+    order = list(range(len(vectors)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = [1, 0]
+    shape = tuple(vectors[i].size for i in order)
+    places = {i: axis for axis, i in enumerate(order)}
+    grids = []
+    for i, x in enumerate(vectors):
+        line = [1] * len(shape)
+        line[places[i]] = x.size
+        grids.append(broadcast_to(reshape(x, tuple(line)), shape))
+    return tuple(grids)
+
+
+def pad(x: Any, pad_width: Any, value: float = 0) -> Variable:
+    """x with a border of a number; dL/dx = the part of dL/dy inside the border.
+
+    Args:
+        x: a Variable or an array.
+        pad_width: how wide the border is: an integer for all sides, a pair (before, after) for
+            all axes, or such a pair for each axis.
+        value: the number.
+
+    Raises:
+        OperandError: a width is not an integer, or the value not a number.
+        ValueError: a width is negative, or their number does not fit x.
+    """
+    x = as_operand("pad", "x", x)
+    number = as_number("pad", "value", value)
+    if not is_floating(x._array):
+        number = as_integer("pad", "value", value)
+    widths = _widths(pad_width, x)
+    shape = tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True))
+    array = x._array
+    border = x.xp.full(shape, number, dtype=array.dtype, device=array.device)
+    inside = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
+    return set_item(wrap_array(border, x._device, False), inside, x)
+
+
+def _widths(pad_width: Any, x: Variable) -> list[tuple[int, ...]]:
+    """The widths before and after, for each axis of x."""
+    given = pad_width if isinstance(pad_width, tuple | list) else (pad_width, pad_width)
+    if not any(isinstance(entry, tuple | list) for entry in given):
+        given = (given,) * x.ndim
+    widths = [as_shape("pad", "pad_width", entry) for entry in given]
+    if len(widths) != x.ndim or any(len(w) != 2 or min(w) < 0 for w in widths):
+        raise ValueError(
+            f"pad: pad_width must be an integer, a pair, or a pair for each axis of x (shape "
+            f"{x.shape}), none negative, got {pad_width!r}."
+        )
+    return widths
 
 
 def broadcast_arrays(*xs: Any) -> tuple[Variable, ...]:

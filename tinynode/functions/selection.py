@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinynode.backend import Arrays, namespace_of
+from tinynode.backend import Array, Arrays, namespace_of
+from tinynode.configuration import config
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.broadcasting import unbroadcast
-from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.operands import as_integer, as_operand, as_operands
 from tinynode.functions.shaping import zeros_beside
 from tinynode.type_check import broadcasts, expect
-from tinynode.variable import Variable
+from tinynode.variable import Variable, wrap_array
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple
@@ -55,7 +56,7 @@ def where(condition: Any, x: Any, y: Any) -> Variable:
     Args:
         condition: a bool Variable or array.
         x: a Variable, an array or a number.
-        y: likewise; one of the two at least is a Variable or an array.
+        y: likewise. Two numbers, of which one is a float, give ``config.dtype``.
 
     Raises:
         InvalidType: the shapes do not broadcast together.
@@ -66,5 +67,54 @@ def where(condition: Any, x: Any, y: Any) -> Variable:
         raise OperandError(
             f"where: condition must be bool, got {describe(condition)}. Compare first: x > 0."
         )
+    if isinstance(x, int | float) and isinstance(y, int | float):
+        x = _number_beside(condition, x, y)
     x, y = as_operands("where", x, y)
     return Where().apply((condition, x, y))[0]
+
+
+def _number_beside(condition: Variable, x: float, y: float) -> Variable:
+    """x as a 0-d Variable, floating if one of the numbers is."""
+    xp, device = condition.xp, condition._device
+    dtype = getattr(xp, config.dtype) if isinstance(x + y, float) else None
+    return wrap_array(xp.asarray(x, dtype=dtype, device=condition._array.device), device, False)
+
+
+def tril(x: Any, *, k: int = 0) -> Variable:
+    """x with 0 above a diagonal of its last two axes; the gradient there is 0.
+
+    Args:
+        x: (..., n, m).
+        k: the diagonal: 0 for the main one, above it if positive, below it if negative.
+
+    Raises:
+        OperandError: k is not an integer.
+        ValueError: x has fewer than two axes.
+    """
+    x = as_operand("tril", "x", x)
+    return where(_lower("tril", x, k), x, zeros_beside(x, ()))
+
+
+def triu(x: Any, *, k: int = 0) -> Variable:
+    """x with 0 below a diagonal of its last two axes; the gradient there is 0.
+
+    Args:
+        x: (..., n, m).
+        k: the diagonal: 0 for the main one, above it if positive, below it if negative.
+
+    Raises:
+        OperandError: k is not an integer.
+        ValueError: x has fewer than two axes.
+    """
+    x = as_operand("triu", "x", x)
+    return where(_lower("triu", x, k, 1), zeros_beside(x, ()), x)
+
+
+def _lower(function: str, x: Variable, k: Any, above: int = 0) -> Array:
+    """True on and below the diagonal k - above: (n, m), bool."""
+    diagonal = as_integer(function, "k", k) - above
+    if x.ndim < 2:
+        raise ValueError(f"{function}: x needs two axes at least, its shape is {x.shape}.")
+    xp, device = x.xp, x._array.device
+    rows = xp.arange(x.shape[-2], device=device)[:, None]
+    return xp.arange(x.shape[-1], device=device)[None, :] <= rows + diagonal

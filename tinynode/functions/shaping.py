@@ -107,14 +107,16 @@ def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
     Raises:
         ValueError: ``axes`` does not name each axis once.
     """
-    x = as_operand("permute_dims", "x", x)
+    source = as_operand("permute_dims", "x", x)
     given = as_shape("permute_dims", "axes", axes)
-    order = tuple(axis + x.ndim if axis < 0 else axis for axis in given)
-    if sorted(order) != list(range(x.ndim)):
+    order = tuple(axis + source.ndim if axis < 0 else axis for axis in given)
+    if sorted(order) != list(range(source.ndim)):
         raise ValueError(
-            f"permute_dims: axes {given} must name each axis of x (shape {x.shape}) once."
+            f"permute_dims: axes {given} must name each axis of x (shape {source.shape}) once."
         )
-    return PermuteDims(order).apply((x,))[0]
+    if order == tuple(range(source.ndim)):
+        return source
+    return PermuteDims(order).apply((source,))[0]
 
 
 class BroadcastTo(FunctionNode):

@@ -9,7 +9,7 @@ from tinynode.function_node import FunctionNode
 from tinynode.functions.gathering import TakeAlongAxis
 from tinynode.functions.operands import as_operand
 from tinynode.functions.reduction import require_elements
-from tinynode.functions.shaping import normalize_axes, normalize_axis, reshape
+from tinynode.functions.shaping import normalize_axis, reshape
 from tinynode.variable import Variable
 
 
@@ -80,10 +80,11 @@ def argmax(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Variab
         ValueError: the axis does not exist, or has no elements.
     """
     x = as_operand("argmax", "x", x)
-    axes = normalize_axes("argmax", axis, x.ndim)
-    require_elements("argmax", x, axes)
     if axis is not None:
-        return ArgMax(axes[0], keepdims).apply((x,))[0]
+        axis = normalize_axis("argmax", axis, x.ndim)
+        require_elements("argmax", x, (axis,))
+        return ArgMax(axis, keepdims).apply((x,))[0]
+    require_elements("argmax", x, tuple(range(x.ndim)))
     index = ArgMax(0, False).apply((reshape(x, -1),))[0]
     return reshape(index, (1,) * x.ndim) if keepdims else index
 
@@ -110,9 +111,10 @@ def argmin(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Variab
         ValueError: the axis does not exist, or has no elements.
     """
     x = as_operand("argmin", "x", x)
-    axes = normalize_axes("argmin", axis, x.ndim)
-    require_elements("argmin", x, axes)
     if axis is not None:
-        return ArgMin(axes[0], keepdims).apply((x,))[0]
+        axis = normalize_axis("argmin", axis, x.ndim)
+        require_elements("argmin", x, (axis,))
+        return ArgMin(axis, keepdims).apply((x,))[0]
+    require_elements("argmin", x, tuple(range(x.ndim)))
     index = ArgMin(0, False).apply((reshape(x, -1),))[0]
     return reshape(index, (1,) * x.ndim) if keepdims else index

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinynode.backend import Array, Arrays, namespace_of
+from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.elementwise import sqrt
-from tinynode.functions.error_function import as_floating
-from tinynode.functions.operands import as_operand
+from tinynode.functions.casting import narrowed, widened
+from tinynode.functions.comparison import equal
+from tinynode.functions.elementwise import exp, sqrt
+from tinynode.functions.operands import as_floating, as_integer, as_operand
 from tinynode.functions.rearranging import flip
-from tinynode.functions.reduction import Axis, Reduction, mean, sum
+from tinynode.functions.reduction import Axis, Reduction, mean, require_elements, sum
+from tinynode.functions.selection import where
 from tinynode.functions.shaping import (
     concat,
     normalize_axes,
@@ -87,11 +89,14 @@ def var(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = Fal
         OperandError: x is not floating.
         ValueError: an axis does not exist, or n is 0 or not above ``correction``.
     """
-    return _variance("var", x, axis, correction, keepdims)
+    x = as_floating("var", "x", x)
+    return narrowed(_variance("var", x, axis, correction, keepdims), x)
 
 
-def _variance(function: str, x: Any, axis: Axis, correction: float, keepdims: bool) -> Variable:
-    x = as_floating(function, "x", x)
+def _variance(
+    function: str, x: Variable, axis: Axis, correction: float, keepdims: bool
+) -> Variable:
+    """The variance; in float32 for float16, where the squares would overflow."""
     axes = normalize_axes(function, axis, x.ndim)
     n = math.prod(x.shape[i] for i in axes)
     if n == 0 or n <= correction:
@@ -99,7 +104,8 @@ def _variance(function: str, x: Any, axis: Axis, correction: float, keepdims: bo
             f"{function}: {n} elements of x (shape {x.shape}) make one of y, but correction is "
             f"{correction}: give more elements or a smaller correction."
         )
-    deviation = x - mean(x, axes, keepdims=True)
+    wide = widened(x)
+    deviation = wide - mean(wide, axes, keepdims=True)
     return sum(deviation * deviation, axes, keepdims) / float(n - correction)
 
 
@@ -112,7 +118,83 @@ def std(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = Fal
         OperandError: x is not floating.
         ValueError: an axis does not exist, or n is 0 or not above ``correction``.
     """
-    return sqrt(_variance("std", x, axis, correction, keepdims))
+    x = as_floating("std", "x", x)
+    return narrowed(sqrt(_variance("std", x, axis, correction, keepdims)), x)
+
+
+class LogSumExp(Reduction):
+    """y = ln(sum of e^x) over axes; -inf where every x is -inf, with gradient 0.
+
+    x: (s) -> y: (s without the axes, or with 1 in their place).
+    dL/dx = dL/dy * e^(x - y)
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0,))
+        self.retain_outputs((0,))
+        largest = xp.max(x, axis=self.axes, keepdims=True)
+        shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
+        total = xp.sum(xp.exp(x - shift), axis=self.axes, keepdims=True)
+        # where all are -inf the total is 0, whose logarithm the largest stands for
+        empty = total == 0
+        log_total = xp.log(xp.where(empty, xp.ones_like(total), total)) + shift
+        y = xp.where(empty, largest, log_total)
+        return (y if self.keepdims else xp.squeeze(y, axis=self.axes),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        (y,) = self.get_retained_outputs()
+        assert gy is not None
+        shift = where(equal(y, -math.inf), 0, y)
+        return (self._spread(gy) * exp(x - self._spread(shift)),)
+
+
+def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+    """ln(sum of e^x) over one axis, several, or all: the largest x is subtracted first.
+
+    So nothing overflows; dL/dx = dL/dy * softmax(x).
+
+    Raises:
+        OperandError: x is not floating.
+        ValueError: an axis does not exist, or has no elements.
+    """
+    x = as_floating("logsumexp", "x", x)
+    axes = normalize_axes("logsumexp", axis, x.ndim)
+    require_elements("logsumexp", x, axes)
+    return LogSumExp(axes, keepdims).apply((x,))[0]
+
+
+def diff(
+    x: Any, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
+) -> Variable:
+    """The differences x_(i+1) - x_i along an axis, n times.
+
+    Args:
+        x: a Variable or an array.
+        axis: the axis; each time it gets shorter by 1.
+        n: how often.
+        prepend: what is put before x along the axis; of x's dtype and shape but for the axis.
+        append: what is put after it.
+
+    Raises:
+        OperandError: n is not an integer.
+        ValueError: n is negative, or the axis does not exist.
+        InvalidType: what is put before or after does not fit.
+    """
+    x = as_operand("diff", "x", x)
+    axis = normalize_axis("diff", axis, x.ndim)
+    times = as_integer("diff", "n", n)
+    if times < 0:
+        raise ValueError(f"diff: n must not be negative, got {n}.")
+    parts = [part for part in (prepend, x, append) if part is not None]
+    y = concat(parts, axis=axis) if len(parts) > 1 else x
+    before = (slice(None),) * axis
+    for _ in range(times):
+        y = y[(*before, slice(1, None))] - y[(*before, slice(None, -1))]
+    return y
 
 
 class CumulativeSum(FunctionNode):
@@ -228,15 +310,14 @@ class LinearScan(FunctionNode):
         a, b = inputs
         self.retain_inputs((0,))
         self.retain_outputs((0,))
-        state = self._slice(b, 0)
-        states = [state]
-        for i in range(1, b.shape[self.axis]):
-            state = self._slice(b, i) + self._slice(a, i) * state
-            states.append(state)
-        return (namespace_of(a).concat(states, axis=self.axis),)
-
-    def _slice(self, x: Array, i: int) -> Array:
-        return x[(slice(None),) * self.axis + (slice(i, i + 1), ...)]
+        xp = namespace_of(a)
+        a, b = xp.moveaxis(a, self.axis, 0), xp.moveaxis(b, self.axis, 0)
+        rows = (b.shape[0], math.prod(b.shape[1:]))
+        flat_a, flat_b = xp.reshape(a, rows), xp.reshape(b, rows)  # what meets lies side by side
+        states = [flat_b[0, ...]]
+        for i in range(1, rows[0]):
+            states.append(flat_b[i, ...] + flat_a[i, ...] * states[-1])
+        return (xp.moveaxis(xp.reshape(xp.stack(states), b.shape), 0, self.axis),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gs,) = grad_outputs

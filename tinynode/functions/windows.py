@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from tinynode.backend import Array, Arrays, backend_of, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.writing import put, put_sum
 
 
 class Windows(NamedTuple):
@@ -67,6 +68,19 @@ def pair(function: str, argument: str, value: Any, least: int) -> tuple[int, int
     return numbers[0], numbers[1]
 
 
+def integer(function: str, argument: str, value: Any, least: int) -> int:
+    """One integer.
+
+    Raises:
+        ValueError: it is none, or below ``least``.
+    """
+    if not hasattr(value, "__index__") or operator.index(value) < least:
+        raise ValueError(
+            f"{function}: {argument} must be an integer, not below {least}, got {value!r}."
+        )
+    return operator.index(value)
+
+
 def make_windows(
     function: str, size: Any, stride: Any, padding: Any, dilation: Any, shape: tuple[int, ...]
 ) -> Windows:
@@ -105,8 +119,8 @@ def pad_image(x: Array, windows: Windows, value: float) -> Array:
     rows, columns = windows.padding
     shape = (*x.shape[:-2], *windows.padded((height, width)))
     padded = xp.full(shape, value, dtype=x.dtype, device=x.device)
-    padded[..., rows : rows + height, columns : columns + width] = x
-    return padded
+    place = (..., slice(rows, rows + height), slice(columns, columns + width))
+    return put(padded, place, x)
 
 
 def crop_image(x: Array, windows: Windows, image: tuple[int, int]) -> Array:
@@ -137,7 +151,7 @@ def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
     shape = (x.shape[1], *windows.size, x.shape[0], *counts)
     columns = xp.empty(shape, dtype=x.dtype, device=x.device)
     for i, j, place in windows.places(counts):
-        columns[:, i, j, ...] = padded[place]
+        columns = put(columns, (slice(None), i, j, ...), padded[place])
     return columns
 
 
@@ -147,7 +161,7 @@ def fold_columns(y: Array, windows: Windows, image: tuple[int, int]) -> Array:
     shape = (y.shape[0], y.shape[3], *windows.padded(image))
     total = xp.zeros(shape, dtype=y.dtype, device=y.device)
     for i, j, place in windows.places((y.shape[4], y.shape[5])):
-        total[place] += y[:, i, j, ...]
+        total = put_sum(total, place, y[:, i, j, ...])
     return xp.permute_dims(crop_image(total, windows, image), (1, 0, 2, 3))
 
 

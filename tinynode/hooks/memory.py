@@ -140,11 +140,11 @@ class MemoryHook(ResultHook):
             unit = fitting_unit(total, SIZE_OF_UNIT)
         rows = []
         for label, row in sorted(self.summary().items(), key=_bytes, reverse=True):
-            sizes = [_in_unit(row["bytes"], unit), _in_unit(row["shared_bytes"], unit)]
+            sizes = [in_unit(row["bytes"], unit), in_unit(row["shared_bytes"], unit)]
             rows.append([label, *sizes, str(row["occurrence"])])
-        rows.append(["total", _in_unit(total, unit), "", str(len(self.calls))])
-        rows.append(["at one time", _in_unit(self._peak, unit), "", ""])
-        rows.append(["now", _in_unit(self._current, unit), "", ""])
+        rows.append(["total", in_unit(total, unit), "", str(len(self.calls))])
+        rows.append(["at one time", in_unit(self._peak, unit), "", ""])
+        rows.append(["now", in_unit(self._current, unit), "", ""])
         head = ["function", "retained", "shared", "calls"]
         print(format_table(head, rows, left=(0,)), file=file or sys.stdout)
 
@@ -161,5 +161,6 @@ def _bytes(item: tuple[str, FunctionMemory]) -> int:
     return item[1]["bytes"]
 
 
-def _in_unit(size: int, unit: str) -> str:
+def in_unit(size: int, unit: str) -> str:
+    """A number of bytes as text."""
     return f"{size} B" if unit == "B" else f"{size / SIZE_OF_UNIT[unit]:.2f} {unit}"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from tinynode import functions
-from tinynode.backend import Array, Device
+from tinynode import functions, random
+from tinynode.backend import Array, Device, get_device, to_host
+from tinynode.functions.windows import pair
+from tinynode.nn.checks import checked_size
 from tinynode.nn.initializers import lecun_normal, zeros
 from tinynode.nn.module import Module
-from tinynode.nn.parameter import Parameter
+from tinynode.nn.parameter import Parameter, fresh_copy
 from tinynode.variable import Variable
 
 IntPair = int | tuple[int, int]
+Pair = tuple[int, int]
 
 
 class _Convolution(Module):
@@ -20,22 +24,15 @@ class _Convolution(Module):
 
     def __init__(
         self,
-        shape: tuple[int, ...],
+        weight: Array,
         out_channels: int,
         options: dict[str, Any],
         bias: bool,
-        initializer: Callable[..., Array],
         dtype: Any,
         device: str | Device | None,
     ) -> None:
-        for n in (*shape, out_channels):
-            if n < 1:
-                raise ValueError(
-                    f"{type(self).__name__}: channels, groups and kernel must give a weight of "
-                    f"positive size, got {shape}."
-                )
         self.options = options
-        self.weight = Parameter(initializer(shape, dtype=dtype, device=device), name="weight")
+        self.weight = Parameter(weight, name="weight")
         self.bias: Parameter | None = None
         if bias:
             start = zeros((out_channels,), dtype=dtype, device=device)
@@ -53,8 +50,8 @@ class Conv1d(_Convolution):
     (out, in / groups, kernel), and ``bias``: (out), or None.
 
     Args:
-        in_channels: the channels of x.
-        out_channels: the channels of y.
+        in_channels: the channels of x, at least 1.
+        out_channels: the channels of y, at least 1.
         kernel_size: the length of a window.
         stride: the step between windows.
         padding: how many zeros are put at both ends.
@@ -64,6 +61,10 @@ class Conv1d(_Convolution):
         initializer: of the weight, a function such as those of ``nn.initializers``.
         dtype: the parameters' dtype; ``config.dtype`` by default.
         device: where the parameters stand; the current device by default.
+
+    Raises:
+        TypeError: a number of channels or groups is no integer.
+        ValueError: a setting is out of range, or the groups do not divide the channels.
     """
 
     def __init__(
@@ -81,10 +82,17 @@ class Conv1d(_Convolution):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        _check_groups("Conv1d", in_channels, out_channels, groups)
-        shape = (out_channels, in_channels // groups, kernel_size)
-        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-        super().__init__(shape, out_channels, options, bias, initializer, dtype, device)
+        inward, outward, groups = _checked_channels("Conv1d", in_channels, out_channels, groups)
+        kernel = checked_size("Conv1d: kernel_size", kernel_size)
+        options = {
+            "stride": checked_size("Conv1d: stride", stride),
+            "padding": checked_size("Conv1d: padding", padding, 0),
+            "dilation": checked_size("Conv1d: dilation", dilation),
+            "groups": groups,
+        }
+        shape = (outward, inward // groups, kernel)
+        weight = initializer(shape, dtype=dtype, device=device)
+        super().__init__(weight, outward, options, bias, dtype, device)
 
     def forward(self, x: Any) -> Variable:
         """conv1d(x, weight, bias)."""
@@ -98,8 +106,8 @@ class Conv2d(_Convolution):
     (out, in / groups, kh, kw), and ``bias``: (out), or None.
 
     Args:
-        in_channels: the channels of x.
-        out_channels: the channels of y.
+        in_channels: the channels of x, at least 1.
+        out_channels: the channels of y, at least 1.
         kernel_size: the window, one integer or two (rows, columns).
         stride: the step between windows.
         padding: how many zeros are put around the image.
@@ -109,6 +117,10 @@ class Conv2d(_Convolution):
         initializer: of the weight, a function such as those of ``nn.initializers``.
         dtype: the parameters' dtype; ``config.dtype`` by default.
         device: where the parameters stand; the current device by default.
+
+    Raises:
+        TypeError: a number of channels or groups is no integer.
+        ValueError: a setting is out of range, or the groups do not divide the channels.
     """
 
     def __init__(
@@ -126,11 +138,17 @@ class Conv2d(_Convolution):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        _check_groups("Conv2d", in_channels, out_channels, groups)
-        kernel = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
-        shape = (out_channels, in_channels // groups, *kernel)
-        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-        super().__init__(shape, out_channels, options, bias, initializer, dtype, device)
+        inward, outward, groups = _checked_channels("Conv2d", in_channels, out_channels, groups)
+        kernel = pair("Conv2d", "kernel_size", kernel_size, 1)
+        options = {
+            "stride": pair("Conv2d", "stride", stride, 1),
+            "padding": pair("Conv2d", "padding", padding, 0),
+            "dilation": pair("Conv2d", "dilation", dilation, 1),
+            "groups": groups,
+        }
+        shape = (outward, inward // groups, *kernel)
+        weight = initializer(shape, dtype=dtype, device=device)
+        super().__init__(weight, outward, options, bias, dtype, device)
 
     def forward(self, x: Any) -> Variable:
         """conv2d(x, weight, bias)."""
@@ -144,8 +162,8 @@ class ConvTranspose2d(_Convolution):
     (in, out / groups, kh, kw), and ``bias``: (out), or None.
 
     Args:
-        in_channels: the channels of x.
-        out_channels: the channels of y.
+        in_channels: the channels of x, at least 1.
+        out_channels: the channels of y, at least 1.
         kernel_size: the window, one integer or two (rows, columns).
         stride: the step between windows on the output.
         padding: how much of the output's border is cut off.
@@ -153,9 +171,17 @@ class ConvTranspose2d(_Convolution):
         dilation: the step between the elements of a window.
         groups: groups of channels that do not see each other.
         bias: whether there is one.
-        initializer: of the weight, a function such as those of ``nn.initializers``.
+        initializer: of the weight. By default N(0, 1 / fan_in), where fan_in is the number of
+            inputs that an output sums over: in / groups * (kh / sh) * (kw / sw), since with a
+            stride s an output meets each s-th element of the window only. A function such as
+            those of ``nn.initializers`` gets the shape (out, in / groups, kh, kw), as from
+            ``Conv2d``; it does not know the stride.
         dtype: the parameters' dtype; ``config.dtype`` by default.
         device: where the parameters stand; the current device by default.
+
+    Raises:
+        TypeError: a number of channels or groups is no integer.
+        ValueError: a setting is out of range, or the groups do not divide the channels.
     """
 
     def __init__(
@@ -170,39 +196,80 @@ class ConvTranspose2d(_Convolution):
         groups: int = 1,
         bias: bool = True,
         *,
-        initializer: Callable[..., Array] = lecun_normal,
+        initializer: Callable[..., Array] | None = None,
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        _check_groups("ConvTranspose2d", in_channels, out_channels, groups)
-        kernel = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
-        shape = (in_channels, out_channels // groups, *kernel)
-        options = {"stride": stride, "padding": padding, "output_padding": output_padding}
-        options |= {"dilation": dilation, "groups": groups}
-        super().__init__(shape, out_channels, options, bias, initializer, dtype, device)
+        name, put = "ConvTranspose2d", {"dtype": dtype, "device": device}
+        inward, outward, groups = _checked_channels(name, in_channels, out_channels, groups)
+        kernel = pair(name, "kernel_size", kernel_size, 1)
+        options: dict[str, Any] = {
+            "stride": pair(name, "stride", stride, 1),
+            "padding": pair(name, "padding", padding, 0),
+            "output_padding": pair(name, "output_padding", output_padding, 0),
+            "dilation": pair(name, "dilation", dilation, 1),
+            "groups": groups,
+        }
+        if initializer is None:
+            places = _places_met(kernel, options["stride"], options["dilation"])
+            deviation = 1.0 / math.sqrt(inward // groups * places)
+            weight = random.normal((inward, outward // groups, *kernel), 0.0, deviation, **put)
+        else:
+            drawn = initializer((outward, inward // groups, *kernel), **put)
+            weight = _transposed(drawn, groups, get_device(device))
+        super().__init__(weight, outward, options, bias, dtype, device)
 
     def forward(self, x: Any) -> Variable:
         """conv_transpose2d(x, weight, bias)."""
         return functions.conv_transpose2d(x, self.weight, self.bias, **self.options)
 
 
-def _check_groups(layer: str, in_channels: int, out_channels: int, groups: int) -> None:
-    if groups < 1 or in_channels % groups or out_channels % groups:
+def _checked_channels(
+    layer: str, in_channels: Any, out_channels: Any, groups: Any
+) -> tuple[int, int, int]:
+    """Channels of x, channels of y and groups, as Python integers that go with each other."""
+    inward = checked_size(f"{layer}: in_channels", in_channels)
+    outward = checked_size(f"{layer}: out_channels", out_channels)
+    count = checked_size(f"{layer}: groups", groups)
+    if inward % count or outward % count:
         raise ValueError(
-            f"{layer}: groups={groups} must divide in_channels={in_channels} and "
-            f"out_channels={out_channels}."
+            f"{layer}: groups={count} must divide in_channels={inward} and out_channels={outward}."
         )
+    return inward, outward, count
+
+
+def _places_met(kernel: Pair, stride: Pair, dilation: Pair) -> float:
+    """How many elements of a window of conv_transpose2d an output meets, one at least.
+
+    Element j meets an input where the output's place less j times the dilation d is a multiple of
+    the stride s: of k elements k gcd(s, d) / s do, on the mean over the outputs that meet any.
+    """
+    lines = zip(kernel, stride, dilation, strict=True)
+    return math.prod(max(1.0, k * math.gcd(s, d) / s) for k, s, d in lines)
+
+
+def _transposed(weight: Array, groups: int, device: Device) -> Array:
+    """(out, in / groups, kh, kw) -> (in, out / groups, kh, kw)."""
+    host = to_host(weight)
+    outward, per_group, *kernel = host.shape
+    split = host.reshape(groups, outward // groups, per_group, *kernel).swapaxes(1, 2)
+    return fresh_copy(split.reshape(groups * per_group, outward // groups, *kernel), device)
 
 
 class MaxPool2d(Module):
-    """y = max_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool2d``."""
+    """y = max_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool2d``.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
 
     def __init__(
         self, kernel_size: IntPair, stride: IntPair | None = None, padding: IntPair = 0
     ) -> None:
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
+        self.kernel_size = pair("MaxPool2d", "kernel_size", kernel_size, 1)
+        step = self.kernel_size if stride is None else stride
+        self.stride = pair("MaxPool2d", "stride", step, 1)
+        self.padding = pair("MaxPool2d", "padding", padding, 0)
 
     def forward(self, x: Any) -> Variable:
         """max_pool2d(x, kernel_size, stride, padding)."""
@@ -213,14 +280,19 @@ class MaxPool2d(Module):
 
 
 class AvgPool2d(Module):
-    """y = avg_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool2d``."""
+    """y = avg_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool2d``.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
 
     def __init__(
         self, kernel_size: IntPair, stride: IntPair | None = None, padding: IntPair = 0
     ) -> None:
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
+        self.kernel_size = pair("AvgPool2d", "kernel_size", kernel_size, 1)
+        step = self.kernel_size if stride is None else stride
+        self.stride = pair("AvgPool2d", "stride", step, 1)
+        self.padding = pair("AvgPool2d", "padding", padding, 0)
 
     def forward(self, x: Any) -> Variable:
         """avg_pool2d(x, kernel_size, stride, padding)."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 from tinynode import functions, random
 from tinynode.backend import Array, Device
+from tinynode.errors import describe
+from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import lecun_normal, zeros
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Parameter
@@ -43,9 +44,8 @@ class Linear(Module):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        for name, size in (("in_size", in_size), ("out_size", out_size)):
-            if operator.index(size) < 1:
-                raise ValueError(f"Linear: {name} must be at least 1, got {size}.")
+        in_size = checked_size("Linear: in_size", in_size)
+        out_size = checked_size("Linear: out_size", out_size)
         weight = initializer((out_size, in_size), dtype=dtype, device=device)
         self.weight = Parameter(weight, name="weight")
         self.bias: Parameter | None = None
@@ -67,11 +67,15 @@ class Embedding(Module):
     indices: integers, (s) -> y: (s, size). The parameter is ``weight``: (rows, size).
 
     Args:
-        rows: the number of things.
-        size: the length of a row.
+        rows: the number of things, at least 1.
+        size: the length of a row, at least 1.
         initializer: of the weight; by default N(0, 1) for each element.
         dtype: the parameter's dtype; ``config.dtype`` by default.
         device: where the parameter stands; the current device by default.
+
+    Raises:
+        TypeError: a size is no integer.
+        ValueError: a size is less than 1.
     """
 
     def __init__(
@@ -83,7 +87,8 @@ class Embedding(Module):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        weight = initializer((rows, size), dtype=dtype, device=device)
+        shape = checked_size("Embedding: rows", rows), checked_size("Embedding: size", size)
+        weight = initializer(shape, dtype=dtype, device=device)
         self.weight = Parameter(weight, name="weight")
 
     def forward(self, indices: Any) -> Variable:
@@ -107,13 +112,12 @@ class Dropout(Module):
             ``tinynode.seed`` starts anew.
 
     Raises:
+        TypeError: the ratio is no number.
         ValueError: the ratio is out of range.
     """
 
     def __init__(self, ratio: float = 0.5, generator: Any = None) -> None:
-        if not 0.0 <= ratio < 1.0:
-            raise ValueError(f"Dropout: ratio must lie in 0 to below 1, got {ratio}.")
-        self.ratio = ratio
+        self.ratio = checked_number("Dropout: ratio", ratio, 0.0, 1.0)
         self.generator = generator
 
     def forward(self, x: Any) -> Variable:
@@ -128,6 +132,9 @@ class Dropout(Module):
 class Sequential(Module):
     """Calls its layers in turn, each with what the one before gave.
 
+    ``len(model)`` is their number, ``model[0]`` the first, ``model[:2]`` a Sequential of the first
+    two, with the same parameters.
+
     Args:
         layers: Modules, and plain functions such as ``tinynode.functions.relu``.
 
@@ -138,10 +145,19 @@ class Sequential(Module):
     def __init__(self, *layers: Callable[[Any], Any]) -> None:
         for position, layer in enumerate(layers):
             if not callable(layer) or isinstance(layer, type):
+                hint = " Unpack a list: Sequential(*layers)." * isinstance(layer, list | tuple)
                 raise TypeError(
-                    f"Sequential: layer {position} must be a Module or a function, got {layer!r}."
+                    f"Sequential: layer {position} must be a Module or a function, got "
+                    f"{describe(layer)}.{hint}"
                 )
         self.layers = layers
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        found = self.layers[index]
+        return Sequential(*found) if isinstance(found, tuple) else found
 
     def forward(self, x: Any) -> Any:
         """The last layer's output."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tinynode import functions
-from tinynode.backend import Device
+from tinynode.backend import Array, Device
 from tinynode.configuration import config
 from tinynode.functions.normalization import batch_norm_with_statistics
+from tinynode.functions.operands import as_operands
+from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import ones, zeros
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Buffer, Parameter, assign
@@ -27,11 +30,15 @@ class BatchNorm(Module):
     Source: Ioffe and Szegedy, Batch Normalization, 2015.
 
     Args:
-        channels: the length of x's second axis.
-        eps: keeps the root from 0.
-        momentum: how much of the batch enters the running statistics.
+        channels: the length of x's second axis, at least 1.
+        eps: keeps the root from 0, at least 0.
+        momentum: how much of the batch enters the running statistics, from 0 to 1.
         dtype: the parameters' dtype; ``config.dtype`` by default.
         device: where the parameters stand; the current device by default.
+
+    Raises:
+        TypeError: a setting is no integer, or no number.
+        ValueError: a setting is out of range; in training, x has one value for each channel.
     """
 
     def __init__(
@@ -43,31 +50,42 @@ class BatchNorm(Module):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        shape = (channels,)
-        self.eps = eps
-        self.momentum = momentum
+        shape = (checked_size("BatchNorm: channels", channels),)
+        self.eps = _checked_eps("BatchNorm", eps)
+        self.momentum = checked_number("BatchNorm: momentum", momentum, 0.0, 1.0, with_high=True)
         self.gamma = Parameter(ones(shape, dtype=dtype, device=device), name="gamma")
         self.beta = Parameter(zeros(shape, dtype=dtype, device=device), name="beta")
         self.running_mean = Buffer(zeros(shape, dtype=dtype, device=device))
         self.running_variance = Buffer(ones(shape, dtype=dtype, device=device))
 
     def forward(self, x: Any) -> Variable:
-        """x normalised, by the batch's statistics in training, else by the running ones."""
+        """x normalised, by the batch's statistics in training, else by the running ones.
+
+        Raises:
+            ValueError: in training, x has one value for each channel: it is its own mean.
+        """
+        x = _beside("BatchNorm", x, self.gamma)
         if not (self.training and config.train):
             statistics = self.running_mean, self.running_variance
             return functions.fixed_batch_norm(x, self.gamma, self.beta, *statistics, self.eps)
         y, mean, variance = batch_norm_with_statistics(x, self.gamma, self.beta, self.eps)
+        n = y.size // self.gamma.size
+        if n == 1:
+            raise ValueError(
+                f"BatchNorm: x has one value for each channel (shape {y.shape}): there is no "
+                "variance to divide by. Train on larger batches; to evaluate call eval() first."
+            )
         if not config.in_recomputing:  # the first run of a forgotten part has done it
-            n = y.size // self.gamma.size
-            self._follow(self.running_mean, mean, 1.0)
-            self._follow(self.running_variance, variance, n / (n - 1) if n > 1 else 1.0)
+            self._follow(self.running_mean, mean.array)
+            least_0 = mean.xp.clip(variance.array, min=0.0)  # rounding may have led below
+            self._follow(self.running_variance, least_0 * (n / (n - 1)))
         return y
 
-    def _follow(self, running: Buffer, batch: Variable, factor: float) -> None:
-        """running <- (1 - momentum) * running + momentum * factor * batch."""
-        step = batch.array * (self.momentum * factor)
-        array = running.array * (1.0 - self.momentum) + step
-        assign(running, running.device.lift(array), running.device)
+    def _follow(self, running: Buffer, batch: Array) -> None:
+        """running <- (1 - momentum) * running + momentum * batch, in the dtype of ``running``."""
+        array = running.array * (1.0 - self.momentum) + batch * self.momentum
+        cast = running.xp.astype(running.device.lift(array), running.dtype, copy=False)
+        assign(running, cast, running.device)
 
     def __repr__(self) -> str:
         return f"BatchNorm({self.gamma.size}, eps={self.eps}, momentum={self.momentum})"
@@ -81,10 +99,14 @@ class LayerNorm(Module):
     Source: Ba, Kiros and Hinton, Layer Normalization, 2016.
 
     Args:
-        shape: the trailing axes; an integer for the last alone.
-        eps: keeps the root from 0.
+        shape: the lengths of the trailing axes; an integer for the last alone.
+        eps: keeps the root from 0, at least 0.
         dtype: the parameters' dtype; ``config.dtype`` by default.
         device: where the parameters stand; the current device by default.
+
+    Raises:
+        TypeError: a length is no integer, or eps no number.
+        ValueError: a length is less than 1, or eps less than 0.
     """
 
     def __init__(
@@ -95,13 +117,14 @@ class LayerNorm(Module):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        axes = (shape,) if isinstance(shape, int) else tuple(shape)
-        self.eps = eps
+        axes = _checked_axes("LayerNorm", shape)
+        self.eps = _checked_eps("LayerNorm", eps)
         self.gamma = Parameter(ones(axes, dtype=dtype, device=device), name="gamma")
         self.beta = Parameter(zeros(axes, dtype=dtype, device=device), name="beta")
 
     def forward(self, x: Any) -> Variable:
         """layer_norm(x, gamma, beta, eps)."""
+        x = _beside("LayerNorm", x, self.gamma)
         return functions.layer_norm(x, self.gamma, self.beta, self.eps)
 
     def __repr__(self) -> str:
@@ -116,10 +139,14 @@ class RMSNorm(Module):
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
 
     Args:
-        shape: the trailing axes; an integer for the last alone.
-        eps: keeps the root from 0.
+        shape: the lengths of the trailing axes; an integer for the last alone.
+        eps: keeps the root from 0, at least 0.
         dtype: the parameter's dtype; ``config.dtype`` by default.
         device: where the parameter stands; the current device by default.
+
+    Raises:
+        TypeError: a length is no integer, or eps no number.
+        ValueError: a length is less than 1, or eps less than 0.
     """
 
     def __init__(
@@ -130,12 +157,13 @@ class RMSNorm(Module):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        axes = (shape,) if isinstance(shape, int) else tuple(shape)
-        self.eps = eps
+        axes = _checked_axes("RMSNorm", shape)
+        self.eps = _checked_eps("RMSNorm", eps)
         self.gamma = Parameter(ones(axes, dtype=dtype, device=device), name="gamma")
 
     def forward(self, x: Any) -> Variable:
         """rms_norm(x, gamma, eps)."""
+        x = _beside("RMSNorm", x, self.gamma)
         return functions.rms_norm(x, self.gamma, self.eps)
 
     def __repr__(self) -> str:
@@ -152,13 +180,14 @@ class GroupNorm(Module):
 
     Args:
         groups: how many; it divides the channels.
-        channels: the length of x's second axis.
-        eps: keeps the root from 0.
+        channels: the length of x's second axis, at least 1.
+        eps: keeps the root from 0, at least 0.
         dtype: the parameters' dtype; ``config.dtype`` by default.
         device: where the parameters stand; the current device by default.
 
     Raises:
-        ValueError: the groups do not divide the channels.
+        TypeError: a number is no integer, or eps no number.
+        ValueError: a number is out of range, or the groups do not divide the channels.
     """
 
     def __init__(
@@ -170,16 +199,35 @@ class GroupNorm(Module):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        if groups < 1 or channels % groups:
+        self.groups = checked_size("GroupNorm: groups", groups)
+        channels = checked_size("GroupNorm: channels", channels)
+        if channels % self.groups:
             raise ValueError(f"GroupNorm: groups={groups} must divide channels={channels}.")
-        self.groups = groups
-        self.eps = eps
+        self.eps = _checked_eps("GroupNorm", eps)
         self.gamma = Parameter(ones((channels,), dtype=dtype, device=device), name="gamma")
         self.beta = Parameter(zeros((channels,), dtype=dtype, device=device), name="beta")
 
     def forward(self, x: Any) -> Variable:
         """group_norm(x, groups, gamma, beta, eps)."""
+        x = _beside("GroupNorm", x, self.gamma)
         return functions.group_norm(x, self.groups, self.gamma, self.beta, self.eps)
 
     def __repr__(self) -> str:
         return f"GroupNorm({self.groups}, {self.gamma.size}, eps={self.eps})"
+
+
+def _beside(layer: str, x: Any, gamma: Parameter) -> Variable:
+    """x as a Variable: an array takes the dtype of the parameters, as in ``Linear``."""
+    return as_operands(layer, x, gamma, names=("x", "gamma"))[0]
+
+
+def _checked_eps(layer: str, eps: Any) -> float:
+    return checked_number(f"{layer}: eps", eps, 0.0, math.inf)
+
+
+def _checked_axes(layer: str, shape: Any) -> tuple[int, ...]:
+    """The lengths of the trailing axes, one at least."""
+    lengths = shape if isinstance(shape, tuple | list) else (shape,)
+    if not lengths:
+        raise ValueError(f"{layer}: shape must name one axis or more, got {shape!r}.")
+    return tuple(checked_size(f"{layer}: shape", n) for n in lengths)

@@ -8,13 +8,23 @@ as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
 
 import numpy
 
-from tinynode.backend import Array, Device, namespace_of, to_host
+from tinynode.backend import (
+    Array,
+    Device,
+    Fallback,
+    count_use,
+    fallback_uses,
+    namespace_of,
+    to_host,
+)
 from tinynode.errors import GraphError, OperandError, StateError, describe, dtype_name
+from tinynode.nn.checks import checked_number
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import assign, assign_gradient, fresh_copy, moved
 from tinynode.nn.serializers import State, checked_state
@@ -41,6 +51,8 @@ class Optimizer:
 
     moment_names: tuple[str, ...] = ()
     """The names of the arrays that ``step`` gets and returns; zeros before the first step."""
+    setting_names: tuple[str, ...] = ("lr",)
+    """The attributes that ``repr`` shows."""
 
     def __init__(
         self,
@@ -70,6 +82,8 @@ class Optimizer:
     ) -> tuple[Array, Moments]:
         """One parameter's next array and moments; nothing is written in place.
 
+        Called by ``update``, which is what a training loop calls.
+
         Args:
             array: the parameter's array.
             grad: its gradient, of the same shape and dtype.
@@ -85,12 +99,34 @@ class Optimizer:
             GraphError: a parameter has no gradient, or one of another shape; none has changed.
         """
         ready = self._ready()
-        results = [
-            self.step(slot.parameter.array, slot.parameter.grad, slot.moments, slot.count + 1)
-            for slot in ready
-        ]
+        results = self._results(ready)
         for slot, (array, moments) in zip(ready, results, strict=True):
             slot.accept(array, moments)
+
+    def _results(self, ready: list[_Slot]) -> Sequence[tuple[Array, Moments]]:
+        """The next arrays and moments: by the backend's own update, or else by ``step``.
+
+        A backend with the capability ``"optimizer_update"`` has a function
+        ``update_parameters(optimizer, steps)``: it gets the arguments of ``step`` for each
+        parameter, and returns a list of what ``step`` returns, or ``Fallback``. It may write to
+        the moments, but not to the parameters' arrays, which graphs may retain.
+        """
+        steps = [
+            (slot.parameter.array, slot.parameter.grad, slot.moments, slot.count + 1)
+            for slot in ready
+        ]
+        backend: Any = ready[0].device.backend
+        if "optimizer_update" not in backend.capabilities:
+            return [self.step(*arguments) for arguments in steps]
+        alike = all(slot.device is ready[0].device for slot in ready)
+        given = backend.update_parameters(self, steps) if alike else Fallback("several devices")
+        if not isinstance(given, Fallback):
+            return cast("list[tuple[Array, Moments]]", given)
+        start = time.perf_counter()
+        results = [self.step(*arguments) for arguments in steps]
+        seconds = time.perf_counter() - start
+        count_use(fallback_uses, (backend.name, type(self).__name__, given.reason), seconds)
+        return results
 
     def _ready(self) -> list[_Slot]:
         """The parameters that have a gradient, which fits, with their moments beside them."""
@@ -144,6 +180,11 @@ class Optimizer:
                 for name in slot.moments
             }
 
+    def __repr__(self) -> str:
+        count = len(self._slots)
+        settings = "".join(f", {name}={getattr(self, name)}" for name in self.setting_names)
+        return f"{type(self).__name__}({count} parameter{'s' * (count != 1)}{settings})"
+
 
 class _Slot:
     """One parameter, and what the optimizer remembers of it."""
@@ -155,11 +196,16 @@ class _Slot:
         self.parameter = parameter
         self.device: Device = parameter.device
         self.count = 0
-        zeros_like = parameter.xp.zeros_like
-        self.moments: Moments = {name: zeros_like(parameter.array) for name in moment_names}
+        self.moments: Moments = {}
+        self.set_moments(moment_names)
 
     def __str__(self) -> str:
         return f"parameter {title(self.name, self.parameter)}"
+
+    def set_moments(self, names: tuple[str, ...]) -> None:
+        """Remember the moments of these names: those that are there, and zeros for new ones."""
+        zeros_like, p, old = self.parameter.xp.zeros_like, self.parameter, self.moments
+        self.moments = {name: old[name] if name in old else zeros_like(p.array) for name in names}
 
     def prepare(self, function: str) -> None:
         """Bring the moments to a parameter that moved; check that they and the gradient fit."""
@@ -198,7 +244,10 @@ def _named(optimizer: str, parameters: Module | Iterable[Variable]) -> list[tupl
         else [(str(position), p) for position, p in enumerate(parameters)]
     )
     if not pairs:
-        raise ValueError(f"{optimizer}: parameters is empty: there is nothing to train.")
+        raise ValueError(
+            f"{optimizer}: parameters is empty: there is nothing to train. A model's weights are "
+            "nn.Parameter attributes of it or of Modules in it; a plain Variable does not count."
+        )
     first: dict[int, tuple[str, Variable]] = {}
     for name, p in pairs:
         _check_trainable(optimizer, name, p)
@@ -214,22 +263,14 @@ def _check_trainable(optimizer: str, name: str, p: Any) -> None:
             "Give model.parameters()."
         )
     if not p.requires_grad or p.creator_node is not None:
-        why = "was computed by a function" if p.requires_grad else "requires no gradient"
+        why, cure = "was computed by a function", "Give what it was computed from."
+        if not p.requires_grad:
+            why = "requires no gradient"
+            cure = "Leave it out: [p for p in model.parameters() if p.requires_grad]."
         raise OperandError(
             f"{optimizer}: parameter {title(name, p)} {why}: only leaves that require a gradient "
-            "can be trained. Leave it out."
+            f"can be trained. {cure}"
         )
-
-
-def checked_number(what: str, value: Any, low: float, high: float) -> float:
-    """The value as a Python float, which no array library promotes to; low <= value < high."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{what} must be a number, got {describe(value)}.") from None
-    if not low <= number < high:
-        raise ValueError(f"{what} must be at least {low:g} and less than {high:g}, got {number}.")
-    return number
 
 
 class SGD(Optimizer):
@@ -247,6 +288,8 @@ class SGD(Optimizer):
         allow_missing: skip parameters without a gradient.
     """
 
+    setting_names = ("lr", "momentum")
+
     def __init__(
         self,
         parameters: Module | Iterable[Variable],
@@ -255,10 +298,21 @@ class SGD(Optimizer):
         *,
         allow_missing: bool = False,
     ) -> None:
-        self.momentum = checked_number("SGD: momentum", momentum, 0.0, 1.0)
-        if self.momentum:
-            self.moment_names = ("v",)
         super().__init__(parameters, lr, allow_missing=allow_missing)
+        self.momentum = momentum
+
+    @property
+    def momentum(self) -> float:
+        """How much of the last step's v stays. It may be changed between updates; 0 forgets v."""
+        return self._momentum
+
+    @momentum.setter
+    def momentum(self, momentum: float) -> None:
+        self._momentum = checked_number("SGD: momentum", momentum, 0.0, 1.0)
+        others = tuple(name for name in self.moment_names if name != "v")  # those of a subclass
+        self.moment_names = (*others, "v") if self._momentum else others
+        for slot in self._slots:
+            slot.set_moments(self.moment_names)
 
     def step(
         self, array: Array, grad: Array, moments: Moments, count: int
@@ -289,6 +343,7 @@ class Adam(Optimizer):
     """
 
     moment_names = ("m", "v")
+    setting_names: tuple[str, ...] = ("lr", "betas", "eps")
 
     def __init__(
         self,
@@ -315,12 +370,14 @@ class Adam(Optimizer):
         v = b2 * moments["v"] + (1 - b2) * grad * grad
         m_hat = m / (1 - b1**count)
         v_hat = v / (1 - b2**count)
-        root = namespace_of(array).sqrt(v_hat)
+        root = namespace_of(grad).sqrt(v_hat)  # AdamW's array may be a scalar by now
         return array - self.lr * m_hat / (root + self.eps), {"m": m, "v": v}
 
 
 class AdamW(Adam):
-    """Adam, with decay of the weights beside its steps: first   p <- p - lr * decay * p.
+    """Adam, with decay of the weights beside its steps.
+
+    First   p <- p - lr * weight_decay * p,   then the step of ``Adam``.
 
     Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2.
 
@@ -329,9 +386,11 @@ class AdamW(Adam):
         lr: the learning rate.
         betas: as for ``Adam``.
         eps: as for ``Adam``.
-        decay: the rate of the decay, at least 0.
+        weight_decay: the rate of the decay, at least 0.
         allow_missing: skip parameters without a gradient.
     """
+
+    setting_names = ("lr", "betas", "eps", "weight_decay")
 
     def __init__(
         self,
@@ -339,17 +398,17 @@ class AdamW(Adam):
         lr: float = 0.001,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
-        decay: float = 0.01,
+        weight_decay: float = 0.01,
         *,
         allow_missing: bool = False,
     ) -> None:
-        self.decay = checked_number("AdamW: decay", decay, 0.0, math.inf)
+        self.weight_decay = checked_number("AdamW: weight_decay", weight_decay, 0.0, math.inf)
         super().__init__(parameters, lr, betas, eps, allow_missing=allow_missing)
 
     def step(
         self, array: Array, grad: Array, moments: Moments, count: int
     ) -> tuple[Array, Moments]:
-        return super().step(array * (1 - self.lr * self.decay), grad, moments, count)
+        return super().step(array * (1 - self.lr * self.weight_decay), grad, moments, count)
 
 
 def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> float:
@@ -376,8 +435,7 @@ def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> 
         raise ValueError("clip_gradients: max_norm must be above 0.")
     named = _named("clip_gradients", parameters)
     with_grad = [(p, p.grad_var) for _, p in named if p.grad_var is not None]
-    squares = [float(p.xp.sum(g.array * g.array)) for p, g in with_grad]
-    norm = math.sqrt(math.fsum(squares))
+    norm = math.hypot(*(_norm(p.xp, g.array) for p, g in with_grad))
     if not math.isfinite(norm):
         raise ValueError(
             f"clip_gradients: the norm of the gradients is {norm}: look for NaN with NaNHook or "
@@ -385,6 +443,19 @@ def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> 
         )
     if norm > limit:
         for p, g in with_grad:
-            scaled = p.device.lift(g.array * (limit / norm))
-            assign_gradient(p, scaled, p.device)
+            wide = p.xp.astype(g.array, p.xp.float64)  # limit / norm may be 0 in float16
+            scaled = p.device.lift(wide * (limit / norm))
+            assign_gradient(p, p.xp.astype(scaled, g.dtype), p.device)
     return norm
+
+
+def _norm(xp: Any, array: Array) -> float:
+    """sqrt(sum of squares), in float64 and of array / max |array|: no square is inf or lost."""
+    if 0 in array.shape:
+        return 0.0
+    wide = xp.abs(xp.astype(array, xp.float64))
+    largest = float(xp.max(wide))
+    if not 0.0 < largest < math.inf:
+        return largest
+    ratios = wide / largest
+    return largest * math.sqrt(float(xp.sum(ratios * ratios)))

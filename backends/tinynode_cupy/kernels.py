@@ -1,0 +1,280 @@
+"""CUDA kernels for the functions where CuPy's own operations pass over memory many times.
+
+Not yet run on a GPU. The tests compile the formulas below with a C++ compiler for the host, and
+compare with the portable forwards; they say nothing about CUDA, launches or speed.
+
+Requirement: a kernel is another way to do a class's forward, and nothing else. It retains what
+that forward retains, and it returns ``Fallback`` for what it does not cover. Function classes know
+nothing of CuPy, so the kernels stand in a table by class.
+
+Dropout has none: its mask is drawn on the host, so that it is the same on every device, and what
+is left is one multiplication.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cupy
+
+from tinynode.backend import Fallback
+from tinynode.functions.activation import GELU, GELUGrad, LogSoftmax, TanhGELU, TanhGELUGrad
+from tinynode.functions.linalg import Cholesky, Inv, Solve
+from tinynode.functions.loss import SoftmaxCrossEntropy, SoftmaxCrossEntropyGrad, check_labels
+from tinynode.functions.normalization import Standardize, StandardizeGrad
+
+Arrays = tuple[Any, ...]
+Kernel = Callable[[Any, Arrays], Any]
+
+
+class Elementwise(NamedTuple):
+    """The source of a ``cupy.ElementwiseKernel``: parameters, results, and the statements."""
+
+    name: str
+    inputs: str
+    outputs: str
+    body: str
+
+
+class Reduction(NamedTuple):
+    """The source of a ``cupy.ReductionKernel`` that adds up: what of each element, and then."""
+
+    name: str
+    inputs: str
+    output: str
+    term: str
+    result: str
+
+
+# The names i, n and those with a leading underscore are CuPy's; T is the arrays' dtype.
+NORMAL = "T p = T(0.5) * erfc(-x * T(0.70710678118654752440)); "
+TANH = (
+    "T c = T(0.79788456080286535588); T square = x * x; "
+    "T t = tanh((square * T(0.044715) + T(1)) * x * c); "
+)
+GELU_SOURCE = Elementwise("tinynode_gelu", "T x", "T y", NORMAL + "y = x * p;")
+GELU_GRAD_SOURCE = Elementwise(
+    "tinynode_gelu_grad",
+    "T x, T gy",
+    "T gx",
+    NORMAL
+    + "T density = exp(x * x * T(-0.5)) * T(0.39894228040143267794); gx = gy * (p + x * density);",
+)
+TANH_GELU_SOURCE = Elementwise(
+    "tinynode_tanh_gelu", "T x", "T y", TANH + "y = x * (t + T(1)) * T(0.5);"
+)
+TANH_GELU_GRAD_SOURCE = Elementwise(
+    "tinynode_tanh_gelu_grad",
+    "T x, T gy",
+    "T gx",
+    TANH + "T u = (square * T(0.134145) + T(1)) * c; "
+    "gx = gy * ((t + T(1) + x * (T(1) - t * t) * u) * T(0.5));",
+)
+LOG_SUM_EXP_SOURCE = Reduction(
+    "tinynode_log_sum_exp", "T x, T largest", "T y", "exp(x - largest)", "log(a)"
+)
+LOG_SOFTMAX_SOURCE = Elementwise(
+    "tinynode_log_softmax", "T x, T largest, T rest", "T y", "y = (x - largest) - rest;"
+)
+# One row of log_p, (rows, classes), for each label; CuPy gives i, the place of the label.
+PICK_SOURCE = Elementwise(
+    "tinynode_pick_losses",
+    "S label, raw T log_p, int64 classes, int64 ignored",
+    "T loss, T counts",
+    "bool valid = label != ignored; counts = valid ? T(1) : T(0); "
+    "loss = valid ? -log_p[i * classes + label] : T(0);",
+)
+CROSS_ENTROPY_GRAD_SOURCE = Elementwise(
+    "tinynode_cross_entropy_grad",
+    "T log_p, S label, S column, T scale, int64 ignored",
+    "T gx",
+    "gx = label == ignored ? T(0) : (exp(log_p) - (label == column ? T(1) : T(0))) * scale;",
+)
+RECIPROCAL_DEVIATION_SOURCE = Reduction(
+    "tinynode_reciprocal_deviation",
+    "T x, T m, T length, T eps",
+    "T r",
+    "(x - m) * (x - m)",
+    "T(1) / sqrt(a / length + eps)",
+)
+STANDARDIZE_SOURCE = Elementwise(
+    "tinynode_standardize", "T x, T m, T r", "T y", "y = (x - m) * r;"
+)
+MEAN_PRODUCT_SOURCE = Reduction(
+    "tinynode_mean_product", "T g, T y, T length", "T mean", "g * y", "a / length"
+)
+STANDARDIZE_GRAD_SOURCE = Elementwise(
+    "tinynode_standardize_grad",
+    "T g, T y, T r, T along, T offset",
+    "T gx",
+    "gx = (g - y * along - offset) * r;",
+)
+
+
+def compile_elementwise(source: Elementwise) -> Any:
+    """The kernel; CUDA's compiler sees it when it is first called with a dtype."""
+    return cupy.ElementwiseKernel(source.inputs, source.outputs, source.body, source.name)
+
+
+def compile_reduction(source: Reduction) -> Any:
+    """Likewise, for a sum."""
+    variable = source.output.split()[-1]
+    return cupy.ReductionKernel(
+        source.inputs,
+        source.output,
+        source.term,
+        "a + b",
+        f"{variable} = {source.result}",
+        "0",
+        source.name,
+    )
+
+
+_gelu = compile_elementwise(GELU_SOURCE)
+_gelu_grad = compile_elementwise(GELU_GRAD_SOURCE)
+_tanh_gelu = compile_elementwise(TANH_GELU_SOURCE)
+_tanh_gelu_grad = compile_elementwise(TANH_GELU_GRAD_SOURCE)
+_log_sum_exp = compile_reduction(LOG_SUM_EXP_SOURCE)
+_log_softmax = compile_elementwise(LOG_SOFTMAX_SOURCE)
+_pick_losses = compile_elementwise(PICK_SOURCE)
+_cross_entropy_grad = compile_elementwise(CROSS_ENTROPY_GRAD_SOURCE)
+_reciprocal_deviation = compile_reduction(RECIPROCAL_DEVIATION_SOURCE)
+_standardize = compile_elementwise(STANDARDIZE_SOURCE)
+_mean_product = compile_reduction(MEAN_PRODUCT_SOURCE)
+_standardize_grad = compile_elementwise(STANDARDIZE_GRAD_SOURCE)
+
+
+def _not_covered(*arrays: Any) -> Fallback | None:
+    """Why floating arrays have no kernel, or None: one dtype of two, and some elements."""
+    dtypes = {str(array.dtype) for array in arrays}
+    if len(dtypes) > 1 or not dtypes <= {"float32", "float64"}:
+        return Fallback(f"{', '.join(sorted(dtypes))} has no kernel")
+    if any(array.size == 0 for array in arrays):
+        return Fallback("an array without elements")
+    return None
+
+
+def gelu(node: Any, arrays: Arrays) -> Any:
+    """``GELU`` in one pass."""
+    node.retain_inputs((0,))
+    return _not_covered(*arrays) or (_gelu(*arrays),)
+
+
+def gelu_grad(node: Any, arrays: Arrays) -> Any:
+    """``GELUGrad`` in one pass."""
+    node.retain_inputs((0, 1))
+    return _not_covered(*arrays) or (_gelu_grad(*arrays),)
+
+
+def tanh_gelu(node: Any, arrays: Arrays) -> Any:
+    """``TanhGELU`` in one pass."""
+    node.retain_inputs((0,))
+    return _not_covered(*arrays) or (_tanh_gelu(*arrays),)
+
+
+def tanh_gelu_grad(node: Any, arrays: Arrays) -> Any:
+    """``TanhGELUGrad`` in one pass."""
+    node.retain_inputs((0, 1))
+    return _not_covered(*arrays) or (_tanh_gelu_grad(*arrays),)
+
+
+def _log_softmax_array(x: Any, axis: int) -> Any:
+    """x - max - ln(sum of e^(x - max)), in three passes."""
+    largest = cupy.max(x, axis=axis, keepdims=True)
+    rest = _log_sum_exp(x, largest, axis=axis, keepdims=True)
+    return _log_softmax(x, largest, rest)
+
+
+def log_softmax(node: Any, arrays: Arrays) -> Any:
+    """``LogSoftmax`` in three passes."""
+    node.retain_outputs((0,))
+    return _not_covered(*arrays) or (_log_softmax_array(arrays[0], node.axis),)
+
+
+def softmax_cross_entropy(node: Any, arrays: Arrays) -> Any:
+    """``SoftmaxCrossEntropy`` without weights of classes and without smoothing."""
+    x, labels = arrays[:2]
+    if len(arrays) > 2 or node.smoothing:
+        return Fallback("weights of classes, or label smoothing")
+    refused = _not_covered(x)
+    if refused:
+        return refused
+    classes = x.shape[1]
+    check_labels("softmax_cross_entropy", "x", labels, classes, node.ignore_label)
+    node.retain_inputs((1,))
+    node.retain_outputs((1,))
+    log_p = _log_softmax_array(x, 1)
+    losses, counts = _pick_losses(labels, log_p, classes, node.ignore_label)
+    if node.reduction == "none":
+        return losses, log_p
+    total = cupy.sum(losses)
+    if node.reduction == "mean":
+        total = total / cupy.maximum(cupy.sum(counts), 1)  # a sum of zeros and ones
+    return total, log_p
+
+
+def softmax_cross_entropy_grad(node: Any, arrays: Arrays) -> Any:
+    """``SoftmaxCrossEntropyGrad`` likewise, in one pass over the classes."""
+    log_p, g, labels = arrays[:3]
+    if len(arrays) > 3 or node.smoothing:
+        return Fallback("weights of classes, or label smoothing")
+    refused = _not_covered(log_p, g)
+    if refused:
+        return refused
+    node.retain_inputs((0, 1, 2))
+    scale = cupy.reshape(node._scale(g, labels, (), log_p), (-1, 1))
+    columns = cupy.arange(log_p.shape[1], dtype=cupy.int64)[None, :]
+    wide = labels.astype(cupy.int64)[:, None]
+    return (_cross_entropy_grad(log_p, wide, columns, scale, node.ignore_label),)
+
+
+def _length(x: Any, axes: tuple[int, ...]) -> float:
+    return float(math.prod(x.shape[axis] for axis in axes))
+
+
+def standardize(node: Any, arrays: Arrays) -> Any:
+    """``Standardize``, which all norms are made of, in three passes."""
+    (x,) = arrays
+    refused = _not_covered(x)
+    if refused:
+        return refused
+    node.retain_outputs((0, 2))
+    if node.center:
+        m = cupy.mean(x, axis=node.axes, keepdims=True)
+    else:
+        shape = tuple(1 if i in node.axes else size for i, size in enumerate(x.shape))
+        m = cupy.zeros(shape, dtype=x.dtype)
+    length = _length(x, node.axes)
+    r = _reciprocal_deviation(x, m, length, node.eps, axis=node.axes, keepdims=True)
+    return _standardize(x, m, r), m, r
+
+
+def standardize_grad(node: Any, arrays: Arrays) -> Any:
+    """``StandardizeGrad`` in three passes."""
+    g, y, r = arrays
+    refused = _not_covered(g, y, r)
+    if refused:
+        return refused
+    node.retain_inputs((0, 1, 2))
+    along = _mean_product(g, y, _length(y, node.axes), axis=node.axes, keepdims=True)
+    offset = cupy.mean(g, axis=node.axes, keepdims=True) if node.center else cupy.zeros_like(r)
+    return (_standardize_grad(g, y, r, along, offset),)
+
+
+KERNELS: dict[type, Kernel] = {
+    GELU: gelu,
+    GELUGrad: gelu_grad,
+    LogSoftmax: log_softmax,
+    SoftmaxCrossEntropy: softmax_cross_entropy,
+    SoftmaxCrossEntropyGrad: softmax_cross_entropy_grad,
+    Standardize: standardize,
+    StandardizeGrad: standardize_grad,
+    TanhGELU: tanh_gelu,
+    TanhGELUGrad: tanh_gelu_grad,
+}
+"""What is run in place of a class's portable forward; a subclass runs its own."""
+
+CHECKED: frozenset[type] = frozenset({Cholesky, Inv, Solve})
+"""Classes that have to raise LinAlgError, as with NumPy; CuPy keeps quiet unless it is asked."""

@@ -1,0 +1,741 @@
+"""The fast backend: which kernels run, when they fall back, blocks, threads, optimizers.
+
+That results and gradients are right is shown by the op table, which runs on ``fast`` with every
+kernel forced.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from fast_kernels import force_kernels
+
+import tinynode as tn
+import tinynode_fast
+import tinynode_numpy
+from tinynode import nn, show
+from tinynode.backend import Fallback, fallback_uses, kernel_uses
+from tinynode.functions import convolution, pooling
+from tinynode.functions.windows import Windows
+from tinynode_fast import blocks, images, rows, updates
+from tinynode_fast.plain import PLAIN
+
+F = tn.functions
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def fast_device():
+    fallback_uses.clear()
+    kernel_uses.clear()
+    with tn.using_device("fast"):
+        yield
+    fallback_uses.clear()
+    kernel_uses.clear()
+
+
+def draw(*shape, dtype=np.float32):
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def channels_last(x):
+    """The same images, with channels last in memory."""
+    return np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+
+
+WINDOWS = Windows((3, 2), (2, 1), (1, 1), (1, 2))
+PAIRS = Windows((2, 2), (2, 2), (0, 0), (1, 1))
+IMAGES = draw(5, 9, 8, 7)
+COUNTS = WINDOWS.counts((8, 7))
+LABELS = RNG.integers(0, 7, 40)
+G0 = np.asarray(0.5, np.float32)
+
+# a name, what makes the node, and its inputs: large enough for the kernel to run by itself
+KERNEL_CASES = {
+    "sigmoid": (F.Sigmoid, [draw(200, 300)]),
+    "silu": (F.activation.SiLU, [draw(200, 300)]),
+    "silu_gradient": (F.activation.SiLUGrad, [draw(200, 300), draw(200, 300)]),
+    "gelu": (F.GELU, [draw(200, 300) * 3]),
+    "gelu_gradient": (F.GELUGrad, [draw(200, 300) * 3, draw(200, 300)]),
+    "tanh_gelu": (F.TanhGELU, [draw(200, 300)]),
+    "tanh_gelu_gradient": (F.TanhGELUGrad, [draw(200, 300), draw(200, 300)]),
+    "softmax": (lambda: F.Softmax(1), [draw(300, 20)]),
+    "log_softmax": (lambda: F.LogSoftmax(2), [draw(30, 10, 20)]),
+    "cross_entropy": (lambda: F.SoftmaxCrossEntropy("mean", -1), [draw(40, 7), LABELS]),
+    "cross_entropy_gradient": (
+        lambda: F.SoftmaxCrossEntropyGrad("mean", -1),
+        [draw(40, 7), G0, LABELS],
+    ),
+    "standardize": (lambda: F.Standardize((1,), 1e-5, True), [draw(300, 70)]),
+    "standardize_gradient": (
+        lambda: F.StandardizeGrad((1,), False),
+        [draw(300, 70), draw(300, 70), draw(300, 1)],
+    ),
+    "sum_axes": (lambda: F.Sum((0,), True), [draw(400, 50)]),
+    "sum_to": (lambda: F.SumTo((300, 1)), [draw(300, 100)]),
+    "matmul": (F.MatMul, [draw(20, 30, 10), draw(10, 8)]),
+    "linear": (F.Linear, [draw(20, 30, 10), draw(8, 10), draw(8)]),
+    "conv2d": (lambda: convolution.Conv2d(WINDOWS, 1, COUNTS), [IMAGES, draw(4, 9, 3, 2)]),
+    "conv2d_gradient_w": (
+        lambda: convolution.Conv2dGradW(WINDOWS, 1),
+        [IMAGES, draw(5, 4, *COUNTS)],
+    ),
+    "conv2d_gradient_x": (
+        lambda: convolution.Conv2dGradX(WINDOWS, 1, (8, 7)),
+        [draw(5, 4, *COUNTS), draw(4, 9, 3, 2)],
+    ),
+    "max_pool": (lambda: pooling.MaxPool2d(WINDOWS), [draw(10, 9, 8, 7)]),
+    "max_pool_gradient": (
+        lambda: pooling.MaxPool2dGrad(PAIRS, (16, 15)),
+        [draw(10, 9, 8, 7), RNG.integers(0, 4, (10, 9, 8, 7)).astype(np.int8)],
+    ),
+}
+
+
+def run_kernel(name, inputs=None):
+    """A fresh node and the outputs that the backend gives for it."""
+    make, arrays = KERNEL_CASES[name]
+    node = make()
+    return node, tinynode_fast.forward(node, tuple(arrays if inputs is None else inputs))
+
+
+def check_kernel(name, inputs=None):
+    """The kernel ran, computed what the portable forward does, and retained the same."""
+    node, outputs = run_kernel(name, inputs)
+    assert type(outputs) is tuple, outputs
+    make, arrays = KERNEL_CASES[name]
+    portable = make()
+    expected = portable.forward(tuple(arrays if inputs is None else inputs))
+    assert len(outputs) == len(expected)
+    for y, wanted in zip(outputs, expected, strict=True):
+        wanted = np.asarray(wanted)
+        assert type(y) is np.ndarray and (y.shape, y.dtype) == (wanted.shape, wanted.dtype)
+        tolerance = 2e-5 if y.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(y, wanted, rtol=tolerance, atol=tolerance * 10)
+    for which in ("_retained_input_indexes", "_retained_output_indexes"):
+        assert tuple(getattr(node, which)) == tuple(getattr(portable, which))
+    return outputs
+
+
+# --- which kernels run ---------------------------------------------------------------------------
+
+
+def test_every_kernel_has_a_case():
+    assert {entry.name for entry in tinynode_fast.KERNELS.values()} == set(KERNEL_CASES)
+
+
+@pytest.mark.parametrize("name", KERNEL_CASES)
+def test_a_kernel_runs_and_is_counted(name):
+    check_kernel(name)
+    ((key, use),) = kernel_uses.items()
+    assert key == ("fast", type(KERNEL_CASES[name][0]()).__name__, name)
+    assert use.calls == 1 and use.seconds > 0
+    assert fallback_uses == {}
+
+
+WIDE = [n for n in KERNEL_CASES if not n.startswith("gelu")]  # those are for float32 alone
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_a_kernel_in_double_precision(name):
+    arrays = KERNEL_CASES[name][1]
+    check_kernel(name, [x.astype(np.float64) if x.dtype == np.float32 else x for x in arrays])
+
+
+@pytest.mark.parametrize("name", KERNEL_CASES)
+def test_a_kernel_in_small_blocks_on_two_threads(name, monkeypatch):
+    force_kernels(monkeypatch)
+    check_kernel(name)
+
+
+SMALL = ["sigmoid", "gelu", "tanh_gelu", "softmax", "log_softmax", "standardize", "max_pool"]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_array_runs_as_on_numpy(name):
+    make, (x,) = KERNEL_CASES[name]
+    assert type(tinynode_fast.forward(make(), (x[:2],))) is tuple
+    assert kernel_uses == fallback_uses == {}
+
+
+@pytest.mark.parametrize("name", ["conv2d", "conv2d_gradient_w", "max_pool", "max_pool_gradient"])
+def test_images_with_channels_last_in_memory(name):
+    arrays = KERNEL_CASES[name][1]
+    given = [channels_last(x) if x.ndim == 4 and x.shape[0] > 4 else x for x in arrays]
+    check_kernel(name, given)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 12])
+def test_convolution_for_few_and_for_many_channels(channels):
+    w = draw(4, channels, 3, 2)
+    x = draw(5, channels, 8, 7)
+    gy = draw(5, 4, *COUNTS)
+    check_kernel("conv2d", [x, w])
+    check_kernel("conv2d_gradient_w", [x, gy])
+
+
+@pytest.mark.parametrize("name", ["silu", "tanh_gelu_gradient", "max_pool", "linear"])
+def test_arrays_in_any_order_of_memory(name):
+    given = []
+    for x in KERNEL_CASES[name][1]:
+        wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
+        wide[..., ::2] = x
+        given.append(wide[..., ::2] if name != "linear" else x)
+    check_kernel(name, given)
+    if name in ("silu", "tanh_gelu_gradient"):
+        check_kernel(name, [np.asfortranarray(x) for x in given])
+        check_kernel(name, [np.asfortranarray(given[0]), *given[1:]])
+        turned = [x.reshape(20, 30, 100).transpose(1, 2, 0) for x in KERNEL_CASES[name][1]]
+        (y,) = check_kernel(name, turned)
+        assert y.strides == turned[0].strides
+
+
+def test_pooling_with_windows_that_overlap():
+    x = draw(30, 9, 8, 7)
+    best, winners = pooling.MaxPool2d(WINDOWS).forward((x,))
+    nodes = [pooling.MaxPool2dGrad(WINDOWS, (8, 7)) for _ in range(2)]
+    found = tinynode_fast.forward(nodes[0], (best, winners))
+    np.testing.assert_allclose(found[0], nodes[1].forward((best, winners))[0], rtol=1e-6)
+    assert [key[2] for key in kernel_uses] == ["max_pool_gradient"]
+
+
+def test_a_class_of_a_user_falls_back_and_its_forward_fast_is_asked_first():
+    class Twice(tn.FunctionNode):
+        def forward(self, inputs):
+            return (inputs[0] * 2,)
+
+    class Fast(Twice):
+        def forward_fast(self, inputs):
+            return (inputs[0] * 3,) if inputs[0].ndim == 1 else Fallback("vectors only")
+
+    x = tn.Variable(np.ones(3))
+    assert Twice().apply((x,))[0].array.tolist() == [2.0] * 3
+    assert Fast().apply((x,))[0].array.tolist() == [3.0] * 3
+    assert Fast().apply((F.reshape(x, (1, 3)),))[0].array.tolist() == [[2.0] * 3]
+    assert list(kernel_uses) == [("fast", "Fast", "forward_fast")]
+    assert list(fallback_uses) == [
+        ("fast", "Twice", "no kernel for this class"),
+        ("fast", "Fast", "vectors only"),
+    ]
+
+
+def test_a_wrong_forward_fast_is_an_error():
+    class Wrong(tn.FunctionNode):
+        def forward_fast(self, inputs):
+            return None
+
+    with pytest.raises(tn.errors.OutputError, match="Wrong"):
+        Wrong().apply((tn.Variable(np.ones(3)),))
+
+
+def test_a_subclass_of_a_class_with_a_kernel_has_none():
+    class Mine(F.Sigmoid):
+        pass
+
+    Mine().apply((tn.Variable(draw(200, 300)),))
+    assert list(fallback_uses) == [("fast", "Mine", "no kernel for this class")]
+
+
+def test_plain_functions_are_neither_kernels_nor_fallbacks():
+    assert not PLAIN & set(tinynode_fast.KERNELS)
+    x = tn.Variable(draw(200, 300))
+    F.sum(F.exp(x) * x + 1).backward()
+    assert kernel_uses == fallback_uses == {}
+
+
+BAD_LABELS = np.where(LABELS == 3, -1, LABELS)
+HALF = np.float16
+REASONS = [
+    ("sigmoid", [draw(200, 300, dtype=HALF)], "float16 has no kernel"),
+    ("gelu", [draw(200, 300, dtype=np.float64)], "float64 has no kernel"),
+    ("silu_gradient", [draw(200, 300), draw(200, 300, dtype=np.float64)], "inputs differ"),
+    ("silu_gradient", [draw(200, 300), draw(300)], "inputs differ"),
+    ("softmax", [draw(300, 20, dtype=HALF)], "float16 has no kernel"),
+    ("softmax", [draw(20, 300).T], "not the last ones in memory"),
+    ("standardize", [draw(70, 300).T], "not the last ones in memory"),
+    ("standardize_gradient", [draw(300, 70), draw(70, 300).T, draw(300, 1)], "last ones"),
+    ("standardize_gradient", [draw(300, 70)] * 2 + [draw(300, 1, dtype=float)], "inputs differ"),
+    ("cross_entropy", [draw(40, 7), LABELS, draw(7)], "class weights"),
+    ("cross_entropy", [draw(7, 40).T, LABELS], "not a matrix of floats"),
+    ("cross_entropy", [draw(40, 7), BAD_LABELS], "ignored or wrong"),
+    ("cross_entropy_gradient", [draw(40, 7), G0, BAD_LABELS], "ignored or wrong"),
+    ("sum_axes", [RNG.integers(0, 9, (400, 50))], "int64 has no kernel"),
+    ("sum_axes", [draw(400, 100)[:, ::2]], "neither the first nor the last"),
+    ("sum_to", [draw(300, 200)[:, ::2]], "neither the first nor the last"),
+    ("matmul", [draw(20, 10, 30).transpose(0, 2, 1), draw(10, 8)], "not a stack of matrices"),
+    ("linear", [draw(20, 10, 30).transpose(0, 2, 1), draw(8, 10)], "not in one piece"),
+    ("linear", [draw(600, 10), draw(8, 10, dtype=float)], "several dtypes"),
+    ("conv2d", [IMAGES.astype(HALF), draw(4, 9, 3, 2, dtype=HALF)], "float16 and float16"),
+    ("conv2d_gradient_w", [IMAGES, draw(5, 4, *COUNTS, dtype=float)], "float32 and float64"),
+    ("conv2d_gradient_x", [draw(0, 4, *COUNTS), draw(4, 9, 3, 2)], "no elements"),
+    ("max_pool", [draw(10, 9, 8, 7, dtype=HALF)], "float16 has no kernel"),
+    ("max_pool_gradient", [draw(10, 9, 8, 7, dtype=HALF), None], "float16 has no kernel"),
+]
+
+
+@pytest.mark.parametrize(("name", "arrays", "reason"), REASONS)
+def test_why_a_kernel_falls_back(name, arrays, reason):
+    _, outputs = run_kernel(name, arrays)
+    assert isinstance(outputs, Fallback) and reason in outputs.reason
+    assert kernel_uses == {}
+
+
+def test_grouped_convolution_falls_back():
+    node = convolution.Conv2d(WINDOWS, 3, COUNTS)
+    assert tinynode_fast.forward(node, (IMAGES, draw(6, 3, 3, 2))).reason == "groups"
+
+
+def test_a_fallback_computes_and_is_counted():
+    x = tn.Variable(draw(200, 300, dtype=HALF))
+    F.sigmoid(x)
+    ((key, use),) = fallback_uses.items()
+    assert key == ("fast", "Sigmoid", "float16 has no kernel") and use.calls == 1
+
+
+# --- edges of values -----------------------------------------------------------------------------
+
+
+def test_softmax_of_rows_far_apart_and_of_rows_without_a_finite_number():
+    x = draw(300, 20)
+    x[0] += 500
+    x[1] -= 500
+    x[2, 3:] = -np.inf
+    check_kernel("softmax", [x])
+    x[3] = -np.inf
+    (y,) = check_kernel("softmax", [x])
+    assert not y[3].any()
+    x[4, 5] = np.nan
+    (y,) = check_kernel("softmax", [x])
+    assert np.isnan(y[4]).all() and not np.isnan(y[5]).any()
+
+
+@pytest.mark.parametrize("rows_above", [slice(None, None, 2), slice(290, None), slice(0, 290)])
+def test_log_softmax_of_rows_far_apart(rows_above):
+    """Also where the rows that are looked at first do not show it."""
+    x = draw(300, 20, dtype=np.float64)
+    x[rows_above] += 2000
+    check_kernel("softmax", [x])
+    check_kernel("log_softmax", [x.reshape(30, 10, 20)])
+
+
+def test_labels_that_are_ignored_or_wrong():
+    x = draw(40, 7)
+    labels = np.where(LABELS == 3, 5, LABELS)
+    x[labels == 5] = 100.0  # large losses, which count or not
+    with tn.using_device("numpy"):
+        wanted = F.softmax_cross_entropy(x, labels, ignore_label=5).array
+    np.testing.assert_allclose(F.softmax_cross_entropy(x, labels, ignore_label=5).array, wanted)
+    for wrong in (-2, 7):
+        with pytest.raises(ValueError, match=f"labels must lie in 0 to 6.*got {wrong}"):
+            F.softmax_cross_entropy(x, np.where(labels == 2, wrong, labels))
+    with pytest.raises(ValueError, match=r"labels must lie in 0 to 6.*got -1"):
+        F.softmax_cross_entropy(x, np.where(labels == 2, -1, labels), ignore_label=-100)
+
+
+def test_extreme_values_of_activations_raise_no_warning():
+    x = draw(200, 300)
+    x[0, :6] = [np.inf, -1e30, 1e30, -3e38, 100, -100]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("sigmoid", "gelu", "silu"):
+            (y,) = run_kernel(name, [x])[1]
+            expected = [1.0 if name == "sigmoid" else np.inf, 0.0]
+            np.testing.assert_allclose(y[0, :2], expected, atol=1e-30)
+
+
+def test_the_callers_errstate_holds_in_threads(monkeypatch):
+    force_kernels(monkeypatch)
+
+    def kernel(inputs, outputs, scratch):
+        np.divide(inputs[0], 0.0, outputs[0])
+
+    x, y = np.ones(100), np.empty(100)
+    with np.errstate(divide="ignore"):
+        blocks.run(kernel, (x,), (y,))
+    assert np.isinf(y).all()
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        blocks.run(kernel, (x,), (y,))
+
+
+# --- blocks and threads --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 16, 17, 100])
+def test_blocks_cover_every_element_once(length, monkeypatch):
+    force_kernels(monkeypatch)
+    seen = []
+
+    def kernel(inputs, outputs, scratch):
+        seen.append((len(inputs[0]), threading.get_ident()))
+        assert scratch[0].shape == outputs[0].shape == inputs[0].shape
+        scratch[0][...] = inputs[0]
+        np.add(outputs[0], scratch[0], outputs[0])
+
+    x, y = np.arange(length, dtype=float), np.ones(length)
+    blocks.run(kernel, (x,), (y,), scratch=1)
+    np.testing.assert_array_equal(y, x + 1)
+    assert max(size for size, _ in seen) <= 8
+    assert len({thread for _, thread in seen}) == (2 if length >= 16 else 1)
+
+
+def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
+    force_kernels(monkeypatch)
+
+    def kernel(inputs, outputs, scratch):
+        if inputs[0][-1] == 99:
+            raise ZeroDivisionError("the last block")
+
+    with pytest.raises(ZeroDivisionError, match="the last block"):
+        blocks.run(kernel, (np.arange(100.0),), (np.empty(100),))
+
+
+def test_the_number_of_threads(monkeypatch):
+    count = blocks.thread_count.__wrapped__
+    monkeypatch.setenv("OMP_NUM_THREADS", "3,2")
+    assert count() == 3
+    for wrong in ("", "0", "many"):
+        monkeypatch.setenv("OMP_NUM_THREADS", wrong)
+        assert count() >= 1
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert count() == (os.cpu_count() or 1)
+
+
+def test_small_arrays_do_not_touch_the_pool(monkeypatch):
+    force_kernels(monkeypatch)
+    monkeypatch.setattr(blocks, "THREADED", 1 << 20)
+
+    def submit(*call):
+        raise AssertionError("a thread was asked")
+
+    monkeypatch.setattr(blocks._threads, "submit", submit)
+    check_kernel("gelu")
+
+
+def test_two_threads_at_once(monkeypatch):
+    force_kernels(monkeypatch)
+    failures = []
+
+    def work(name):
+        try:
+            for _ in range(5):
+                check_kernel(name)
+        except BaseException as error:
+            failures.append((name, error))
+
+    names = ["conv2d", "conv2d_gradient_w", "silu_gradient", "softmax"]
+    workers = [threading.Thread(target=work, args=(name,)) for name in names]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert failures == []
+
+
+def _child(queue):
+    x = np.arange(100.0)
+    y = np.empty(100)
+    blocks.run(_copy, (x,), (y,))
+    queue.put(bool((x == y).all()))
+
+
+def _copy(inputs, outputs, scratch):
+    np.copyto(outputs[0], inputs[0])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_makes_a_pool_of_its_own(monkeypatch):
+    force_kernels(monkeypatch)
+    blocks.run(_copy, (np.arange(100.0),), (np.empty(100),))
+    assert blocks._threads.pool is not None
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_child, args=(queue,))
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0 and queue.get(timeout=5)
+
+
+@pytest.mark.parametrize("name", KERNEL_CASES)
+def test_results_do_not_lie_in_the_workspace_or_in_each_other(name):
+    _, first = run_kernel(name)
+    kept = [y.copy() for y in first]
+    _, second = run_kernel(name)
+    blocks.workspace((1 << 16,), np.dtype(np.uint8))[...] = 77
+    for i, y in enumerate(first):
+        np.testing.assert_array_equal(y, kept[i])
+        others = [*first[:i], *second, blocks._workspace.memory, *KERNEL_CASES[name][1]]
+        assert not any(np.shares_memory(y, other) for other in others)
+
+
+def test_each_thread_has_a_workspace_of_its_own():
+    dtype = np.dtype(np.float32)
+    own, seen = blocks.workspace((10,), dtype), []
+    worker = threading.Thread(target=lambda: seen.append(blocks.workspace((10,), dtype)))
+    worker.start()
+    worker.join()
+    assert np.shares_memory(own, blocks.workspace((3, 2), dtype))
+    assert not np.shares_memory(own, seen[0])
+
+
+def test_a_huge_workspace_is_not_kept(monkeypatch):
+    monkeypatch.setattr(blocks, "KEPT", 100)
+    huge = blocks.workspace((101,), np.dtype(np.uint8))
+    assert huge.shape == (101,) and not np.shares_memory(huge, blocks._workspace.memory)
+
+
+def test_one_long_row_is_not_shared_out(monkeypatch):
+    force_kernels(monkeypatch)
+    x, y = np.ones((1, 100)), np.empty((1, 100))
+    blocks.run(_copy, (x,), (y,))
+    assert (y == 1).all()
+
+
+def test_numbers_are_kept_and_cannot_be_written_to():
+    half = blocks.number(0.5, np.dtype(np.float32))
+    assert half is blocks.number(0.5, np.dtype(np.float32)) and half.dtype == np.float32
+    with pytest.raises(ValueError, match="read-only"):
+        half[...] = 1
+
+
+# --- the graph is the same -----------------------------------------------------------------------
+
+
+def test_hooks_see_what_they_see_on_numpy(monkeypatch):
+    force_kernels(monkeypatch)
+
+    class Names(tn.FunctionHook):
+        name = "Names"
+
+        def __init__(self):
+            self.seen = []
+
+        def forward_postprocess(self, function, in_data):
+            self.seen.append(function.label)
+
+        def backward_preprocess(self, function, in_data, out_grad):
+            self.seen.append((function.label, [x is None for x in in_data]))
+
+    seen = {}
+    for device in ("numpy", "fast"):
+        with tn.using_device(device), Names() as hook:
+            x = tn.Variable(np.ones((3, 4)))
+            F.sum(F.silu(F.softmax(x))).backward()
+            seen[device] = hook.seen
+    assert seen["numpy"] == seen["fast"]
+
+
+def test_gradients_stay_on_the_device():
+    x = tn.Variable(draw(200, 300))
+    y = F.sum(F.gelu(x))
+    assert str(y.device) == "fast"
+    y.backward()
+    assert str(x.grad_var.device) == "fast"
+    names = {key[2] for key in kernel_uses}
+    assert {"gelu", "gelu_gradient"} <= names
+
+
+def test_moves_between_numpy_and_fast_are_differentiable():
+    x = tn.Variable(np.linspace(-1.0, 1.0, 5))
+    y = F.sum((x.to_device("numpy") ** 3).to_device("fast") * x)
+    assert str(y.device) == "fast" and str((x.to_device("numpy") ** 3).device) == "numpy"
+    (gx,) = tn.grad([y], [x], enable_double_backprop=True)
+    assert str(gx.device) == "fast"
+    np.testing.assert_allclose(gx.array, 4 * x.array**3)
+    (ggx,) = tn.grad([F.sum(gx)], [x])
+    assert str(ggx.device) == "fast"
+    np.testing.assert_allclose(ggx.array, 12 * x.array**2)
+
+
+# --- optimizers ----------------------------------------------------------------------------------
+
+OPTIMIZERS = [
+    (nn.Adam, {"lr": 0.01}),
+    (nn.Adam, {"betas": (0.0, 0.5), "eps": 1e-3}),
+    (nn.AdamW, {"weight_decay": 0.1}),
+]
+SHAPES = [(30, 20), (7,), (), (0, 3)]
+
+
+def train(device, kind, settings, dtype, steps=4):
+    """Parameters and optimizer after a few steps along the same gradients."""
+    rng = np.random.default_rng(5)
+    with tn.using_device(device):
+        parameters = [nn.Parameter(np.asarray(rng.normal(size=s), dtype)) for s in SHAPES]
+        optimizer = kind(parameters, **settings)
+        for _ in range(steps):
+            for p in parameters:
+                p.grad = np.asarray(rng.normal(size=p.shape), dtype)
+            optimizer.update()
+    return parameters, optimizer
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("kind", "settings"), OPTIMIZERS)
+def test_optimizers_do_what_the_portable_ones_do(kind, settings, dtype, monkeypatch):
+    force_kernels(monkeypatch)
+    wanted, portable = train("numpy", kind, settings, dtype)
+    assert kernel_uses == {}
+    found, optimizer = train("fast", kind, settings, dtype)
+    assert kernel_uses["fast", kind.__name__, "update_parameters"].calls == 4
+    assert fallback_uses == {}
+    rtol = 1e-5 if dtype == np.float32 else 1e-12
+    for p, q in zip(found, wanted, strict=True):
+        assert (p.array.dtype, str(p.device)) == (dtype, "fast")
+        np.testing.assert_allclose(p.array, q.array, rtol=rtol, atol=rtol)
+    states = optimizer.state_dict(), portable.state_dict()
+    assert states[0].keys() == states[1].keys()
+    for name, value in states[0].items():
+        np.testing.assert_allclose(value, states[1][name], rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize(("kind", "settings"), OPTIMIZERS)
+def test_an_update_leaves_the_old_array_and_earlier_states_alone(kind, settings):
+    (p, *_), optimizer = train("fast", kind, settings, np.float32, steps=1)
+    old, values, state = p.array, p.array.copy(), optimizer.state_dict()
+    copies = {name: value.copy() for name, value in state.items()}
+    optimizer.update()
+    assert p.array is not old and not np.shares_memory(p.array, old)
+    np.testing.assert_array_equal(old, values)
+    for name, value in state.items():
+        np.testing.assert_array_equal(value, copies[name])
+    optimizer.load_state_dict(state)
+    optimizer.update()  # in place, but not in the state that the user holds
+    for name, value in state.items():
+        np.testing.assert_array_equal(value, copies[name])
+
+
+def test_gradients_and_parameters_in_any_order_of_memory():
+    values, grad = draw(30, 20), draw(30, 20)
+    results = []
+    for order_of_p, order_of_g in ("CC", "CF", "FC"):
+        p = nn.Parameter(np.array(values, order=order_of_p))
+        p.grad = np.array(grad, order=order_of_g)
+        nn.Adam([p]).update()
+        results.append(p.array)
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_allclose(results[0], results[2], rtol=1e-5)
+    reason = "an array is not writable in one piece of memory"
+    assert list(fallback_uses) == [("fast", "Adam", reason)]
+
+
+def test_other_optimizers_fall_back():
+    class Mine(nn.Adam):
+        def step(self, array, grad, moments, count):
+            return array - 1, moments
+
+    for optimizer, reason in ((Mine, "no kernel for this class"), (nn.SGD, "no kernel for this")):
+        p = nn.Parameter(np.zeros(3))
+        p.grad = np.ones(3)
+        optimizer([p], lr=1.0).update()
+        assert p.array.tolist() == [-1.0] * 3
+        ((key, use),) = fallback_uses.items()
+        assert key[:2] == ("fast", optimizer.__name__) and reason in key[2] and use.calls == 1
+        fallback_uses.clear()
+    q = nn.Parameter(np.zeros(3, np.float16))
+    q.grad = np.ones(3, np.float16)
+    nn.Adam([q], lr=1.0, eps=1e-3).update()
+    np.testing.assert_allclose(q.array, -np.ones(3), atol=2e-3)
+    assert list(fallback_uses) == [("fast", "Adam", "float16 has no kernel")]
+
+
+def test_parameters_on_several_devices_fall_back():
+    p = nn.Parameter(np.zeros(3))
+    with tn.using_device("numpy"):
+        q = nn.Parameter(np.zeros(3))
+        q.grad = np.ones(3)
+    p.grad = np.ones(3)
+    nn.SGD([p, q], lr=1.0).update()
+    assert p.array.tolist() == q.array.tolist() == [-1.0] * 3
+    assert (str(p.device), str(q.device)) == ("fast", "numpy")
+    assert list(fallback_uses) == [("fast", "SGD", "several devices")]
+
+
+def test_a_failing_update_changes_nothing(monkeypatch):
+    (p, *_), optimizer = train("fast", nn.Adam, {}, np.float64, steps=1)
+    before, state = p.array, optimizer.state_dict()
+
+    def no_memory(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr(updates.numpy, "empty", no_memory)
+    with pytest.raises(MemoryError):
+        optimizer.update()
+    monkeypatch.undo()
+    assert p.array is before
+    for name, value in optimizer.state_dict().items():
+        np.testing.assert_array_equal(value, state[name])
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+def test_the_table_of_fallbacks():
+    assert show.fallbacks() == "no function ran on a kernel of its backend, and none fell back"
+    x = tn.Variable(draw(200, 300))
+    F.gelu(x)
+    F.gelu(x)
+    F.gelu(x.astype(np.float64))
+    lines = show.fallbacks(reset=True).splitlines()
+    assert lines[0].split("  ")[-1] == "time, ms" and "kernel or why not" in lines[0]
+    assert [line.split()[:-2] for line in lines[2:]] == [
+        ["fast", "GELU", "gelu"],
+        ["fast", "GELU", "no:", "float64", "has", "no", "kernel"],
+    ]
+    assert [line.split()[-2] for line in lines[2:]] == ["2", "1"]
+    assert all(float(line.split()[-1]) > 0 for line in lines[2:])
+    assert kernel_uses == fallback_uses == {}
+
+
+def test_rows_of_the_table_are_sorted_by_time():
+    tn.backend.count_use(kernel_uses, ("fast", "Quick", "quick"), 0.001)
+    tn.backend.count_use(kernel_uses, ("fast", "Slow", "slow"), 0.5)
+    functions = [line.split()[1] for line in show.fallbacks().splitlines()[2:]]
+    assert functions == ["Slow", "Quick"]
+    assert kernel_uses  # not reset
+
+
+# --- what the backend is -------------------------------------------------------------------------
+
+
+def test_it_lies_over_numpy():
+    assert tinynode_fast.base == "numpy" and tinynode_fast.name == "fast"
+    x = np.ones(3)
+    assert tn.asarray(x).array is x
+    assert str(tn.asarray(x).device) == "fast"
+    assert tn.Variable(x, requires_grad=False).to_device("numpy").array is x
+
+
+def test_constants_that_tests_change_are_used(monkeypatch):
+    """``force_kernels`` would force nothing if a module had copies of them."""
+    force_kernels(monkeypatch)
+    assert images.COLUMNS == 64 and rows.FEW == 1
+    x = draw(3, 4)
+    assert type(tinynode_fast.forward(F.Sum((0,), False), (x,))) is tuple
+    assert [key[2] for key in kernel_uses] == ["sum_axes"]
+
+
+def test_dispatch_of_a_plain_function_takes_no_call_more_than_on_numpy():
+    def calls_of(backend):
+        seen = []
+
+        def profile(frame, event, argument):
+            if event == "call":
+                seen.append(frame.f_code.co_qualname)
+
+        node, arrays = F.Multiply(), (np.ones(10), np.ones(10))
+        sys.setprofile(profile)
+        try:
+            backend.forward(node, arrays)
+        finally:
+            sys.setprofile(None)
+        return seen
+
+    assert calls_of(tinynode_fast) == calls_of(tinynode_numpy)
+    assert "Multiply.forward" in calls_of(tinynode_fast)

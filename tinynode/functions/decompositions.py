@@ -1,0 +1,180 @@
+"""Eigenvalues and singular values, with their vectors.
+
+Source of the gradients: Giles, Collected Matrix Derivative Results for Forward and Reverse Mode
+Algorithmic Differentiation, 2008.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tinynode.backend import Arrays, namespace_of
+from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.functions.linear import matmul, matrix_transpose
+from tinynode.functions.operands import as_operand
+from tinynode.type_check import expect, is_floating
+from tinynode.variable import Variable
+
+if TYPE_CHECKING:
+    from tinynode.type_check import TypeInfoTuple
+
+from tinynode.functions.matrices import (
+    FINITE,
+    SquareMatrixNode,
+    column,
+    eye_beside,
+    named_call,
+    row,
+    symmetric,
+)
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues in rising order, and eigenvectors as the columns of a matrix."""
+
+    eigenvalues: Variable
+    eigenvectors: Variable
+
+
+class Eigh(SquareMatrixNode):
+    """w, V with X = V diag(w) V^T.
+
+    X: (..., n, n), symmetric -> w: (..., n), V: (..., n, n).
+    With F_ij = 1 / (w_j - w_i) off the diagonal, 0 on it:
+    dL/dX = the symmetric part of V (diag(dL/dw) + F * (V^T dL/dV)) V^T; not finite where two
+    eigenvalues are equal and dL/dV is given
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_outputs((0, 1))
+        return tuple(named_call("eigh", namespace_of(x).linalg.eigh, x, cure=FINITE))
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        gw, gv = grad_outputs
+        w, v = self.get_retained_outputs()
+        vt = matrix_transpose(v)
+        eye = eye_beside(v)
+        inner = None if gw is None else column(gw) * eye
+        if gv is not None:
+            gaps = (1.0 - eye) / (row(w) - column(w) + eye)
+            turned = gaps * matmul(vt, gv)
+            inner = turned if inner is None else inner + turned
+        return (symmetric(matmul(matmul(v, inner), vt)),)
+
+
+def eigh(x: Any) -> EighResult:
+    """Eigenvalues, in rising order, and eigenvectors (columns) of a symmetric matrix.
+
+    The gradient of the eigenvectors is not finite where two eigenvalues are equal, since the
+    vectors are arbitrary there; that of the eigenvalues is finite always, its own gradient is not.
+
+    Raises:
+        InvalidType: x is not a stack of square floating matrices.
+    """
+    return EighResult(*Eigh().apply((as_operand("eigh", "x", x),)))
+
+
+def eigvalsh(x: Any) -> Variable:
+    """The eigenvalues of a symmetric matrix, in rising order.
+
+    Raises:
+        InvalidType: x is not a stack of square floating matrices.
+    """
+    return EighResult(*Eigh().apply((as_operand("eigvalsh", "x", x),))).eigenvalues
+
+
+class SvdResult(NamedTuple):
+    """U, the singular values in falling order, and V^T."""
+
+    U: Variable
+    S: Variable
+    Vh: Variable
+
+
+class Svd(FunctionNode):
+    """U, s, V^T with X = U diag(s) V^T; k = min(n, m) columns of U and V.
+
+    X: (..., n, m) -> U: (..., n, k), s: (..., k), V^T: (..., k, m).
+    With F_ij = 1 / (s_j^2 - s_i^2) off the diagonal, J = F * (U^T dL/dU), K = F * (V^T dL/dV):
+    dL/dX = U (diag(dL/ds) + (J + J^T) diag(s) + diag(s) (K + K^T)) V^T
+    + (1 - U U^T) dL/dU diag(1/s) V^T + U diag(1/s) dL/dV^T (1 - V V^T); not finite where two
+    singular values are equal, or one is 0, and dL/dU or dL/dV is given
+    """
+
+    input_names = ("x",)
+    type_hint = "x is (..., n, m), floating."
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        expect(is_floating(in_types[0]), in_types[0].ndim >= 2)
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_outputs((0, 1, 2))
+        svd_of = partial(namespace_of(x).linalg.svd, full_matrices=False)
+        return tuple(named_call("svd", svd_of, x, cure=FINITE))
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        gu, gs, gvt = grad_outputs
+        u, s, vt = self.get_retained_outputs()
+        terms: list[Variable] = []
+        if gs is not None:
+            terms.append(matmul(u * row(gs), vt))
+        if gu is not None:
+            terms.extend(_turning_terms(u, s, vt, gu))
+        if gvt is not None:  # the same for X^T = V diag(s) U^T
+            turned = _turning_terms(
+                matrix_transpose(vt), s, matrix_transpose(u), matrix_transpose(gvt)
+            )
+            terms.extend(matrix_transpose(term) for term in turned)
+        total = terms[0]
+        for term in terms[1:]:
+            total = total + term
+        return (total,)
+
+
+def _turning_terms(u: Variable, s: Variable, vt: Variable, gu: Variable) -> list[Variable]:
+    """What dL/dU contributes to dL/dX: within the space that U spans, and out of it."""
+    ut = matrix_transpose(u)
+    eye = eye_beside(s)
+    gaps = (1.0 - eye) / ((row(s) - column(s)) * (row(s) + column(s)) + eye)
+    turned = gaps * matmul(ut, gu)
+    within = matmul(matmul(u, (turned + matrix_transpose(turned)) * row(s)), vt)
+    if u.shape[-1] == u.shape[-2]:
+        return [within]
+    scaled = gu / row(s)
+    return [within, matmul(scaled - matmul(u, matmul(ut, scaled)), vt)]
+
+
+def svd(x: Any, *, full_matrices: bool = True) -> SvdResult:
+    """The singular value decomposition, x = U diag(S) Vh.
+
+    The gradient of U and Vh is not finite where two singular values are equal or one is 0, since
+    the vectors are arbitrary there; that of S is finite always, its own gradient is not.
+
+    Args:
+        x: matrices, (..., n, m).
+        full_matrices: the standard's default is True, which has no gradient where n and m differ;
+            give False.
+
+    Raises:
+        InvalidType: x is not a stack of floating matrices.
+        ValueError: ``full_matrices=True`` for matrices that are not square.
+    """
+    x = as_operand("svd", "x", x)
+    if full_matrices and x.ndim >= 2 and x.shape[-1] != x.shape[-2]:
+        raise ValueError(
+            f"svd: the full matrices of x (shape {x.shape}) have no gradient, since their last "
+            "vectors are arbitrary; use full_matrices=False."
+        )
+    return SvdResult(*Svd().apply((x,)))
+
+
+def svdvals(x: Any) -> Variable:
+    """The singular values, in falling order.
+
+    Raises:
+        InvalidType: x is not a stack of floating matrices.
+    """
+    return SvdResult(*Svd().apply((as_operand("svdvals", "x", x),))).S
