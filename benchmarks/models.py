@@ -133,9 +133,7 @@ class Block:
 
     def data(self) -> tuple[Any, ...]:
         rng = np.random.default_rng(1)
-        return (
-            rng.standard_normal((self.batch, self.length, self.width), dtype=np.float32),
-        )
+        return (rng.standard_normal((self.batch, self.length, self.width), dtype=np.float32),)
 
     def loss(self, ops: Any, p: Any, target: Any) -> Any:
         x = p["x"]
@@ -151,7 +149,9 @@ class Block:
         heads = ops.reshape(heads, (self.batch, self.length, 3, self.heads, size))
         q, k, v = ops.unstack(ops.permute(heads, (2, 0, 3, 1, 4)))
         y = ops.permute(ops.attention(q, k, v), (0, 2, 1, 3))
-        return ops.linear(ops.reshape(y, (self.batch, self.length, self.width)), p["out"], p["b_out"])
+        return ops.linear(
+            ops.reshape(y, (self.batch, self.length, self.width)), p["out"], p["b_out"]
+        )
 
     def by_hand(self, p: Arrays, target: Any) -> tuple[Any, Arrays]:
         """The plain derivation; matrices of (batch * length) rows."""
@@ -306,7 +306,11 @@ class NumPyLikeOps:
 
     def __init__(self, namespace: Any) -> None:
         self.np = namespace
-        self.reshape, self.permute, self.sum = namespace.reshape, namespace.transpose, namespace.sum
+        self.reshape, self.permute, self.sum = (
+            namespace.reshape,
+            namespace.transpose,
+            namespace.sum,
+        )
         self.tanh = namespace.tanh
 
     def linear(self, x: Any, w: Any, b: Any) -> Any:

@@ -364,6 +364,19 @@ def test_a_gradient_without_a_graph_cuts_inside() -> None:
     close(results[1], results[0])
 
 
+def test_names_of_arguments_may_be_those_of_gradients() -> None:
+    fast = tn.compile(lambda x, **unused: fn.exp(x))
+    x = variable()
+    for enable in (False, True):
+        (gx,) = tn.grad(
+            [fast(x, **{"t0@GRAD": variable(5 * W), "x@GRAD": variable(7 * W)})],
+            [x],
+            [variable(W)],
+            enable_double_backprop=enable,
+        )
+        close(gx.array, W * np.exp(X))
+
+
 def test_detach_cuts_inside() -> None:
     fast = tn.compile(lambda x: fn.sum(x * x.detach() * fn.exp(x).detach()))
     x = variable()
@@ -503,6 +516,7 @@ def test_as_a_decorator() -> None:
 
     close(f(variable()).array, 2 * X)
     close(g(variable()).array, 3 * X)
+    assert "calls" not in vars(compiled(power)[0])  # an object's attributes stay its own
     assert (f.__name__, g.__name__) == ("f", "g") and g.inside_hooks and not f.inside_hooks
 
 

@@ -12,13 +12,13 @@ import numpy as np
 import op_drivers
 import pytest
 from op_table import CASES, Case
-from tinynode_fast import fused, plan
 
 import tinynode as tn
 from tinynode.errors import TraceError
+from tinynode_fast import fused, plan
 
 WAYS = ["numpy", "strict:device1", "fast", "fast in pieces"]
-"""The devices; on `fast` also with every array taken for a large one, in blocks of two elements."""
+"""The devices; on `fast` also with every array taken for a large one, in blocks of two."""
 
 # of these operations some rows are refused when they are recorded, and why
 NOT_COMPILED = {

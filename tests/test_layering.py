@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = [
     {"tinynode.errors", "tinynode.config_sources", "tinynode.configuration"},
     {"tinynode.backend"},
+    {"tinynode.array_text"},
     {"tinynode.type_check"},
     {"tinynode.variable_node", "tinynode.variable", "tinynode.conversion"},
     {"tinynode.function_hook"},
@@ -122,7 +123,7 @@ def test_a_backend_knows_only_the_protocol(name: str) -> None:
     own = name.partition(".")[0]
     if own in ("tinynode_cupy", "tinynode_fast"):
         # their kernels stand beside the function and optimizer classes whose work they do
-        others = ("tinynode.functions", "tinynode.function_node", "tinynode.nn")
+        others = ("tinynode.functions", "tinynode.function_node", "tinynode.net", "tinynode.nn")
         of_tinynode = {target for target in of_tinynode if not target.startswith(others)}
     if own != "tinynode_fast":  # which overlays NumPy's memory, and takes all but forward there
         assert not [t for t in used if t.startswith("tinynode_") and not t.startswith(own)]

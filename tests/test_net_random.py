@@ -68,7 +68,7 @@ KINDS = {
     "subtract": Kind(2, 1, one("subtract"), fn.subtract),
     "multiply": Kind(2, 1, one("multiply"), fn.multiply),
     "matmul": Kind(2, 1, one("matmul"), fn.matmul),
-    "atan2": Kind(2, 1, one("atan2"), fn.atan2),
+    "logaddexp": Kind(2, 1, one("logaddexp"), fn.logaddexp),
     "maximum": Kind(2, 1, one("maximum"), fn.maximum),
     "tanh": Kind(1, 1, one("tanh"), fn.tanh),
     "sin": Kind(1, 1, one("sin"), fn.sin),

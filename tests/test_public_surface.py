@@ -14,10 +14,15 @@ from tinynode import functions, show
 
 TINYNODE = """
 Backend Device Fallback Function FunctionAdapter FunctionHook FunctionNode TinynodeError Variable
-VariableNode __version__ as_array as_variable asarray backward compile config force_backprop_mode forget
-functions get_device global_config grad gradient_check hooks hvp is_debug jacobian namespace_of net nn
-no_backprop_mode random register_backend seed set_debug show synchronize to_host trace using_config
-using_device value_and_grad
+VariableNode __version__ as_array as_variable asarray backward compile config force_backprop_mode
+forget functions get_device global_config grad gradient_check hooks hvp is_debug jacobian
+namespace_of net nn no_backprop_mode random register_backend seed set_debug show synchronize
+to_host trace using_config using_device value_and_grad
+"""
+
+NET = """
+CompiledFunction NetOp OpInfo OpInfoMap Operator Scope Trace append_backward backward build_grad_op
+compile dumps get_op_info load_net loads register_op save_net trace
 """
 
 FUNCTIONS = """
@@ -58,7 +63,7 @@ outer pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm
 
 def public_things() -> Iterator[tuple[str, Any]]:
     """The classes and functions that users can name, each once."""
-    for module in (tn, functions, functions.linalg, show):
+    for module in (tn, tn.net, functions, functions.linalg, show):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
@@ -72,7 +77,13 @@ CLASSES = {name: thing for name, thing in THINGS.items() if inspect.isclass(thin
 
 @pytest.mark.parametrize(
     ("module", "pinned"),
-    [(tn, TINYNODE), (functions, FUNCTIONS), (functions.linalg, LINALG), (show, SHOW)],
+    [
+        (tn, TINYNODE),
+        (tn.net, NET),
+        (functions, FUNCTIONS),
+        (functions.linalg, LINALG),
+        (show, SHOW),
+    ],
 )
 def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> None:
     assert module.__all__ == sorted(module.__all__)
@@ -80,7 +91,7 @@ def test_the_public_names_are_these(module: types.ModuleType, pinned: str) -> No
     assert module.__all__ == pinned.split()
 
 
-@pytest.mark.parametrize("module", [tn, functions, show])
+@pytest.mark.parametrize("module", [tn, tn.net, functions, show])
 def test_nothing_else_looks_public(module: types.ModuleType) -> None:
     """Submodules aside, which Python adds to a package by itself."""
     visible = [

@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 
 import tinynode
+from tinynode.array_text import array_text, statistics_text
 from tinynode.backend import (
     Array,
     Device,
@@ -424,12 +425,7 @@ class Variable:
 
     def _text(self, word: str, separator: str) -> str:
         head = f"{word} {self._name}" if self._name else word
-        if self._array is None:
-            return f"{head}(None)"
-        host = to_host(self._array)
-        values = numpy.array2string(host, separator=separator, prefix=head + "(")
-        shape = f", shape={self.shape}" if self.size == 0 else ""
-        return f"{head}({values}{shape})"
+        return array_text(self._array, head, separator)
 
     def summary(self) -> str:
         """Name, shape, dtype, device and creator in one line."""
@@ -439,16 +435,8 @@ class Variable:
 
     def debug_print(self) -> str:
         """The summary, and mean, standard deviation and a few values of array and gradient."""
-        lines = [self.summary()]
-        for title, array in (("array", self._array), ("grad", self.grad)):
-            if array is None:
-                lines.append(f"  {title}: None")
-                continue
-            host = to_host(array)
-            if host.size and host.dtype.kind in "iufb":
-                lines.append(f"  {title}: mean {host.mean():.6g}, std {host.std():.6g}")
-            lines.append(f"  {title}: {numpy.array2string(host, threshold=20, edgeitems=2)}")
-        return "\n".join(lines)
+        texts = [statistics_text("array", self._array), statistics_text("grad", self.grad)]
+        return "\n".join([self.summary(), *texts])
 
     # --- shapes ----------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from tinynode.function_node import FunctionNode
 from tinynode_fast import elementwise, images, matrices, rows
 from tinynode_fast.blocks import Entry
 from tinynode_fast.plain import PLAIN
-from tinynode_fast.plan import FastPlan as make_plan
+from tinynode_fast.plan import make_plan
 from tinynode_fast.updates import update_parameters
 from tinynode_numpy import (
     add_at,

@@ -64,7 +64,7 @@ class _Threads:
         self.lock = threading.Lock()
         self.pool: ThreadPoolExecutor | None = None
 
-    def submit(self, function: Callable[..., None], *arguments: Any) -> Future[None]:
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         with self.lock:
             if self.pool is None:
                 self.pool = ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
@@ -129,9 +129,7 @@ def _run_share(
         )
 
 
-def in_shares(
-    length: int, step: int, work: Callable[[int, int], list[Any]]
-) -> list[list[Any]]:
+def in_shares(length: int, step: int, work: Callable[[int, int], list[Any]]) -> list[list[Any]]:
     """The results of ``work(start, stop)`` for each thread's share of a length, in order."""
     shares = thread_count() if length >= THREADED else 1
     size = -(-length // shares)

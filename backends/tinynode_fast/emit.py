@@ -1,14 +1,15 @@
 """What operators of a net become in a plan of the fast path: calls of NumPy that write to ``out``.
 
 Requirement: a net should cost NumPy's functions and next to nothing else. So an operator is taken
-apart into calls ``function(*inputs, out)`` (elementwise ones may be run block by block), and views,
-which cost nothing where the memory is known beforehand. What is not in the tables here runs as a
-function, by its kernel or its portable forward.
+apart into calls ``function(*inputs, out)``, of which elementwise ones may be run block by block,
+and views, which cost nothing where the memory is known beforehand. What is not in the tables here
+runs as a function, by its kernel or its portable forward.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy
@@ -55,7 +56,8 @@ class Generic(NamedTuple):
 Action: TypeAlias = Call | View | Generic
 
 
-class Reshape(NamedTuple):
+@dataclass(frozen=True)
+class Reshape:
     """A view in another shape."""
 
     shape: tuple[int, ...]
@@ -64,7 +66,8 @@ class Reshape(NamedTuple):
         return x.reshape(self.shape)
 
 
-class Transpose(NamedTuple):
+@dataclass(frozen=True)
+class Transpose:
     """A view with other axes."""
 
     axes: tuple[int, ...]
@@ -73,7 +76,8 @@ class Transpose(NamedTuple):
         return x.transpose(self.axes)
 
 
-class Broadcast(NamedTuple):
+@dataclass(frozen=True)
+class Broadcast:
     """A view that repeats."""
 
     shape: tuple[int, ...]
@@ -82,17 +86,19 @@ class Broadcast(NamedTuple):
         return numpy.broadcast_to(x, self.shape)
 
 
-class AddReduce(NamedTuple):
+@dataclass(frozen=True)
+class AddReduce:
     """The sum over axes."""
 
     axes: tuple[int, ...]
     keepdims: bool
 
     def __call__(self, x: Any, out: Any) -> None:
-        numpy.add.reduce(x, self.axes, None, out, self.keepdims)
+        numpy.add.reduce(x, axis=self.axes, out=out, keepdims=self.keepdims)
 
 
-class RowsTimes(NamedTuple):
+@dataclass(frozen=True)
+class RowsTimes:
     """x y, the leading axes of x flattened; either may be transposed."""
 
     transpose_x: bool

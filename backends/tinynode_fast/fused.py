@@ -135,19 +135,15 @@ def fuse(
             last[name] = number
     result: list[Action | Fused] = []
     group: list[Call] = []
-    for number, action in enumerate((*actions, None)):
-        if action is not None and _joins(action, group, forms):
-            assert isinstance(action, Call)
+    for number, action in enumerate(actions):
+        if not _joins(action, group, forms):
+            result += _closed(group, number, forms, outputs, last)
+            group = []
+        if isinstance(action, Call) and _joins(action, group, forms):
             group.append(action)
-            continue
-        result += _closed(group, number, forms, outputs, last)
-        group = []
-        if action is not None and _joins(action, group, forms):
-            assert isinstance(action, Call)
-            group.append(action)
-        elif action is not None:
+        else:
             result.append(action)
-    return result
+    return result + _closed(group, len(actions), forms, outputs, last)
 
 
 def _reads(action: Action) -> tuple[str, ...]:
@@ -161,15 +157,15 @@ def _joins(action: Action, group: Sequence[Call], forms: dict[str, Form]) -> boo
     shape = forms[group[0].write][0] if group else forms[action.write][0]
     if not action.elementwise:  # a sum over everything that the chain computed
         made = {call.write for call in group if call.elementwise}
-        everything = isinstance(action.function, AddReduce) and len(
-            action.function.axes
-        ) == len(forms[action.reads[0]][0])
+        everything = isinstance(action.function, AddReduce) and len(action.function.axes) == len(
+            forms[action.reads[0]][0]
+        )
         return everything and action.reads[0] in made
     if math.prod(shape) < LEAST or forms[action.write][0] != shape:
         return False
     summed = {call.write for call in group if not call.elementwise}
     for name in action.reads:
-        if name in summed or forms[name][0] != shape and math.prod(forms[name][0]) != 1:
+        if name in summed or (forms[name][0] != shape and math.prod(forms[name][0]) != 1):
             return False
     return True
 
@@ -184,5 +180,6 @@ def _closed(
     """A chain as one action; a single call stays what it is."""
     if len(group) < 2:
         return list(group)
-    needed = {call.write for call in group if call.write in outputs or last.get(call.write, -1) >= number}
+    made = [call.write for call in group]
+    needed = {name for name in made if name in outputs or last.get(name, -1) >= number}
     return [Fused(group, forms, needed, forms[group[0].write][0])]

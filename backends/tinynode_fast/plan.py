@@ -5,7 +5,8 @@ memory of its own that the plan keeps, shared by values whose lives do not overl
 once; what is left is a list of calls on known arrays. Long elementwise chains run block by block,
 on a thread per core, so that what lies in between stays in the cache.
 
-Results, and what a backward will read, are fresh arrays at each run: nobody sees the plan's memory.
+Results, and what a backward will read, are fresh arrays at each run: nobody else sees the plan's
+memory.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy
@@ -113,7 +115,7 @@ class FastPlan:
         for place, shape, dtype in self.fresh:
             values[place] = numpy.empty(shape, dtype)
         for step in self.steps:
-            if type(step) is Known:
+            if isinstance(step, Known):
                 step.function(*step.arrays)
             else:
                 result = step.function(*[values[place] for place in step.reads])
@@ -158,6 +160,18 @@ class Given(NamedTuple):
 
 
 PACKED = "@packed"
+
+
+def make_plan(
+    operators: Sequence[Operator],
+    devices: Mapping[str, Device],
+    outputs: Sequence[str],
+    forms: Mapping[str, Form],
+    saved: Sequence[str],
+    layout: Layout | None,
+) -> FastPlan:
+    """What ``tinynode.net`` asks this backend for."""
+    return FastPlan(operators, devices, outputs, forms, saved, layout)
 
 
 class _Memory:
@@ -381,7 +395,8 @@ class _Run:
         return results[0] if self.single else results
 
 
-class _Item(NamedTuple):
+@dataclass(frozen=True)
+class _Item:
     """One output of several."""
 
     position: int

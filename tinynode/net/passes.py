@@ -1,7 +1,7 @@
 """Passes: nets made simpler before they are run.
 
-Requirement: what a net computes stays the same; each pass does one thing and can be read and tested
-alone. They are applied to what a plan runs, never to a net that will be differentiated.
+Requirement: what a net computes stays the same; each pass does one thing and can be read and
+tested alone. They are applied to what a plan runs, never to a net that will be differentiated.
 
 A pass takes the operators in run order, the names that have to be there at the end, and the forms
 (shape, dtype) of all variables; it returns operators.
@@ -112,7 +112,7 @@ def fold_constants(operators: Operators, outputs: Sequence[str], forms: Forms) -
         if isinstance(node, Constant):
             values[operator.output_names[0]] = node
         elif operator.input_names and not is_random(operator):
-            known = [values.get(name) for name in operator.input_names]
+            known: list[Any] = [values.get(name) for name in operator.input_names]
             small = sum(_size(forms[n]) for n in operator.output_names if n != EMPTY) <= 1024
             if all(known) and small and node.output_device is None:
                 device = known[0].output_device

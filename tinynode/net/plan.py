@@ -127,7 +127,7 @@ class Plan:
         self.steps = _with_ends(pending, {*self.outputs, *(p for p, _ in self.constants)})
 
     def run(self, arrays: Arrays, forms: Forms | None = None) -> Arrays:
-        """The outputs' arrays, from those of the inputs; ``forms`` gets what there is on the way."""
+        """The outputs' arrays, from those of the inputs; ``forms`` gets what comes on the way."""
         values: list[Any] = [*arrays, *([None] * (self.size - len(arrays)))]
         for place, value in self.constants:
             values[place] = value
@@ -191,7 +191,10 @@ def first_run(
     saved: Sequence[str] = (),
     layout: Layout | None = None,
 ) -> tuple[Arrays, Any]:
-    """The arrays of outputs and of what is saved, and the plan for the runs that follow: forms are known by then."""
+    """The arrays of outputs and of what is saved; and the plan for the runs that follow.
+
+    It needs the forms, which are known after this run.
+    """
     forms: Forms = {}
     note_forms(forms, list(devices), arrays)
     for operator in operators:
