@@ -23,6 +23,13 @@ X = np.asarray([[1.0, 2.0], [3.0, 4.0]])
 W = np.asarray([[0.5, -1.0], [0.25, 2.0]])
 
 
+@pytest.fixture(autouse=True, params=["numpy", "fast"])
+def device(request: pytest.FixtureRequest) -> Any:
+    """Every test runs with the default plan, and with that of the fast path."""
+    with tn.using_device(request.param):
+        yield tn.get_device(request.param)
+
+
 def variable(array: Any = X, **arguments: Any) -> tn.Variable:
     return tn.Variable(np.array(array), **arguments)
 
@@ -604,7 +611,7 @@ def test_a_compiled_function_may_call_itself() -> None:
     close(f(variable(), 0).array, X)
 
 
-def test_threads_share_a_compiled_function() -> None:
+def test_threads_share_a_compiled_function(device: tn.Device) -> None:
     w = variable(W)
     fast = tn.compile(lambda x, k: fn.sum(fn.tanh(x @ w) * k))
     start, results = threading.Barrier(8), [None] * 8
@@ -612,7 +619,8 @@ def test_threads_share_a_compiled_function() -> None:
     def work(i: int) -> None:
         start.wait()
         for _ in range(5):
-            x = variable(X * (i + 1))
+            with tn.using_device(device):  # each thread has a configuration of its own
+                x = variable(X * (i + 1))
             y = fast(x, i % 3)
             (gx,) = tn.grad([y], [x])
             results[i] = (y.array, gx.array)
@@ -771,9 +779,9 @@ def test_a_look_at_a_value_is_an_error_that_names_line_and_way_out(what: str) ->
     function(variable())  # eagerly it works
 
 
-def test_shapes_and_dtypes_may_be_looked_at() -> None:
+def test_shapes_and_dtypes_may_be_looked_at(device: tn.Device) -> None:
     def f(x: tn.Variable) -> tn.Variable:
-        assert len(x) == 2 and x.requires_grad and x.device is tn.get_device("numpy")
+        assert len(x) == 2 and x.requires_grad and x.device is device
         rows = list(x)
         return rows[0] * x.shape[1] if x.ndim == 2 and x.dtype == np.float64 else x
 
@@ -957,13 +965,12 @@ def test_an_error_at_run_time_names_the_operator() -> None:
     close(fast(variable(), indices).array, 2 * X)
 
 
-def test_several_devices_are_an_error() -> None:
+def test_several_devices_are_an_error(device: tn.Device) -> None:
     fast = tn.compile(lambda x: fn.exp(x).to_device("strict:device1"))
-    with pytest.raises(TraceError, match="one device, this one has those of numpy, strict"):
+    with pytest.raises(TraceError, match=f"one device, this one has those of {device}, strict"):
         fast(variable())
 
 
-@pytest.mark.xfail(strict=True, reason="the drawn mask is a constant of the net")
 def test_dropout_draws_at_each_call() -> None:
     generator = np.random.default_rng(0)
     fast = tn.compile(lambda x: fn.dropout(x, 0.5, generator))
@@ -974,7 +981,7 @@ def test_dropout_draws_at_each_call() -> None:
 # --- trace ---------------------------------------------------------------------------------------
 
 
-def test_a_trace_names_inputs_parameters_and_outputs() -> None:
+def test_a_trace_names_inputs_parameters_and_outputs(device: tn.Device) -> None:
     weight = tn.Variable(W, name="weight")
 
     def f(x: tn.Variable, rest: Any, *, bias: tn.Variable) -> Any:
@@ -988,7 +995,7 @@ def test_a_trace_names_inputs_parameters_and_outputs() -> None:
     assert found.outputs == ["t1", "x", "t2"] and found.flags == [True, True, True]
     assert str(found.net).split("\n")[:3] == [
         "f(x, weight, bias, rest_0_a):",
-        "    c0 = constant(output_device=numpy, value=array(2.))",
+        f"    c0 = constant(output_device={device}, value=array(2.))",
         "    t0 = matmul(x, weight)",
     ]
     scope = Scope({"x": X, "weight": W, "bias": W[0], "rest_0_a": X})

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import hypothesis
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 import tinynode as tn
@@ -257,17 +258,19 @@ def orders(function: Any, graph: Graph) -> list[Any]:
     return [*ys, *gxs, *ggs]
 
 
+@pytest.mark.parametrize("device", ["numpy", "fast"])
 @hypothesis.settings(max_examples=100)
 @hypothesis.given(graph=graphs())
-def test_compiled_graphs_are_those_of_define_by_run(graph: Graph) -> None:
+def test_compiled_graphs_are_those_of_define_by_run(device: str, graph: Graph) -> None:
     def function(xs: dict[str, tn.Variable]) -> list[tn.Variable]:
         return call(graph, xs)
 
     compiled = tn.compile(function)
-    compiled(leaves(graph, {name: np.ones((SIDE, SIDE)) for name in graph.inputs}))
-    ours, theirs = orders(compiled, graph), orders(function, graph)
+    with tn.using_device(device):
+        orders(compiled, graph._replace(seed=0))  # it is recorded, and planned, on other values
+        ours, theirs = orders(compiled, graph), orders(function, graph)
     assert len(ours) == len(theirs)
     for position, (actual, expected) in enumerate(zip(ours, theirs, strict=True)):
         assert_close(None if actual is None else actual.array, expected, str(position))
-    for y, expected in zip(compiled(leaves(graph, arrays(graph)[0])), ours, strict=False):
-        assert y.requires_grad == expected.requires_grad
+        if actual is not None and expected is not None and position < len(graph.targets):
+            assert actual.requires_grad == expected.requires_grad

@@ -149,6 +149,8 @@ def permutation(n: int, *, device: str | Device | None = None) -> Array:
 
 def _place(host: Any, dtype: Any, device: str | Device | None) -> Array:
     """Cast float64 draws on the host, then move them."""
+    if config.tracing is not None:
+        config.tracing.refuse_draw()
     target = get_device(device)
     return target.from_host(numpy.asarray(host).astype(host_dtype(dtype)))
 

@@ -50,14 +50,15 @@ def note_generator(generator: Generator) -> None:
 def drawing_again(states: States) -> Iterator[None]:
     """Inside, the generators start from these states; afterwards they go on where they were."""
     now = {generator: dict(generator.bit_generator.state) for generator in states}
-    _put(states)
+    put_back(states)
     try:
         yield
     finally:
-        _put(now)
+        put_back(now)
 
 
-def _put(states: States) -> None:
+def put_back(states: States) -> None:
+    """Let the generators go on from these states."""
     for generator, state in states.items():
         with generator.bit_generator.lock:  # the lock under which other threads draw
             generator.bit_generator.state = state

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import is_integer
+from tinynode.backend import Array, Device, is_integer
 from tinynode.configuration import config
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
@@ -84,11 +84,20 @@ def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
             f"dropout: generator must be a numpy.random.Generator, got {describe(generator)}. "
             "Make one with numpy.random.default_rng(seed)."
         )
+    if config.tracing is not None:  # a net draws anew at each run
+        return source * config.tracing.dropout_mask(source, ratio, generator)
+    mask = dropout_mask(source.shape, source.dtype, source._device, ratio, generator)
+    return source * wrap_array(mask, source._device, False)
+
+
+def dropout_mask(
+    shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
+) -> Array:
+    """What dropout multiplies by: 0 with probability ``ratio``, else 1 / (1 - ratio)."""
     note_generator(generator)
-    kept = numpy.asarray(generator.random(source.shape) >= ratio)
-    mask = source.xp.astype(source._device.from_host(kept), source.dtype)
-    scaled = source._device.lift(mask * (1.0 / (1.0 - ratio)))
-    return source * wrap_array(scaled, source._device, False)
+    kept = numpy.asarray(generator.random(shape) >= ratio)
+    mask = device.xp.astype(device.from_host(kept), dtype)
+    return device.lift(mask * (1.0 / (1.0 - ratio)))
 
 
 def scaled_dot_product_attention(

@@ -19,6 +19,9 @@ from tinynode.backend import Device
 from tinynode.configuration import config
 from tinynode.errors import TraceError, describe
 from tinynode.function_hook import thread_state
+from tinynode.net.net_op import NetOp
+from tinynode.net.operator import Operator
+from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
 from tinynode.net.structure import join, split
 from tinynode.net.trace import Trace, trace_split
@@ -32,7 +35,15 @@ class _Entry(NamedTuple):
     program: Program
     captured: list[Variable]
     captured_forms: list[Any]
+    draws: list[Operator]
     needs_gradient: bool
+
+    def fits(self) -> bool:
+        """Whether what the function brings along is as it was."""
+        for module, training in self.trace.modules:
+            if module.training is not training:
+                return False
+        return [form(x) for x in self.captured] == self.captured_forms
 
 
 class CompiledFunction:
@@ -48,7 +59,7 @@ class CompiledFunction:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.inside_hooks = inside_hooks
-        self._entries: dict[Any, _Entry] = {}
+        self._entries: dict[Any, list[_Entry]] = {}
         self._has_warned = False
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
@@ -85,9 +96,12 @@ class CompiledFunction:
     def _entry(self, variables: list[Variable], skeleton: Any) -> _Entry:
         """What was recorded for such a call; it is recorded now if nothing was."""
         key = (skeleton, tuple([form(x) for x in variables]), settings())
-        entry = self._entries.get(key)
-        if entry is None or [form(x) for x in entry.captured] != entry.captured_forms:
-            entry = self._entries[key] = self._record(variables, skeleton)
+        entries = self._entries.setdefault(key, [])
+        for entry in entries:
+            if entry.fits():
+                return entry
+        entry = self._record(variables, skeleton)
+        entries.append(entry)
         return entry
 
     def _record(self, variables: list[Variable], skeleton: Any) -> _Entry:
@@ -97,16 +111,24 @@ class CompiledFunction:
         for name, x in zip([*found.inputs, *found.captured], [*variables, *captured], strict=True):
             devices[name] = x._device
         requires = [x._requires_grad for x in (*variables, *captured)]
+        flat = found.net.flattened()
+        draws = [operator for operator in flat if is_random(operator)]
+        for operator in draws:  # what is drawn is an input, so that backward sees the same
+            devices[operator.output_names[0]] = operator.attrs["output_device"]
+            requires.append(False)
+        rest = [operator for operator in flat if not is_random(operator)]
         given = set(devices)
         outputs = [name for name in (*found.outputs, *found.writes) if name not in given]
-        program = Program(found.net, devices, list(dict.fromkeys(outputs)), requires)
+        net = NetOp(rest, found.net.type)
+        program = Program(net, devices, list(dict.fromkeys(outputs)), requires)
         forms = [form(x) for x in captured]
-        return _Entry(found, program, captured, forms, any(requires))
+        return _Entry(found, program, captured, forms, draws, any(requires))
 
     def _run(self, entry: _Entry, variables: list[Variable]) -> Any:
         """Apply the net, and put the results into the form that the function returned."""
         found, program = entry.trace, entry.program
-        inputs = (*variables, *entry.captured)
+        drawn = [operator.make_node().apply(())[0] for operator in entry.draws]
+        inputs = (*variables, *entry.captured, *drawn)
         values = dict(zip(program.inputs, inputs, strict=True))
         computed = {}
         if program.outputs:

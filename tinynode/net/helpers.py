@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tinynode.backend import Array, Arrays, Device, namespace_of
 from tinynode.function_node import FunctionNode
+from tinynode.functions.network import dropout_mask
 from tinynode.net.registry import register_op
 
 
@@ -35,6 +38,30 @@ class FillLike(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         return (namespace_of(x).full_like(x, self.value),)
+
+
+@register_op()
+class DropoutMask(FunctionNode):
+    """m = what dropout multiplies by, drawn anew at each run: see ``functions.dropout``.
+
+    -> m: (shape). No gradient: there is no input.
+    """
+
+    is_random = True
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.output_device = device
+        self.ratio = ratio
+        self.generator = generator
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        device = self.output_device
+        assert device is not None
+        return (dropout_mask(self.shape, self.dtype, device, self.ratio, self.generator),)
 
 
 @register_op()

@@ -27,7 +27,7 @@ from tinynode.function import FunctionAdapter
 from tinynode.function_hook import Observer, thread_state
 from tinynode.function_node import FunctionNode
 from tinynode.functions.indexing import GetItem, Positions
-from tinynode.net.helpers import Constant, StopGradient
+from tinynode.net.helpers import Constant, DropoutMask, StopGradient
 from tinynode.net.operator import EMPTY, Operator, operator_of
 from tinynode.variable import Variable
 from tinynode.variable_node import VariableNode
@@ -99,6 +99,7 @@ class Recorder(Observer):
 
     Attributes:
         operators: what was recorded, in run order.
+        modules: the modules that were called.
         title: the name of the function that is recorded.
     """
 
@@ -106,6 +107,7 @@ class Recorder(Observer):
         self.namer = namer
         self.title = title
         self.operators: list[Operator] = []
+        self.modules: list[Any] = []
         self._names: dict[VariableNode, str] = {}
         self._leaves: dict[VariableNode, _Leaf] = {}
         self._arrays: dict[int, tuple[str, Array]] = {}  # with the array, which keeps its id
@@ -195,6 +197,23 @@ class Recorder(Observer):
             copy,
         )
         return name
+
+    def dropout_mask(self, x: Variable, ratio: float, generator: Any) -> Variable:
+        """What dropout multiplies x by, as an operator that draws at each run of the net."""
+        return DropoutMask(x.shape, x.dtype, x._device, ratio, generator).apply(())[0]
+
+    def note_module(self, module: Any) -> None:
+        """A module is called: what is recorded depends on its ``training``."""
+        if module not in self.modules:
+            self.modules.append(module)
+
+    def refuse_draw(self) -> None:
+        """Raise: random numbers that are drawn now would be the same in each run of the net."""
+        raise TraceError(
+            f"{self.title}: tinynode.random draws numbers while a net is recorded: every run would "
+            "get the same. Draw them before, and pass them as an argument. (dropout may be "
+            "recorded: it draws at each run.)"
+        )
 
     def refuse(self, what: str) -> None:
         """Raise: something asks for the values of a Variable, which a net does not have.

@@ -33,6 +33,7 @@ from tinynode.functions.windows import Windows
 from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import OF_APPLY, Operator, Slots
 from tinynode.net.registry import get_op_info
+from tinynode.random import get_generator
 
 _FORMAT = "tinynode net 1"
 _TUPLES: dict[str, type[Any]] = {"Slice": Slice, "Place": Place, "Windows": Windows}
@@ -161,6 +162,8 @@ def _encode(value: Any, where: str) -> Any:
         return {"constant": "..."}
     if kind is Device:
         return {"device": str(value)}
+    if value is get_generator():
+        return {"constant": "the process-wide generator"}
     return _encode_of_library(value, where)
 
 
@@ -303,8 +306,8 @@ def _decode_object(data: dict[str, Any], where: str) -> Any:
             return float(value)
         if key == "device":
             return get_device(str(value))
-        if key == "constant" and value == "...":
-            return Ellipsis
+        if key == "constant":
+            return {"...": Ellipsis, "the process-wide generator": get_generator()}[value]
         items = [_decode(item, where) for item in value]
         if key == "list":
             return items

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tinynode.configuration import using_config
 from tinynode.errors import TraceError
 from tinynode.function_hook import observing
+from tinynode.functions.draws import noted_generators, put_back
 from tinynode.net.net_op import NetOp
 from tinynode.net.recorder import Namer, Recorder, Write, needed_operators, without_hooks
 from tinynode.net.structure import Container, Slot, check_constants, join, paths, split
@@ -31,6 +32,7 @@ class Trace(NamedTuple):
         outputs: the names of the Variables that were returned, each once.
         flags: for each output, whether it requires a gradient.
         result: the skeleton of what was returned.
+        modules: the modules that were called, and whether each was in training.
         writes: what the function did to captured Variables, by the names of what it wrote.
     """
 
@@ -40,6 +42,7 @@ class Trace(NamedTuple):
     outputs: list[str]
     flags: list[bool]
     result: Any
+    modules: list[tuple[Any, bool]]
     writes: dict[str, Write]
 
 
@@ -89,6 +92,7 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
         unique,
         [flags[name] for name in unique],
         _renumbered(result, [unique.index(name) for name in outputs]),
+        [(module, module.training) for module in recorder.modules],
         writes,
     )
 
@@ -100,6 +104,17 @@ def _record(
     skeleton. No Variable that it made is held afterwards.
     """
     args, keywords = arguments
+    with noted_generators() as states:
+        try:
+            return _watch(function, args, keywords, recorder)
+        finally:
+            put_back(states)  # a recording is no run: the first run draws what was drawn
+
+
+def _watch(
+    function: Callable[..., Any], args: Any, keywords: Any, recorder: Recorder
+) -> tuple[list[str], dict[str, bool], Any]:
+    """Run the function under the recorder's eyes."""
     with using_config(tracing=recorder), without_hooks(), observing(recorder):
         returned = function(*args, **keywords)
     where = f"what {recorder.title} returned"

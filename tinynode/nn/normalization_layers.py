@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from tinynode import functions
-from tinynode.backend import Array, Device
-from tinynode.configuration import config
+from tinynode.backend import Device
+from tinynode.configuration import config, no_backprop_mode
 from tinynode.functions.normalization import batch_norm_with_statistics
 from tinynode.functions.operands import as_operands
 from tinynode.nn.checks import checked_number, checked_size
@@ -76,16 +76,19 @@ class BatchNorm(Module):
                 "variance to divide by. Train on larger batches; to evaluate call eval() first."
             )
         if not config.in_recomputing:  # the first run of a forgotten part has done it
-            self._follow(self.running_mean, mean.array)
-            least_0 = mean.xp.clip(variance.array, min=0.0)  # rounding may have led below
-            self._follow(self.running_variance, least_0 * (n / (n - 1)))
+            with no_backprop_mode():
+                self._follow(self.running_mean, mean)
+                least_0 = functions.maximum(variance, 0.0)  # rounding may have led below
+                self._follow(self.running_variance, least_0 * (n / (n - 1)))
         return y
 
-    def _follow(self, running: Buffer, batch: Array) -> None:
-        """running <- (1 - momentum) * running + momentum * batch, in the dtype of ``running``."""
-        array = running.array * (1.0 - self.momentum) + batch * self.momentum
-        cast = running.xp.astype(running.device.lift(array), running.dtype, copy=False)
-        assign(running, cast, running.device)
+    def _follow(self, running: Buffer, batch: Variable) -> None:
+        """running <- (1 - momentum) * running + momentum * batch, in the dtype of ``running``.
+
+        Of Variables, so that a net can record it.
+        """
+        new = running * (1.0 - self.momentum) + batch * self.momentum
+        assign(running, new.astype(running.dtype)._array, running.device)
 
     def __repr__(self) -> str:
         return f"BatchNorm({self.gamma.size}, eps={self.eps}, momentum={self.momentum})"

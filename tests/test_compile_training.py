@@ -1,0 +1,115 @@
+"""Compiled models train as eager ones do: dropout, batch normalisation, modes, double backprop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode import nn
+from tinynode.errors import TraceError
+
+F = tn.functions
+DEVICES = ["numpy", "strict:device1", "fast"]
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        self.first = nn.Linear(8, 16)
+        self.norm = nn.BatchNorm(16)
+        self.dropout = nn.Dropout(0.5)
+        self.second = nn.Linear(16, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.second(self.dropout(F.relu(self.norm(self.first(x)))))
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Other tests go on with the numbers that they would have drawn."""
+    state = tn.random.get_state()
+    tn.seed(0)
+    yield
+    tn.random.set_state(state)
+
+
+def data():
+    rng = np.random.default_rng(0)
+    x = tn.asarray(rng.normal(size=(5, 8)), device=tn.get_device())
+    return x, tn.asarray(rng.integers(0, 3, size=5), device=tn.get_device())
+
+
+def history(compiled: bool) -> list[float]:
+    """Losses, second derivatives and running statistics of a short training."""
+    tn.seed(0)
+    model = Net()
+    optimizer = nn.Adam(model, lr=1e-2)
+    x, labels = data()
+
+    def loss(x, labels):
+        return F.softmax_cross_entropy(model(x), labels)
+
+    run = tn.compile(loss) if compiled else loss
+    found = []
+    for _ in range(4):
+        optimizer.cleargrads()
+        y = run(x, labels)
+        y.backward()
+        optimizer.update()
+        parameters = list(model.parameters())
+        gradients = tn.grad([run(x, labels)], parameters, enable_double_backprop=True)
+        total = sum([F.sum(gx * gx) for gx in gradients], tn.asarray(0.0))
+        seconds = tn.grad([total], parameters)
+        found.append(float(y))
+        found += [float(F.sum(F.abs(gx))) for gx in seconds if gx is not None]
+    model.eval()
+    found.append(float(run(x, labels)))
+    found += [float(F.sum(model.norm.running_mean)), float(F.sum(model.norm.running_variance))]
+    model.train()
+    found.append(float(run(x, labels)))
+    return found
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_training_is_as_in_eager_code(device):
+    with tn.using_device(device), tn.using_config(dtype="float64"):
+        eager, compiled = history(False), history(True)
+    np.testing.assert_allclose(compiled, eager, rtol=1e-11)
+
+
+def test_config_train_is_part_of_the_signature():
+    dropout = nn.Dropout(0.5)
+    run = tn.compile(dropout)
+    x = tn.asarray(np.ones(100))
+    assert not np.array_equal(run(x).array, x.array)
+    with tn.using_config(train=False):
+        assert np.array_equal(run(x).array, x.array)
+    assert not np.array_equal(run(x).array, x.array)
+
+
+def test_random_numbers_that_a_net_would_repeat_are_refused():
+    run = tn.compile(lambda x: x + tn.asarray(tn.random.normal((3,))))
+    with pytest.raises(TraceError, match="every run would get the same"):
+        run(tn.asarray([1.0, 2.0, 3.0]))
+    assert tn.random.normal((3,)).shape == (3,)
+
+
+def test_a_recording_draws_nothing():
+    generator = np.random.default_rng(0)
+    run = tn.compile(lambda x: F.dropout(x, 0.5, generator))
+    x = tn.asarray(np.ones(20))
+    masks = [run(x).array for _ in range(3)]
+    again = np.random.default_rng(0)
+    assert [m.tolist() for m in masks] == [F.dropout(x, 0.5, again).array.tolist() for _ in masks]
+
+
+def test_backward_sees_the_mask_of_its_own_forward():
+    generator = np.random.default_rng(0)
+    run = tn.compile(lambda x: F.dropout(x, 0.5, generator))
+    x = tn.asarray(np.ones(50))
+    first, second = run(x), run(x)
+    for y in (first, second):
+        (gx,) = tn.grad([y], [x], enable_double_backprop=True)
+        assert gx is not None and np.array_equal(gx.array, y.array)
