@@ -76,7 +76,7 @@ def history(compiled: bool) -> list[float]:
 def test_training_is_as_in_eager_code(device):
     with tn.using_device(device), tn.using_config(dtype="float64"):
         eager, compiled = history(False), history(True)
-    np.testing.assert_allclose(compiled, eager, rtol=1e-11)
+    np.testing.assert_allclose(compiled, eager, rtol=1e-11, atol=1e-13)
 
 
 def test_config_train_is_part_of_the_signature():
@@ -113,3 +113,36 @@ def test_backward_sees_the_mask_of_its_own_forward():
     for y in (first, second):
         (gx,) = tn.grad([y], [x], enable_double_backprop=True)
         assert gx is not None and np.array_equal(gx.array, y.array)
+
+
+def test_an_embedding_checks_its_indices_at_each_run():
+    w = tn.asarray(np.eye(3))
+    run = tn.compile(lambda indices: F.embedding(indices, w))
+    assert run(np.array([0, 2])).shape == (2, 3)
+    for wrong in ([0, 3], [-1, 0]):
+        with pytest.raises(IndexError, match="embedding: indices run from"):
+            run(np.array(wrong))
+    assert run(np.array([1, 1])).array[0].tolist() == [0.0, 1.0, 0.0]
+
+
+def test_forget_inside_a_compiled_function_is_the_function():
+    run = tn.compile(lambda x: tn.forget(F.exp, x) * 2.0)
+    x = tn.asarray(np.array([0.0, 1.0]))
+    (gx,) = tn.grad([F.sum(run(x))], [x])
+    assert gx is not None and np.allclose(gx.array, 2 * np.exp([0.0, 1.0]))
+
+
+def test_a_write_before_the_first_read_is_noticed():
+    w = tn.asarray(np.ones(2))
+
+    def run(x):
+        w.array = np.zeros(2)
+        return x * w
+
+    with pytest.raises(TraceError, match="no recorded function"):
+        tn.compile(run)(tn.asarray(np.ones(2)))
+    assert w.array.tolist() == [1.0, 1.0]
+    w.grad = np.ones(2)
+    with pytest.raises(TraceError, match="the gradient of"):
+        tn.compile(lambda x: (w.cleargrad(), x * w)[1])(tn.asarray(np.ones(2)))
+    assert w.grad.tolist() == [1.0, 1.0]

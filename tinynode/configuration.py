@@ -151,6 +151,12 @@ def force_backprop_mode() -> Any:
     return using_config("enable_backprop", True)
 
 
+def refuse_while_tracing(what: str) -> None:
+    """Raise a TraceError if a net is recorded: it cannot hold what is asked for."""
+    if config.tracing is not None:
+        config.tracing.refuse(what)
+
+
 def is_debug() -> bool:
     """Whether debug mode is on in this thread."""
     return config.debug

@@ -25,7 +25,7 @@ from tinynode.backend import (
     is_floating,
     to_host,
 )
-from tinynode.configuration import config
+from tinynode.configuration import config, refuse_while_tracing
 from tinynode.errors import (
     DeviceMixError,
     GradientShapeError,
@@ -91,11 +91,13 @@ class Variable:
         One of another shape, dtype or device starts a new leaf: gradients for the old array are
         not this variable's any more.
         """
-        _refuse_while_tracing("x.array")
+        refuse_while_tracing("x.array")
         return self._array
 
     @array.setter
     def array(self, array: Array | None) -> None:
+        if config.tracing is not None:
+            config.tracing.name_of(self)  # so that the net knows what it was
         device = self._device
         asked = config.device is not None  # a device that was asked for goes before its own
         if array is not None and (asked or not device.holds(array)):
@@ -258,7 +260,7 @@ class Variable:
         """The gradient's array, or None. Assigning an array checks shape, dtype and device."""
         if self._grad_var is None:
             return None
-        _refuse_while_tracing("x.grad")
+        refuse_while_tracing("x.grad")
         return self._grad_var._array
 
     @grad.setter
@@ -298,6 +300,8 @@ class Variable:
 
     def cleargrad(self) -> None:
         """Set the gradient to None. Call it before each backward, or gradients add up."""
+        if config.tracing is not None:
+            config.tracing.name_of(self)
         self._grad_var = None
 
     def addgrad(self, other: Variable) -> None:
@@ -314,6 +318,7 @@ class Variable:
 
     def copydata(self, other: Variable) -> None:
         """Copy another Variable's values into this one's array, which stays the same object."""
+        refuse_while_tracing("x.copydata()")
         host = to_host(other._filled())
         if self._array is None:
             self.array = self._device.from_host(host.copy())
@@ -372,7 +377,7 @@ class Variable:
 
     def item(self) -> Any:
         """The Python number in a size-one variable."""
-        _refuse_while_tracing("x.item(), or bool(x), int(x) or float(x),")
+        refuse_while_tracing("x.item(), or bool(x), int(x) or float(x),")
         if self.size != 1:
             raise ValueError(
                 f"item(): only a variable of size one is a number, this one has shape "
@@ -393,7 +398,7 @@ class Variable:
         return complex(self.item())
 
     def __index__(self) -> int:
-        _refuse_while_tracing("an index")
+        refuse_while_tracing("an index")
         return int(self._filled().__index__())
 
     def __len__(self) -> int:
@@ -405,7 +410,7 @@ class Variable:
         return iter([self[i] for i in range(len(self))])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        _refuse_while_tracing("numpy.asarray(x)")
+        refuse_while_tracing("numpy.asarray(x)")
         if self._requires_grad:
             raise TypeError(
                 "a Variable that requires a gradient does not turn into a NumPy array silently: "
@@ -645,11 +650,6 @@ def variable_on_node(node: VariableNode, array: Array | None) -> Variable:
     variable._node = node
     variable._grad_var = None
     return variable
-
-
-def _refuse_while_tracing(what: str) -> None:
-    if config.tracing is not None:
-        config.tracing.refuse(what)
 
 
 def _require_array(array: Any) -> Device:

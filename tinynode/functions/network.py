@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import Array, Device, is_integer
+from tinynode.backend import Array, Device, is_integer, namespace_of
 from tinynode.configuration import config
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
@@ -47,14 +47,21 @@ def embedding(indices: Any, w: Any) -> Variable:
     rows = as_operand("embedding", "indices", indices)
     if not is_integer(rows._array):
         raise OperandError(f"embedding: indices must be integers, got {describe(indices)}.")
-    if rows.size and rows.xp.any((rows._array < 0) | (rows._array >= w.shape[0])):
-        low, high = int(rows.xp.min(rows._array)), int(rows.xp.max(rows._array))
-        raise IndexError(
-            f"embedding: indices run from {low} to {high}; w (shape {w.shape}) has the rows 0 to "
-            f"{w.shape[0] - 1}."
-        )
+    check_rows(rows._array, w.shape)
+    if config.tracing is not None:  # a net checks at each run
+        rows = config.tracing.checked_rows(rows, w.shape)
     taken = TakeRows().apply((w, reshape(rows, -1)))[0]
     return reshape(taken, (*rows.shape, w.shape[1]))
+
+
+def check_rows(indices: Array, shape: tuple[int, ...]) -> None:
+    """Raise IndexError if an index is no row of a matrix of that shape."""
+    xp = namespace_of(indices)
+    if math.prod(indices.shape) and xp.any((indices < 0) | (indices >= shape[0])):
+        raise IndexError(
+            f"embedding: indices run from {int(xp.min(indices))} to {int(xp.max(indices))}; w "
+            f"(shape {shape}) has the rows 0 to {shape[0] - 1}."
+        )
 
 
 def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
@@ -85,9 +92,10 @@ def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
             "Make one with numpy.random.default_rng(seed)."
         )
     if config.tracing is not None:  # a net draws anew at each run
-        return source * config.tracing.dropout_mask(source, ratio, generator)
-    mask = dropout_mask(source.shape, source.dtype, source._device, ratio, generator)
-    return source * wrap_array(mask, source._device, False)
+        mask: Variable = config.tracing.dropout_mask(source, ratio, generator)
+        return source * mask
+    drawn = dropout_mask(source.shape, source.dtype, source._device, ratio, generator)
+    return source * wrap_array(drawn, source._device, False)
 
 
 def dropout_mask(
@@ -97,7 +105,8 @@ def dropout_mask(
     note_generator(generator)
     kept = numpy.asarray(generator.random(shape) >= ratio)
     mask = device.xp.astype(device.from_host(kept), dtype)
-    return device.lift(mask * (1.0 / (1.0 - ratio)))
+    scaled: Array = device.lift(mask * (1.0 / (1.0 - ratio)))
+    return scaled
 
 
 def scaled_dot_product_attention(

@@ -6,7 +6,7 @@ from typing import Any
 
 from tinynode.backend import Array, Arrays, Device, namespace_of
 from tinynode.function_node import FunctionNode
-from tinynode.functions.network import dropout_mask
+from tinynode.functions.network import check_rows, dropout_mask
 from tinynode.net.registry import register_op
 
 
@@ -62,6 +62,21 @@ class DropoutMask(FunctionNode):
         device = self.output_device
         assert device is not None
         return (dropout_mask(self.shape, self.dtype, device, self.ratio, self.generator),)
+
+
+@register_op()
+class CheckedRows(FunctionNode):
+    """y = x, indices that are rows of a matrix of some shape, or an IndexError.
+
+    x: (s), integer -> y: (s). No gradient.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        check_rows(inputs[0], self.shape)
+        return inputs
 
 
 @register_op()

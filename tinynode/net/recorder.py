@@ -27,7 +27,7 @@ from tinynode.function import FunctionAdapter
 from tinynode.function_hook import Observer, thread_state
 from tinynode.function_node import FunctionNode
 from tinynode.functions.indexing import GetItem, Positions
-from tinynode.net.helpers import Constant, DropoutMask, StopGradient
+from tinynode.net.helpers import CheckedRows, Constant, DropoutMask, StopGradient
 from tinynode.net.operator import EMPTY, Operator, operator_of
 from tinynode.variable import Variable
 from tinynode.variable_node import VariableNode
@@ -202,6 +202,10 @@ class Recorder(Observer):
         """What dropout multiplies x by, as an operator that draws at each run of the net."""
         return DropoutMask(x.shape, x.dtype, x._device, ratio, generator).apply(())[0]
 
+    def checked_rows(self, indices: Variable, shape: tuple[int, ...]) -> Variable:
+        """The indices, by an operator that checks at each run that they are rows of a matrix."""
+        return CheckedRows(shape).apply((indices,))[0]
+
     def note_module(self, module: Any) -> None:
         """A module is called: what is recorded depends on its ``training``."""
         if module not in self.modules:
@@ -210,8 +214,8 @@ class Recorder(Observer):
     def refuse_draw(self) -> None:
         """Raise: random numbers that are drawn now would be the same in each run of the net."""
         raise TraceError(
-            f"{self.title}: tinynode.random draws numbers while a net is recorded: every run would "
-            "get the same. Draw them before, and pass them as an argument. (dropout may be "
+            f"{self.title}: tinynode.random draws numbers while a net is recorded: every run would"
+            " get the same. Draw them before, and pass them as an argument. (dropout may be "
             "recorded: it draws at each run.)"
         )
 
