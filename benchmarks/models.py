@@ -1,22 +1,33 @@
-"""The models of the workloads, each written once, and what each library calls their functions.
+"""The workloads, in each library.
 
-A model is its parameters by name, a batch, and the loss as a function of both; ``ops`` are the
-functions of a library under the same names. ``by_hand`` is the loss and its gradients in plain
-NumPy, in the dtype of the parameters: in float64 it is the reference for everybody.
+Models are written once. A model is its parameters by name, a batch, and the loss as a function of
+both; ``ops`` are the functions of a library under the same names. ``by_hand`` is the loss and its
+gradients in plain NumPy, in the dtype of the parameters: in float64 it is the reference.
+
+A workload has a method for each library, which makes a function that runs once and gives the
+results; ``reference``, the same in float64 by hand; and ``tolerances``, relative and absolute, for
+results in float32. ``benchmarks.workloads`` runs them.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from benchmarks.chains import LIBRARIES as CHAINS
+from benchmarks.chains import end_gradient, start_values, sums
+
 Arrays = dict[str, Any]
+Run = Callable[[], Any]
 CUBIC, ROOT = 0.044715, math.sqrt(2 / math.pi)  # of the GELU with tanh
 EPS = 1e-5  # of layer_norm
+LR, BETA1, BETA2, ADAM_EPS = 0.001, 0.9, 0.999, 1e-8
 
 
 def draw(shapes: dict[str, tuple[int, ...]]) -> Arrays:
@@ -366,3 +377,570 @@ class MyGradOps:
 
     def cross_entropy(self, scores: Any, labels: Any) -> Any:
         return self.nnet.losses.softmax_crossentropy(scores, labels)
+
+
+# --- the workloads: each method makes what runs once ----------------------------------------------
+
+
+def load_torch() -> Any:
+    import torch  # here, as the other libraries: only what is measured is imported
+
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    return torch
+
+
+# --- training: W2, W3, W4 ------------------------------------------------------------------------
+
+
+def adam_by_hand(p: Any, g: Any, m: Any, v: Any, count: int) -> None:
+    """In place."""
+    rate = LR * (1 - BETA2**count) ** 0.5 / (1 - BETA1**count)
+    m *= BETA1
+    m += (1 - BETA1) * g
+    v *= BETA2
+    v += (1 - BETA2) * g * g
+    p -= rate * m / (np.sqrt(v) + ADAM_EPS * (1 - BETA2**count) ** 0.5)
+
+
+class Training:
+    """A model in each library. A step gives the loss, and the new parameters or the gradients.
+
+    Args:
+        model: one of ``models``.
+        optimizer: "Adam", "SGD", or "" for no update: then a step gives the gradients.
+    """
+
+    def __init__(self, model: Any, optimizer: str) -> None:
+        self.model, self.optimizer = model, optimizer
+
+    def tolerances(self, wanted: Any) -> tuple[float, float]:
+        if self.optimizer == "Adam":  # where a gradient is nearly 0, it divides noise by noise
+            return 1e-4, LR
+        if self.optimizer:
+            return 1e-4, LR / 100
+        return 1e-4, 1e-5 * float(np.abs(wanted).max(initial=0))
+
+    def by_hand(self, dtype: Any = np.float32) -> Run:
+        p = {name: array.astype(dtype) for name, array in self.model.parameters().items()}
+        floats = [x.astype(dtype) if x.dtype.kind == "f" else x for x in self.model.data()]
+        moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in p.items()}
+        count = 0
+
+        def step() -> Any:
+            nonlocal count
+            count += 1
+            loss, gradients = self.model.by_hand(p, *floats)
+            if not self.optimizer:
+                return [loss, *[gradients[name] for name in p]]
+            for name, array in p.items():
+                if self.optimizer == "SGD":
+                    array -= LR * gradients[name]
+                else:
+                    adam_by_hand(array, gradients[name], *moments[name], count)
+            return [loss, *p.values()]
+
+        return step
+
+    def reference(self) -> Run:
+        return self.by_hand(np.float64)
+
+    def tinynode(self, compiled: bool) -> Run:
+        import tinynode as tn
+
+        ops = TinynodeOps(tn.functions)
+        p = {n: tn.nn.Parameter(a, name=n) for n, a in self.model.parameters().items()}
+        data = [tn.asarray(x, requires_grad=False) for x in self.model.data()]
+        parameters = list(p.values())
+
+        def loss_of(*batch: Any) -> Any:
+            return self.model.loss(ops, p, *batch)
+
+        function = tn.compile(loss_of) if compiled else loss_of
+        optimizer = getattr(tn.nn, self.optimizer)(parameters, lr=LR) if self.optimizer else None
+
+        def step() -> Any:
+            for parameter in parameters:
+                parameter.cleargrad()
+            loss = function(*data)
+            loss.backward()
+            if optimizer is None:
+                return [loss, *[parameter.grad for parameter in parameters]]
+            optimizer.update()
+            return [loss, *parameters]
+
+        return step
+
+    def torch(self, compiled: bool = False) -> Run:
+        torch = load_torch()
+        ops = TorchOps(torch)
+        p = {n: torch.from_numpy(a).requires_grad_() for n, a in self.model.parameters().items()}
+        data = [torch.from_numpy(x) for x in self.model.data()]
+        parameters = list(p.values())
+
+        def loss_of(*batch: Any) -> Any:
+            return self.model.loss(ops, p, *batch)
+
+        function = torch.compile(loss_of) if compiled else loss_of
+        kind = getattr(torch.optim, self.optimizer, None)
+        optimizer = kind(parameters, lr=LR, fused=True) if kind else None
+
+        def step() -> Any:
+            for parameter in parameters:
+                parameter.grad = None
+            loss = function(*data)
+            loss.backward()
+            if optimizer is None:
+                return [loss, *[parameter.grad for parameter in parameters]]
+            optimizer.step()
+            return [loss, *parameters]
+
+        return step
+
+    def jax(self) -> Run:
+        """The whole step under ``jit``, its state given up."""
+        import jax
+
+        ops = JaxOps(jax)
+        value_and_grad = jax.value_and_grad(lambda p, *batch: self.model.loss(ops, p, *batch))
+        p = {n: jax.numpy.asarray(a) for n, a in self.model.parameters().items()}
+        data = [jax.numpy.asarray(x) for x in self.model.data()]
+        zeros = {n: jax.numpy.zeros_like(a) for n, a in p.items()}
+        if not self.optimizer:
+            gradients = jax.jit(value_and_grad)
+
+            def backward() -> Any:
+                loss, found = jax.block_until_ready(gradients(p, *data))
+                return [loss, *[found[name] for name in p]]
+
+            return backward
+
+        def update(state: Any, *batch: Any) -> Any:
+            p, m, v, count = state
+            loss, g = value_and_grad(p, *batch)
+            if self.optimizer == "SGD":
+                return loss, ({n: p[n] - LR * g[n] for n in p}, m, v, count)
+            count = count + 1
+            m = {n: BETA1 * m[n] + (1 - BETA1) * g[n] for n in p}
+            v = {n: BETA2 * v[n] + (1 - BETA2) * g[n] * g[n] for n in p}
+            rest1, rest2 = 1 - BETA1**count, 1 - BETA2**count
+            root = jax.numpy.sqrt
+            p = {n: p[n] - LR * (m[n] / rest1) / (root(v[n] / rest2) + ADAM_EPS) for n in p}
+            return loss, (p, m, v, count)
+
+        compiled = jax.jit(update)
+        state = (p, zeros, zeros, jax.numpy.float32(0))
+
+        def step() -> Any:
+            nonlocal state
+            loss, state = jax.block_until_ready(compiled(state, *data))
+            return [loss, *[state[0][name] for name in p]]
+
+        return step
+
+    def autograd(self) -> Run:
+        import autograd
+        import autograd.numpy
+
+        ops, data = NumPyLikeOps(autograd.numpy), self.model.data()
+        p = self.model.parameters()
+        gradients = autograd.value_and_grad(lambda p: self.model.loss(ops, p, *data))
+        moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in p.items()}
+        count = 0
+
+        def step() -> Any:
+            nonlocal count
+            count += 1
+            loss, found = gradients(p)
+            for name, array in p.items():
+                adam_by_hand(array, found[name], *moments[name], count)
+            return [loss, *p.values()]
+
+        return step
+
+    def mygrad(self) -> Run:
+        import mygrad
+        import mygrad.nnet
+
+        ops, data = MyGradOps(mygrad, mygrad.nnet), self.model.data()
+        arrays = self.model.parameters()
+        moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in arrays.items()}
+        count = 0
+
+        def step() -> Any:
+            nonlocal count
+            count += 1
+            p = {name: mygrad.tensor(array, copy=False) for name, array in arrays.items()}
+            loss = self.model.loss(ops, p, *data)
+            loss.backward()
+            for name, array in arrays.items():
+                array.flags.writeable = True
+                adam_by_hand(array, p[name].grad, *moments[name], count)
+            return [loss, *arrays.values()]
+
+        return step
+
+
+# --- chains: W1, W6 ------------------------------------------------------------------------------
+
+
+class Chain:
+    """A chain of small operations: ``y``'s gradients, for x, w and b."""
+
+    def __init__(self, chain: Any, operations: int) -> None:
+        self.chain, self.operations = chain, operations
+
+    def tolerances(self, wanted: Any) -> tuple[float, float]:
+        return 1e-4, 1e-6
+
+    def reference(self) -> Run:
+        x, w, b = (array.astype(np.float64) for array in start_values())
+
+        def run() -> Any:
+            if self.chain is sums:
+                ones = np.ones(10)
+                return [ones, None, ones * self.operations]
+            library = CHAINS["numpy"]()
+            y = library.forward(self.chain, (x, w, b), self.operations)
+            return library.backward(y, np.ones(10))
+
+        return run
+
+    def _of(self, library: Any) -> Run:
+        start, gradient = start_values(), end_gradient()
+
+        def run() -> Any:
+            return library.backward(library.forward(self.chain, start, self.operations), gradient)
+
+        return run
+
+    def by_hand(self) -> Run:
+        return self._of(CHAINS["numpy"]())
+
+    def tinynode(self, compiled: bool) -> Run:
+        library = CHAINS["tinynode"]()
+        if not compiled:
+            return self._of(library)
+        import tinynode
+
+        function = tinynode.compile(self.chain)
+        start, gradient = start_values(), end_gradient()
+
+        def run() -> Any:
+            return library.backward(library.forward(function, start, self.operations), gradient)
+
+        return run
+
+    def torch(self) -> Run:
+        load_torch()
+        return self._of(CHAINS["torch"]())
+
+    def autograd(self) -> Run:
+        return self._of(CHAINS["autograd"]())
+
+    def mygrad(self) -> Run:
+        return self._of(CHAINS["mygrad"]())
+
+    def jax(self) -> Run:
+        import jax
+
+        def gradients(x: Any, w: Any, b: Any, gy: Any) -> Any:
+            return jax.vjp(lambda *p: self.chain(*p, self.operations), x, w, b)[1](gy)
+
+        compiled = jax.jit(gradients)
+        start, gradient = start_values(), end_gradient()
+
+        def run() -> Any:
+            return jax.block_until_ready(compiled(*start, gradient))
+
+        return run
+
+
+# --- one large formula: W5 -----------------------------------------------------------------------
+
+
+class Formula:
+    """``sum(tanh(x) * sigmoid(x) + x * x)``: value and gradient."""
+
+    def __init__(self, size: int) -> None:
+        self.x = np.random.default_rng(0).standard_normal(size, dtype=np.float32)
+
+    def tolerances(self, wanted: Any) -> tuple[float, float]:
+        return 1e-4, 1e-5
+
+    def by_hand(self, dtype: Any = np.float32) -> Run:
+        x = self.x.astype(dtype, copy=False)
+
+        def run() -> Any:
+            t, s = np.tanh(x), 1 / (1 + np.exp(-x))
+            return (t * s + x * x).sum(), (1 - t * t) * s + t * s * (1 - s) + 2 * x
+
+        return run
+
+    def reference(self) -> Run:
+        return self.by_hand(np.float64)
+
+    def in_blocks_by_hand(self) -> Run:
+        """Blocks of 16,384 elements, everything with ``out``."""
+        x, block = self.x, 1 << 14
+        t, s, u = (np.empty(block, x.dtype) for _ in range(3))
+
+        def run() -> Any:
+            gradient, total = np.empty_like(x), 0.0
+            for low in range(0, len(x), block):
+                part, g = x[low : low + block], gradient[low : low + block]
+                n = len(part)
+                total += float(_one_block(part, g, t[:n], s[:n], u[:n]))
+            return total, gradient
+
+        return run
+
+    def tinynode(self, compiled: bool) -> Run:
+        import tinynode as tn
+
+        f = tn.functions
+        x = tn.Variable(self.x)
+
+        def formula(x: Any) -> Any:
+            return f.sum(f.tanh(x) * f.sigmoid(x) + x * x)
+
+        function = tn.value_and_grad(formula)
+        function = tn.compile(function) if compiled else function
+        return lambda: function(x)
+
+    def torch(self, compiled: bool = False) -> Run:
+        torch = load_torch()
+        x = torch.from_numpy(self.x).requires_grad_()
+
+        def formula(x: Any) -> Any:
+            return torch.sum(torch.tanh(x) * torch.sigmoid(x) + x * x)
+
+        function = torch.compile(formula) if compiled else formula
+
+        def run() -> Any:
+            x.grad = None
+            y = function(x)
+            y.backward()
+            return y, x.grad
+
+        return run
+
+    def jax(self) -> Run:
+        import jax
+
+        def formula(x: Any) -> Any:
+            return jax.numpy.sum(jax.numpy.tanh(x) * jax.nn.sigmoid(x) + x * x)
+
+        function, x = jax.jit(jax.value_and_grad(formula)), jax.numpy.asarray(self.x)
+        return lambda: jax.block_until_ready(function(x))
+
+    def autograd(self) -> Run:
+        import autograd
+        import autograd.numpy as anp
+
+        def formula(x: Any) -> Any:
+            return anp.sum(anp.tanh(x) * (1 / (1 + anp.exp(-x))) + x * x)
+
+        function = autograd.value_and_grad(formula)
+        return lambda: function(self.x)
+
+    def mygrad(self) -> Run:
+        import mygrad
+        from mygrad.nnet.activations import sigmoid
+
+        def run() -> Any:
+            x = mygrad.tensor(self.x, copy=False)
+            y = mygrad.sum(mygrad.tanh(x) * sigmoid(x) + x * x)
+            y.backward()
+            return y, x.grad
+
+        return run
+
+
+def _one_block(x: Any, g: Any, t: Any, s: Any, u: Any) -> Any:
+    """g = dy/dx; gives the block's part of y. t, s and u are scratch."""
+    np.negative(x, s)
+    np.exp(s, s)
+    np.add(s, np.float32(1), s)
+    np.reciprocal(s, s)
+    np.tanh(x, t)
+    np.multiply(t, s, u)  # u = t s
+    np.multiply(x, x, g)
+    np.add(g, u, g)
+    total = g.sum(dtype=np.float32)
+    np.multiply(t, u, g)
+    np.subtract(s, g, g)  # (1 - t t) s
+    np.multiply(u, s, s)
+    np.subtract(u, s, u)  # t s (1 - s)
+    np.add(g, u, g)
+    np.multiply(x, np.float32(2), u)
+    np.add(g, u, g)
+    return total
+
+
+# --- higher derivatives: W7 ----------------------------------------------------------------------
+
+
+class Third:
+    """The third derivative of ``sin(x) * exp(x)``, element by element."""
+
+    def __init__(self, size: int) -> None:
+        self.x = np.linspace(-2, 2, size, dtype=np.float32)
+
+    def tolerances(self, wanted: Any) -> tuple[float, float]:
+        return 1e-4, 1e-5
+
+    def reference(self) -> Run:
+        x = self.x.astype(np.float64)
+        return lambda: [2 * np.exp(x) * (np.cos(x) - np.sin(x))]
+
+    def tinynode(self, compiled: bool) -> Run:
+        import tinynode as tn
+
+        f, x = tn.functions, tn.Variable(self.x)
+
+        def third(x: Any) -> Any:
+            y = f.sin(x) * f.exp(x)
+            for order in (1, 2, 3):
+                again = order < 3
+                (y,) = tn.grad([f.sum(y)], [x], enable_double_backprop=again)
+            return y
+
+        function = tn.compile(third) if compiled else third
+        return lambda: [function(x)]
+
+    def torch(self) -> Run:
+        torch = load_torch()
+        x = torch.from_numpy(self.x).requires_grad_()
+
+        def run() -> Any:
+            y = torch.sin(x) * torch.exp(x)
+            for order in (1, 2, 3):
+                (y,) = torch.autograd.grad(y.sum(), x, create_graph=order < 3)
+            return [y]
+
+        return run
+
+    def jax(self) -> Run:
+        import jax
+
+        def f(x: Any) -> Any:
+            return jax.numpy.sin(x) * jax.numpy.exp(x)
+
+        function = jax.jit(jax.vmap(jax.grad(jax.grad(jax.grad(f)))))
+        x = jax.numpy.asarray(self.x)
+        return lambda: [jax.block_until_ready(function(x))]
+
+    def autograd(self) -> Run:
+        import autograd
+        import autograd.numpy as anp
+
+        def f(x: Any) -> Any:
+            return anp.sin(x) * anp.exp(x)
+
+        third = autograd.elementwise_grad(autograd.elementwise_grad(autograd.elementwise_grad(f)))
+        return lambda: [third(self.x)]
+
+
+class HessianVector:
+    """The Hessian of a perceptron's loss times a vector: tanh, softmax cross entropy."""
+
+    def __init__(self, batch: int) -> None:
+        rng = np.random.default_rng(0)
+        shapes = ((64, 64), (64,), (10, 64), (10,))
+        self.p, self.v = (
+            [rng.standard_normal(s, dtype=np.float32) * np.float32(0.1) for s in shapes]
+            for _ in range(2)
+        )
+        self.x = rng.standard_normal((batch, 64), dtype=np.float32)
+        self.labels = rng.integers(0, 10, batch)
+
+    def tolerances(self, wanted: Any) -> tuple[float, float]:
+        return 1e-4, 1e-5
+
+    def loss(self, ops: Any, x: Any, labels: Any, w0: Any, b0: Any, w1: Any, b1: Any) -> Any:
+        h = ops.tanh(ops.linear(x, w0, b0))
+        return ops.cross_entropy(ops.linear(h, w1, b1), labels)
+
+    def by_hand(self, dtype: Any = np.float32) -> Run:
+        """Every line of the gradient, and its derivative along v below it."""
+        w0, b0, w1, b1 = (array.astype(dtype) for array in self.p)
+        u0, c0, u1, c1 = (array.astype(dtype) for array in self.v)
+        x, rows = self.x.astype(dtype), np.arange(len(self.x))
+
+        def run() -> Any:
+            h = np.tanh(x @ w0.T + b0)
+            slope = 1 - h * h
+            dh = slope * (x @ u0.T + c0)
+            scores = h @ w1.T + b1
+            dscores = dh @ w1.T + h @ u1.T + c1
+            e = np.exp(scores - scores.max(axis=1, keepdims=True))
+            g = e / e.sum(axis=1, keepdims=True)
+            dg = g * (dscores - (g * dscores).sum(axis=1, keepdims=True))
+            g[rows, self.labels] -= 1
+            g /= len(x)
+            dg /= len(x)
+            back, dback = g @ w1, dg @ w1 + g @ u1
+            da = dback * slope - 2 * back * h * dh
+            return da.T @ x, da.sum(axis=0), dg.T @ h + g.T @ dh, dg.sum(axis=0)
+
+        return run
+
+    def reference(self) -> Run:
+        return self.by_hand(np.float64)
+
+    def tinynode(self, compiled: bool) -> Run:
+        import tinynode as tn
+
+        ops = TinynodeOps(tn.functions)
+        x, labels = (tn.asarray(a, requires_grad=False) for a in (self.x, self.labels))
+        p = tuple([tn.Variable(array) for array in self.p])
+        v = tuple([tn.asarray(array, requires_grad=False) for array in self.v])
+
+        def product(p: Any, v: Any, x: Any, labels: Any) -> Any:
+            return tn.hvp(lambda *p: self.loss(ops, x, labels, *p), p, v)
+
+        function = tn.compile(product) if compiled else product
+        return lambda: function(p, v, x, labels)
+
+    def torch(self) -> Run:
+        torch = load_torch()
+        ops = TorchOps(torch)
+        x, labels = torch.from_numpy(self.x), torch.from_numpy(self.labels)
+        p = [torch.from_numpy(array).requires_grad_() for array in self.p]
+        v = [torch.from_numpy(array) for array in self.v]
+
+        def run() -> Any:
+            loss = self.loss(ops, x, labels, *p)
+            return torch.autograd.grad(torch.autograd.grad(loss, p, create_graph=True), p, v)
+
+        return run
+
+    def jax(self) -> Run:
+        import jax
+
+        ops = JaxOps(jax)
+        asarray = jax.numpy.asarray
+        p, v = (tuple([asarray(array) for array in arrays]) for arrays in (self.p, self.v))
+
+        def product(p: Any, v: Any, x: Any, labels: Any) -> Any:
+            gradient = jax.grad(lambda p: self.loss(ops, x, labels, *p))
+            return jax.jvp(gradient, (p,), (v,))[1]
+
+        function, x, labels = jax.jit(product), asarray(self.x), asarray(self.labels)
+        return lambda: jax.block_until_ready(function(p, v, x, labels))
+
+    def autograd(self) -> Run:
+        import autograd
+        import autograd.numpy as anp
+
+        ops = NumPyLikeOps(anp)
+
+        def loss(p: Any) -> Any:
+            return self.loss(ops, self.x, self.labels, *p)
+
+        def along(p: Any) -> Any:
+            return sum(anp.sum(g * v) for g, v in zip(gradient(p), self.v, strict=True))
+
+        gradient, p = autograd.grad(loss), tuple(self.p)
+        product = autograd.grad(along)
+        return lambda: product(p)

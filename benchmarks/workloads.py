@@ -35,6 +35,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ.get("BENCHMARK_THREADS", "1")
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"]
 os.environ["MKL_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"]
 os.environ["NPROC"] = os.environ["OMP_NUM_THREADS"]  # JAX's own pool
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # one library's threads do not spin in another's time
 os.environ["JAX_PLATFORMS"] = "cpu"
 if os.environ["OMP_NUM_THREADS"] == "1":
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
@@ -42,18 +43,15 @@ if os.environ["OMP_NUM_THREADS"] == "1":
 import numpy as np
 
 from benchmarks import measure, models
-from benchmarks.chains import LIBRARIES as CHAINS
-from benchmarks.chains import end_gradient, products_and_sums, start_values, sums
+from benchmarks.chains import products_and_sums, sums
+from benchmarks.models import Run
 
-THREADS = int(os.environ["OMP_NUM_THREADS"])
 PEERS = ("torch", "jax", "autograd", "mygrad", "torch.compile")
 TINYNODE = {"numpy device": "numpy", "fast": "fast", "compiled": "fast"}
 """What is measured of tinynode, and on which device."""
 BY_HAND = ("by hand", "in blocks by hand")
 CALLS = 3  # so many calls are made before results are compared: the third runs a finished plan
-LR, BETA1, BETA2, ADAM_EPS = 0.001, 0.9, 0.999, 1e-8
 LEAST = 2e-3  # a sample takes so many seconds at least; quick calls are repeated
-Run = Callable[[], Any]
 
 
 def host(x: Any) -> Any:
@@ -64,583 +62,7 @@ def host(x: Any) -> Any:
     return np.asarray(getattr(array, "data", array) if "mygrad" in str(type(x)) else array)
 
 
-def load_torch() -> Any:
-    import torch  # here, as the other libraries: only what is measured is imported
-
-    torch.set_num_threads(THREADS)
-    return torch
-
-
-# --- training: W2, W3, W4 ------------------------------------------------------------------------
-
-
-def adam_by_hand(p: Any, g: Any, m: Any, v: Any, count: int) -> None:
-    """In place."""
-    rate = LR * (1 - BETA2**count) ** 0.5 / (1 - BETA1**count)
-    m *= BETA1
-    m += (1 - BETA1) * g
-    v *= BETA2
-    v += (1 - BETA2) * g * g
-    p -= rate * m / (np.sqrt(v) + ADAM_EPS * (1 - BETA2**count) ** 0.5)
-
-
-class Training:
-    """A model in each library. A step gives the loss, and the new parameters or the gradients.
-
-    Args:
-        model: one of ``models``.
-        optimizer: "Adam", "SGD", or "" for no update: then a step gives the gradients.
-    """
-
-    def __init__(self, model: Any, optimizer: str, known: Sequence[str]) -> None:
-        self.model, self.optimizer, self.known = model, optimizer, known
-
-    def tolerances(self, wanted: Any) -> tuple[float, float]:
-        if self.optimizer == "Adam":  # where a gradient is nearly 0, it divides noise by noise
-            return 1e-4, LR
-        if self.optimizer:
-            return 1e-4, LR / 100
-        return 1e-4, 1e-5 * float(np.abs(wanted).max(initial=0))
-
-    def by_hand(self, dtype: Any = np.float32) -> Run:
-        p = {name: array.astype(dtype) for name, array in self.model.parameters().items()}
-        floats = [x.astype(dtype) if x.dtype.kind == "f" else x for x in self.model.data()]
-        moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in p.items()}
-        count = 0
-
-        def step() -> Any:
-            nonlocal count
-            count += 1
-            loss, gradients = self.model.by_hand(p, *floats)
-            if not self.optimizer:
-                return [loss, *[gradients[name] for name in p]]
-            for name, array in p.items():
-                if self.optimizer == "SGD":
-                    array -= LR * gradients[name]
-                else:
-                    adam_by_hand(array, gradients[name], *moments[name], count)
-            return [loss, *p.values()]
-
-        return step
-
-    def reference(self) -> Run:
-        return self.by_hand(np.float64)
-
-    def tinynode(self, compiled: bool) -> Run:
-        import tinynode as tn
-
-        ops = models.TinynodeOps(tn.functions)
-        p = {n: tn.nn.Parameter(a, name=n) for n, a in self.model.parameters().items()}
-        data = [tn.asarray(x, requires_grad=False) for x in self.model.data()]
-        parameters = list(p.values())
-
-        def loss_of(*batch: Any) -> Any:
-            return self.model.loss(ops, p, *batch)
-
-        function = tn.compile(loss_of) if compiled else loss_of
-        optimizer = getattr(tn.nn, self.optimizer)(parameters, lr=LR) if self.optimizer else None
-
-        def step() -> Any:
-            for parameter in parameters:
-                parameter.cleargrad()
-            loss = function(*data)
-            loss.backward()
-            if optimizer is None:
-                return [loss, *[parameter.grad for parameter in parameters]]
-            optimizer.update()
-            return [loss, *parameters]
-
-        return step
-
-    def torch(self, compiled: bool = False) -> Run:
-        torch = load_torch()
-        ops = models.TorchOps(torch)
-        p = {n: torch.from_numpy(a).requires_grad_() for n, a in self.model.parameters().items()}
-        data = [torch.from_numpy(x) for x in self.model.data()]
-        parameters = list(p.values())
-
-        def loss_of(*batch: Any) -> Any:
-            return self.model.loss(ops, p, *batch)
-
-        function = torch.compile(loss_of) if compiled else loss_of
-        kind = getattr(torch.optim, self.optimizer, None)
-        optimizer = kind(parameters, lr=LR, fused=True) if kind else None
-
-        def step() -> Any:
-            for parameter in parameters:
-                parameter.grad = None
-            loss = function(*data)
-            loss.backward()
-            if optimizer is None:
-                return [loss, *[parameter.grad for parameter in parameters]]
-            optimizer.step()
-            return [loss, *parameters]
-
-        return step
-
-    def jax(self) -> Run:
-        """The whole step under ``jit``, its state given up."""
-        import jax
-
-        ops = models.JaxOps(jax)
-        value_and_grad = jax.value_and_grad(lambda p, *batch: self.model.loss(ops, p, *batch))
-        p = {n: jax.numpy.asarray(a) for n, a in self.model.parameters().items()}
-        data = [jax.numpy.asarray(x) for x in self.model.data()]
-        zeros = {n: jax.numpy.zeros_like(a) for n, a in p.items()}
-        if not self.optimizer:
-            gradients = jax.jit(value_and_grad)
-
-            def backward() -> Any:
-                loss, found = jax.block_until_ready(gradients(p, *data))
-                return [loss, *[found[name] for name in p]]
-
-            return backward
-
-        def update(state: Any, *batch: Any) -> Any:
-            p, m, v, count = state
-            loss, g = value_and_grad(p, *batch)
-            if self.optimizer == "SGD":
-                return loss, ({n: p[n] - LR * g[n] for n in p}, m, v, count)
-            count = count + 1
-            m = {n: BETA1 * m[n] + (1 - BETA1) * g[n] for n in p}
-            v = {n: BETA2 * v[n] + (1 - BETA2) * g[n] * g[n] for n in p}
-            rest1, rest2 = 1 - BETA1**count, 1 - BETA2**count
-            root = jax.numpy.sqrt
-            p = {n: p[n] - LR * (m[n] / rest1) / (root(v[n] / rest2) + ADAM_EPS) for n in p}
-            return loss, (p, m, v, count)
-
-        compiled = jax.jit(update)
-        state = (p, zeros, zeros, jax.numpy.float32(0))
-
-        def step() -> Any:
-            nonlocal state
-            loss, state = jax.block_until_ready(compiled(state, *data))
-            return [loss, *[state[0][name] for name in p]]
-
-        return step
-
-    def autograd(self) -> Run:
-        import autograd
-        import autograd.numpy
-
-        ops, data = models.NumPyLikeOps(autograd.numpy), self.model.data()
-        p = self.model.parameters()
-        gradients = autograd.value_and_grad(lambda p: self.model.loss(ops, p, *data))
-        moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in p.items()}
-        count = 0
-
-        def step() -> Any:
-            nonlocal count
-            count += 1
-            loss, found = gradients(p)
-            for name, array in p.items():
-                adam_by_hand(array, found[name], *moments[name], count)
-            return [loss, *p.values()]
-
-        return step
-
-    def mygrad(self) -> Run:
-        import mygrad
-        import mygrad.nnet
-
-        ops, data = models.MyGradOps(mygrad, mygrad.nnet), self.model.data()
-        arrays = self.model.parameters()
-        moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in arrays.items()}
-        count = 0
-
-        def step() -> Any:
-            nonlocal count
-            count += 1
-            p = {name: mygrad.tensor(array, copy=False) for name, array in arrays.items()}
-            loss = self.model.loss(ops, p, *data)
-            loss.backward()
-            for name, array in arrays.items():
-                array.flags.writeable = True
-                adam_by_hand(array, p[name].grad, *moments[name], count)
-            return [loss, *arrays.values()]
-
-        return step
-
-
-# --- chains: W1, W6 ------------------------------------------------------------------------------
-
-
-class Chain:
-    """A chain of small operations: ``y``'s gradients, for x, w and b."""
-
-    def __init__(self, chain: Any, operations: int, known: Sequence[str]) -> None:
-        self.chain, self.operations, self.known = chain, operations, known
-
-    def tolerances(self, wanted: Any) -> tuple[float, float]:
-        return 1e-4, 1e-6
-
-    def reference(self) -> Run:
-        x, w, b = (array.astype(np.float64) for array in start_values())
-
-        def run() -> Any:
-            if self.chain is sums:
-                ones = np.ones(10)
-                return [ones, None, ones * self.operations]
-            library = CHAINS["numpy"]()
-            y = library.forward(self.chain, (x, w, b), self.operations)
-            return library.backward(y, np.ones(10))
-
-        return run
-
-    def _of(self, library: Any) -> Run:
-        start, gradient = start_values(), end_gradient()
-
-        def run() -> Any:
-            return library.backward(library.forward(self.chain, start, self.operations), gradient)
-
-        return run
-
-    def by_hand(self) -> Run:
-        return self._of(CHAINS["numpy"]())
-
-    def tinynode(self, compiled: bool) -> Run:
-        library = CHAINS["tinynode"]()
-        if not compiled:
-            return self._of(library)
-        import tinynode
-
-        function = tinynode.compile(self.chain)
-        start, gradient = start_values(), end_gradient()
-
-        def run() -> Any:
-            return library.backward(library.forward(function, start, self.operations), gradient)
-
-        return run
-
-    def torch(self) -> Run:
-        load_torch()
-        return self._of(CHAINS["torch"]())
-
-    def autograd(self) -> Run:
-        return self._of(CHAINS["autograd"]())
-
-    def mygrad(self) -> Run:
-        return self._of(CHAINS["mygrad"]())
-
-    def jax(self) -> Run:
-        import jax
-
-        def gradients(x: Any, w: Any, b: Any, gy: Any) -> Any:
-            return jax.vjp(lambda *p: self.chain(*p, self.operations), x, w, b)[1](gy)
-
-        compiled = jax.jit(gradients)
-        start, gradient = start_values(), end_gradient()
-
-        def run() -> Any:
-            return jax.block_until_ready(compiled(*start, gradient))
-
-        return run
-
-
-# --- one large formula: W5 -----------------------------------------------------------------------
-
-
-class Formula:
-    """``sum(tanh(x) * sigmoid(x) + x * x)``: value and gradient."""
-
-    known = (*TINYNODE, *BY_HAND, *PEERS)
-
-    def __init__(self, size: int) -> None:
-        self.x = np.random.default_rng(0).standard_normal(size, dtype=np.float32)
-
-    def tolerances(self, wanted: Any) -> tuple[float, float]:
-        return 1e-4, 1e-5
-
-    def by_hand(self, dtype: Any = np.float32) -> Run:
-        x = self.x.astype(dtype, copy=False)
-
-        def run() -> Any:
-            t, s = np.tanh(x), 1 / (1 + np.exp(-x))
-            return (t * s + x * x).sum(), (1 - t * t) * s + t * s * (1 - s) + 2 * x
-
-        return run
-
-    def reference(self) -> Run:
-        return self.by_hand(np.float64)
-
-    def in_blocks_by_hand(self) -> Run:
-        """Blocks of 16,384 elements, everything with ``out``."""
-        x, block = self.x, 1 << 14
-        t, s, u = (np.empty(block, x.dtype) for _ in range(3))
-
-        def run() -> Any:
-            gradient, total = np.empty_like(x), 0.0
-            for low in range(0, len(x), block):
-                part, g = x[low : low + block], gradient[low : low + block]
-                n = len(part)
-                total += float(_one_block(part, g, t[:n], s[:n], u[:n]))
-            return total, gradient
-
-        return run
-
-    def tinynode(self, compiled: bool) -> Run:
-        import tinynode as tn
-
-        f = tn.functions
-        x = tn.Variable(self.x)
-
-        def formula(x: Any) -> Any:
-            return f.sum(f.tanh(x) * f.sigmoid(x) + x * x)
-
-        function = tn.value_and_grad(formula)
-        function = tn.compile(function) if compiled else function
-        return lambda: function(x)
-
-    def torch(self, compiled: bool = False) -> Run:
-        torch = load_torch()
-        x = torch.from_numpy(self.x).requires_grad_()
-
-        def formula(x: Any) -> Any:
-            return torch.sum(torch.tanh(x) * torch.sigmoid(x) + x * x)
-
-        function = torch.compile(formula) if compiled else formula
-
-        def run() -> Any:
-            x.grad = None
-            y = function(x)
-            y.backward()
-            return y, x.grad
-
-        return run
-
-    def jax(self) -> Run:
-        import jax
-
-        def formula(x: Any) -> Any:
-            return jax.numpy.sum(jax.numpy.tanh(x) * jax.nn.sigmoid(x) + x * x)
-
-        function, x = jax.jit(jax.value_and_grad(formula)), jax.numpy.asarray(self.x)
-        return lambda: jax.block_until_ready(function(x))
-
-    def autograd(self) -> Run:
-        import autograd
-        import autograd.numpy as anp
-
-        def formula(x: Any) -> Any:
-            return anp.sum(anp.tanh(x) * (1 / (1 + anp.exp(-x))) + x * x)
-
-        function = autograd.value_and_grad(formula)
-        return lambda: function(self.x)
-
-    def mygrad(self) -> Run:
-        import mygrad
-        from mygrad.nnet.activations import sigmoid
-
-        def run() -> Any:
-            x = mygrad.tensor(self.x, copy=False)
-            y = mygrad.sum(mygrad.tanh(x) * sigmoid(x) + x * x)
-            y.backward()
-            return y, x.grad
-
-        return run
-
-
-def _one_block(x: Any, g: Any, t: Any, s: Any, u: Any) -> Any:
-    """g = dy/dx; gives the block's part of y. t, s and u are scratch."""
-    np.negative(x, s)
-    np.exp(s, s)
-    np.add(s, np.float32(1), s)
-    np.reciprocal(s, s)
-    np.tanh(x, t)
-    np.multiply(t, s, u)  # u = t s
-    np.multiply(x, x, g)
-    np.add(g, u, g)
-    total = g.sum(dtype=np.float32)
-    np.multiply(t, u, g)
-    np.subtract(s, g, g)  # (1 - t t) s
-    np.multiply(u, s, s)
-    np.subtract(u, s, u)  # t s (1 - s)
-    np.add(g, u, g)
-    np.multiply(x, np.float32(2), u)
-    np.add(g, u, g)
-    return total
-
-
-# --- higher derivatives: W7 ----------------------------------------------------------------------
-
-
-class Third:
-    """The third derivative of ``sin(x) * exp(x)``, element by element."""
-
-    known = (*TINYNODE, "torch", "jax", "autograd")
-
-    def __init__(self, size: int) -> None:
-        self.x = np.linspace(-2, 2, size, dtype=np.float32)
-
-    def tolerances(self, wanted: Any) -> tuple[float, float]:
-        return 1e-4, 1e-5
-
-    def reference(self) -> Run:
-        x = self.x.astype(np.float64)
-        return lambda: [2 * np.exp(x) * (np.cos(x) - np.sin(x))]
-
-    def tinynode(self, compiled: bool) -> Run:
-        import tinynode as tn
-
-        f, x = tn.functions, tn.Variable(self.x)
-
-        def third(x: Any) -> Any:
-            y = f.sin(x) * f.exp(x)
-            for order in (1, 2, 3):
-                again = order < 3
-                (y,) = tn.grad([f.sum(y)], [x], enable_double_backprop=again)
-            return y
-
-        function = tn.compile(third) if compiled else third
-        return lambda: [function(x)]
-
-    def torch(self) -> Run:
-        torch = load_torch()
-        x = torch.from_numpy(self.x).requires_grad_()
-
-        def run() -> Any:
-            y = torch.sin(x) * torch.exp(x)
-            for order in (1, 2, 3):
-                (y,) = torch.autograd.grad(y.sum(), x, create_graph=order < 3)
-            return [y]
-
-        return run
-
-    def jax(self) -> Run:
-        import jax
-
-        def f(x: Any) -> Any:
-            return jax.numpy.sin(x) * jax.numpy.exp(x)
-
-        function = jax.jit(jax.vmap(jax.grad(jax.grad(jax.grad(f)))))
-        x = jax.numpy.asarray(self.x)
-        return lambda: [jax.block_until_ready(function(x))]
-
-    def autograd(self) -> Run:
-        import autograd
-        import autograd.numpy as anp
-
-        def f(x: Any) -> Any:
-            return anp.sin(x) * anp.exp(x)
-
-        third = autograd.elementwise_grad(autograd.elementwise_grad(autograd.elementwise_grad(f)))
-        return lambda: [third(self.x)]
-
-
-class HessianVector:
-    """The Hessian of a perceptron's loss times a vector: tanh, softmax cross entropy."""
-
-    known = (*TINYNODE, "by hand", "torch", "jax", "autograd")
-
-    def __init__(self, batch: int) -> None:
-        rng = np.random.default_rng(0)
-        shapes = ((64, 64), (64,), (10, 64), (10,))
-        self.p, self.v = (
-            [rng.standard_normal(s, dtype=np.float32) * np.float32(0.1) for s in shapes]
-            for _ in range(2)
-        )
-        self.x = rng.standard_normal((batch, 64), dtype=np.float32)
-        self.labels = rng.integers(0, 10, batch)
-
-    def tolerances(self, wanted: Any) -> tuple[float, float]:
-        return 1e-4, 1e-5
-
-    def loss(self, ops: Any, x: Any, labels: Any, w0: Any, b0: Any, w1: Any, b1: Any) -> Any:
-        h = ops.tanh(ops.linear(x, w0, b0))
-        return ops.cross_entropy(ops.linear(h, w1, b1), labels)
-
-    def by_hand(self, dtype: Any = np.float32) -> Run:
-        """Every line of the gradient, and its derivative along v below it."""
-        w0, b0, w1, b1 = (array.astype(dtype) for array in self.p)
-        u0, c0, u1, c1 = (array.astype(dtype) for array in self.v)
-        x, rows = self.x.astype(dtype), np.arange(len(self.x))
-
-        def run() -> Any:
-            h = np.tanh(x @ w0.T + b0)
-            slope = 1 - h * h
-            dh = slope * (x @ u0.T + c0)
-            scores = h @ w1.T + b1
-            dscores = dh @ w1.T + h @ u1.T + c1
-            e = np.exp(scores - scores.max(axis=1, keepdims=True))
-            g = e / e.sum(axis=1, keepdims=True)
-            dg = g * (dscores - (g * dscores).sum(axis=1, keepdims=True))
-            g[rows, self.labels] -= 1
-            g /= len(x)
-            dg /= len(x)
-            back, dback = g @ w1, dg @ w1 + g @ u1
-            da = dback * slope - 2 * back * h * dh
-            return da.T @ x, da.sum(axis=0), dg.T @ h + g.T @ dh, dg.sum(axis=0)
-
-        return run
-
-    def reference(self) -> Run:
-        return self.by_hand(np.float64)
-
-    def tinynode(self, compiled: bool) -> Run:
-        import tinynode as tn
-
-        ops = models.TinynodeOps(tn.functions)
-        x, labels = (tn.asarray(a, requires_grad=False) for a in (self.x, self.labels))
-        p = tuple([tn.Variable(array) for array in self.p])
-        v = tuple([tn.asarray(array, requires_grad=False) for array in self.v])
-
-        def product(p: Any, v: Any, x: Any, labels: Any) -> Any:
-            return tn.hvp(lambda *p: self.loss(ops, x, labels, *p), p, v)
-
-        function = tn.compile(product) if compiled else product
-        return lambda: function(p, v, x, labels)
-
-    def torch(self) -> Run:
-        torch = load_torch()
-        ops = models.TorchOps(torch)
-        x, labels = torch.from_numpy(self.x), torch.from_numpy(self.labels)
-        p = [torch.from_numpy(array).requires_grad_() for array in self.p]
-        v = [torch.from_numpy(array) for array in self.v]
-
-        def run() -> Any:
-            loss = self.loss(ops, x, labels, *p)
-            return torch.autograd.grad(torch.autograd.grad(loss, p, create_graph=True), p, v)
-
-        return run
-
-    def jax(self) -> Run:
-        import jax
-
-        ops = models.JaxOps(jax)
-        asarray = jax.numpy.asarray
-        p, v = (tuple([asarray(array) for array in arrays]) for arrays in (self.p, self.v))
-
-        def product(p: Any, v: Any, x: Any, labels: Any) -> Any:
-            gradient = jax.grad(lambda p: self.loss(ops, x, labels, *p))
-            return jax.jvp(gradient, (p,), (v,))[1]
-
-        function, x, labels = jax.jit(product), asarray(self.x), asarray(self.labels)
-        return lambda: jax.block_until_ready(function(p, v, x, labels))
-
-    def autograd(self) -> Run:
-        import autograd
-        import autograd.numpy as anp
-
-        ops = models.NumPyLikeOps(anp)
-
-        def loss(p: Any) -> Any:
-            return self.loss(ops, self.x, self.labels, *p)
-
-        def along(p: Any) -> Any:
-            return sum(anp.sum(g * v) for g, v in zip(gradient(p), self.v, strict=True))
-
-        gradient, p = autograd.grad(loss), tuple(self.p)
-        product = autograd.grad(along)
-        return lambda: product(p)
-
-
 # --- the list ------------------------------------------------------------------------------------
-
-ALL = (*TINYNODE, "by hand", *PEERS)
-CHAINED = (*TINYNODE, "by hand", "torch", "jax", "autograd", "mygrad")
-NETS = (*TINYNODE, "by hand", "torch", "jax", "torch.compile")
-# no compiled chain of 100,000: recording and planning it would be what is measured
-DEEP = ("numpy device", "fast", "torch", "autograd", "mygrad")
 
 
 def workloads(tiny: bool) -> dict[str, Callable[[], Any]]:
@@ -652,17 +74,30 @@ def workloads(tiny: bool) -> dict[str, Callable[[], Any]]:
     net = models.ConvNet(2, 12) if tiny else models.ConvNet(64)
     block = models.Block(2, 3, 8, 2) if tiny else models.Block(16)
     return {
-        "W1": lambda: Chain(products_and_sums, operations, CHAINED),
-        "W2 batch 64": lambda: Training(models.Perceptron(few, sizes), "Adam", ALL),
-        "W2 batch 1024": lambda: Training(models.Perceptron(many, sizes), "Adam", ALL),
-        "W3": lambda: Training(net, "SGD", NETS),
-        "W4": lambda: Training(block, "", NETS),
-        "W5": lambda: Formula(size),
-        "W6": lambda: Chain(sums, deep, DEEP),
-        "W7 third derivative": lambda: Third(10 if tiny else 1000),
-        "W7 Hessian-vector": lambda: HessianVector(2 if tiny else 32),
+        "W1": lambda: models.Chain(products_and_sums, operations),
+        "W2 batch 64": lambda: models.Training(models.Perceptron(few, sizes), "Adam"),
+        "W2 batch 1024": lambda: models.Training(models.Perceptron(many, sizes), "Adam"),
+        "W3": lambda: models.Training(net, "SGD"),
+        "W4": lambda: models.Training(block, ""),
+        "W5": lambda: models.Formula(size),
+        "W6": lambda: models.Chain(sums, deep),
+        "W7 third derivative": lambda: models.Third(10 if tiny else 1000),
+        "W7 Hessian-vector": lambda: models.HessianVector(2 if tiny else 32),
     }
 
+
+LEFT_OUT = {
+    "W1": {"in blocks by hand", "torch.compile"},
+    "W2": {"in blocks by hand"},
+    "W3": {"in blocks by hand", "autograd", "mygrad"},
+    "W4": {"in blocks by hand", "autograd", "mygrad"},
+    "W5": set(),
+    # recording and planning a chain of 100,000 would be what is measured
+    "W6": {"compiled", "by hand", "in blocks by hand", "jax", "torch.compile"},
+    "W7 t": {"by hand", "in blocks by hand", "mygrad", "torch.compile"},
+    "W7 H": {"in blocks by hand", "mygrad", "torch.compile"},
+}
+"""By the start of the title: who does not take part."""
 
 GOALS = [  # workload, which of tinynode, against which library, at most
     ("W1", "compiled", "torch", 0.2),
@@ -683,6 +118,10 @@ GOALS = [  # workload, which of tinynode, against which library, at most
 ]
 WEIGHED = ("W2 batch 64", "W2 batch 1024", "W5")
 MEMORY_GOAL, COMPILE_GOALS = 0.6, {"W2 batch 64": 50.0, "W4": 1000.0}
+
+
+def left_out(title: str) -> set[str]:
+    return next(names for start, names in LEFT_OUT.items() if title.startswith(start))
 
 
 def make_run(workload: Any, name: str) -> Run:
@@ -746,7 +185,7 @@ def repeats_for(name: str, run: Run) -> int:
 
 def measure_workload(workload: Any, names: Sequence[str], rounds: int) -> dict[str, Any]:
     """For each library the wall and processor seconds of each round."""
-    runs = {name: make_run(workload, name) for name in names if name in workload.known}
+    runs = {name: make_run(workload, name) for name in names}
     check(workload, runs)
     repeats = {name: repeats_for(name, run) for name, run in runs.items()}
     times: dict[str, Any] = {name: {"wall": [], "cpu": []} for name in runs}
@@ -775,7 +214,8 @@ def measure_all(titles: Sequence[str], names: Sequence[str], options: Any) -> di
     results: dict[str, Any] = {"load": [os.getloadavg()[0]], "workloads": {}, "compile": {}}
     for title in titles:
         rounds = max(1, min(options.rounds, 3)) if title == "W6" else options.rounds
-        results["workloads"][title] = measure_workload(made[title](), names, rounds)
+        present = [name for name in names if name not in left_out(title)]
+        results["workloads"][title] = measure_workload(made[title](), present, rounds)
         if title in COMPILE_GOALS:
             results["compile"][title] = compile_times(made[title](), min(options.rounds, 5))
         gc.collect()

@@ -143,6 +143,81 @@ def test_a_write_before_the_first_read_is_noticed():
         tn.compile(run)(tn.asarray(np.ones(2)))
     assert w.array.tolist() == [1.0, 1.0]
     w.grad = np.ones(2)
-    with pytest.raises(TraceError, match="the gradient of"):
-        tn.compile(lambda x: (w.cleargrad(), x * w)[1])(tn.asarray(np.ones(2)))
-    assert w.grad.tolist() == [1.0, 1.0]
+    run = tn.compile(lambda x: (w.cleargrad(), x * w)[1])
+    for _ in range(2):
+        w.grad = np.ones(2)
+        run(tn.asarray(np.ones(2)))
+        assert w.grad is None
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("make", [nn.SGD, nn.Adam, nn.AdamW])
+def test_a_whole_training_step(device, make):
+    with tn.using_device(device), tn.using_config(dtype="float64"):
+        x, labels = data()
+        x = x.detach()
+        found = []
+        for compiled in (False, True):
+            tn.seed(0)
+            model = Net()
+            optimizer = make(model, lr=0.1)
+
+            def step(x, labels, model=model, optimizer=optimizer):
+                optimizer.cleargrads()
+                loss = F.softmax_cross_entropy(model(x), labels)
+                loss.backward()
+                optimizer.update()
+                return loss
+
+            run = tn.compile(step) if compiled else step
+            losses = []
+            for i in range(6):
+                optimizer.lr = 0.1 / (1 + i)  # read anew at each run
+                losses.append(float(run(x, labels)))
+            gradients = [float(F.sum(F.abs(p.grad_var))) for p in model.parameters()]
+            found.append([*losses, *gradients, *map(float, map(F.sum, model.parameters()))])
+        np.testing.assert_allclose(found[1], found[0], rtol=1e-11, atol=1e-13)
+
+
+def test_what_a_compiled_step_cannot_do():
+    w = nn.Parameter(np.ones(2))
+    optimizer = nn.SGD([w], lr=0.1)
+    x = tn.asarray(np.ones(2)).detach()
+
+    def without_clearing(x):
+        F.sum(w * x).backward()
+
+    def without_backward(x):
+        optimizer.cleargrads()
+        optimizer.update()
+
+    def reading_afterwards(x):
+        optimizer.cleargrads()
+        F.sum(w * x).backward()
+        optimizer.update()
+        return w * x
+
+    for function, message in (
+        (without_clearing, r"Call cleargrad\(\) first"),
+        (without_backward, "gradient of .* is not computed in the function"),
+        (reading_afterwards, r"is read after the optimizer's update\(\)"),
+    ):
+        with pytest.raises(TraceError, match=message):
+            tn.compile(function)(x)
+        assert w.array.tolist() == [1.0, 1.0] and w.grad is None
+        assert tn.config.tracing is None
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_explain_shows_nets_and_plans(device):
+    with tn.using_device(device):
+        x = tn.asarray(np.ones((200, 200), np.float32))
+        run = tn.compile(lambda x: F.sum(F.softmax(F.tanh(x) * F.sigmoid(x))))
+        text = run.explain(x)
+        assert run.explain(x) == text
+    assert "<lambda>(x):" in text and "<lambda>_grad(" in text
+    assert "t0 = tanh(x)" in text and "run, keeping what a backward reads:" in text
+    if device == "fast":
+        assert "in blocks of" in text and "tanh" in text and "(as a function)" in text
+    else:
+        assert "each operator's forward in turn" in text

@@ -301,7 +301,7 @@ class Variable:
     def cleargrad(self) -> None:
         """Set the gradient to None. Call it before each backward, or gradients add up."""
         if config.tracing is not None:
-            config.tracing.name_of(self)
+            config.tracing.note_cleared(self)
         self._grad_var = None
 
     def addgrad(self, other: Variable) -> None:

@@ -8,6 +8,7 @@ runs as a function, by its kernel or its portable forward.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -15,14 +16,27 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy
 
 from tinynode import functions
-from tinynode.functions import activation, shaping
+from tinynode.functions import (
+    activation,
+    convolution,
+    normalization,
+    pooling,
+    rearranging,
+    shaping,
+)
 from tinynode.net.helpers import StopGradient
-from tinynode.net.operator import Operator
+from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import MatMulOfTransposed, TimesNumber
+from tinynode_fast import elementwise
+from tinynode_fast.blocks import Kernel, run
 from tinynode_fast.elementwise import FLOATS
+from tinynode_fast.rows import centred_gradient_rows, softmax_rows, uncentred_gradient_rows
 
 Form: TypeAlias = tuple[tuple[int, ...], Any]
 """Shape and dtype."""
+Order: TypeAlias = tuple[int, ...] | None
+"""The axes from the longest step in memory to the shortest; None for their own order."""
+CHANNELS_LAST = (0, 2, 3, 1)
 
 
 class Call(NamedTuple):
@@ -110,6 +124,78 @@ class RowsTimes:
         numpy.matmul(x.T if self.transpose_x else x, y.T if self.transpose_y else y, out)
 
 
+@dataclass(frozen=True)
+class Part:
+    """A view of a part."""
+
+    index: Any
+
+    def __call__(self, x: Any) -> Any:
+        return x[self.index]
+
+
+@dataclass(frozen=True)
+class Join:
+    """Arrays one after the other along an axis, or along a new one."""
+
+    axis: int
+    new_axis: bool
+
+    def __call__(self, *arrays: Any) -> None:
+        join = numpy.stack if self.new_axis else numpy.concatenate
+        join(arrays[:-1], axis=self.axis, out=arrays[-1])
+
+
+@dataclass(frozen=True)
+class Passes:
+    """An elementwise kernel of several passes: it reads its inputs after it began to write."""
+
+    kernel: Kernel
+    scratch: int
+
+    def __call__(self, *arrays: Any) -> None:
+        out = arrays[-1]
+        spare = tuple([numpy.empty_like(out) for _ in range(self.scratch)])
+        self.kernel(arrays[:-1], (out,), spare)
+
+
+@dataclass(frozen=True)
+class OfRows:
+    """A kernel on the rows along the last axis."""
+
+    kernel: Kernel
+    scratch: int
+
+    def __call__(self, *arrays: Any) -> None:
+        count = arrays[0].size // arrays[0].shape[-1]
+        matrices = tuple([x.reshape(count, -1) for x in arrays])
+        run(self.kernel, matrices[:-1], matrices[-1:], self.scratch)
+
+
+def choose(condition: Any, x: Any, y: Any, out: Any) -> None:
+    """x where the condition holds, else y."""
+    numpy.copyto(out, y)
+    numpy.copyto(out, x, where=condition)
+
+
+def add_channels(x: Any, b: Any, out: Any) -> None:
+    """x + b, with one number of b for each channel: a whole row of the image at a time."""
+    n, c, height, width = x.shape
+    y = out.transpose(CHANNELS_LAST)
+    if not y.flags.c_contiguous:
+        numpy.add(x, b, out)
+        return
+    row = numpy.tile(b.reshape(c), width)
+    lines = x.transpose(CHANNELS_LAST).reshape(n * height, width * c)
+    numpy.add(lines, row, y.reshape(n * height, width * c))
+
+
+def sum_channels(x: Any, out: Any) -> None:
+    """The sum over everything but the channels: a product with ones, which BLAS computes."""
+    matrix = x.transpose(CHANNELS_LAST).reshape(-1, x.shape[1])
+    numpy.matmul(numpy.ones(len(matrix), x.dtype), matrix, out.reshape(-1))
+
+
 def larger(x: Any, y: Any, out: Any) -> None:
     """max(x, y): NumPy wants ``out`` by name here."""
     numpy.maximum(x, y, out=out)
@@ -164,6 +250,7 @@ class Emitter:
     def __init__(self, forms: dict[str, Form]) -> None:
         self.forms = forms
         self.constants: dict[str, Any] = {}
+        self.orders: dict[str, tuple[int, ...]] = {}
         self.actions: list[Action] = []
 
     def fresh(self, form: Form) -> str:
@@ -184,8 +271,12 @@ class Emitter:
         node = operator.make_node()
         reads, writes = operator.input_names, operator.output_names
         emit = _EMIT.get(type(node))
-        if not self._one_dtype(reads, writes):
+        if type(node) is functions.Where and self._one_dtype(reads[1:], writes):
+            self.call(choose, reads, writes[0], False)
+        elif not self._one_dtype(reads, writes):
             self.generic(operator)
+        elif type(node) is functions.Add and self._adds_channels(reads):
+            self.call(add_channels, reads, writes[0])
         elif type(node) in UFUNCS:
             self.call(UFUNCS[type(node)], reads, writes[0])
         elif emit is None or not emit(self, node, reads, writes):
@@ -193,17 +284,38 @@ class Emitter:
 
     def generic(self, operator: Operator) -> None:
         """Append the function as it is."""
-        names = tuple(operator.input_names), tuple(operator.output_names)
-        self.actions.append(Generic(operator, *names))
+        reads, writes = tuple(operator.input_names), tuple(operator.output_names)
+        self.actions.append(Generic(operator, reads, writes))
+        kind = type(operator.make_node())
+        if kind in _TO_CHANNELS_LAST:
+            self.orders[writes[0]] = CHANNELS_LAST
+        elif kind in _IN_ORDER:
+            self.keep_order(reads, writes)
 
     def _one_dtype(self, reads: Sequence[str], writes: Sequence[str]) -> bool:
         """Whether everything is float32, or everything is float64."""
         dtypes = {self.forms[name][1] for name in (*reads, *writes) if name in self.forms}
         return len(dtypes) == 1 and dtypes <= FLOATS
 
+    def _adds_channels(self, reads: Sequence[str]) -> bool:
+        """Whether the second is one number for each channel of the first, channels last."""
+        shape, other = (self.forms[name][0] for name in reads)
+        ordered = self.orders.get(reads[0]) == CHANNELS_LAST and math.prod(shape) >= LEAST
+        return ordered and (1,) * (4 - len(other)) + other == (1, shape[1], 1, 1)
+
     def call(self, function: Any, reads: Sequence[str], write: str, each: bool = True) -> None:
         """Append a call."""
         self.actions.append(Call(function, tuple(reads), write, each))
+        if each:
+            self.keep_order(reads, (write,))
+
+    def keep_order(self, reads: Sequence[str], writes: Sequence[str]) -> None:
+        """What is written lies in memory as what is read: NumPy goes through both in one run."""
+        for name in reads:
+            order = self.orders.get(name)
+            if order is not None and len(order) == len(self.forms[writes[0]][0]):
+                self.orders.update((write, order) for write in writes if write in self.forms)
+                return
 
 
 def _add_all(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
@@ -246,8 +358,11 @@ def _sigmoid(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]
 
 def _matmul(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
     x, y = (to.forms[name][0] for name in reads)
-    if len(x) < 2 or len(y) != 2:
+    if len(x) < 2 or len(y) < 2:
         return False
+    if len(y) > 2:
+        to.call(numpy.matmul, reads, writes[0], False)
+        return True
     swapped = isinstance(node, MatMulOfTransposed)
     times = RowsTimes(swapped and node.transpose_x, swapped and node.transpose_y)
     to.call(times, reads, writes[0], False)
@@ -275,7 +390,9 @@ def _sum_to(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str])
     ones = [new + i for i, n in enumerate(wanted) if n == 1 and shape[new + i] != 1]
     kept = tuple(1 if i < new or i in ones else n for i, n in enumerate(shape))
     wide = to.fresh((kept, to.forms[reads[0]][1]))
-    to.call(AddReduce((*range(new), *ones), True), reads, wide, False)
+    add = AddReduce((*range(new), *ones), True)
+    by_channels = to.orders.get(reads[0]) == CHANNELS_LAST and add.axes == (0, 2, 3)
+    to.call(sum_channels if by_channels else add, reads, wide, False)
     to.actions.append(View(Reshape(wanted), wide, writes[0]))
     return True
 
@@ -300,12 +417,85 @@ def _same(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -
     return True
 
 
+def _split(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    ends = (0, *node.indices, to.forms[reads[0]][0][node.axis])
+    for name, start, stop in zip(writes, ends, ends[1:], strict=False):
+        index = (*(slice(None),) * node.axis, slice(start, stop))
+        if name != EMPTY:
+            to.actions.append(View(Part(index), reads[0], name))
+    return True
+
+
+def _unstack(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    for position, name in enumerate(writes):
+        if name != EMPTY:
+            index = (*(slice(None),) * node.axis, position, ...)
+            to.actions.append(View(Part(index), reads[0], name))
+    return True
+
+
+def _join(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    to.call(Join(node.axis, isinstance(node, rearranging.Stack)), reads, writes[0], False)
+    return True
+
+
+def _softmax(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    shape = to.forms[reads[0]][0]
+    if node.axis != len(shape) - 1 or math.prod(shape) < LEAST:
+        return False
+    to.call(OfRows(softmax_rows, 0), reads, writes[0], False)
+    return True
+
+
+def _standardize_grad(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    shape = to.forms[reads[0]][0]
+    if node.axes != (len(shape) - 1,) or math.prod(shape) < LEAST:
+        return False
+    kernel = centred_gradient_rows if node.center else uncentred_gradient_rows
+    to.call(OfRows(kernel, 0), reads, writes[0], False)
+    return True
+
+
+def _passes(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    passes, dtypes = _KERNELS[type(node)]
+    forms = {to.forms[name] for name in (*reads, *writes)}
+    (shape, dtype), *others = forms
+    if others or dtype not in dtypes or math.prod(shape) < LEAST:
+        return False
+    to.call(passes, reads, writes[0])
+    return True
+
+
+LEAST = 4096
+"""For shorter arrays the kernels here do not pay."""
+
+_KERNELS: dict[type, tuple[Passes, frozenset[Any]]] = {
+    activation.SiLU: (Passes(elementwise.silu, 0), FLOATS),
+    activation.SiLUGrad: (Passes(elementwise.silu_gradient, 1), FLOATS),
+    activation.GELU: (Passes(elementwise.gelu, 1), elementwise.SINGLES),
+    activation.GELUGrad: (Passes(elementwise.gelu_gradient, 1), elementwise.SINGLES),
+    activation.TanhGELU: (Passes(elementwise.tanh_gelu, 1), FLOATS),
+    activation.TanhGELUGrad: (Passes(elementwise.tanh_gelu_gradient, 2), FLOATS),
+}
+"""The kernels of the eager functions, and for which dtypes they are made."""
+
+_TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX}
+_IN_ORDER = {pooling.MaxPool2d, pooling.MaxPool2dGrad}
+"""How the kernels for images lay out their results."""
+
 _EMIT: dict[type, Callable[[Emitter, Any, Sequence[str], Sequence[str]], bool]] = {
     functions.AddAll: _add_all,
     TimesNumber: _times,
     functions.ReLU: _relu,
     functions.ReLUGrad: _relu_grad,
     activation.Sigmoid: _sigmoid,
+    **dict.fromkeys(_KERNELS, _passes),
+    activation.Softmax: _softmax,
+    normalization.StandardizeGrad: _standardize_grad,
+    functions.Split: _split,
+    rearranging.Unstack: _unstack,
+    rearranging.Stack: _join,
+    functions.Concat: _join,
     functions.MatMul: _matmul,
     MatMulOfTransposed: _matmul,
     functions.Linear: _linear,

@@ -7,13 +7,13 @@ the cache. A sum over everything at the chain's end is added up block by block a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 import numpy
 
 from tinynode_fast import blocks
-from tinynode_fast.emit import Action, AddReduce, Call, Form
+from tinynode_fast.emit import Action, AddReduce, Call, Form, Passes
 
 LEAST = 1 << 15
 """Shorter arrays are in the cache anyway."""
@@ -73,8 +73,9 @@ class Fused:
         free: dict[Any, list[int]] = {}
         for i, call in enumerate(calls):
             ending = {n for n in call.reads if n in inner and last[n] == i}
-            for name in ending:  # NumPy may write to what it reads, slice by slice
-                free.setdefault(forms[name][1], []).append(places[name])
+            in_place = not isinstance(call.function, Passes)
+            if in_place:  # NumPy may write to what it reads, slice by slice
+                _set_free(ending, places, forms, free)
             if call.write in inner:
                 waiting = free.get(forms[call.write][1])
                 if waiting:
@@ -82,7 +83,14 @@ class Fused:
                 else:
                     places[call.write] = first + len(dtypes)
                     dtypes.append(forms[call.write][1])
+            if not in_place:
+                _set_free(ending, places, forms, free)
         return places, dtypes
+
+    def __str__(self) -> str:
+        names = ", ".join(str(getattr(call, "__name__", call)) for call, _ in self.program)
+        sums = f" and {len(self.sums)} sums" if self.sums else ""
+        return f"in blocks of {self.block}: {names}{sums}"
 
     def __call__(self, *arrays: Any) -> None:
         """Run it on the arrays of ``reads`` and ``writes``."""
@@ -125,10 +133,21 @@ class _Share:
         return totals
 
 
+def _set_free(
+    names: Iterable[str], places: dict[str, int], forms: dict[str, Form], free: dict[Any, Any]
+) -> None:
+    """Give the places of names that nobody reads any more to those that come."""
+    for name in names:
+        free.setdefault(forms[name][1], []).append(places[name])
+
+
 def fuse(
-    actions: Sequence[Action], forms: dict[str, Form], outputs: set[str]
+    actions: Sequence[Action], forms: dict[str, Form], outputs: set[str], orders: Container[str]
 ) -> list[Action | Fused]:
-    """Bring neighbouring elementwise calls on long arrays together."""
+    """Bring neighbouring elementwise calls on long arrays together.
+
+    What has another order of axes in memory, those of ``orders``, is left alone.
+    """
     last: dict[str, int] = {}
     for number, action in enumerate(actions):
         for name in _reads(action):
@@ -136,10 +155,10 @@ def fuse(
     result: list[Action | Fused] = []
     group: list[Call] = []
     for number, action in enumerate(actions):
-        if not _joins(action, group, forms):
+        if not _joins(action, group, forms, orders):
             result += _closed(group, number, forms, outputs, last)
             group = []
-        if isinstance(action, Call) and _joins(action, group, forms):
+        if isinstance(action, Call) and _joins(action, group, forms, orders):
             group.append(action)
         else:
             result.append(action)
@@ -150,7 +169,9 @@ def _reads(action: Action) -> tuple[str, ...]:
     return getattr(action, "reads", None) or (action.read,)  # type: ignore[union-attr]
 
 
-def _joins(action: Action, group: Sequence[Call], forms: dict[str, Form]) -> bool:
+def _joins(
+    action: Action, group: Sequence[Call], forms: dict[str, Form], orders: Container[str]
+) -> bool:
     """Whether an action belongs to a chain on arrays of one shape."""
     if not isinstance(action, Call):
         return False
@@ -162,6 +183,8 @@ def _joins(action: Action, group: Sequence[Call], forms: dict[str, Form]) -> boo
         )
         return everything and action.reads[0] in made
     if math.prod(shape) < LEAST or forms[action.write][0] != shape:
+        return False
+    if any(name in orders for name in (*action.reads, action.write)):
         return False
     summed = {call.write for call in group if not call.elementwise}
     for name in action.reads:
@@ -178,7 +201,7 @@ def _closed(
     last: dict[str, int],
 ) -> list[Action | Fused]:
     """A chain as one action; a single call stays what it is."""
-    if len(group) < 2:
+    if not group or (len(group) == 1 and not isinstance(group[0].function, Passes)):
         return list(group)
     made = [call.write for call in group]
     needed = {name for name in made if name in outputs or last.get(name, -1) >= number}

@@ -12,8 +12,9 @@ memory.
 from __future__ import annotations
 
 import math
+import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,7 +23,16 @@ import numpy
 from tinynode.backend import Arrays, Device, get_device
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.plan import Layout, Plan, call_node
-from tinynode_fast.emit import Action, Call, Emitter, Form, Generic, View, copy_as
+from tinynode_fast.emit import (
+    Action,
+    Call,
+    Emitter,
+    Form,
+    Generic,
+    Order,
+    View,
+    copy_as,
+)
 from tinynode_fast.fused import Fused, fuse
 
 SMALL = 4096
@@ -80,7 +90,8 @@ class FastPlan:
         self.results = builder.results
         self.template = builder.template
         self.straight = builder.straight
-        self.steps = builder.steps
+        self.parts = grouped(builder.steps)
+        self.own = {id(memory) for memory in (*builder.memory.all, *builder.packed, self.arena)}
         self.bytes = builder.memory.bytes
 
     def run(self, arrays: Arrays) -> Arrays:
@@ -91,6 +102,20 @@ class FastPlan:
             return self._run(arrays)
         finally:
             self.lock.release()
+
+    def describe(self) -> Iterator[str]:
+        """What is run, line by line."""
+        steps = [
+            step for part in self.parts for step in (part if isinstance(part, list) else [part])
+        ]
+        known = sum(isinstance(step, Known) for step in steps)
+        yield f"  {len(steps)} calls, {known} of them on arrays that are known before"
+        yield f"  {self.bytes} bytes of memory that the plan keeps"
+        if self.layout is not None:
+            number, size = len(self.layout.packed), self.layout.size
+            yield f"  {number} small arrays are saved in one of {size} bytes"
+        for step in steps:
+            yield f"    {name_of_call(step.function)}"
 
     def _packed(self, results: Arrays) -> Arrays:
         """Results in the form of ``layout``."""
@@ -112,23 +137,53 @@ class FastPlan:
             values[place] = numpy.asarray(values[place], order="C")
         for place, array in self.copied:
             numpy.copyto(array, values[place])
-        for place, shape, dtype in self.fresh:
-            values[place] = numpy.empty(shape, dtype)
-        for step in self.steps:
-            if isinstance(step, Known):
-                step.function(*step.arrays)
+        for place, reserve in self.fresh:
+            values[place] = reserve.take()
+        for part in self.parts:
+            if isinstance(part, list):
+                for function, known in part:
+                    function(*known)
             else:
-                result = step.function(*[values[place] for place in step.reads])
-                if step.write >= 0:
-                    values[step.write] = result
+                result = part.function(*[values[place] for place in part.reads])
+                if part.write >= 0:
+                    values[part.write] = result
         results = []
         for place, array in self.results:
             result = values[place] if array is None else array
-            # what has a base is a view, perhaps of the plan's memory
-            results.append(result if result.base is None else result.copy())
+            results.append(result if self._may_leave(result) else result.copy("K"))
         if self.layout is not None:
             results.insert(self.number, self.arena.copy())
         return tuple(results)
+
+    def _may_leave(self, result: Any) -> bool:
+        """Whether an array is none of the plan's, nor a view of such a one."""
+        base = result.base
+        if base is None:
+            return True
+        owns = type(base) is numpy.ndarray and base.base is None
+        return owns and id(base) not in self.own and bool(result.flags.writeable)
+
+
+def grouped(steps: Sequence[Known | Open]) -> list[list[Known] | Open]:
+    """Known calls that follow each other as one list, which runs quicker; the others."""
+    parts: list[list[Known] | Open] = []
+    for step in steps:
+        if isinstance(step, Open):
+            parts.append(step)
+        elif parts and isinstance(parts[-1], list):
+            parts[-1].append(step)
+        else:
+            parts.append([step])
+    return parts
+
+
+def name_of_call(function: Any) -> str:
+    """A call in a few words; what runs as a function gives the kernel's reason, if it has one."""
+    if isinstance(function, Fused):
+        return str(function)
+    if isinstance(function, _Run):
+        return f"{function.operator}    (as a function)"
+    return str(getattr(function, "__name__", function))
 
 
 class Given(NamedTuple):
@@ -179,9 +234,10 @@ class _Memory:
 
     def __init__(self) -> None:
         self.free: dict[int, list[Any]] = {}
+        self.all: list[Any] = []
         self.bytes = 0
 
-    def take(self, form: Form) -> tuple[Any, Any]:
+    def take(self, form: Form, order: Order = None) -> tuple[Any, Any]:
         """An array, and the memory that it lies in."""
         size = max(64, 1 << (math.prod(form[0]) * form[1].itemsize - 1).bit_length())
         waiting = self.free.get(size)
@@ -189,12 +245,57 @@ class _Memory:
             memory = waiting.pop()
         else:
             memory = numpy.empty(size, numpy.uint8)
+            self.all.append(memory)
             self.bytes += size
-        length = math.prod(form[0]) * form[1].itemsize
-        return memory[:length].view(form[1]).reshape(form[0]), memory
+        return array_in(memory, form, order), memory
 
     def give_back(self, memory: Any) -> None:
         self.free.setdefault(memory.nbytes, []).append(memory)
+
+
+def array_in(memory: Any, form: Form, order: Order) -> Any:
+    """An array at the beginning of some memory, its axes in some order."""
+    shape, dtype = form
+    flat = memory[: math.prod(shape) * dtype.itemsize].view(dtype)
+    if order is None:
+        return flat.reshape(shape)
+    return flat.reshape([shape[i] for i in order]).transpose(numpy.argsort(order))
+
+
+class Reserve:
+    """Memory for one result, which leaves the plan. What nobody holds any more is used again:
+    fresh memory costs page faults.
+    """
+
+    def __init__(self, form: Form, order: Order) -> None:
+        self.form = form
+        self.order = order
+        self.size = math.prod(form[0]) * form[1].itemsize
+        self.given: list[Any] = []
+
+    def take(self) -> Any:
+        """An array in memory that nobody else has."""
+        for memory in self.given:
+            if sys.getrefcount(memory) <= _HELD_BY_A_LIST:
+                return array_in(memory, self.form, self.order)
+        memory = numpy.empty(self.size, numpy.uint8)
+        if len(self.given) < MOST_KEPT:
+            self.given.append(memory)
+        return array_in(memory, self.form, self.order)
+
+
+MOST_KEPT = 2
+"""So many results of each name are remembered."""
+
+
+def _references_of_a_list() -> int:
+    """What ``Reserve.take`` counts where only its list holds the memory."""
+    for memory in [numpy.empty(0)]:
+        found = sys.getrefcount(memory)
+    return found
+
+
+_HELD_BY_A_LIST = _references_of_a_list()
 
 
 class _Builder:
@@ -221,13 +322,15 @@ class _Builder:
         self.places = {name: place for place, name in enumerate(inputs)}
         self.template: list[Any] = [None] * len(inputs)
         self.copied: list[tuple[int, Any]] = []
-        self.fresh: list[tuple[int, Any, Any]] = []
+        self.fresh: list[tuple[int, Reserve]] = []
+        self.packed: list[Any] = []
         self.straight: list[int] = []
         self.steps: list[Known | Open] = []
         self.roots: dict[str, str] = {}
         self.owned: dict[str, Any] = {}
         actions = self._actions(operators)
         self.ends = self._last_uses(actions)
+        self.leaving = {self._root(name) for name in outputs}
         self.layout = self._lay_out(actions, saved, outputs[: len(outputs) - len(saved)])
         self.arena = numpy.empty(self.layout.size, numpy.uint8)
         self._take_inputs(inputs, actions, given.layout)
@@ -244,7 +347,8 @@ class _Builder:
             else:
                 emitter.emit(operator)
         self.arrays.update(emitter.constants)
-        return fuse(emitter.actions, self.forms, self.outputs)
+        self.orders = emitter.orders
+        return fuse(emitter.actions, self.forms, self.outputs, self.orders)
 
     def _last_uses(self, actions: Sequence[Action | Fused]) -> dict[int, list[str]]:
         """For each action, the roots of memory that nobody reads after it."""
@@ -302,6 +406,7 @@ class _Builder:
                 assert layout is not None
                 memory = numpy.empty(layout.size, numpy.uint8)
                 self.copied.append((place, memory))
+                self.packed.append(memory)
                 for one in layout.packed:
                     self.arrays[one] = layout.place(memory, one)
                 continue
@@ -330,10 +435,12 @@ class _Builder:
         shape, dtype = self.forms[name]
         if name in self.layout.packed:
             self.arrays[name] = self.layout.place(self.arena, name)
-        elif name in self.outputs and math.prod(shape) * dtype.itemsize > SMALL:
-            self.fresh.append((self._new_place(name), shape, dtype))
+        elif name in self.leaving and math.prod(shape) * dtype.itemsize > SMALL:
+            reserve = Reserve((shape, dtype), self.orders.get(name))
+            self.fresh.append((self._new_place(name), reserve))
         else:
-            self.arrays[name], self.owned[name] = self.memory.take((shape, dtype))
+            order = self.orders.get(name)
+            self.arrays[name], self.owned[name] = self.memory.take((shape, dtype), order)
 
     def _new_place(self, name: str) -> int:
         self.places[name] = len(self.template)

@@ -81,6 +81,19 @@ class CompiledFunction:
         """As a method: the instance is the first argument. It is told apart by its identity."""
         return self if instance is None else types.MethodType(self, instance)
 
+    def explain(self, *args: Any, **keywords: Any) -> str:
+        """What a call with such arguments runs: the net, its gradient net, and both plans.
+
+        It calls the function twice, as a plan is made after the first run.
+        """
+        for _ in range(2):
+            self(*args, **keywords)
+        variables, skeleton = split((args, keywords), self._title())
+        entry = self._entry(variables, skeleton)
+        drawn = [operator.make_node().apply(())[0] for operator in entry.draws]
+        arrays = tuple([x._array for x in (*variables, *entry.captured, *drawn)])
+        return "\n".join(entry.program.describe(arrays, str(entry.trace.net)))
+
     def _title(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
@@ -118,7 +131,7 @@ class CompiledFunction:
             requires.append(False)
         rest = [operator for operator in flat if not is_random(operator)]
         given = set(devices)
-        outputs = [name for name in (*found.outputs, *found.writes) if name not in given]
+        outputs = [name for name in (*found.outputs, *found.written()) if name not in given]
         net = NetOp(rest, found.net.type)
         program = Program(net, devices, list(dict.fromkeys(outputs)), requires)
         forms = [form(x) for x in captured]
@@ -132,12 +145,15 @@ class CompiledFunction:
         values = dict(zip(program.inputs, inputs, strict=True))
         computed = {}
         if program.outputs:
-            saving = entry.needs_gradient and config.enable_backprop
+            # after an update, nobody differentiates the loss of before
+            saving = entry.needs_gradient and config.enable_backprop and not found.updates
             outputs = NetFunction(program, saving).apply(inputs)
             computed = dict(zip(program.outputs, outputs, strict=True))
             values.update(computed)
-        for name, write in found.writes.items():
-            write.repeat(values[name])
+        for write in found.writes:
+            write.repeat(values)
+        for optimizer in found.updates:
+            optimizer.update()
         results = [values[name] for name in found.outputs]
         for place, name in enumerate(found.outputs):
             if not found.flags[place] and name in computed:

@@ -8,7 +8,7 @@ own (see ``plan_of``).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from tinynode.backend import Arrays, Device
@@ -142,6 +142,12 @@ class Plan:
             for place in step.dead:
                 values[place] = None
         return tuple([values[place] for place in self.outputs])
+
+    def describe(self) -> Iterator[str]:
+        """What is run, line by line."""
+        yield f"  each operator's forward in turn: {len(self.steps)}"
+        for step in self.steps:
+            yield f"    {step.operator}"
 
 
 def _with_ends(pending: list[Any], kept: set[int]) -> list[Step]:

@@ -9,10 +9,10 @@ function of the inputs themselves: then forward and gradient net together are on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tinynode.backend import Arrays, Device, is_floating
+from tinynode.backend import Arrays, Device, is_floating, namespace_of
 from tinynode.configuration import config
 from tinynode.errors import TraceError
 from tinynode.function_node import FunctionNode, Gradients, Indexes
@@ -165,6 +165,25 @@ class Program:
         results, plan = first_run(found.operators, devices, names, everything, layout=saved.layout)
         self._gradient_plans[key, is_packed] = plan
         return results
+
+    def describe(self, arrays: Arrays, text: str) -> Iterator[str]:
+        """The net as ``text``, the gradient net, and how each is run."""
+        yield text
+        for saving, plan in self._plans.items():
+            kept = ", keeping what a backward reads" if saving else ""
+            yield from (f"  {line}" for line in (f"run{kept}:", *plan.describe()))
+        if True not in self._plans:
+            return
+        found = self.gradient(self.whole_key, arrays)
+        yield str(NetOp(found.operators, f"{self.title}_grad"))
+        results, saved = self.run(arrays, True)
+        assert saved is not None
+        floating = [i for i, y in enumerate(results) if is_floating(y)]
+        given = tuple([namespace_of(results[i]).ones_like(results[i]) for i in floating])
+        key = self.whole_key[0], tuple(floating)
+        self.run_gradient(key, arrays, saved, given)
+        plan = self._gradient_plans[key, saved.layout is not None]
+        yield from (f"  {line}" for line in ("run:", *plan.describe()))
 
     def _device_of_all(self) -> dict[str, Device]:
         """Where each variable of the net lies."""

@@ -16,7 +16,7 @@ when the recording ends, since the recording is no run: a run of the net writes 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -72,22 +72,41 @@ class _Leaf(NamedTuple):
     copy: Operator | None
 
 
+class GradientWrite(NamedTuple):
+    """A captured Variable whose gradient was cleared, and perhaps computed after that.
+
+    Attributes:
+        variable: the captured Variable.
+        name: its gradient's name; None where it was cleared only.
+    """
+
+    variable: Variable
+    name: str | None
+
+    def repeat(self, results: Mapping[str, Variable]) -> None:
+        """Do it again, with the results of a run."""
+        self.variable._grad_var = None if self.name is None else results[self.name].detach()
+
+
 class Write(NamedTuple):
     """What a function did to a captured Variable.
 
     Attributes:
         variable: the captured Variable.
+        name: the name of what it stands for now.
         moved: whether it stands on the node of a result now, as after ``x[i] = v``; otherwise it
             has another array on the node that it had.
         requires_grad: whether that result requires a gradient.
     """
 
     variable: Variable
+    name: str
     moved: bool
     requires_grad: bool
 
-    def repeat(self, result: Variable) -> None:
-        """Do it again, with the result of a run."""
+    def repeat(self, results: Mapping[str, Variable]) -> None:
+        """Do it again, with the results of a run."""
+        result = results[self.name]
         if self.moved:
             self.variable._become(result if self.requires_grad else result.detach())
         else:
@@ -100,6 +119,7 @@ class Recorder(Observer):
     Attributes:
         operators: what was recorded, in run order.
         modules: the modules that were called.
+        updates: the optimizers that update their parameters at the end.
         title: the name of the function that is recorded.
     """
 
@@ -108,6 +128,9 @@ class Recorder(Observer):
         self.title = title
         self.operators: list[Operator] = []
         self.modules: list[Any] = []
+        self.updates: list[Any] = []
+        self._cleared: set[VariableNode] = set()
+        self._updated: set[VariableNode] = set()
         self._names: dict[VariableNode, str] = {}
         self._leaves: dict[VariableNode, _Leaf] = {}
         self._arrays: dict[int, tuple[str, Array]] = {}  # with the array, which keeps its id
@@ -158,6 +181,11 @@ class Recorder(Observer):
 
     def name_of(self, variable: Variable) -> str:
         """The name of a Variable; one that is not known is a leaf, or was detached from one."""
+        if variable.node in self._updated:
+            raise TraceError(
+                f"{self.title}: {self._names[variable.node]} is read after the optimizer's "
+                "update(), which a net does at its end. Return before, and go on in another call."
+            )
         if variable.node not in self._names:
             known, _ = self._arrays.get(id(variable._array), (None, None))
             if known is not None and known in self._computed:
@@ -264,8 +292,30 @@ class Recorder(Observer):
         self.operators[:0] = constants
         return captured
 
-    def take_back_writes(self) -> dict[str, Write]:
-        """What was done to captured Variables, by the names of what they stand for now.
+    def note_cleared(self, variable: Variable) -> None:
+        """A gradient is set to None: what is computed after that does not add to what was."""
+        self.name_of(variable)
+        self._cleared.add(variable.node)
+
+    def note_update(self, optimizer: Any, parameters: Iterable[Variable]) -> None:
+        """An optimizer updates its parameters: it will at the end of each run.
+
+        Raises:
+            TraceError: the gradient of a parameter was not computed in this recording.
+        """
+        for parameter in parameters:
+            gradient = parameter._grad_var
+            if gradient is None or gradient._node not in self._names:
+                raise TraceError(
+                    f"{self.title}: {type(optimizer).__name__}.update() is called, but the "
+                    f"gradient of {self.name_of(parameter)} is not computed in the function. Call "
+                    "cleargrads() and loss.backward() in it, or update() outside."
+                )
+            self._updated.add(parameter.node)
+        self.updates.append(optimizer)
+
+    def take_back_writes(self) -> list[Write | GradientWrite]:
+        """What was done to captured Variables.
 
         They get back what they had: a run of the net will write again.
 
@@ -273,7 +323,8 @@ class Recorder(Observer):
             TraceError: a net cannot repeat it: an array that was not computed by recorded
                 functions, or a gradient.
         """
-        writes, problems = {}, []
+        writes: list[Write | GradientWrite] = []
+        problems = []
         for node, leaf in self._leaves.items():
             variable = leaf.variable()
             if variable is None:
@@ -284,8 +335,12 @@ class Recorder(Observer):
                 if name is None:
                     problems.append(_OTHER_ARRAY.format(leaf.name))
                 else:
-                    writes[name] = Write(variable, moved, variable._requires_grad)
-            elif variable._grad_var is not leaf.grad:
+                    writes.append(Write(variable, name, moved, variable._requires_grad))
+            gradient = variable._grad_var
+            name = None if gradient is None else self._names.get(gradient.node)
+            if node in self._cleared and (gradient is None or name is not None):
+                writes.append(GradientWrite(variable, name))
+            elif gradient is not leaf.grad:
                 problems.append(_GRADIENT.format(leaf.name))
             _put_back(variable, node, leaf)
         if problems:
@@ -310,9 +365,9 @@ _OTHER_ARRAY = (
     "it from Variables, or do it outside of the compiled function."
 )
 _GRADIENT = (
-    "the gradient of {} was changed, by backward() for example, which a net cannot repeat. Take "
-    "gradients with tinynode.grad and return them, or call backward() on what the compiled "
-    "function returns."
+    "the gradient of {} was changed, by backward() for example, and a net cannot add to what it "
+    "was. Call cleargrad() first, in the function too; or take gradients with tinynode.grad and "
+    "return them, or call backward() on what the compiled function returns."
 )
 
 

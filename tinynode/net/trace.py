@@ -17,7 +17,14 @@ from tinynode.errors import TraceError
 from tinynode.function_hook import observing
 from tinynode.functions.draws import noted_generators, put_back
 from tinynode.net.net_op import NetOp
-from tinynode.net.recorder import Namer, Recorder, Write, needed_operators, without_hooks
+from tinynode.net.recorder import (
+    GradientWrite,
+    Namer,
+    Recorder,
+    Write,
+    needed_operators,
+    without_hooks,
+)
 from tinynode.net.structure import Container, Slot, check_constants, join, paths, split
 from tinynode.variable import Variable, wrap_array
 
@@ -33,7 +40,8 @@ class Trace(NamedTuple):
         flags: for each output, whether it requires a gradient.
         result: the skeleton of what was returned.
         modules: the modules that were called, and whether each was in training.
-        writes: what the function did to captured Variables, by the names of what it wrote.
+        writes: what the function did to captured Variables.
+        updates: the optimizers that update their parameters at the end.
     """
 
     net: NetOp
@@ -43,7 +51,12 @@ class Trace(NamedTuple):
     flags: list[bool]
     result: Any
     modules: list[tuple[Any, bool]]
-    writes: dict[str, Write]
+    writes: list[Write | GradientWrite]
+    updates: list[Any]
+
+    def written(self) -> list[str]:
+        """The names of what is written to captured Variables."""
+        return [write.name for write in self.writes if write.name is not None]
 
 
 def trace(function: Callable[..., Any], *examples: Any, **keywords: Any) -> Trace:
@@ -84,7 +97,8 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
     captured = recorder.finish()
     writes = recorder.take_back_writes()
     unique = list(dict.fromkeys(outputs))
-    operators = needed_operators(recorder.operators, [*unique, *writes])
+    written = [write.name for write in writes if write.name is not None]
+    operators = needed_operators(recorder.operators, [*unique, *written])
     return Trace(
         NetOp(operators, recorder.title),
         names,
@@ -94,6 +108,7 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
         _renumbered(result, [unique.index(name) for name in outputs]),
         [(module, module.training) for module in recorder.modules],
         writes,
+        recorder.updates,
     )
 
 

@@ -23,6 +23,7 @@ from tinynode.backend import (
     namespace_of,
     to_host,
 )
+from tinynode.configuration import config
 from tinynode.errors import GraphError, OperandError, StateError, describe, dtype_name
 from tinynode.nn.checks import checked_number
 from tinynode.nn.module import Module
@@ -98,6 +99,9 @@ class Optimizer:
         Raises:
             GraphError: a parameter has no gradient, or one of another shape; none has changed.
         """
+        if config.tracing is not None:  # a net updates at the end of each run
+            config.tracing.note_update(self, [slot.parameter for slot in self._slots])
+            return
         ready = self._ready()
         results = self._results(ready)
         for slot, (array, moments) in zip(ready, results, strict=True):
