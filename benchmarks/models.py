@@ -379,13 +379,13 @@ class MyGradOps:
         return self.nnet.losses.softmax_crossentropy(scores, labels)
 
 
-# --- the workloads: each method makes what runs once ----------------------------------------------
+# --- the workloads: each method makes what runs once ---------------------------------------------
 
 
 def load_torch() -> Any:
     import torch  # here, as the other libraries: only what is measured is imported
 
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     return torch
 
 

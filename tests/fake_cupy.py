@@ -202,11 +202,19 @@ def parameters(text: str) -> list[tuple[str, str, bool]]:
 class ElementwiseKernel:
     """CuPy's, with a loop on the host."""
 
-    def __init__(self, in_params: str, out_params: str, operation: str, name: str) -> None:
+    def __init__(
+        self,
+        in_params: str,
+        out_params: str,
+        operation: str,
+        name: str,
+        options: tuple[str, ...] = (),
+    ) -> None:
         self.inputs = parameters(in_params)
         self.outputs = parameters(out_params)
         self.operation = operation
         self.name = name
+        self.options = options  # NVRTC's
 
     def __call__(self, *args: Any) -> Any:
         assert len(args) == len(self.inputs)

@@ -61,13 +61,17 @@ def few(job: Job, lr_factor: float) -> Job:
 
 
 def run(
-    name: str, device: str, dtype: str = "float64", lr_factor: float = 1.0
+    name: str,
+    device: str,
+    dtype: str = "float64",
+    lr_factor: float = 1.0,
+    compiled: bool = False,
 ) -> tuple[Any, float]:
     """The losses of one epoch, and the accuracy after it."""
     sums = [0.0]
     with tn.using_config(dtype=dtype), tn.using_device(device):
         tn.seed(0)
-        trainer = Trainer(few(JOBS[name], lr_factor))
+        trainer = Trainer(few(JOBS[name], lr_factor), compiled)
 
         def after_step(images: int) -> bool:
             sums.append(trainer.loss_sum)
@@ -94,6 +98,15 @@ def test_losses_are_numpy_s(name: str, device: str) -> None:
     expected, expected_accuracy = numpy_run(name)
     assert losses.shape == (STEPS,)
     np.testing.assert_allclose(losses, expected, rtol=1e-10)
+    assert accuracy == expected_accuracy
+
+
+@pytest.mark.parametrize("device", ["numpy", "strict:device1", "fast"])
+@pytest.mark.parametrize("name", JOBS)
+def test_losses_of_compiled_jobs_are_those_of_eager_ones(name: str, device: str) -> None:
+    losses, accuracy = run(name, device, compiled=True)
+    expected, expected_accuracy = numpy_run(name)
+    np.testing.assert_allclose(losses, expected, rtol=1e-11)
     assert accuracy == expected_accuracy
 
 

@@ -27,6 +27,7 @@ from tinynode.backend import Fallback, count_use, fallback_uses, get_backend, ke
 from tinynode.errors import DeviceError
 from tinynode_cupy import arrays as array_namespace
 from tinynode_cupy.kernels import CHECKED, KERNELS
+from tinynode_cupy.plan import make_plan as make_plan
 from tinynode_cupy.updates import update_parameters as update_parameters
 
 name = "cupy"

@@ -19,18 +19,25 @@ from tinynode import functions
 from tinynode.functions import (
     activation,
     convolution,
+    loss,
     normalization,
     pooling,
     rearranging,
     shaping,
 )
+from tinynode.functions.windows import Windows
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import MatMulOfTransposed, TimesNumber
-from tinynode_fast import elementwise
+from tinynode_fast import elementwise, images
 from tinynode_fast.blocks import Kernel, run
 from tinynode_fast.elementwise import FLOATS
-from tinynode_fast.rows import centred_gradient_rows, softmax_rows, uncentred_gradient_rows
+from tinynode_fast.rows import (
+    centred_gradient_rows,
+    log_softmax_rows,
+    softmax_rows,
+    uncentred_gradient_rows,
+)
 
 Form: TypeAlias = tuple[tuple[int, ...], Any]
 """Shape and dtype."""
@@ -120,7 +127,8 @@ class RowsTimes:
 
     def __call__(self, x: Any, y: Any, out: Any) -> None:
         if x.ndim > 2:
-            x, out = x.reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1])
+            rows = math.prod(x.shape[:-1])
+            x, out = x.reshape(rows, x.shape[-1]), out.reshape(rows, out.shape[-1])
         numpy.matmul(x.T if self.transpose_x else x, y.T if self.transpose_y else y, out)
 
 
@@ -172,6 +180,40 @@ class OfRows:
         run(self.kernel, matrices[:-1], matrices[-1:], self.scratch)
 
 
+@dataclass(frozen=True)
+class LossOfLabels:
+    """The loss from log_softmax(x), with every label counting alike; else from x, as the function
+    does it.
+    """
+
+    node: loss.SoftmaxCrossEntropy
+
+    def __call__(self, log_p: Any, x: Any, labels: Any, out: Any) -> None:
+        low, high = numpy.minimum.reduce(labels), numpy.maximum.reduce(labels)
+        if low < 0 or high >= x.shape[1] or low <= self.node.ignore_label <= high:
+            out[...] = self.node.forward((x, labels))[0]
+            return
+        losses = log_p[numpy.arange(len(labels)), labels]
+        numpy.add.reduce(losses, out=out)
+        numpy.multiply(out, -1.0 / len(x) if self.node.reduction == "mean" else -1.0, out)
+
+
+@dataclass(frozen=True)
+class Convolve:
+    """conv2d by columns; ``out`` lies in memory with the channels last."""
+
+    windows: Windows
+    counts: tuple[int, int]
+
+    def __call__(self, x: Any, w: Any, out: Any) -> None:
+        lines = images.padded(images.channels_last(x), self.windows, 0.0)
+        kernels = w.transpose(2, 3, 1, 0).reshape(-1, w.shape[0])
+        y = out.transpose(CHANNELS_LAST)
+        for part in images.parts(len(x), kernels.shape[0] * math.prod(self.counts)):
+            view = images.every_window(lines[part], self.windows, self.counts)
+            numpy.matmul(images.unfold(view), kernels, y[part].reshape(-1, w.shape[0]))
+
+
 def choose(condition: Any, x: Any, y: Any, out: Any) -> None:
     """x where the condition holds, else y."""
     numpy.copyto(out, y)
@@ -207,8 +249,10 @@ def smaller(x: Any, y: Any, out: Any) -> None:
 
 
 def keep_positive(y: Any, gy: Any, out: Any) -> None:
-    """gy where y > 0, else 0."""
-    numpy.multiply(gy, y > 0, out)
+    """gy where y > 0, else 0, also where gy is infinite or NaN: all of its bits, or none."""
+    bits = numpy.int32 if out.dtype.itemsize == 4 else numpy.int64
+    ones = numpy.negative(numpy.greater(y, 0, order="K").view(numpy.int8))  # -1: every bit
+    numpy.bitwise_and(gy.view(bits), ones, out.view(bits))
 
 
 def exp_of_minus(x: Any, out: Any) -> None:
@@ -271,9 +315,10 @@ class Emitter:
         node = operator.make_node()
         reads, writes = operator.input_names, operator.output_names
         emit = _EMIT.get(type(node))
-        if type(node) is functions.Where and self._one_dtype(reads[1:], writes):
-            self.call(choose, reads, writes[0], False)
-        elif not self._one_dtype(reads, writes):
+        mixed = _MIXED.get(type(node))
+        if mixed is not None and mixed(self, node, reads, writes):
+            return
+        if not self.one_dtype(reads, writes):
             self.generic(operator)
         elif type(node) is functions.Add and self._adds_channels(reads):
             self.call(add_channels, reads, writes[0])
@@ -284,15 +329,17 @@ class Emitter:
 
     def generic(self, operator: Operator) -> None:
         """Append the function as it is."""
+        kind = type(operator.make_node())
+        if kind is pooling.MaxPool2dGrad:
+            operator = self._from_channels_last(operator)
         reads, writes = tuple(operator.input_names), tuple(operator.output_names)
         self.actions.append(Generic(operator, reads, writes))
-        kind = type(operator.make_node())
         if kind in _TO_CHANNELS_LAST:
             self.orders[writes[0]] = CHANNELS_LAST
         elif kind in _IN_ORDER:
             self.keep_order(reads, writes)
 
-    def _one_dtype(self, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    def one_dtype(self, reads: Sequence[str], writes: Sequence[str]) -> bool:
         """Whether everything is float32, or everything is float64."""
         dtypes = {self.forms[name][1] for name in (*reads, *writes) if name in self.forms}
         return len(dtypes) == 1 and dtypes <= FLOATS
@@ -302,6 +349,16 @@ class Emitter:
         shape, other = (self.forms[name][0] for name in reads)
         ordered = self.orders.get(reads[0]) == CHANNELS_LAST and math.prod(shape) >= LEAST
         return ordered and (1,) * (4 - len(other)) + other == (1, shape[1], 1, 1)
+
+    def _from_channels_last(self, operator: Operator) -> Operator:
+        """With the gradient that comes copied to where it lies as the images do."""
+        gy = operator.input_names[0]
+        if gy in self.orders or self.forms[gy][1] not in FLOATS:
+            return operator
+        copied = self.fresh(self.forms[gy])
+        self.orders[copied] = CHANNELS_LAST
+        self.call(numpy.positive, [gy], copied)
+        return operator.renamed({gy: copied})
 
     def call(self, function: Any, reads: Sequence[str], write: str, each: bool = True) -> None:
         """Append a call."""
@@ -479,6 +536,41 @@ _KERNELS: dict[type, tuple[Passes, frozenset[Any]]] = {
 }
 """The kernels of the eager functions, and for which dtypes they are made."""
 
+
+def _where(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    if not to.one_dtype(reads[1:], writes):
+        return False
+    to.call(choose, reads, writes[0], False)
+    return True
+
+
+def _cross_entropy(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    x, log_p = reads[0], writes[1]
+    plain = len(reads) == 2 and not node.smoothing and node.reduction != "none"
+    if not plain or EMPTY in writes or not to.one_dtype([x], writes):
+        return False
+    if not math.prod(to.forms[x][0]):
+        return False
+    to.call(OfRows(log_softmax_rows, 1), [x], log_p, False)
+    to.call(LossOfLabels(node), (log_p, *reads), writes[0], False)
+    return True
+
+
+def _conv2d(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    sizes = [math.prod(to.forms[name][0]) for name in (*reads, *writes)]
+    if node.groups != 1 or not all(sizes) or sizes[2] < LEAST:
+        return False
+    to.call(Convolve(node.windows, node.counts), reads, writes[0], False)
+    to.orders[writes[0]] = CHANNELS_LAST
+    return True
+
+
+_MIXED: dict[type, Callable[[Emitter, Any, Sequence[str], Sequence[str]], bool]] = {
+    functions.Where: _where,
+    loss.SoftmaxCrossEntropy: _cross_entropy,
+}
+"""Those whose inputs are of several dtypes."""
+
 _TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX}
 _IN_ORDER = {pooling.MaxPool2d, pooling.MaxPool2dGrad}
 """How the kernels for images lay out their results."""
@@ -491,6 +583,7 @@ _EMIT: dict[type, Callable[[Emitter, Any, Sequence[str], Sequence[str]], bool]] 
     activation.Sigmoid: _sigmoid,
     **dict.fromkeys(_KERNELS, _passes),
     activation.Softmax: _softmax,
+    convolution.Conv2d: _conv2d,
     normalization.StandardizeGrad: _standardize_grad,
     functions.Split: _split,
     rearranging.Unstack: _unstack,

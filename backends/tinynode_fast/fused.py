@@ -13,11 +13,11 @@ from typing import Any
 import numpy
 
 from tinynode_fast import blocks
-from tinynode_fast.emit import Action, AddReduce, Call, Form, Passes
+from tinynode_fast.emit import Action, AddReduce, Call, Form, Passes, View
 
 LEAST = 1 << 15
 """Shorter arrays are in the cache anyway."""
-CACHE = 1 << 19
+CACHE = 1 << 20
 """The bytes of all blocks of a chain together."""
 SMALLEST_BLOCK = 1024
 """Blocks are of a multiple of so many elements."""
@@ -150,7 +150,7 @@ def fuse(
     """
     last: dict[str, int] = {}
     for number, action in enumerate(actions):
-        for name in _reads(action):
+        for name in (action.read,) if isinstance(action, View) else action.reads:
             last[name] = number
     result: list[Action | Fused] = []
     group: list[Call] = []
@@ -163,10 +163,6 @@ def fuse(
         else:
             result.append(action)
     return result + _closed(group, len(actions), forms, outputs, last)
-
-
-def _reads(action: Action) -> tuple[str, ...]:
-    return getattr(action, "reads", None) or (action.read,)  # type: ignore[union-attr]
 
 
 def _joins(

@@ -11,6 +11,7 @@ memory.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import threading
@@ -91,7 +92,8 @@ class FastPlan:
         self.template = builder.template
         self.straight = builder.straight
         self.parts = grouped(builder.steps)
-        self.own = {id(memory) for memory in (*builder.memory.all, *builder.packed, self.arena)}
+        kept = (*builder.memory.all, *builder.packed, self.arena, *builder.constants.values())
+        self.own = {id(owner_of(memory)) for memory in kept}
         self.bytes = builder.memory.bytes
 
     def run(self, arrays: Arrays) -> Arrays:
@@ -164,6 +166,11 @@ class FastPlan:
         return owns and id(base) not in self.own and bool(result.flags.writeable)
 
 
+def owner_of(array: Any) -> Any:
+    """The array that an array is a view of, or itself."""
+    return array if type(array.base) is not numpy.ndarray else owner_of(array.base)
+
+
 def grouped(steps: Sequence[Known | Open]) -> list[list[Known] | Open]:
     """Known calls that follow each other as one list, which runs quicker; the others."""
     parts: list[list[Known] | Open] = []
@@ -217,6 +224,18 @@ class Given(NamedTuple):
 PACKED = "@packed"
 
 
+@functools.cache
+def keep_pages() -> None:
+    """Let the C library keep what is freed, up to about 60 MB, for the functions that are run as
+    they are: each page that it gives back costs a page fault when it is needed again.
+
+    glibc raises its limits when a block that it mapped is freed, as far as 32 MiB (mallopt(3),
+    M_MMAP_THRESHOLD). The block here is never touched, so it takes no memory. Elsewhere this does
+    nothing, nor where MALLOC_MMAP_THRESHOLD_ or MALLOC_TRIM_THRESHOLD_ are set.
+    """
+    numpy.empty(31 << 20, numpy.uint8)
+
+
 def make_plan(
     operators: Sequence[Operator],
     devices: Mapping[str, Device],
@@ -226,6 +245,7 @@ def make_plan(
     layout: Layout | None,
 ) -> FastPlan:
     """What ``tinynode.net`` asks this backend for."""
+    keep_pages()
     return FastPlan(operators, devices, outputs, forms, saved, layout)
 
 
@@ -337,6 +357,10 @@ class _Builder:
         for number, action in enumerate(actions):
             self._add(action)
             self._free(number)
+        for name in outputs[: len(outputs) - len(saved)]:
+            if self._root(name) in self.constants:  # nobody may write to those
+                constant, (self.arrays[name], _) = self.arrays[name], self.memory.take(forms[name])
+                numpy.copyto(self.arrays[name], constant)
         self.results = [self._result(n) for n in outputs if n not in self.layout.packed]
 
     def _actions(self, operators: Sequence[Operator]) -> list[Action | Fused]:
@@ -346,6 +370,7 @@ class _Builder:
                 self.arrays[operator.output_names[0]] = operator.attrs["value"]
             else:
                 emitter.emit(operator)
+        self.constants = {**self.arrays, **emitter.constants}
         self.arrays.update(emitter.constants)
         self.orders = emitter.orders
         return fuse(emitter.actions, self.forms, self.outputs, self.orders)

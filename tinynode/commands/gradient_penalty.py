@@ -37,7 +37,7 @@ def penalized_cross_entropy(model: nn.Module, x: Variable, t: Variable) -> Varia
     x: (n, 64), t: (n) -> 0-d. An image's cross entropy depends on its own pixels alone, so the
     gradient of the sum of all has the gradient of each as its rows.
     """
-    pixels = asarray(x.array, device=x.device, requires_grad=True)
+    pixels = asarray(x, requires_grad=True)
     total = softmax_cross_entropy(model(pixels), t, reduction="sum")
     (slope,) = grad([total], [pixels], enable_double_backprop=True)
     assert slope is not None

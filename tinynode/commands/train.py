@@ -65,6 +65,7 @@ def _add_job(parser: Parser, job: Job) -> None:
     add("--epochs", metavar="N", type=count, default=job.epochs, help="default: %(default)s")
     help_text = f"default: {job.batch_size}, or as in the resumed run"
     add("--batch-size", metavar="N", type=positive_count, help=help_text)
+    add("--compile", action="store_true", help="run the loss and its gradient as nets")
     help_text = f"Adam's learning rate; default: {job.lr}, or as in the resumed run"
     add("--lr", metavar="X", type=positive_number, help=help_text)
 
@@ -106,7 +107,7 @@ def _check_save(path: str) -> None:
 def _make_trainer(options: argparse.Namespace) -> Trainer:
     """A fresh run, or a resumed one."""
     random.seed(options.seed or 0)
-    trainer = Trainer(options.job)
+    trainer = Trainer(options.job, options.compile)
     if options.resume is not None:
         _resume(trainer, options.resume)
     if options.lr is not None:
@@ -169,6 +170,8 @@ def _go_on(trainer: Trainer, options: argparse.Namespace) -> str:
     """The command that does what is left of this one."""
     path = shlex.quote(options.save)
     left = f" --epochs {options.last_epoch - trainer.epoch} --save {path}"
+    if options.compile:
+        left += " --compile"
     if options.device is not None:
         left += f" --device {shlex.quote(options.device)}"
     return f"{options.parser.prog} --resume {path}{left}"

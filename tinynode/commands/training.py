@@ -19,6 +19,7 @@ from tinynode.configuration import config, using_config
 from tinynode.conversion import asarray
 from tinynode.errors import StateError
 from tinynode.functions import softmax_cross_entropy
+from tinynode.net import compile
 from tinynode.nn import Adam, Module
 from tinynode.nn.datasets import Classification
 from tinynode.nn.serializers import State, add_prefix, checked_state, take_prefix
@@ -52,6 +53,8 @@ def cross_entropy(model: Module, x: Variable, t: Variable) -> Variable:
 class Trainer:
     """A model, its optimizer, its data, and how far it has come.
 
+    With ``compiled``, the loss and its gradient run as nets.
+
     Attributes:
         model: what the optimizer changes.
         average: the same model with a fading mean of the parameters, which jump about less than
@@ -65,13 +68,13 @@ class Trainer:
             random numbers are all drawn there, so they can be drawn again.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, compiled: bool = False) -> None:
         data = job.load_data()
         self.model = job.make_model()
         self.average = job.make_model()
         self.optimizer = Adam(self.model, lr=job.lr)
         self.vary = job.vary
-        self.loss_function = job.loss
+        self.loss_function = compile(job.loss) if compiled else job.loss
         self.batch_size = job.batch_size
         self.device = get_device()
         self.train = _place(data.train_images, data.train_labels, self.device)

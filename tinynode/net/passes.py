@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tinynode.backend import Arrays, namespace_of, to_host
+from tinynode.backend import Arrays, find_device, namespace_of, to_host
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.arithmetic import Multiply
 from tinynode.functions.casting import Identity
@@ -45,7 +45,7 @@ def is_random(operator: Operator) -> bool:
 
 
 def drop_copies(operators: Operators, outputs: Sequence[str], forms: Forms) -> Operators:
-    """Leave out what only hands an array on: identity, casts and shapes that change nothing."""
+    """Leave out what only hands an array on: identity, and shapes that change nothing."""
     names: dict[str, str] = {}
     kept = []
     for operator in operators:
@@ -91,13 +91,19 @@ def share_common(operators: Operators, outputs: Sequence[str], forms: Forms) -> 
 
 
 def _frozen(attrs: Mapping[str, Any]) -> Any:
-    """Constants as a key; a number by its type too, an array by its values if they are few."""
+    """Constants as a key: a value by its type too, an array by its values if they are few."""
     return tuple([(name, type(value), _value_key(value)) for name, value in attrs.items()])
 
 
 def _value_key(value: Any) -> Any:
+    if isinstance(value, float | complex):  # 0.0 == -0.0, and nan != nan
+        return repr(value)
+    if isinstance(value, tuple):
+        return tuple([(type(item), _value_key(item)) for item in value])
     if isinstance(value, type) or not hasattr(value, "dtype"):  # dtypes have shapes, too
         return value
+    if find_device(value) is None:  # a scalar of NumPy
+        return repr(value)
     if _size((value.shape, None)) > 16:
         return id(value)
     return tuple(value.shape), str(value.dtype), to_host(value).tobytes()
@@ -118,8 +124,9 @@ def fold_constants(operators: Operators, outputs: Sequence[str], forms: Forms) -
                 device = known[0].output_device
                 arrays = tuple([one.value for one in known])
                 for name, result in zip(operator.output_names, node.forward(arrays), strict=True):
-                    values[name] = constant = Constant(device.lift(result), device)
-                    kept.append(operator_of(constant, [], [name]))
+                    if name != EMPTY:
+                        values[name] = constant = Constant(device.lift(result), device)
+                        kept.append(operator_of(constant, [], [name]))
                 continue
         kept.append(operator)
     return kept
@@ -179,7 +186,11 @@ def _swaps_two(attrs: Mapping[str, Any]) -> bool:
 
 
 def cancel_sums(operators: Operators, outputs: Sequence[str], forms: Forms) -> Operators:
-    """``sum_to(broadcast_to(x))`` back to x's shape is x times a number."""
+    """``sum_to(broadcast_to(x))`` back to x's shape is x times a number.
+
+    Not so of integers, which stay integers, nor of float16, which has no large numbers; nor where
+    nothing is summed, which gives 0 also for an infinite x.
+    """
     origin: dict[str, str] = {}
     kept = []
     for operator in operators:
@@ -189,17 +200,17 @@ def cancel_sums(operators: Operators, outputs: Sequence[str], forms: Forms) -> O
         elif node_class is SumTo and operator.input_names[0] in origin:
             wide, name = operator.input_names[0], operator.output_names[0]
             x = origin[wide]
-            if forms[x] == forms[name]:
-                times = _size(forms[wide]) // max(_size(forms[x]), 1)
-                kept.extend(_times(x, times, name, forms))
+            times = _size(forms[wide]) // max(_size(forms[x]), 1)
+            if forms[x] == forms[name] and times > 0 and _is_wide(forms[x][1]):
+                kept.append(operator_of(TimesNumber(float(times)), [x], [name]))
                 continue
         kept.append(operator)
     return kept
 
 
-def _times(x: str, times: int, name: str, forms: Forms) -> Operators:
-    """name = x * times."""
-    return [operator_of(TimesNumber(float(times)), [x], [name])]
+def _is_wide(dtype: Any) -> bool:
+    """Whether it is float32 or float64, of any array library: they differ in what comes before."""
+    return str(dtype).rpartition(".")[2] in ("float32", "float64")
 
 
 @register_op("times_number")
@@ -221,7 +232,7 @@ class TimesNumber(FunctionNode):
 
 
 def drop_broadcasts(operators: Operators, outputs: Sequence[str], forms: Forms) -> Operators:
-    """A product or a sum broadcasts by itself: its operands need no ``broadcast_to`` before."""
+    """A product broadcasts by itself: one of its operands needs no ``broadcast_to`` before."""
     origin: dict[str, str] = {}
     kept = []
     for operator in operators:

@@ -1,0 +1,249 @@
+"""Plans: how nets run on a GPU. Chains of elementwise operators are one kernel each.
+
+Not yet run on a GPU. The tests compile the kernels' bodies for the host; they say nothing about
+CUDA, launches or speed.
+
+Requirement: on a GPU an elementwise operator costs a launch, and a pass over memory. Operators on
+arrays of one shape and one dtype are one kernel, that reads what comes from outside and writes
+what others need; what lies in between stays in registers. Everything else is called in turn, as
+by the default plan: a chain is one more operator of it. Nothing here waits for the GPU, where some
+portable forwards do: ``ReLUGrad`` and ``ZeroSafeMultiply`` look at values before they compute.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import cupy
+
+from tinynode import functions
+from tinynode.backend import Arrays, Device
+from tinynode.function_node import FunctionNode
+from tinynode.functions.activation import Sigmoid
+from tinynode.functions.extrema import ExtremeGrad
+from tinynode.functions.zero_safe import ZeroSafeMultiply
+from tinynode.net.operator import Operator
+from tinynode.net.passes import TimesNumber, node_class_of
+from tinynode.net.plan import Form, Forms, Layout, Plan
+from tinynode_cupy.kernels import Elementwise
+
+Operators: TypeAlias = Sequence[Operator]
+
+EXPRESSIONS: dict[type, str] = {
+    functions.Add: "{0} + {1}",
+    functions.Subtract: "{0} - {1}",
+    functions.Multiply: "{0} * {1}",
+    functions.Divide: "{0} / {1}",
+    functions.Negative: "-{0}",
+    functions.Exp: "exp({0})",
+    functions.Log: "log({0})",
+    functions.Sqrt: "sqrt({0})",
+    functions.Tanh: "tanh({0})",
+    functions.Sin: "sin({0})",
+    functions.Cos: "cos({0})",
+    functions.Square: "{0} * {0}",
+    functions.Abs: "fabs({0})",
+    functions.Reciprocal: "T(1) / {0}",
+    functions.Maximum: "isnan({0}) ? {0} : isnan({1}) ? {1} : max({0}, {1})",
+    functions.Minimum: "isnan({0}) ? {0} : isnan({1}) ? {1} : min({0}, {1})",
+    functions.ReLU: "isnan({0}) ? {0} : max({0}, T(0))",
+    functions.ReLUGrad: "{0} > T(0) ? {1} : T(0)",
+    ExtremeGrad: "{0} != {2} ? T(0) : {0} == {1} ? {3} * T(0.5) : {3}",
+    Sigmoid: "({0} > T(0) ? T(1) : exp(-fabs({0}))) / (exp(-fabs({0})) + T(1))",
+    TimesNumber: "{0} * T({number!r})",
+    ZeroSafeMultiply: "{0} * (isfinite({1}) || {0} != T(0) ? {1} : T(0))",
+}
+"""An expression of CUDA C for each function: {0}, {1} are its inputs, T is the dtype.
+
+Constants go by their names. NaN and infinities are as in the portable forwards; the sign of a zero
+may differ where a gradient is masked. ``AddAll`` has no entry, as it has any number of inputs.
+"""
+
+SEVERAL = (functions.ReLU, functions.ReLUGrad, Sigmoid, ZeroSafeMultiply)
+"""These alone are several kernels of CuPy's; so is what has more than two inputs."""
+DTYPES = ({"float32"}, {"float64"})
+MOST_ARRAYS = 24
+"""So many fit into a kernel's 4096 bytes of arguments, with up to 8 axes each."""
+MOST_OPERATORS = 64
+"""More make a kernel that takes long to compile."""
+OPTIONS = ("--fmad=false",)
+"""A product is rounded before something is added to it, as it is between two kernels."""
+
+
+def expression(operator: Operator, names: Sequence[str]) -> str | None:
+    """What an operator computes of variables of these names; None where it is not in the table."""
+    node_class = node_class_of(operator)
+    if node_class is functions.AddAll:
+        return " + ".join(names)
+    text = EXPRESSIONS.get(node_class)
+    if text is None or not math.isfinite(operator.attrs.get("number", 0.0)):
+        return None
+    return text.format(*names, **operator.attrs)
+
+
+@functools.cache
+def kernel_of(source: Elementwise) -> Any:
+    """The kernel; CUDA's compiler sees it when it is first called with a dtype."""
+    name, *rest = source
+    return cupy.ElementwiseKernel(*rest, name, options=OPTIONS)
+
+
+class ChainNode(FunctionNode):
+    """ys = the results of one kernel on xs.
+
+    xs: they broadcast to (s) -> ys: (s) each. No gradient: it stands in nets that only run.
+    """
+
+    def __init__(self, source: Elementwise) -> None:
+        self.source = source
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        results = kernel_of(self.source)(*inputs)
+        return results if isinstance(results, tuple) else (results,)
+
+
+class Chain(Operator):
+    """Elementwise operators on arrays of one shape and dtype, as one that writes ``kept``."""
+
+    def __init__(self, operators: Operators, kept: Sequence[str]) -> None:
+        reads = _outer_reads(operators)
+        self.source = _source(operators, reads, kept)
+        self.type = self.source.name
+        self.inputs = {f"x{i}": [name] for i, name in enumerate(reads)}
+        self.outputs = {f"y{i}": [name] for i, name in enumerate(kept)}
+        self.attrs = {}
+
+    def make_node(self) -> FunctionNode:
+        return ChainNode(self.source)
+
+
+def _source(operators: Operators, reads: list[str], kept: Sequence[str]) -> Elementwise:
+    """A line for each operator, then what is written; no names of the net: nets share kernels."""
+    short = {name: f"x{i}" for i, name in enumerate(reads)}
+    lines = []
+    for i, operator in enumerate(operators):
+        right = expression(operator, [short[name] for name in operator.input_names])
+        short[operator.output_names[0]] = f"t{i}"
+        lines.append(f"const T t{i} = {right};  // {operator.type}")
+    lines += [f"y{i} = {short[name]};" for i, name in enumerate(kept)]
+    return Elementwise(
+        "_".join(["tinynode_chain", *[operator.type for operator in operators]])[:80],
+        ", ".join(f"T x{i}" for i in range(len(reads))),
+        ", ".join(f"T y{i}" for i in range(len(kept))),
+        "\n".join(lines),
+    )
+
+
+class _Grouping:
+    """Goes through the operators, and gathers those that belong together.
+
+    A group is open until something needs what it computes; the operators of other kinds that come
+    in between wait for that. No open group reads what another open one writes.
+
+    Attributes:
+        done: operators and chains, in run order.
+    """
+
+    def __init__(self, operators: Operators, wanted: Sequence[str], forms: Forms) -> None:
+        self.forms = forms
+        self.uses = Counter([*wanted, *_all_reads(operators)])
+        self.done: list[Operator] = []
+        self.open: dict[Form, list[Operator]] = {}
+        self.writer: dict[str, Form] = {}
+        self.waiting: list[Operator] = []
+        self.late: set[str] = set()
+        for operator in operators:
+            self._add(operator)
+        self._flush()
+
+    def _form(self, operator: Operator) -> Form | None:
+        """Shape and dtype of an elementwise operator's group; None for one that has no group."""
+        names = [*operator.input_names, *operator.output_names]
+        if expression(operator, operator.input_names) is None or len(names) > MOST_ARRAYS:
+            return None
+        dtypes = {str(self.forms[name][1]) for name in names}
+        return self.forms[names[-1]] if dtypes in DTYPES else None
+
+    def _add(self, operator: Operator) -> None:
+        form = self._form(operator)
+        reads = operator.input_names
+        if form is None:
+            is_late = any(name in self.late or name in self.writer for name in reads)
+            (self.waiting if is_late else self.done).append(operator)
+            self.late.update(operator.output_names if is_late else ())
+            return
+        if not self.late.isdisjoint(reads):
+            self._flush()
+        for name in reads:
+            if self.writer.get(name, form) != form:
+                self._close(self.writer[name])
+        larger = [*self.open.get(form, []), operator]
+        arrays = len(_outer_reads(larger)) + len(self._kept(larger))
+        if arrays > MOST_ARRAYS or len(larger) > MOST_OPERATORS:
+            self._flush()
+            larger = [operator]
+        self.open[form] = larger
+        self.writer[operator.output_names[0]] = form
+
+    def _kept(self, group: Operators) -> list[str]:
+        """What a group writes that is a result, or that others read."""
+        inside = Counter(_all_reads(group))
+        made = [operator.output_names[0] for operator in group]
+        return [name for name in made if self.uses[name] > inside[name]]
+
+    def _close(self, form: Form) -> None:
+        group = self.open.pop(form)
+        for operator in group:
+            del self.writer[operator.output_names[0]]
+        alone = len(group) == 1 and len(group[0].input_names) <= 2
+        if alone and node_class_of(group[0]) not in SEVERAL:
+            self.done += group
+        else:
+            self.done.append(Chain(group, self._kept(group)))
+
+    def _flush(self) -> None:
+        for form in list(self.open):
+            self._close(form)
+        self.done += self.waiting
+        self.waiting, self.late = [], set()
+
+
+def _all_reads(operators: Operators) -> list[str]:
+    return [name for operator in operators for name in operator.input_names]
+
+
+def _outer_reads(operators: Operators) -> list[str]:
+    """What comes from outside, each once."""
+    made = {name for operator in operators for name in operator.output_names}
+    return [name for name in dict.fromkeys(_all_reads(operators)) if name not in made]
+
+
+class CupyPlan(Plan):
+    """The default plan, on operators of which some are chains."""
+
+    def describe(self) -> Iterator[str]:
+        """What is run, line by line, with the kernels' source."""
+        number = sum(isinstance(step.operator, Chain) for step in self.steps)
+        yield f"  kernels of chains: {number}; operators in turn: {len(self.steps) - number}"
+        for step in self.steps:
+            yield f"    {step.operator}"
+            if isinstance(step.operator, Chain):
+                yield from (f"      {line}" for line in step.operator.source.body.split("\n"))
+
+
+def make_plan(
+    operators: Operators,
+    devices: Mapping[str, Device],
+    outputs: Sequence[str],
+    forms: Forms,
+    saved: Sequence[str],
+    layout: Layout | None,
+) -> CupyPlan:
+    """What ``tinynode.net`` asks this backend for. Nothing is packed, so there is no layout."""
+    assert layout is None
+    wanted = [*outputs, *saved]
+    return CupyPlan(_Grouping(operators, wanted, forms).done, devices, wanted)
