@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 import re
@@ -302,6 +303,18 @@ def test_ctrl_c_saves_says_so_and_can_be_resumed(times: int) -> None:
     assert train_digits("--resume", "stopped", "--epochs", "1", "--save", "rest") == 0
     assert train_digits("--epochs", str(epoch + 1), "--save", "whole") == 0
     assert same("rest", "whole")
+
+
+def test_compile_runs_nets_and_learns_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for path, more in (("a", []), ("b", ["--compile"])):
+        assert train_digits("--epochs", "2", "--save", path, *more) == 0
+        found.append(capsys.readouterr().out.splitlines()[2:4])
+    assert found[0] == found[1]
+    options = argparse.Namespace(save="x", last_epoch=3, device=None, compile=True)
+    options.parser = argparse.Namespace(prog="train")
+    trainer = argparse.Namespace(epoch=1)
+    assert train._go_on(trainer, options) == "train --resume x --epochs 2 --save x --compile"
 
 
 def test_ctrl_c_before_training_saves_too(
