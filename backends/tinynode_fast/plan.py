@@ -358,9 +358,7 @@ class _Builder:
             self._add(action)
             self._free(number)
         for name in outputs[: len(outputs) - len(saved)]:
-            if self._root(name) in self.constants:  # nobody may write to those
-                constant, (self.arrays[name], _) = self.arrays[name], self.memory.take(forms[name])
-                numpy.copyto(self.arrays[name], constant)
+            self._part_from_constants(name)
         self.results = [self._result(n) for n in outputs if n not in self.layout.packed]
 
     def _actions(self, operators: Sequence[Operator]) -> list[Action | Fused]:
@@ -505,6 +503,17 @@ class _Builder:
         for position, name in enumerate(action.writes):
             if name != EMPTY:
                 self.steps.append(Open(_Item(position), (whole,), self._new_place(name)))
+
+    def _part_from_constants(self, name: str) -> None:
+        """Let a result that is a constant be copied: who gets it may write to it."""
+        if self._root(name) in self.constants and name in self.arrays:
+            memory = numpy.empty(max(1, self.arrays[name].nbytes), numpy.uint8)
+            self.memory.all.append(memory)
+            self.arrays[name], constant = (
+                array_in(memory, self.forms[name], None),
+                self.arrays[name],
+            )
+            numpy.copyto(self.arrays[name], constant)
 
     def _result(self, name: str) -> tuple[int, Any]:
         """Where a result is found: a place, or an array of the plan to be copied."""
