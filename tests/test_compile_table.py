@@ -22,6 +22,7 @@ WAYS = ["numpy", "strict:device1", "fast", "fast in pieces"]
 
 # of these operations some rows are refused when they are recorded, and why
 NOT_COMPILED = {
+    "dropout": "a generator that was made in the function",
     "Positions": "a shape that depends on values",
     "get_item": "a shape that depends on values",
     "set_item": "a shape that depends on values",

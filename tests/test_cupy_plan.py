@@ -258,6 +258,18 @@ def test_two_shapes_are_two_chains(device: Device) -> None:
     ]
 
 
+def test_a_chain_waits_for_another_that_began_later(device: Device) -> None:
+    def function(x: Any, b: Any) -> Any:
+        return fn.exp(x) + fn.exp(fn.sin(b))
+
+    compiled = tn.compile(function)
+    x, b = tn.Variable(array(device, 4, 3)), tn.Variable(array(device, 3))
+    names = chains(plan_text(function, x, b))
+    assert names == ["tinynode_chain_sin_exp", "tinynode_chain_exp_add"]
+    compiled(x, b)
+    assert_same(compiled(x, b), function(x, b))
+
+
 def test_the_gradient_of_relu_does_not_look_at_values(device: Device) -> None:
     x = tn.Variable(array(device, 4, 3))
     text = tn.compile(fn.relu).explain(x)

@@ -200,6 +200,7 @@ DIFFERENT = {
         op("pow_constant", "x", "a", exponent=2),
         op("pow_constant", "x", "b", exponent=2.0),
     ),
+    "bool and int": (op("fill_like", "x", "a", value=True), op("fill_like", "x", "b", value=1)),
     "signs of zero": (
         op("fill_like", "x", "a", value=0.0),
         op("fill_like", "x", "b", value=-0.0),
@@ -276,6 +277,28 @@ def test_random_operators_are_left_alone(one: Any) -> None:
         results(simpler, {"x": X}, ["y"])[0].tolist()
         != results(simpler, {"x": X}, ["y"])[0].tolist()
     )
+
+
+class Noise(tn.FunctionNode):
+    """y = x and a random number, drawn at each run."""
+
+    is_random = True
+    generator = np.random.default_rng(0)
+
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0] + self.generator.random(),)
+
+
+def test_random_operators_of_constants_are_left_alone() -> None:
+    net = [
+        constant("c", [1.0, 2.0]),
+        operator_of(Noise(), ["c"], ["a"]),
+        operator_of(Noise(), ["c"], ["b"]),
+        op("subtract", "ab", "d"),
+        op("multiply", "xd", "y"),
+    ]
+    simpler = simplify(net, ["y"], forms_of(net, {"x": np.ones(2)}))
+    assert [str(one) for one in simpler] == [str(one) for one in net]
 
 
 def test_several_outputs_are_shared_together() -> None:

@@ -10,6 +10,7 @@ inputs of the net: their arrays are read anew at each call.
 from __future__ import annotations
 
 import functools
+import sys
 import types
 import warnings
 from collections.abc import Callable
@@ -26,6 +27,10 @@ from tinynode.net.program import NetFunction, Program
 from tinynode.net.structure import join, split
 from tinynode.net.trace import Trace, trace_split
 from tinynode.variable import Variable
+
+
+_HELD_BY_ATTRS = 2
+"""References to a value that only a dict holds, as ``sys.getrefcount`` counts them."""
 
 
 class _Entry(NamedTuple):
@@ -126,7 +131,9 @@ class CompiledFunction:
         requires = [x._requires_grad for x in (*variables, *captured)]
         flat = found.net.flattened()
         draws = [operator for operator in flat if is_random(operator)]
-        for operator in draws:  # what is drawn is an input, so that backward sees the same
+        for operator in draws:
+            self._check_generator(operator.attrs)
+            # what is drawn is an input, so that backward sees the same
             devices[operator.output_names[0]] = operator.attrs["output_device"]
             requires.append(False)
         rest = [operator for operator in flat if not is_random(operator)]
@@ -136,6 +143,14 @@ class CompiledFunction:
         program = Program(net, devices, list(dict.fromkeys(outputs)), requires)
         forms = [form(x) for x in captured]
         return _Entry(found, program, captured, forms, draws, any(requires))
+
+    def _check_generator(self, attrs: dict[str, Any]) -> None:
+        """Refuse to draw from a generator that the function made, and would make anew."""
+        if sys.getrefcount(attrs["generator"]) <= _HELD_BY_ATTRS:
+            raise TraceError(
+                f"{self._title()}: dropout draws from a generator that was made in the function, "
+                "and a net would go on with it in each run. Make it outside of the function."
+            )
 
     def _run(self, entry: _Entry, variables: list[Variable]) -> Any:
         """Apply the net, and put the results into the form that the function returned."""
