@@ -231,7 +231,7 @@ def test_the_command_lists_every_backend(plugins, capsys):
         "plugin: usable",
         "  devices:      plugin:0, plugin:1",
         "  version:      plugin 1.5",
-        "  capabilities: add_at, cpu, float64, writable",
+        "  capabilities: add_at, cpu, float64",
         "  from:         package some-package 1.0",
     ]
     assert f"version:      {np.__version__}" in blocks["numpy"]
