@@ -57,8 +57,8 @@ class Backend(Protocol):
     promise functions: ``"add_at"``: ``add_at(indices, values, length)``, see below;
     ``"optimizer_update"``: ``update_parameters(optimizer, steps)``; ``"ranges"``:
     ``range_push(text)`` and ``range_pop()``, for profilers; ``"memory_pool"``:
-    ``memory_used(index)`` and ``memory_reserved(index)``, in bytes; ``"put"``: arrays never change,
-    and ``put(array, place, value)`` gives a new one."""
+    ``memory_used(index)`` and ``memory_reserved(index)``; ``"put"``: arrays never change, and
+    ``put(array, place, value)`` gives a new one."""
 
     def devices(self) -> tuple[str, ...]:
         """The indices that exist here; the first is the default."""

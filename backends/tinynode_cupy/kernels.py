@@ -224,7 +224,8 @@ def softmax_cross_entropy_grad(node: Any, arrays: Arrays) -> Any:
     if refused:
         return refused
     node.retain_inputs((0, 1, 2))
-    scale = cupy.reshape(node._scale(g, labels, (), log_p), (-1, 1))
+    counts = node._counts(labels, (), log_p)
+    scale = cupy.reshape(node._scale(g, counts), (-1, 1))
     columns = cupy.arange(log_p.shape[1], dtype=cupy.int64)[None, :]
     wide = labels.astype(cupy.int64)[:, None]
     return (_cross_entropy_grad(log_p, wide, columns, scale, node.ignore_label),)
