@@ -15,10 +15,13 @@ import math
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeAlias
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Arrays: TypeAlias = tuple[Any, ...]
 Kernel: TypeAlias = Callable[[Arrays, Arrays, Arrays], None]
@@ -65,11 +68,39 @@ class _Threads:
         self.pool: ThreadPoolExecutor | None = None
 
     def submit(self, function: Callable[..., None], *arguments: Any) -> Future[None]:
-        with self.lock:
-            if self.pool is None:
-                self.pool = ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
-            # the caller's numpy.errstate holds in the thread too: it is a context variable
-            return self.pool.submit(contextvars.copy_context().run, function, *arguments)
+        """A call in a thread; here and now where none can be had, as when the program ends."""
+        future: Future[None] = Future()
+        # the caller's numpy.errstate holds in the thread too: it is a context variable
+        call = functools.partial(contextvars.copy_context().run, function, *arguments)
+        try:
+            with self.lock:
+                if self.pool is None:
+                    self.pool = _new_pool()
+                self.pool.submit(_fulfil, future, call)
+        except RuntimeError:
+            if future.cancel():  # no thread has begun, and none will
+                future = Future()
+                _fulfil(future, call)
+        return future
+
+
+def _new_pool() -> ThreadPoolExecutor:
+    # imported here: the module refuses to be imported when the program ends
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
+
+
+def _fulfil(future: Future[None], call: Callable[[], None]) -> None:
+    """Make a call, and note in the future how it ended."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        call()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(None)
 
 
 _threads = _Threads()
@@ -98,13 +129,11 @@ def run(kernel: Kernel, inputs: Arrays, outputs: Arrays, scratch: int = 0) -> No
         return
     size = -(-length // shares)
     starts = range(0, length, size)
-    waiting = [
-        _threads.submit(
-            _run_share, kernel, inputs, outputs, scratch, start, min(start + size, length), step
-        )
-        for start in starts[1:]
-    ]
+    waiting: list[Future[None]] = []
     try:
+        for start in starts[1:]:
+            share = (kernel, inputs, outputs, scratch, start, min(start + size, length), step)
+            waiting.append(_threads.submit(_run_share, *share))
         _run_share(kernel, inputs, outputs, scratch, 0, min(size, length), step)
     finally:  # nobody may write to the arrays any more when this returns
         errors = [future.exception() for future in waiting]
