@@ -402,24 +402,31 @@ def test_extreme_values_of_activations_raise_no_warning():
 LARGE = [0.0, 2e13, -2e13, 1e19, -1e20, 3e38, -3e38, np.inf, -np.inf, 39.0, -41.0, 11.0]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", ["gelu", "gelu_gradient", "tanh_gelu", "tanh_gelu_gradient"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("gelu", np.float32),
+        ("gelu_gradient", np.float32),
+        ("tanh_gelu", np.float32),
+        ("tanh_gelu", np.float64),
+        ("tanh_gelu_gradient", np.float32),
+        ("tanh_gelu_gradient", np.float64),
+    ],
+)
 def test_gelu_of_large_numbers(name, dtype):
     x = np.resize(np.asarray(LARGE, dtype), (200, 300))
-    x[1:] *= np.asarray(0.5, dtype)
+    x[1:] = 0.5 * np.clip(x[1:], -1e30, 1e30)  # other blocks hold no infinity
     given = [x] if len(KERNEL_CASES[name][1]) == 1 else [x, np.ones_like(x)]
-    if name.startswith("gelu") and dtype == np.float64:
-        return  # has no kernel
     with np.errstate(invalid="ignore"):  # 0 times infinity, in the portable forward too
         node, (y,) = run_kernel(name, given)
     assert [key[2] for key in kernel_uses] == [name]
-    expected = type(node)().forward(tuple(given))[0] if "gradient" in name else None
-    if expected is not None:
-        assert np.isfinite(y).all()
-        np.testing.assert_allclose(y, expected, rtol=1e-6, atol=1e-6)
-        np.testing.assert_array_equal(y[0, 1:9], [1, 0, 1, 0, 1, 0, 1, 0])
-    else:
+    if "gradient" not in name:
         np.testing.assert_allclose(y[0, 1:8], np.where(x[0, 1:8] > 0, x[0, 1:8], 0))
+        return
+    assert np.isfinite(y).all()
+    np.testing.assert_array_equal(y[0, 1:9], [1, 0, 1, 0, 1, 0, 1, 0])
+    (expected,) = type(node)().forward(tuple(given))
+    np.testing.assert_allclose(y, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_gradient", "tanh_gelu", "tanh_gelu_gradient"])

@@ -26,8 +26,7 @@ _TANH_ENDS = 10.0
 
 def _hold(x: Any, end: float, y: Any) -> None:
     """x held between -end and end, into y."""
-    numpy.minimum(x, number(end, x.dtype), out=y)
-    numpy.maximum(y, number(-end, x.dtype), out=y)
+    x.clip(number(-end, x.dtype), number(end, x.dtype), y)
 
 
 def sigmoid(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:

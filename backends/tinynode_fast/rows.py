@@ -58,7 +58,8 @@ def row_products(x: Any, y: Any) -> Any:
 NEAR = 9.0
 WIDE = 256
 SAMPLE = 64
-MANY = 128
+MANY = 192
+"""With fewer rows, that gains nothing."""
 
 
 def exponentials(x: Any, shifted: Any, e: Any) -> Any:
@@ -98,7 +99,7 @@ def log_softmax_rows(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     (x,), (y,), (e,) = inputs, outputs, scratch
     total = exponentials(x, y, e)
     numpy.subtract(y, numpy.log(total), y)
-    numpy.minimum(y, number(0.0, y.dtype), out=y)
+    y.clip(number(-math.inf, y.dtype), number(0.0, y.dtype), y)  # quicker than minimum
 
 
 def apply(kernel: Kernel, scratch: int, node: Any, arrays: Arrays) -> Any:
@@ -285,8 +286,8 @@ def _sum_over(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 KERNELS: dict[type, Entry] = {
-    activation.Softmax: Entry("softmax", 2048, partial(apply, softmax_rows, 0)),
-    activation.LogSoftmax: Entry("log_softmax", 2048, partial(apply, log_softmax_rows, 1)),
+    activation.Softmax: Entry("softmax", 4096, partial(apply, softmax_rows, 0)),
+    activation.LogSoftmax: Entry("log_softmax", 4096, partial(apply, log_softmax_rows, 1)),
     loss.SoftmaxCrossEntropy: Entry("cross_entropy", 0, cross_entropy),
     loss.SoftmaxCrossEntropyGrad: Entry("cross_entropy_gradient", 0, cross_entropy_gradient),
     normalization.Standardize: Entry("standardize", 1 << 14, standardize),

@@ -59,7 +59,7 @@ def as_operand(function: str, argument: str, value: Any, beside: Any = None) -> 
 
 
 def _device_beside(
-    value: Any, other: Variable, function: str, argument: str, kinds: str = "a Variable"
+    value: Any, other: Variable, function: str, argument: str, number: bool = False
 ) -> Device:
     """The device of a Variable, if an array beside it lies there."""
     device = other._device
@@ -67,8 +67,9 @@ def _device_beside(
         return device
     found = find_device(value, device)
     if found is None:
+        kinds = "a Variable, an array or a number" if number else "a Variable or an array"
         raise OperandError(
-            f"{function}: {argument} must be {kinds} or an array, got {describe(value)}. "
+            f"{function}: {argument} must be {kinds}, got {describe(value)}. "
             "Make a Variable of it with tinynode.asarray(...)."
         )
     raise DeviceMixError(
@@ -148,7 +149,7 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
     """A number or an array as a Variable that fits beside ``other``."""
     if isinstance(value, bool | int | float | complex | numpy.generic):
         return _scalar_beside(value, other)
-    device = _device_beside(value, other, function, argument, "a number, a Variable")
+    device = _device_beside(value, other, function, argument, number=True)
     if value.dtype != other.dtype and is_floating(other._filled()) and kind_of(value) < COMPLEX:
         value = device.xp.astype(value, other.dtype)
     return wrap_array(value, device, False)
