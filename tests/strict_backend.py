@@ -13,7 +13,7 @@ import array_api_strict
 import numpy
 
 name = "strict"
-capabilities = frozenset({"cpu", "float64", "writable"})
+capabilities = frozenset({"cpu", "float64"})
 
 _DEVICES = {
     index: array_api_strict.Device(index) for index in ("CPU_DEVICE", "device1", "device2")

@@ -856,7 +856,7 @@ REFUSED = {
     "take other device": (
         lambda: fn.take(ones(2, device="strict:device1"), INTS),
         DeviceMixError,
-        "strict:device1.*numpy",
+        r"take: indices is an array on numpy, beside .* strict:device1.*asarray\(indices, device",
     ),
     "take_along_axis shape": (
         lambda: fn.take_along_axis(ones(3, 2), np.zeros((2, 2), int)),
@@ -913,12 +913,17 @@ REFUSED = {
     "index on another device": (
         lambda: ones(2, device="strict:device1")[INTS],
         DeviceMixError,
+        r"get_item: index is an array on numpy, beside .* strict:device1.*asarray\(index, device",
+    ),
+    "index Variable on another device": (
+        lambda: ones(2, device="strict:device1")[tn.asarray(INTS)],
+        DeviceMixError,
         r"get_item: .*on numpy, x is on strict:device1.*to_device",
     ),
     "write on another device": (
         lambda: fn.set_item(ones(3, device="strict:device1"), INTS > 0, 1.0),
         DeviceMixError,
-        "set_item: .*on numpy, x is on strict:device1",
+        "set_item: index is an array on numpy, beside a Variable on strict:device1",
     ),
     "write outside": (lambda: fn.set_item(ones(1), INTS, 1.0), IndexError, "set_item: indices"),
     "write mask length": (lambda: fn.set_item(ones(2), INTS > 0, 1.0), IndexError, "set_item"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 import sys
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
@@ -130,7 +132,7 @@ def test_a_plugin_that_is_no_backend(plugins):
 
 def test_a_plugin_under_another_name_than_its_own(plugins):
     plugins(PLUGIN, name="alias")
-    with pytest.raises(DeviceError, match="what is offered as 'alias' is 'plugin'"):
+    with pytest.raises(DeviceError, match="offers as 'alias' is 'plugin'"):
         tn.get_device("alias")
 
 
@@ -153,6 +155,83 @@ def test_a_plugin_cannot_take_the_name_of_an_own_backend(plugins):
     plugins("raise RuntimeError('never imported')", name="numpy")
     backend_module._backends.pop("numpy", None)
     assert get_backend("numpy").__name__ == "tinynode_numpy"
+
+
+def test_a_plugin_under_a_wrong_name_cannot_take_over_an_own_backend(plugins, monkeypatch):
+    monkeypatch.delitem(backend_module._backends, "fast", raising=False)
+    for spec in [spec for spec in backend_module._devices if spec.startswith("fast")]:
+        monkeypatch.delitem(backend_module._devices, spec)
+    plugins(PLUGIN.replace('"plugin"', '"fast"'), name="wrong")
+    with pytest.raises(DeviceError, match="offers as 'wrong' is 'fast'"):
+        tn.get_device("wrong")
+    assert get_backend("fast").__name__ == "tinynode_fast"
+
+
+@pytest.mark.parametrize("name", ["cupy", "fast", "numpy"])
+def test_the_names_of_own_backends_are_not_for_others(plugins, monkeypatch, name):
+    monkeypatch.delitem(backend_module._backends, name, raising=False)
+    plugins(PLUGIN.replace('"plugin"', f'"{name}"'))
+    module = importlib.import_module("some_plugin")
+    with pytest.raises(DeviceError, match=f"the name '{name}' is that of tinynode's own backend"):
+        tn.register_backend(module)
+    assert name not in backend_module._backends
+
+
+def test_an_own_backend_may_be_registered_as_well():
+    tn.register_backend(get_backend("fast"))
+
+
+BROKEN = [
+    ("def devices(): raise RuntimeError('no driver')", "devices.. raises RuntimeError: no driver"),
+    ("def devices(): return (0, 1)", r"devices.. must give a tuple of texts, it gives \(0, 1\)"),
+    ("def devices(): return None", "devices.. must give a tuple of texts, it gives None"),
+    ("def devices(): return '01'", "devices.. must give a tuple of texts, it gives '01'"),
+    ("devices = ('0',)", "devices of .* must be a function, got tuple"),
+    ("def namespace(): raise OSError('gone')", "namespace.. raises OSError: gone"),
+    ("capabilities = None", "capabilities of .* must be a frozenset of texts, got None"),
+    ("name = 3", "is 3"),
+    ("import sys; sys.exit(1)", "cannot be imported: SystemExit: 1"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BROKEN)
+def test_a_broken_plugin_is_a_device_error_and_breaks_nothing_else(plugins, capsys, line, message):
+    plugins(f"{PLUGIN}\n{line}\n")
+    with pytest.raises(DeviceError, match=message) as caught:
+        tn.get_device("plugin")
+    assert "plugin" in str(caught.value)
+    with pytest.raises(DeviceError, match=r"Devices that work here: fast, numpy"):
+        tn.get_device("nosuch")
+    assert tn.asarray([1.0], device="numpy").device is tn.get_device("numpy")
+    assert main(["backends"]) == 0
+    blocks = {b.split(":")[0]: b for b in capsys.readouterr().out.split("\n\n")}
+    assert {"cupy", "fast", "numpy", "plugin", "strict"} <= set(blocks)
+    assert blocks["plugin"].startswith("plugin: not usable\n  why:")
+    assert re.search(message, blocks["plugin"])
+    with tn.using_config(device="plugin"):
+        assert main(["config"]) == 0
+    assert re.search(f"the device cannot be used: .*{message}", capsys.readouterr().out)
+
+
+def test_a_backend_that_was_registered_and_breaks_later(plugins):
+    plugins(PLUGIN)
+    device = tn.get_device("plugin:1")
+    get_backend("plugin").devices = lambda: 1 / 0
+    with pytest.raises(DeviceError, match=r"backend 'plugin' \(from package some-package 1.0\)"):
+        tn.get_device("plugin:2")
+    with pytest.raises(DeviceError, match="Devices that work here: fast, numpy"):
+        tn.get_device("nosuch")
+    assert tn.get_device("plugin:1") is device
+
+
+def test_a_backend_whose_import_failed_is_not_said_to_work(plugins, monkeypatch):
+    monkeypatch.delitem(backend_module._backends, "fast", raising=False)
+    for spec in [spec for spec in backend_module._devices if spec.startswith("fast")]:
+        monkeypatch.delitem(backend_module._devices, spec)
+    monkeypatch.setitem(sys.modules, "tinynode_fast", None)  # Python: this import fails
+    with pytest.raises(DeviceError, match="backend 'fast' cannot be imported") as caught:
+        tn.get_device("fast")
+    assert "Devices that work here: numpy" in str(caught.value)
 
 
 # --- devices that go, and arrays that nobody owns --------------------------------------------
@@ -231,7 +310,7 @@ def test_the_command_lists_every_backend(plugins, capsys):
         "plugin: usable",
         "  devices:      plugin:0, plugin:1",
         "  version:      plugin 1.5",
-        "  capabilities: add_at, cpu, float64, writable",
+        "  capabilities: add_at, cpu, float64",
         "  from:         package some-package 1.0",
     ]
     assert f"version:      {np.__version__}" in blocks["numpy"]

@@ -30,7 +30,13 @@ def write(folder, name, text):
 
 def test_nothing_set_is_nothing_found(tmp_path):
     assert read_sources({}, tmp_path) == {}
-    assert read_sources({"TINYNODE_DEVICE": "", "HOME": "x"}, None) == {}
+    environment = dict.fromkeys((f"TINYNODE_{name.upper()}" for name in KINDS), "")
+    assert read_sources({**environment, "TINYNODE_DEVCIE": "", "HOME": "x"}, None) == {}
+
+
+def test_an_empty_variable_does_not_cover_the_file(tmp_path):
+    path = write(tmp_path, "tinynode.toml", "debug = true\n")
+    assert read_sources({"TINYNODE_DEBUG": ""}, tmp_path) == {"debug": Source(True, path)}
 
 
 def test_the_environment_has_every_setting_under_its_name_in_capitals():
@@ -44,7 +50,7 @@ def test_the_environment_has_every_setting_under_its_name_in_capitals():
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1", True), ("TRUE", True), ("on", True), ("0", False), ("no", False), ("", False)],
+    [("1", True), ("TRUE", True), ("on", True), ("0", False), ("no", False)],
 )
 def test_truth_in_the_environment(text, value):
     assert read_sources({"TINYNODE_TRAIN": text}, None)["train"].value is value
@@ -95,6 +101,10 @@ def test_a_working_folder_that_was_deleted(tmp_path, monkeypatch):
         ('devise = "fast"', "there is no setting 'devise'; did you mean 'device'"),
         ("colour = 1", "there is no setting 'colour'; Settings are debug, device"),
         ("in_recomputing = true", "there is no setting 'in_recomputing'"),
+        ('device = ""', "device must not be empty"),
+        ('[tool.tinynode]\ndevice = "fast"', r"needs no header: leave \[tool.tinynode\] out"),
+        ('[tinynode]\ndevice = "fast"', r"needs no header: leave \[tinynode\] out"),
+        ("tool = 1", "there is no setting 'tool'"),
         ("device = 1", "device must be text in quotes, got int 1"),
         ('debug = "yes"', "debug must be true or false, got str"),
         ('dtype = "int64"', "dtype must be one of float32, float64, float16, got 'int64'"),
@@ -114,6 +124,28 @@ def test_a_table_that_is_no_table(tmp_path):
     write(tmp_path, "pyproject.toml", "[tool]\ntinynode = 3\n")
     with pytest.raises(ConfigError, match=r"tool\.tinynode must be a table, got int 3"):
         read_sources({}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["tool = 3 # tinynode", 'tool = "tinynode"', "[[tool]]\ntinynode=1"]
+)
+def test_a_pyproject_whose_tool_is_no_table_is_not_about_us(tmp_path, text):
+    write(tmp_path, "pyproject.toml", text)
+    assert read_sources({}, tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("DEVCIE", "DEVICE"), ("DEVICES", "DEVICE"), ("DTPYE", "DTYPE"), ("TYPECHECK", "TYPE_CHECK")],
+)
+def test_a_slip_of_the_pen_in_the_environment(name, meant):
+    with pytest.raises(ConfigError, match=f"TINYNODE_{name}: .*did you mean TINYNODE_{meant}?"):
+        read_sources({f"TINYNODE_{name}": "1"}, None)
+
+
+def test_other_variables_of_the_environment_are_left_alone():
+    names = ("TINYNODE_MY_DATA", "TINYNODE_HOME", "TINYNODE_", "MY_TINYNODE_DEVICES", "DEVCIE")
+    assert read_sources(dict.fromkeys(names, "x"), None) == {}
 
 
 def test_an_unreadable_file_of_our_own_is_an_error_and_one_of_others_is_not(tmp_path, monkeypatch):
@@ -185,6 +217,22 @@ def test_an_unusable_device_says_where_it_was_asked_for(tmp_path):
     assert last.endswith(f"Device 'nunpy' is from {path}.")
 
 
+def test_an_explicit_device_wins_over_an_unusable_one(tmp_path):
+    write(tmp_path, "tinynode.toml", 'device = "nunpy"\n')
+    code = (
+        "import numpy as np, tinynode as tn\n"
+        "x = tn.asarray([1.0, 2.0], device='numpy')\n"
+        "y = tn.asarray(np.ones(2), device='fast')\n"
+        "z = x * np.ones(2, np.float32) + np.float32(1)\n"
+        "z = tn.functions.where(np.ones(2, bool), z, 0.0)[np.array([0, 1])]\n"
+        "print(x == None, (x == np.ones(2)).device, tn.asarray(y, device='numpy').device)\n"
+        "tn.functions.sum(z * z).backward()\n"
+        "print(z.device, y.device, x.grad_var.device)\n"
+    )
+    done = run(tmp_path, code)
+    assert done.stdout.splitlines() == ["False numpy numpy", "numpy fast numpy"], done.stderr
+
+
 def test_nothing_is_written(tmp_path):
     code = "import tinynode as tn; tn.asarray([1.0]); tn.get_device('numpy')"
     done = run(tmp_path, code, HOME=str(tmp_path))
@@ -197,10 +245,9 @@ def test_nothing_is_written(tmp_path):
 @pytest.fixture
 def global_device():
     """A device for every thread, for the length of a test."""
-    before = tn.global_config.device
     tn.global_config.device = "strict:device2"
     yield
-    tn.global_config.device = before
+    del tn.global_config.device
 
 
 def test_argument_over_block_over_thread_over_everyone(global_device):
@@ -285,3 +332,6 @@ def test_the_command_config_says_what_is_wrong_with_the_device(capsys):
     out = capsys.readouterr().out
     assert 'device           "nunpy"' in out
     assert "the device cannot be used: get_device: there is no backend 'nunpy'" in out
+    with tn.using_config(device=3):
+        assert main(["config"]) == 0
+    assert "the device cannot be used: get_device: expected a name" in capsys.readouterr().out

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import tinynode as tn
+from tinynode import configuration
+from tinynode.errors import ConfigError
 
 F = tn.functions
 
@@ -18,15 +20,11 @@ F = tn.functions
 def restore():
     """Each test leaves the settings of this thread, and of all threads, as it found them."""
     own = dict(vars(tn.config))
-    shared = {name: value for name, value in vars(tn.global_config).items() if name[:1] != "_"}
     yield
     vars(tn.config).clear()
     vars(tn.config).update(own)
-    for name in [n for n in vars(tn.global_config) if n[:1] != "_" and n not in shared]:
+    for name in list(configuration._assigned):
         delattr(tn.global_config, name)
-    for name, value in shared.items():
-        if vars(tn.global_config)[name] is not value:
-            setattr(tn.global_config, name, value)
 
 
 def in_thread(call):
@@ -91,6 +89,59 @@ def test_new_keys_may_be_set_in_both():
     with tn.using_config("my_key", 3):
         assert tn.config.my_key == 3
     assert tn.config.my_key == 1
+
+
+def test_a_slip_of_the_pen_is_refused_in_global_config_too():
+    with pytest.raises(ConfigError, match="no setting 'devcie': did you mean 'device'"):
+        tn.global_config.devcie = "fast"
+    assert not hasattr(tn.config, "devcie") and not hasattr(tn.global_config, "devcie")
+
+
+def test_del_of_a_global_value_goes_back_to_the_one_at_the_import():
+    tn.global_config.train = False
+    tn.global_config.own_key = 1
+    assert in_thread(lambda: (tn.config.train, tn.config.own_key)) == (False, 1)
+    del tn.global_config.train, tn.global_config.own_key
+    assert tn.config.train is True and not hasattr(tn.config, "own_key")
+    with pytest.raises(AttributeError):
+        del tn.global_config.own_key
+
+
+def test_global_config_holds_nothing_of_its_own():
+    tn.config.train = False
+    assert tn.global_config.train is True
+    tn.global_config.train = False
+    assert in_thread(lambda: tn.global_config.train) is False
+    assert vars(tn.global_config) == {}
+
+
+def test_origin_of_a_global_value_that_equals_the_default():
+    assert tn.config.origin("train") == "the default"
+    tn.global_config.train = True
+    assert tn.config.origin("train") == "tinynode.global_config"
+    del tn.global_config.train
+    assert tn.config.origin("train") == "the default"
+
+
+def assign_dtype(settings, value):
+    settings.dtype = value
+
+
+@pytest.mark.parametrize("value", ["float99", "int64", None, np.float32, np.dtype("float32")])
+@pytest.mark.parametrize(
+    "assign",
+    [
+        lambda value: assign_dtype(tn.config, value),
+        lambda value: assign_dtype(tn.global_config, value),
+        lambda value: tn.using_config("dtype", value).__enter__(),
+        lambda value: tn.using_config(train=False, dtype=value).__enter__(),
+    ],
+)
+def test_a_dtype_that_there_is_not_is_refused_when_it_is_assigned(assign, value):
+    with pytest.raises(ConfigError, match=r"dtype must be one of float32, float64, float16, got"):
+        assign(value)
+    assert tn.config.dtype == "float32" and tn.config.train is True
+    assert tn.asarray([1.0]).array.dtype == np.float32
 
 
 def test_show_prints_sorted_aligned_entries_of_this_thread():

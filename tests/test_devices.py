@@ -11,7 +11,9 @@ from types import SimpleNamespace
 
 import array_api_strict
 import numpy as np
+import op_drivers
 import pytest
+from op_table import CASES
 
 import tinynode as tn
 from tinynode import backend as backend_module
@@ -99,6 +101,11 @@ def test_devices_are_interned_and_written_without_an_at_sign():
         ("nunpy", "did you mean 'numpy'"),
         ("numpy:7", "there is no device 'numpy:7'; there are: numpy"),
         ("strict:device9", "there are: strict:CPU_DEVICE, strict:device1"),
+        ("cpu", "did you mean 'numpy'"),
+        ("cuda", "did you mean 'cupy'"),
+        ("cuda:0", "did you mean 'cupy'"),
+        ("CUDA:1", "did you mean 'cupy'"),
+        ("gpu", "did you mean 'cupy'"),
         ("@numpy", "there is no backend '@numpy'; did you mean 'numpy'"),
     ],
 )
@@ -375,6 +382,101 @@ def test_a_raw_array_goes_to_the_device_of_the_other_input_if_its_memory_is_thei
         assert str(y.device) == "fake" and y.array == 6.0
 
 
+def raw_choices():
+    """The first row of each operation with several inputs, and which inputs to leave raw."""
+    rows = {}
+    for case in CASES:
+        if len(case.inputs) > 1:
+            rows.setdefault(case.operation, case)
+    del rows["kl_divergence"]  # its row computes the arguments from one input each
+    for operation, case in rows.items():
+        for choice in range(1, 2 ** len(case.inputs) - 1):
+            yield pytest.param(case, choice, id=f"{operation}-{choice:b}")
+
+
+@pytest.mark.parametrize(("case", "choice"), list(raw_choices()))
+def test_raw_arrays_of_every_function_go_to_the_device_of_the_variable_beside(case, choice):
+    hosts = op_drivers.draw_inputs(case, case.dtypes[0])
+    mixed = [
+        host if choice >> i & 1 else tn.asarray(host, device="fast")
+        for i, host in enumerate(hosts)
+    ]
+    outputs = case.function(*mixed, **case.constants)
+    plain = case.function(*(tn.asarray(host) for host in hosts), **case.constants)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    plain = plain if isinstance(plain, tuple) else (plain,)
+    for y, expected in zip(outputs, plain, strict=True):
+        assert str(y.device) == "fast"
+        np.testing.assert_allclose(y.array, expected.array, rtol=1e-5, atol=1e-6)
+
+
+def fast(*shape, dtype=np.float32):
+    return tn.asarray(np.ones(shape, dtype), device="fast")
+
+
+INDICES = np.array([0, 1, 0])
+BOOLS = np.array([True, False, True])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: F.softmax_cross_entropy(fast(3, 2), INDICES),
+        lambda: F.softmax_cross_entropy(np.ones((3, 2)), fast(3, dtype=np.int64)),
+        lambda: F.softmax_cross_entropy(
+            np.ones((3, 2), np.float32), np.zeros(3, int), class_weight=fast(2)
+        ),
+        lambda: F.sigmoid_cross_entropy(fast(3), INDICES),
+        lambda: F.nll(fast(3, 2), INDICES),
+        lambda: F.hinge(fast(3, 2), INDICES),
+        lambda: F.mean_squared_error(fast(3), INDICES),
+        lambda: F.embedding(INDICES, fast(4, 2)),
+        lambda: F.take(fast(3, 2), INDICES, axis=0),
+        lambda: F.take_along_axis(fast(3), INDICES),
+        lambda: F.where(BOOLS, fast(3), 0.0),
+        lambda: F.where(BOOLS, 1.5, fast(3)),
+        lambda: F.where(fast(3, dtype=np.bool_), np.ones(3), np.zeros(3)),
+        lambda: F.where(fast(3, dtype=np.bool_), 1.5, np.zeros(3)),
+        lambda: fast(3)[INDICES],
+        lambda: fast(3)[BOOLS],
+        lambda: fast(3, 3)[INDICES, INDICES],
+        lambda: F.get_item(np.ones((3, 2)), (fast(2, dtype=np.int64), 0)),
+        lambda: F.set_item(fast(3), INDICES, np.ones(3)),
+        lambda: F.set_item(np.ones(3), fast(2, dtype=np.int64), 7.0),
+        lambda: F.concat([np.ones(2, np.float32), fast(2)]),
+        lambda: F.stack([fast(2), np.ones(2, np.float32)]),
+        lambda: F.add_all(np.ones(2, np.float32), fast(2)),
+        lambda: F.meshgrid(INDICES, fast(2))[0],
+        lambda: F.broadcast_arrays(INDICES, fast(3))[0],
+        lambda: F.diff(np.ones(3, np.float32), append=fast(2)),
+        lambda: F.tril(fast(3, 3)),
+        lambda: F.scaled_dot_product_attention(fast(3, 2), fast(3, 2), fast(3, 2), BOOLS),
+        lambda: F.scaled_dot_product_attention(*[fast(3, 2)] * 3, causal=True),
+        lambda: tn.forget(lambda x, y: x * y, np.ones(3, np.float32), fast(3)),
+    ],
+)
+def test_a_raw_array_beside_a_fast_variable_outside_of_a_using_device_block(call):
+    assert str(call().device) == "fast"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: F.softmax_cross_entropy(F.reshape(x, (1, 2)), y),
+        lambda x, y: F.embedding(y, F.reshape(x, (2, 1))),
+        lambda x, y: F.take(x, y),
+        lambda x, y: F.where(y == 0, x, x),
+        lambda x, y: x[y],
+        lambda x, y: F.concat([x, y]),
+        lambda x, y: x * y,
+    ],
+)
+def test_a_raw_array_that_lies_elsewhere_is_an_error_whose_cure_is_for_arrays(call):
+    away = array_api_strict.zeros(1, dtype=array_api_strict.int64)
+    with pytest.raises(DeviceMixError, match=r"Move it with tinynode.asarray\(.*'fast'\)"):
+        call(fast(2), away)
+
+
 # --- mixing ----------------------------------------------------------------------------------
 
 
@@ -428,6 +530,49 @@ def test_a_grad_of_another_device_is_a_type_error_with_the_cure():
     ):
         x.grad = array_api_strict.ones(1, dtype=array_api_strict.float64)
     assert x.grad is None
+
+
+def test_asarray_without_a_copy_where_the_device_holds_the_array():
+    array = np.ones(2, np.float32)
+    x = tn.asarray(array, device="fast", copy=False)
+    assert x.array is array and str(x.device) == "fast"
+    copied = tn.asarray(array, device="fast", copy=True)
+    assert not np.shares_memory(copied.array, array) and str(copied.device) == "fast"
+    for given in ([1.0], array_api_strict.ones(1)):
+        with pytest.raises(ValueError, match="copy=False"):
+            tn.asarray(given, device="fast", copy=False)
+    with pytest.raises(ValueError, match="copy=False"):
+        tn.asarray(array, device="strict", copy=False)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda device: tn.nn.Linear(3, 2, device=device),
+        lambda device: tn.nn.Embedding(3, 2, device=device),
+        lambda device: tn.nn.Conv2d(3, 2, 1, device=device),
+        lambda device: tn.nn.BatchNorm(3, device=device),
+        lambda device: tn.nn.LayerNorm(3, device=device),
+        lambda device: tn.nn.RMSNorm(3, device=device),
+        lambda device: tn.nn.GroupNorm(1, 3, device=device),
+    ],
+)
+@pytest.mark.parametrize("configured", ["numpy", "nowhere"])
+@pytest.mark.parametrize("device", ["numpy", "fast", "strict:device1"])
+def test_a_layer_stands_on_the_device_that_it_is_given(make, device, configured):
+    with tn.using_config(device=configured):
+        layer = make(device)
+        found = {str(x.device) for _, x in layer._state()}
+    assert found == {device}
+
+
+def test_a_parameter_on_an_array_that_lies_elsewhere():
+    assert str(tn.nn.Parameter(np.ones(2), device="fast").device) == "fast"
+    assert str(tn.nn.Buffer(np.ones(2), device="fast").device) == "fast"
+    with pytest.raises(DeviceMixError, match=r"Parameter: array is on numpy, not on strict"):
+        tn.nn.Parameter(np.ones(2), device="strict:device1")
+    with pytest.raises(TypeError, match="must be an array"):
+        tn.nn.Parameter([1.0], device="fast")
 
 
 # --- moving ----------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
     commands = [block[2] for block in BLOCK.finditer(readme) if block[1] == "sh"]
     assert [command.count("\n") for command in commands] == [1, 1], "one line for each"
     job, tests = (command.strip().rpartition("&& .venv/bin/")[2] for command in commands)
-    assert job == "python -m tinynode train digits" and tests == "python -m pytest"
+    assert job == "python -m tinynode train digits" and tests == "python -m pytest -n auto"
     assert job in script and tests in script
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
 import sys
+import textwrap
 import threading
 import warnings
 
@@ -298,6 +300,54 @@ def test_a_fallback_computes_and_is_counted():
     assert key == ("fast", "Sigmoid", "float16 has no kernel") and use.calls == 1
 
 
+def square(size, name):
+    border = size // 2
+    windows = Windows((size, size), (1, 1), (border, border), (1, 1))
+    return {
+        "conv2d": lambda counts: convolution.Conv2d(windows, 1, counts),
+        "conv2d_gradient_w": lambda counts: convolution.Conv2dGradW(windows, 1),
+        "conv2d_gradient_x": lambda counts: convolution.Conv2dGradX(windows, 1, counts),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "channels", "side", "out", "size", "runs"),
+    [
+        ("conv2d", 1, 128, 4, 128, 3, False),
+        ("conv2d", 16, 128, 4, 128, 3, True),
+        ("conv2d_gradient_w", 1, 128, 4, 128, 3, False),
+        ("conv2d_gradient_w", 16, 128, 4, 128, 3, True),
+        ("conv2d_gradient_x", 1, 128, 4, 128, 3, False),
+        ("conv2d_gradient_x", 4, 128, 4, 128, 3, True),
+        ("conv2d", 8, 64, 8, 64, 1, False),
+        ("conv2d_gradient_w", 8, 64, 8, 64, 1, False),
+    ],
+)
+def test_convolutions_that_numpy_does_as_quickly(name, n, channels, side, out, size, runs):
+    x, w, gy = (
+        draw(n, channels, side, side),
+        draw(out, channels, size, size),
+        draw(n, out, side, side),
+    )
+    given = {"conv2d": (x, w), "conv2d_gradient_w": (x, gy), "conv2d_gradient_x": (gy, w)}[name]
+    node = square(size, name)((side, side))
+    (y,) = tinynode_fast.forward(node, given)
+    assert [key[2] for key in kernel_uses] == ([name] if runs else [])
+    (wanted,) = square(size, name)((side, side)).forward(given)
+    np.testing.assert_allclose(y, wanted, rtol=1e-3, atol=2e-3)
+    if size == 1:  # with the channels last in memory there is nothing to copy
+        tinynode_fast.forward(square(size, name)((side, side)), (channels_last(x), given[1]))
+        assert [key[2] for key in kernel_uses] == [name]
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("shape", [(64, 64), (4, 5000), (32, 512), (4, 50000)])
+def test_softmax_of_a_few_rows_runs_as_on_numpy(name, shape):
+    node = F.Softmax(1) if name == "softmax" else F.LogSoftmax(1)
+    assert type(tinynode_fast.forward(node, (draw(*shape),))) is tuple
+    assert kernel_uses == fallback_uses == {}
+
+
 # --- edges of values -----------------------------------------------------------------------------
 
 
@@ -349,6 +399,72 @@ def test_extreme_values_of_activations_raise_no_warning():
             np.testing.assert_allclose(y[0, :2], expected, atol=1e-30)
 
 
+LARGE = [0.0, 2e13, -2e13, 1e19, -1e20, 3e38, -3e38, np.inf, -np.inf, 39.0, -41.0, 11.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("gelu", np.float32),
+        ("gelu_gradient", np.float32),
+        ("tanh_gelu", np.float32),
+        ("tanh_gelu", np.float64),
+        ("tanh_gelu_gradient", np.float32),
+        ("tanh_gelu_gradient", np.float64),
+    ],
+)
+def test_gelu_of_large_numbers(name, dtype):
+    x = np.resize(np.asarray(LARGE, dtype), (200, 300))
+    x[1:] = 0.5 * np.clip(x[1:], -1e30, 1e30)  # other blocks hold no infinity
+    given = [x] if len(KERNEL_CASES[name][1]) == 1 else [x, np.ones_like(x)]
+    with np.errstate(invalid="ignore"):  # 0 times infinity, in the portable forward too
+        node, (y,) = run_kernel(name, given)
+    assert [key[2] for key in kernel_uses] == [name]
+    if "gradient" not in name:
+        np.testing.assert_allclose(y[0, 1:8], np.where(x[0, 1:8] > 0, x[0, 1:8], 0))
+        return
+    assert np.isfinite(y).all()
+    np.testing.assert_array_equal(y[0, 1:9], [1, 0, 1, 0, 1, 0, 1, 0])
+    (expected,) = type(node)().forward(tuple(given))
+    np.testing.assert_allclose(y, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_gradient", "tanh_gelu", "tanh_gelu_gradient"])
+def test_gelu_keeps_nan_and_overflows_nowhere(name):
+    x = draw(200, 300)
+    x[0, :4] = [np.nan, 1e20, -1e20, 3e38]
+    with np.errstate(over="raise", invalid="raise"):
+        _, (y,) = run_kernel(name, [x, np.ones_like(x)][: len(KERNEL_CASES[name][1])])
+    assert np.isnan(y[0, 0]) and np.isfinite(y.ravel()[1:]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logarithms_of_probabilities_are_never_above_0(dtype):
+    """The largest number of a whole block is subtracted: the sum's rounding may show."""
+    x = RNG.uniform(0, 8.9, (4000, 1)).astype(dtype) + np.asarray([0.0, -40, -60], dtype)
+    (y,) = run_kernel("log_softmax", [x.reshape(400, 10, 3)])[1]
+    assert [key[2] for key in kernel_uses] == ["log_softmax"]
+    assert (y <= 0).all() and (y.reshape(-1, 3)[:, 0] > -1e-6).all()
+    loss = F.softmax_cross_entropy(x, np.zeros(4000, int), reduction="none").array
+    assert (loss >= 0).all() and (loss < 1e-6).all()
+
+
+@pytest.mark.parametrize("length", [256, 1024, 4096])
+def test_standardized_rows_far_from_0_round_as_on_numpy(length):
+    x = (RNG.standard_normal((64, length)) + 1e4).astype(np.float32)
+    errors = []
+    for outputs in (
+        run_kernel("standardize", [x])[1],
+        F.Standardize((1,), 1e-5, True).forward((x,)),
+    ):
+        exact = x.astype(np.float64)
+        exact -= exact.mean(axis=1, keepdims=True)
+        exact /= np.sqrt((exact**2).mean(axis=1, keepdims=True) + 1e-5)
+        errors.append(np.abs(outputs[0] - exact).max())
+    assert [key[2] for key in kernel_uses] == ["standardize"]
+    assert errors[0] < 1.5 * errors[1] and errors[0] < 2.5e-3
+
+
 def test_the_callers_errstate_holds_in_threads(monkeypatch):
     force_kernels(monkeypatch)
 
@@ -393,6 +509,98 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
 
     with pytest.raises(ZeroDivisionError, match="the last block"):
         blocks.run(kernel, (np.arange(100.0),), (np.empty(100),))
+
+
+class Failing:
+    """A pool that takes one share, and runs it late; then it raises."""
+
+    def __init__(self, error):
+        self.error, self.taken, self.workers = error, [], []
+
+    def submit(self, *call):
+        if self.taken:
+            raise self.error
+        self.taken.append(call)
+        self.workers.append(threading.Timer(0.05, call[0], call[1:]))
+        self.workers[0].start()
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_shares_that_were_handed_over_are_waited_for(error, monkeypatch):
+    force_kernels(monkeypatch)
+    monkeypatch.setattr(blocks, "thread_count", lambda: 4)
+    pool = Failing(error)
+    monkeypatch.setattr(blocks._threads, "pool", pool)
+    x, y = np.arange(1.0, 101.0), np.zeros(100)
+    if isinstance(error, MemoryError):
+        with pytest.raises(MemoryError):
+            blocks.run(_copy, (x,), (y,))
+        np.testing.assert_array_equal(y[25:50], x[25:50])  # the first share was waited for
+    else:
+        blocks.run(_copy, (x,), (y,))
+        np.testing.assert_array_equal(y, x)
+    pool.workers[0].join()
+
+
+def test_a_share_that_is_queued_and_refused_is_run_once(monkeypatch):
+    """A pool may queue a call, and then fail to start a thread for it."""
+    force_kernels(monkeypatch)
+    queued = []
+
+    class Queues:
+        def submit(self, *call):
+            queued.append(call)
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(blocks._threads, "pool", Queues())
+    x, y = np.arange(1.0, 101.0), np.zeros(100)
+    blocks.run(_copy, (x,), (y,))
+    np.testing.assert_array_equal(y, x)
+    y[...] = 0
+    (call,) = queued
+    call[0](*call[1:])
+    assert not y.any()
+
+
+LATE = """
+import sys, threading, time
+
+def work():
+    while threading.main_thread().is_alive():
+        time.sleep(0.01)
+    time.sleep(0.1)
+    {late}
+    x = numpy.ones(1 << 21, numpy.float32)
+    y = numpy.zeros_like(x)
+    blocks.run(copy, (x,), (y,))
+    print("done", int(y.sum()), blocks.thread_count())
+
+def copy(inputs, outputs, scratch):
+    numpy.copyto(outputs[0], inputs[0])
+
+{early}
+threading.Thread(target=work).start()
+"""
+IMPORTS = "import numpy, tinynode; from tinynode_fast import blocks"
+USED = "; copy_of = numpy.ones(1 << 21); blocks.run(copy, (copy_of,), (copy_of.copy(),))"
+
+
+@pytest.mark.parametrize(
+    ("early", "late"),
+    [(IMPORTS, "pass"), (IMPORTS + USED, "pass"), ("", "global numpy, blocks; " + IMPORTS)],
+)
+def test_a_thread_that_outlives_the_main_thread(early, late):
+    places = os.pathsep.join(path for path in sys.path if path)
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": places}
+    program = textwrap.dedent(LATE.format(early=early, late=late))
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+    )
+    assert result.stdout == "done 2097152 2\n", result.stderr
 
 
 def test_the_number_of_threads(monkeypatch):
@@ -621,7 +829,7 @@ def test_gradients_and_parameters_in_any_order_of_memory():
         results.append(p.array)
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_allclose(results[0], results[2], rtol=1e-5)
-    reason = "an array is not writable in one piece of memory"
+    reason = "an array is not in one piece of memory"
     assert list(fallback_uses) == [("fast", "Adam", reason)]
 
 
@@ -671,6 +879,71 @@ def test_a_failing_update_changes_nothing(monkeypatch):
     assert p.array is before
     for name, value in optimizer.state_dict().items():
         np.testing.assert_array_equal(value, state[name])
+
+
+@pytest.mark.parametrize("kind", [nn.Adam, nn.AdamW])
+def test_an_update_that_raises_on_its_way_changes_nothing(kind):
+    """As on NumPy: the first parameter is done when the second one overflows."""
+    found = {}
+    for device in ("numpy", "fast"):
+        parameters, optimizer = train(device, kind, {}, np.float32, steps=3)
+        before, state = [p.array for p in parameters], optimizer.state_dict()
+        good = [p.grad for p in parameters]
+        parameters[1].grad = np.full(7, 1e30, np.float32)
+        for _ in range(2):
+            with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+                optimizer.update()
+            assert all(p.array is old for p, old in zip(parameters, before, strict=True))
+            for name, value in optimizer.state_dict().items():
+                np.testing.assert_array_equal(value, state[name])
+        parameters[1].grad = good[1]
+        for _ in range(3):
+            optimizer.update()
+        found[device] = [p.array for p in parameters], optimizer.state_dict()
+    for one, other in zip(found["numpy"][0], found["fast"][0], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    for name, value in found["numpy"][1].items():
+        np.testing.assert_allclose(value, found["fast"][1][name], rtol=1e-5, atol=1e-12)
+
+
+def test_moments_lie_in_two_sets_of_arrays_by_turns():
+    _, optimizer = train("fast", nn.Adam, {}, np.float32, steps=2)
+    seen = []
+    for _ in range(4):
+        optimizer.update()
+        seen.append([m for slot in optimizer._slots for m in slot.moments.values()])
+    for first, second, third in zip(*seen[:3], strict=True):
+        assert first is third and not np.shares_memory(first, second)
+    used = len(updates._used)
+    del optimizer
+    assert len(updates._used) == used - 1
+
+
+def test_moments_that_are_not_those_of_the_last_update_are_not_written_to():
+    parameters, optimizer = train("fast", nn.Adam, {}, np.float32, steps=3)
+    kept = [m for slot in optimizer._slots for m in slot.moments.values()]
+    copies = [m.copy() for m in kept]
+    state = optimizer.state_dict()
+    optimizer.load_state_dict(state)
+    optimizer.update()
+    for m, copy in zip(kept, copies, strict=True):
+        np.testing.assert_array_equal(m, copy)
+    # a parameter without a gradient now and then
+    optimizer.allow_missing = True
+    wanted, portable = train("numpy", nn.Adam, {}, np.float32, steps=4)
+    portable.load_state_dict(optimizer.state_dict())
+    portable.allow_missing = True
+    for p, q in zip(parameters, wanted, strict=True):
+        q.array, q.grad = p.array.copy(), p.grad
+    for step in range(4):
+        for ps in (parameters, wanted):
+            ps[step % 2].grad = None
+        for each in (optimizer, portable):
+            each.update()
+        for p, q in zip(parameters, wanted, strict=True):
+            np.testing.assert_allclose(p.array, q.array, rtol=1e-5)
+            grad = RNG.standard_normal(p.shape).astype(np.float32)
+            p.grad = q.grad = grad
 
 
 # --- the table -----------------------------------------------------------------------------------

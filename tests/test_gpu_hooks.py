@@ -127,7 +127,53 @@ def test_nvtx_ranges_are_closed_after_an_error() -> None:
             Takes(backend, 5, 0, Takes(backend, -7, 0)).apply((variable(),))
         assert backend.open == ["Takes5.forward", "Takes-7.forward"]
         functions.sin(variable())
-    assert backend.open == []
+        assert backend.open == []
+    assert backend.lines == ["Takes5.forward", "  Takes-7.forward", "Sin.forward"]
+
+
+class Fails(Takes):
+    """Its backward raises."""
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        raise ZeroDivisionError
+
+
+def test_nvtx_ranges_do_not_nest_under_those_of_functions_that_raised() -> None:
+    class Quiet(NVTXHook):
+        def forward_preprocess(self, function: Any, in_data: Any) -> None:
+            super().forward_preprocess(function, in_data)
+
+    backend = Pretend()
+    with Quiet(backend.device()) as hook:
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                Takes(backend, -7, 0).apply((variable(),))
+            assert len(backend.open) == sum(map(len, hook._open.values())) == 1
+        y = Fails(backend, 1, 0, Takes(backend, 2, 0)).apply((variable(),))[0]
+        with pytest.raises(ZeroDivisionError):
+            sweep(y)
+        functions.sin(variable())
+        assert backend.open == []
+    assert backend.lines == [
+        *["Takes-7.forward"] * 3,
+        "Takes1.forward",
+        "  Takes2.forward",
+        "Takes1.backward",
+        "Sin.forward",
+    ]
+
+
+def test_nvtx_a_function_after_one_that_raised_stands_beside_it() -> None:
+    class Retries(Catches):
+        def forward(self, inputs: Any) -> Any:
+            super().forward(inputs)
+            functions.sin(inputs[0])
+            return inputs
+
+    backend = Pretend()
+    with NVTXHook(backend.device()):
+        Retries(backend).apply((variable(),))
+    assert backend.lines == ["Retries.forward", "  Takes-7.forward", "  Sin.forward"]
 
 
 def test_nvtx_an_error_caught_inside_a_function_closes_with_it() -> None:
@@ -208,6 +254,24 @@ def test_memory_after_an_error_counts_what_ends() -> None:
     with memory:
         Takes(backend, 5, 0).apply((variable(),))
     assert memory.call_history == [("Takes4", 4, 0), ("Takes5", 5, 0)]
+
+
+def test_memory_of_a_function_that_raised_is_forgotten() -> None:
+    class Retries(Catches):
+        def forward(self, inputs: Any) -> Any:
+            super().forward(inputs)
+            Takes(self.pool, 20, 0).apply(inputs)
+            return inputs
+
+    backend = Pretend()
+    with CUDAMemoryHook(backend.device()) as memory:
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                Takes(backend, -7, 0).apply((variable(),))
+            assert [len(calls) for calls in memory._running.values()] == [1]
+        Retries(backend).apply((variable(),))
+        assert [len(calls) for calls in memory._running.values()] == [0]
+    assert memory.call_history == [("Takes20", 20, 0), ("Retries", -6, 0)]
 
 
 def test_memory_report() -> None:

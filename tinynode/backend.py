@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -57,7 +57,8 @@ class Backend(Protocol):
     promise functions: ``"add_at"``: ``add_at(indices, values, length)``, see below;
     ``"optimizer_update"``: ``update_parameters(optimizer, steps)``; ``"ranges"``:
     ``range_push(text)`` and ``range_pop()``, for profilers; ``"memory_pool"``:
-    ``memory_used(index)`` and ``memory_reserved(index)``, in bytes."""
+    ``memory_used(index)`` and ``memory_reserved(index)``; ``"put"``: arrays never change, and
+    ``put(array, place, value)`` gives a new one."""
 
     def devices(self) -> tuple[str, ...]:
         """The indices that exist here; the first is the default."""
@@ -96,7 +97,7 @@ class Device:
         self.backend = backend
         self.index = index
         self.name = name
-        self.xp = backend.namespace()
+        self.xp = namespace_from(backend)
         self.array_types: set[type] = set()
         """The array types that this backend has owned so far: the quick form of ``owns``."""
         self.floating_dtypes: set[Any] = set()
@@ -168,7 +169,7 @@ class Device:
 
     def _explain(self, error: Exception) -> None:
         """Raise a DeviceError if the reason for an error is that the device has gone."""
-        if self.index not in self.backend.devices():
+        if self.index not in indices_of(self.backend):
             raise DeviceError(
                 f"{self.name}: this device has gone; {_those_there_are(self.backend)}. Variables "
                 "on it are lost: make new ones on another device."
@@ -183,6 +184,8 @@ _MODULE_OF_BACKEND = {
 _HOW_TO_GET = {
     "cupy": "install tinynode[cupy13] or tinynode[cupy12], whichever CUDA the machine has",
 }
+_OTHER_NAMES = {"cpu": "numpy", "cuda": "cupy", "gpu": "cupy"}
+"""What other libraries call a device, and the backend that is meant."""
 _ENTRY_POINTS = "tinynode.backends"
 
 _backends: dict[str, Backend] = {}
@@ -226,17 +229,38 @@ def register_backend(backend: Any) -> None:
     Raises:
         DeviceError: the object lacks something that ``Backend`` lists, or the name is taken.
     """
-    needed = [name for name in vars(Backend) if not name.startswith("_")] + [
-        "name",
-        "capabilities",
-    ]
-    missing = sorted(name for name in needed if not hasattr(backend, name))
-    if missing:
-        raise DeviceError(f"register_backend: {backend!r} has no {', '.join(missing)}.")
+    _check_parts(backend)
+    own = _MODULE_OF_BACKEND.get(backend.name)
+    if own is not None and getattr(backend, "__name__", None) != own:
+        raise DeviceError(
+            f"register_backend: the name {backend.name!r} is that of tinynode's own backend; "
+            f"{backend!r} needs another."
+        )
     known = _backends.get(backend.name)
     if known is not None and known is not backend:
         raise DeviceError(f"register_backend: the name {backend.name!r} is taken by {known!r}.")
     _backends[backend.name] = cast(Backend, backend)
+
+
+def _check_parts(backend: Any) -> None:
+    """Raise a DeviceError unless an object has what ``Backend`` lists, of the right kinds."""
+    functions = [name for name in vars(Backend) if not name.startswith("_")]
+    needed = [*functions, "name", "capabilities"]
+    missing = sorted(part for part in needed if not hasattr(backend, part))
+    if missing:
+        raise DeviceError(f"register_backend: {backend!r} has no {', '.join(missing)}.")
+    kinds: dict[str, tuple[type, str]] = {
+        "name": (str, "text"),
+        "capabilities": (Set, "a frozenset of texts"),
+    }
+    kinds |= dict.fromkeys(functions, (Callable, "a function"))  # type: ignore[arg-type]
+    for part, (kind, expected) in kinds.items():
+        found = getattr(backend, part)
+        if not isinstance(found, kind):
+            raise DeviceError(
+                f"register_backend: {part} of {backend!r} must be {expected}, got "
+                f"{describe(found)}. Mend the backend, or use another."
+            )
 
 
 def backend_names() -> list[str]:
@@ -259,9 +283,12 @@ def get_backend(name: str) -> Backend:
     """
     if name not in _backends:
         module = _load(name)
+        if getattr(module, "name", name) != name:
+            raise DeviceError(
+                f"get_device: what {backend_origin(name)} offers as {name!r} is {module.name!r}: "
+                "an entry point must have the name of its backend."
+            )
         register_backend(module)
-        if module.name != name:
-            raise DeviceError(f"get_device: what is offered as {name!r} is {module.name!r}.")
     return _backends[name]
 
 
@@ -275,14 +302,15 @@ def _load(name: str) -> Any:
             return point.load()
     except DeviceError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         hint = f" To get it: {_HOW_TO_GET[name]}." if name in _HOW_TO_GET else ""
         raise DeviceError(
             f"get_device: backend {name!r} cannot be imported: {type(error).__name__}: {error}."
-            f"{hint} {_those_that_work()}"
+            f"{hint} {_those_that_work(broken=name)}"
         ) from error
     known = backend_names()
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    meant = [_OTHER_NAMES[name.lower()]] if name.lower() in _OTHER_NAMES else []
+    close = meant or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     hint = f"did you mean {close[0]!r}? " if close else ""
     raise DeviceError(
         f"get_device: there is no backend {name!r}; {hint}known are: {', '.join(known)}. "
@@ -315,12 +343,51 @@ def offered_by(point: Any) -> str:
     return f"package {point.dist.name} {point.dist.version}" if point.dist else "a package"
 
 
-def _those_that_work() -> str:
+def indices_of(backend: Backend) -> tuple[str, ...]:
+    """The indices that a backend's ``devices()`` gives.
+
+    Raises:
+        DeviceError: it fails, or gives something else.
+    """
+    try:
+        indices: Any = backend.devices()
+    except DeviceError:
+        raise
+    except Exception as error:
+        raise _broken(backend, f"devices() raises {type(error).__name__}: {error}") from error
+    if isinstance(indices, tuple | list) and all(isinstance(index, str) for index in indices):
+        return tuple(indices)
+    raise _broken(backend, f"devices() must give a tuple of texts, it gives {indices!r}")
+
+
+def namespace_from(backend: Backend) -> Any:
+    """A backend's ``namespace()``.
+
+    Raises:
+        DeviceError: it fails.
+    """
+    try:
+        return backend.namespace()
+    except DeviceError:
+        raise
+    except Exception as error:
+        raise _broken(backend, f"namespace() raises {type(error).__name__}: {error}") from error
+
+
+def _broken(backend: Backend, reason: str) -> DeviceError:
+    name = backend.name
+    return DeviceError(
+        f"backend {name!r} (from {backend_origin(name)}) cannot be used: {reason}. "
+        "Mend or remove it, or use another: `python -m tinynode backends` lists them."
+    )
+
+
+def _those_that_work(broken: str = "") -> str:
     """The devices that can be used now; nothing is imported to find out."""
-    names = {"fast", "numpy"}  # they need NumPy alone
+    names = {"fast", "numpy"} - {broken}  # they need NumPy alone
     for backend in _backends.values():
         try:
-            names.update(_device_name(backend, index) for index in backend.devices())
+            names.update(_device_names(backend))
         except DeviceError:  # it was imported, and cannot be used
             continue
     return f"Devices that work here: {', '.join(sorted(names))}."
@@ -343,7 +410,7 @@ def get_device(spec: str | Device | None = None) -> Device:
         return _devices[spec]
     name, _, index = spec.partition(":")
     backend = get_backend(name)
-    indices = backend.devices()
+    indices = indices_of(backend)
     if not indices:
         raise DeviceError(
             f"get_device: backend {name!r} has no device on this machine. {_those_that_work()}"
@@ -358,12 +425,15 @@ def get_device(spec: str | Device | None = None) -> Device:
 
 
 def _those_there_are(backend: Backend) -> str:
-    names = [_device_name(backend, index) for index in backend.devices()]
-    return f"there are: {', '.join(names) or 'none'}"
+    return f"there are: {', '.join(_device_names(backend)) or 'none'}"
+
+
+def _device_names(backend: Backend) -> list[str]:
+    return [_device_name(backend, index) for index in indices_of(backend)]
 
 
 def _device_name(backend: Backend, index: str) -> str:
-    return backend.name if len(backend.devices()) == 1 else f"{backend.name}:{index}"
+    return backend.name if len(indices_of(backend)) == 1 else f"{backend.name}:{index}"
 
 
 def current_device() -> Device:
@@ -393,18 +463,35 @@ def _on_device(device: Device) -> Iterator[None]:
         yield
 
 
-def find_device(array: object) -> Device | None:
+def find_device(array: object, first: Device | None = None) -> Device | None:
     """The device on which an array lies, or None if no loaded backend owns the object.
 
-    The current device is asked first, so two backends over one kind of memory do not compete.
+    The device ``first``, else the current one, is asked first, so two backends over one kind of
+    memory do not compete.
     """
-    current = current_device()
-    if current.owns(array):
-        return _device_at(current.backend, array)
+    first = first or current_device()
+    if first.owns(array):
+        return _device_at(first.backend, array)
+    owner = _owner(array)
+    return None if owner is None else _device_at(owner, array)
+
+
+def _owner(array: object) -> Backend | None:
+    """The loaded backend in whose memory an array lies."""
     for backend in [get_backend("numpy"), *_backends.values()]:
         if backend.owns(array):
-            return _device_at(base_of(backend), array)
+            return base_of(backend)
     return None
+
+
+def is_array(value: object) -> bool:
+    """Whether a loaded backend owns an object, or that of the current device, if it is usable."""
+    if _owner(value) is not None:
+        return True
+    try:
+        return current_device().owns(value)
+    except (DeviceError, TypeError):
+        return False
 
 
 def base_of(backend: Backend) -> Backend:
@@ -440,7 +527,7 @@ def backend_of(array: Array) -> Backend:
     """The backend whose memory an array lies in."""
     backend = _backend_of_type.get(type(array))
     if backend is None:
-        backend = base_of(device_of(array, "backend_of", "array").backend)
+        backend = _owner(array) or base_of(device_of(array, "backend_of", "array").backend)
         _backend_of_type[type(array)] = backend
     return backend
 

@@ -34,7 +34,7 @@ KINDS: dict[str, type] = {
 DTYPES = ("float32", "float64", "float16")
 PREFIX = "TINYNODE_"
 _TRUE = ("1", "true", "yes", "on")
-_FALSE = ("0", "false", "no", "off", "")
+_FALSE = ("0", "false", "no", "off")
 
 
 class Source(NamedTuple):
@@ -48,7 +48,8 @@ def read_sources(environment: Mapping[str, str], folder: Path | None) -> dict[st
     """The settings of the environment and of the nearest file above ``folder``.
 
     Raises:
-        ConfigError: a file cannot be read, or has an unknown key or a value of the wrong type.
+        ConfigError: a file cannot be read, or has an unknown key or a value of the wrong type; or
+            a variable of the environment has a wrong value, or nearly the name of a setting.
     """
     return _read_file(folder) | _read_environment(environment)
 
@@ -63,15 +64,32 @@ def working_folder() -> Path | None:
 
 def _read_environment(environment: Mapping[str, str]) -> dict[str, Source]:
     found = {}
+    given = {key: text for key, text in environment.items() if text}  # an empty one says nothing
+    _refuse_slips(given)
     for name, kind in KINDS.items():
         key = PREFIX + name.upper()
-        text = environment.get(key)
-        if text is None or (kind is str and not text):  # an empty TINYNODE_DEVICE says nothing
+        text = given.get(key)
+        if text is None:
             continue
         origin = f"the environment's {key}"
         value = _as_bool(text, origin) if kind is bool else text
         found[name] = Source(_checked(name, value, origin), origin)
     return found
+
+
+def _refuse_slips(environment: Mapping[str, str]) -> None:
+    """Raise a ConfigError for ``TINYNODE_DEVCIE``; names that are close to none are not ours."""
+    names = [name.upper() for name in KINDS]
+    for key in environment:
+        name = key.removeprefix(PREFIX)
+        if name == key or name in names:
+            continue
+        close = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+        if close:
+            raise ConfigError(
+                f"the environment's {key}: there is no such setting; did you mean "
+                f"{PREFIX}{close[0]}?"
+            )
 
 
 def _as_bool(text: str, origin: str) -> bool:
@@ -110,7 +128,21 @@ def _table_of(path: Path) -> dict[str, Any] | None:
         content = tomllib.loads(text.decode())
     except ValueError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
-    return content if own else content.get("tool", {}).get("tinynode")
+    if own:
+        _refuse_header(content, path)
+        return content
+    tool = content.get("tool")
+    return tool.get("tinynode") if isinstance(tool, dict) else None
+
+
+def _refuse_header(content: dict[str, Any], path: Path) -> None:
+    """Raise a ConfigError if our own file has the header that ``pyproject.toml`` needs."""
+    for name, header in (("tool", "[tool.tinynode]"), ("tinynode", "[tinynode]")):
+        if isinstance(content.get(name), dict):
+            raise ConfigError(
+                f"{path}: this file needs no header: leave {header} out and keep the settings "
+                "below it."
+            )
 
 
 def _checked_table(settings: Any, path: str) -> dict[str, Source]:
@@ -131,6 +163,13 @@ def _checked(name: str, value: Any, origin: str) -> Any:
     if not isinstance(value, KINDS[name]):
         expected = "true or false" if KINDS[name] is bool else "text in quotes"
         raise ConfigError(f"{origin}: {name} must be {expected}, got {describe(value)}.")
-    if name == "dtype" and value not in DTYPES:
-        raise ConfigError(f"{origin}: dtype must be one of {', '.join(DTYPES)}, got {value!r}.")
+    if name == "device" and not value:
+        raise ConfigError(f"{origin}: device must not be empty. Leave it out for the default.")
+    check_value(name, value, f"{origin}: ")
     return value
+
+
+def check_value(name: str, value: Any, where: str) -> None:
+    """Raise a ConfigError for a dtype that there is not; other settings are not checked here."""
+    if name == "dtype" and not (isinstance(value, str) and value in DTYPES):
+        raise ConfigError(f"{where}dtype must be one of {', '.join(DTYPES)}, got {value!r}.")

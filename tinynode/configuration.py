@@ -5,13 +5,14 @@ some; and a setting that one thread changes stays unseen by the others.
 
 Python's own attribute look-up does it. ``config`` is a ``threading.local``: what a thread assigns
 lives in the thread's own dictionary, and hides the class attribute of that name. The class
-attributes are the values for every thread, so the class itself is ``global_config``. They start
+attributes are the values for every thread, and ``global_config`` is what sets them. They start
 from the environment, then from a file: see ``config_sources``.
 
     tn.config.train              the value that counts in this thread
     tn.config.train = False      set it in this thread
     del tn.config.train          uncover the value for every thread
     tn.global_config.train       the value for every thread (new threads start from it)
+    del tn.global_config.train   back to the value that it had when tinynode was imported
     tn.config.origin("train")    where the value that counts came from
 
 A thread of a pool is a thread like others: it sees what *it* assigned, else the values for every
@@ -28,7 +29,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from tinynode.config_sources import Source, read_sources, working_folder
+from tinynode.config_sources import Source, check_value, read_sources, working_folder
 from tinynode.errors import ConfigError
 
 
@@ -57,14 +58,12 @@ class Configuration(threading.local):
     """``forget`` is running its function for the first time and will run it again."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set in this thread; users may add settings, but not one that is a slip of the pen."""
-        if not hasattr(self, name):
-            close = difflib.get_close_matches(name, setting_names(self), n=1, cutoff=0.8)
-            if close:
-                raise ConfigError(
-                    f"config has no setting {name!r}: did you mean {close[0]!r}? A setting of "
-                    "your own needs a name that is not so close to one of these."
-                )
+        """Set in this thread; users may add settings, but not one that is a slip of the pen.
+
+        Raises:
+            ConfigError: the name is nearly that of another setting; or there is no such dtype.
+        """
+        _check_assignment(self, name, value)
         super().__setattr__(name, value)
 
     def origin(self, name: str) -> str:
@@ -73,12 +72,11 @@ class Configuration(threading.local):
         Raises:
             AttributeError: there is no setting of that name.
         """
-        value = getattr(self, name)
+        getattr(self, name)
         if name in vars(self):
             return "tinynode.config in this thread"
-        loaded = _loaded.get(name)
-        if loaded is not None and loaded.value is value:
-            return loaded.origin
+        if name in _loaded and name not in _assigned:
+            return _loaded[name].origin
         return "tinynode.global_config"
 
     def show(self, file: TextIO | None = None) -> None:
@@ -89,10 +87,42 @@ class Configuration(threading.local):
             print(f"{name:<{width}} {getattr(self, name)!r}", file=file or sys.stdout)
 
 
+class _ForEveryThread(Configuration):
+    """The values for every thread. It keeps none itself: reading it reads the class attributes."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set for every thread; the same is refused as in ``Configuration``."""
+        _check_assignment(self, name, value)
+        setattr(Configuration, name, value)
+        _assigned.add(name)
+
+    def __delattr__(self, name: str) -> None:
+        """Go back to the value at the import; a setting that was added goes away."""
+        if name in _loaded:
+            setattr(Configuration, name, _loaded[name].value)
+        else:
+            delattr(Configuration, name)
+        _assigned.discard(name)
+
+
 config = Configuration()
-global_config = Configuration  # the class: its attributes are what a thread sees by default
+global_config = _ForEveryThread()
 _loaded: dict[str, Source] = {}
 """The values for every thread as they were when tinynode was imported."""
+_assigned: set[str] = set()
+"""The settings that were set for every thread since then."""
+
+
+def _check_assignment(settings: Configuration, name: str, value: Any) -> None:
+    """Raise a ConfigError for a slip of the pen, or for a dtype that there is not."""
+    if not hasattr(settings, name):
+        close = difflib.get_close_matches(name, setting_names(settings), n=1, cutoff=0.8)
+        if close:
+            raise ConfigError(
+                f"config has no setting {name!r}: did you mean {close[0]!r}? A setting of "
+                "your own needs a name that is not so close to one of these."
+            )
+    check_value(name, value, "config.")
 
 
 def _load() -> None:
@@ -125,11 +155,13 @@ def using_config(name: str | None = None, value: Any = None, **settings: Any) ->
 
     Raises:
         AttributeError: there is no setting of that name.
+        ConfigError: there is no such dtype.
     """
     changes = {**settings, name: value} if name is not None else settings
     for key in changes:
         if not hasattr(config, key):  # an error before anything changes
             raise AttributeError(_unknown(key))
+        check_value(key, changes[key], "config.")
     own = vars(config)
     before = {key: own[key] for key in changes if key in own}
     own.update(changes)

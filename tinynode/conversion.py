@@ -11,7 +11,15 @@ from typing import Any
 import numpy
 
 import tinynode
-from tinynode.backend import Array, Device, device_of, find_device, get_device, to_host
+from tinynode.backend import (
+    Array,
+    Device,
+    device_of,
+    find_device,
+    get_device,
+    is_array,
+    to_host,
+)
 from tinynode.configuration import config
 from tinynode.errors import OperandError, describe, dtype_name
 from tinynode.variable import Variable, decide_requires_grad, wrap_array
@@ -21,7 +29,7 @@ def is_operand(value: object) -> bool:
     """Whether a value may stand beside a Variable in an operator."""
     if isinstance(value, Variable | bool | int | float | complex | numpy.generic):
         return True
-    return not isinstance(value, type) and find_device(value) is not None
+    return not isinstance(value, type) and is_array(value)
 
 
 def as_variable(value: Any) -> Variable:
@@ -68,8 +76,9 @@ def asarray(
     """
     if isinstance(obj, Variable):
         return _convert_variable(obj, dtype, device, copy, requires_grad)
-    source = None if isinstance(obj, numpy.generic) else find_device(obj)
-    target = get_device(device) if device is not None or source is None else source
+    asked = None if device is None else get_device(device)
+    source = None if isinstance(obj, numpy.generic) else find_device(obj, asked)
+    target = asked or source or get_device()
     if source is None or source is not target:
         if copy is False:
             raise ValueError(f"asarray: copy=False, but {describe(obj)} must be copied.")

@@ -17,9 +17,9 @@ from tinynode.configuration import config, force_backprop_mode, no_backprop_mode
 from tinynode.errors import GraphError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.draws import drawing_again, note_generator, noted_generators
-from tinynode.functions.operands import as_operand
+from tinynode.functions.operands import as_operand_list
 from tinynode.random import get_generator
-from tinynode.variable import Variable, wrap_array
+from tinynode.variable import Variable, decide_requires_grad, wrap_array
 
 
 class Forget(FunctionNode):
@@ -123,7 +123,8 @@ def forget(func: Callable[..., Any], *xs: Any) -> Any:
         raise TypeError(f"forget: func must be callable, got {describe(func)}.")
     if config.tracing is not None:  # a net keeps what its backward reads
         return func(*xs)
-    inputs = [_as_argument(x, i) for i, x in enumerate(xs)]
+    variables = as_operand_list("forget", "xs", xs)
+    inputs = [v if v is x else _as_leaf(v) for v, x in zip(variables, xs, strict=True)]
     device = inputs[0].device if inputs else get_device()
     flags = tuple(x.requires_grad for x in inputs)
     if not any(flags):  # what func brings along may require a gradient all the same
@@ -132,6 +133,6 @@ def forget(func: Callable[..., Any], *xs: Any) -> Any:
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def _as_argument(x: Any, position: int) -> Variable:
-    variable = as_operand("forget", f"xs[{position}]", x)
-    return variable if variable is x else Variable(variable._array)
+def _as_leaf(x: Variable) -> Variable:
+    """An array that came as an argument, so that its gradient is computed."""
+    return wrap_array(x._array, x._device, decide_requires_grad(x._array, None))

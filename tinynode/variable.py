@@ -7,6 +7,7 @@ first needs it.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -150,8 +151,7 @@ class Variable:
     @property
     def size(self) -> int:
         """The number of elements."""
-        size: int = self._filled().size
-        return size
+        return math.prod(self.shape)
 
     @property
     def dtype(self) -> Any:

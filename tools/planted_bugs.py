@@ -552,19 +552,19 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("Einsum.forward", "if False and hasattr(xp, 'einsum'):"): "the portable way gives the same",
     (
         "Einsum.forward",
-        "options = {'optimize': True} if len(inputs) >= 2 else {}",
+        "options = {'optimize': True} if len(inputs) >= 2 and _orders(xp.einsum) else {}",
     ): "only the speed differs",
     (
         "Einsum.forward",
-        "options = {'optimize': True} if len(inputs) < 2 else {}",
+        "options = {'optimize': True} if len(inputs) < 2 and _orders(xp.einsum) else {}",
     ): "only the speed differs",
     (
         "Einsum.forward",
-        "options = {'optimize': True} if len(inputs) > 3 else {}",
+        "options = {'optimize': True} if len(inputs) > 3 and _orders(xp.einsum) else {}",
     ): "only the speed differs",
     (
         "Einsum.forward",
-        "options = {'optimize': False} if len(inputs) > 2 else {}",
+        "options = {'optimize': False} if len(inputs) > 2 and _orders(xp.einsum) else {}",
     ): "only the speed differs",
     (
         "Mean.backward",

@@ -31,9 +31,7 @@ from tinynode_cupy.plan import make_plan as make_plan
 from tinynode_cupy.updates import update_parameters as update_parameters
 
 name = "cupy"
-capabilities = frozenset(
-    {"add_at", "float64", "gpu", "memory_pool", "optimizer_update", "ranges", "writable"}
-)
+capabilities = frozenset({"add_at", "float64", "gpu", "memory_pool", "optimizer_update", "ranges"})
 version: str = cupy.__version__
 
 ATOMIC_DTYPES = ("int32", "uint32", "uint64", "float16", "float32", "float64")

@@ -50,9 +50,11 @@ class Reduction(NamedTuple):
 
 # The names i, n and those with a leading underscore are CuPy's; T is the arrays' dtype.
 NORMAL = "T p = T(0.5) * erfc(-x * T(0.70710678118654752440)); "
-TANH = (
-    "T c = T(0.79788456080286535588); T square = x * x; "
-    "T t = tanh((square * T(0.044715) + T(1)) * x * c); "
+# x held where the density or the tanh has ended: beyond it powers overflow; NaN stays
+HOLD = "T held = x > T({0}) ? T({0}) : x < T(-{0}) ? T(-{0}) : x; "
+TANH = HOLD.format(10) + (
+    "T c = T(0.79788456080286535588); T square = held * held; "
+    "T t = tanh((square * T(0.044715) + T(1)) * held * c); "
 )
 GELU_SOURCE = Elementwise("tinynode_gelu", "T x", "T y", NORMAL + "y = x * p;")
 GELU_GRAD_SOURCE = Elementwise(
@@ -60,7 +62,9 @@ GELU_GRAD_SOURCE = Elementwise(
     "T x, T gy",
     "T gx",
     NORMAL
-    + "T density = exp(x * x * T(-0.5)) * T(0.39894228040143267794); gx = gy * (p + x * density);",
+    + HOLD.format(40)
+    + "T density = exp(held * held * T(-0.5)) * T(0.39894228040143267794); "
+    "gx = gy * (p + held * density);",
 )
 TANH_GELU_SOURCE = Elementwise(
     "tinynode_tanh_gelu", "T x", "T y", TANH + "y = x * (t + T(1)) * T(0.5);"
@@ -70,7 +74,7 @@ TANH_GELU_GRAD_SOURCE = Elementwise(
     "T x, T gy",
     "T gx",
     TANH + "T u = (square * T(0.134145) + T(1)) * c; "
-    "gx = gy * ((t + T(1) + x * (T(1) - t * t) * u) * T(0.5));",
+    "gx = gy * ((t + T(1) + held * (T(1) - t * t) * u) * T(0.5));",
 )
 LOG_SUM_EXP_SOURCE = Reduction(
     "tinynode_log_sum_exp", "T x, T largest", "T y", "exp(x - largest)", "log(a)"
@@ -224,7 +228,8 @@ def softmax_cross_entropy_grad(node: Any, arrays: Arrays) -> Any:
     if refused:
         return refused
     node.retain_inputs((0, 1, 2))
-    scale = cupy.reshape(node._scale(g, labels, (), log_p), (-1, 1))
+    counts = node._counts(labels, (), log_p)
+    scale = cupy.reshape(node._scale(g, counts), (-1, 1))
     columns = cupy.arange(log_p.shape[1], dtype=cupy.int64)[None, :]
     wide = labels.astype(cupy.int64)[:, None]
     return (_cross_entropy_grad(log_p, wide, columns, scale, node.ignore_label),)

@@ -15,10 +15,13 @@ import math
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeAlias
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Arrays: TypeAlias = tuple[Any, ...]
 Kernel: TypeAlias = Callable[[Arrays, Arrays, Arrays], None]
@@ -65,11 +68,39 @@ class _Threads:
         self.pool: ThreadPoolExecutor | None = None
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        with self.lock:
-            if self.pool is None:
-                self.pool = ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
-            # the caller's numpy.errstate holds in the thread too: it is a context variable
-            return self.pool.submit(contextvars.copy_context().run, function, *arguments)
+        """A call in a thread; here and now where none can be had, as when the program ends."""
+        future: Future[Any] = Future()
+        # the caller's numpy.errstate holds in the thread too: it is a context variable
+        call = functools.partial(contextvars.copy_context().run, function, *arguments)
+        try:
+            with self.lock:
+                if self.pool is None:
+                    self.pool = _new_pool()
+                self.pool.submit(_fulfil, future, call)
+        except RuntimeError:
+            if future.cancel():  # no thread has begun, and none will
+                future = Future()
+                _fulfil(future, call)
+        return future
+
+
+def _new_pool() -> ThreadPoolExecutor:
+    # imported here: the module refuses to be imported when the program ends
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
+
+
+def _fulfil(future: Future[Any], call: Callable[[], Any]) -> None:
+    """Make a call, and note in the future how it ended."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = call()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 _threads = _Threads()
@@ -93,28 +124,12 @@ def run(kernel: Kernel, inputs: Arrays, outputs: Arrays, scratch: int = 0) -> No
         return
     step = max(1, BLOCK // max(1, math.prod(first.shape[1:])))
     shares = thread_count() if first.size >= THREADED else 1
-    if shares == 1:
-        _run_share(kernel, inputs, outputs, scratch, 0, length, step)
-        return
-    size = -(-length // shares)
-    starts = range(0, length, size)
-    waiting = [
-        _threads.submit(
-            _run_share, kernel, inputs, outputs, scratch, start, min(start + size, length), step
-        )
-        for start in starts[1:]
-    ]
-    try:
-        _run_share(kernel, inputs, outputs, scratch, 0, min(size, length), step)
-    finally:  # nobody may write to the arrays any more when this returns
-        errors = [future.exception() for future in waiting]
-    for error in errors:
-        if error is not None:
-            raise error
+    work = functools.partial(_run_share, kernel, inputs, outputs, scratch, step)
+    in_shares(length, -(-length // shares), work)
 
 
 def _run_share(
-    kernel: Kernel, inputs: Arrays, outputs: Arrays, scratch: int, start: int, stop: int, step: int
+    kernel: Kernel, inputs: Arrays, outputs: Arrays, scratch: int, step: int, start: int, stop: int
 ) -> None:
     """Run a kernel on the blocks from ``start`` to ``stop``, with scratch arrays of its own."""
     like = outputs[0]
@@ -129,14 +144,12 @@ def _run_share(
         )
 
 
-def in_shares(length: int, step: int, work: Callable[[int, int], list[Any]]) -> list[list[Any]]:
-    """The results of ``work(start, stop)`` for each thread's share of a length, in order."""
-    shares = thread_count() if length >= THREADED else 1
-    size = -(-length // shares)
-    size = -(-size // step) * step
-    starts = range(0, length, size)
-    waiting = [_threads.submit(work, start, min(start + size, length)) for start in starts[1:]]
+def in_shares(length: int, size: int, work: Callable[[int, int], Any]) -> list[Any]:
+    """The results of ``work(start, stop)`` for shares of a size, each in a thread, in order."""
+    waiting: list[Future[Any]] = []
     try:
+        for start in range(size, length, size):
+            waiting.append(_threads.submit(work, start, min(start + size, length)))
         first = work(0, min(size, length))
     finally:  # nobody may write to the arrays any more when this returns
         errors = [future.exception() for future in waiting]

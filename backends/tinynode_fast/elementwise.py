@@ -18,6 +18,15 @@ _SQRT_HALF = math.sqrt(0.5)
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 _CUBIC = 0.044715
 _SCALE = math.sqrt(2.0 / math.pi)
+_DENSITY_ENDS = 40.0
+"""e^(-x^2/2) is 0 from there on: beyond it x^2 may overflow."""
+_TANH_ENDS = 10.0
+"""The tanh of gelu is 1 or -1 from there on: beyond it x^3 may overflow."""
+
+
+def _hold(x: Any, end: float, y: Any) -> None:
+    """x held between -end and end, into y."""
+    x.clip(number(-end, x.dtype), number(end, x.dtype), y)
 
 
 def sigmoid(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
@@ -86,22 +95,22 @@ def gelu(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
 
 def gelu_gradient(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     """gy ((1 + erf(x / sqrt 2)) / 2 + x e^(-x^2/2) / sqrt(2 pi)), in single precision."""
-    (x, gy), (gx,), (square,) = inputs, outputs, scratch
+    (x, gy), (gx,), (square, held) = inputs, outputs, scratch
     half = number(0.5, x.dtype)
-    with numpy.errstate(over="ignore"):
-        _erf(x, gx, square)
-        multiply(gx, half, gx)
-        add(gx, half, gx)
-        multiply(square, number(-0.5, x.dtype), square)
+    _hold(x, _DENSITY_ENDS, held)
+    _erf(held, gx, square)
+    multiply(gx, half, gx)
+    add(gx, half, gx)
+    multiply(square, number(-0.5, x.dtype), square)
     exp(square, square)
     multiply(square, number(_DENSITY, x.dtype), square)
-    multiply(square, x, square)
+    multiply(square, held, square)
     add(gx, square, gx)
     multiply(gx, gy, gx)
 
 
 def _tanh_of_cubic(x: Any, y: Any, square: Any) -> None:
-    """tanh(c (x + a x^3)) into y; x^2 stays in ``square``."""
+    """tanh(c (x + a x^3)) into y, 1 or -1 where x^3 overflows; x^2 stays in ``square``."""
     multiply(x, x, square)
     multiply(square, number(_CUBIC * _SCALE, x.dtype), y)
     add(y, number(_SCALE, x.dtype), y)
@@ -112,7 +121,8 @@ def _tanh_of_cubic(x: Any, y: Any, square: Any) -> None:
 def tanh_gelu(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     """x (1 + tanh(c (x + a x^3))) / 2."""
     (x,), (y,), (square,) = inputs, outputs, scratch
-    _tanh_of_cubic(x, y, square)
+    with numpy.errstate(over="ignore"):
+        _tanh_of_cubic(x, y, square)
     add(y, number(1.0, x.dtype), y)
     multiply(x, number(0.5, x.dtype), square)
     multiply(y, square, y)
@@ -122,10 +132,11 @@ def tanh_gelu_gradient(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None
     """gy (1 + t + x (1 - t^2) u) / 2, with t the tanh and u = c (1 + 3 a x^2)."""
     (x, gy), (gx,), (square, t) = inputs, outputs, scratch
     one = number(1.0, x.dtype)
-    _tanh_of_cubic(x, t, square)
+    _hold(x, _TANH_ENDS, gx)
+    _tanh_of_cubic(gx, t, square)
     multiply(square, number(3.0 * _CUBIC * _SCALE, x.dtype), square)
     add(square, number(_SCALE, x.dtype), square)
-    multiply(square, x, square)
+    multiply(square, gx, square)
     multiply(t, t, gx)
     subtract(one, gx, gx)
     multiply(gx, square, gx)
@@ -175,7 +186,7 @@ KERNELS: dict[type, Entry] = {
     activation.SiLU: entry(silu, 0, _X),
     activation.SiLUGrad: entry(silu_gradient, 1, _X_AND_GY),
     activation.GELU: entry(gelu, 1, _X, SINGLES),
-    activation.GELUGrad: entry(gelu_gradient, 1, _X_AND_GY, SINGLES),
+    activation.GELUGrad: entry(gelu_gradient, 2, _X_AND_GY, SINGLES),
     activation.TanhGELU: entry(tanh_gelu, 1, _X),
     activation.TanhGELUGrad: entry(tanh_gelu_gradient, 2, _X_AND_GY),
 }

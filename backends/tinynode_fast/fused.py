@@ -99,7 +99,9 @@ class Fused:
         kept = end + len(self.kept)
         flat = [x.reshape(-1) for x in (*arrays[:split], *arrays[end:kept])]
         single = [x.reshape(()) for x in arrays[split:end]]
-        totals = blocks.in_shares(self.size, self.block, self._share(flat, single))
+        shares = blocks.thread_count() if self.size >= blocks.THREADED else 1
+        number = -(-self.size // (shares * self.block))  # of blocks in a share
+        totals = blocks.in_shares(self.size, number * self.block, self._share(flat, single))
         for place, out in enumerate(arrays[kept:]):
             parts = [part[place] for share in totals for part in share]
             out[...] = numpy.sum(parts, dtype=out.dtype)

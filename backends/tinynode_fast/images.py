@@ -82,11 +82,23 @@ def why_not(node: Any, *arrays: Any) -> Fallback | None:
     return None if all(x.size for x in arrays) else Fallback("no elements")
 
 
+def kernels_outweigh(windows: Windows, x: Any, places: int, out: int) -> bool:
+    """Whether it takes longer to bring operands in order than the product gains.
+
+    That is so where a kernel for each of ``out`` channels meets few windows; and where windows are
+    single elements of x, and lie apart: then there is nothing to copy but x itself.
+    """
+    single = windows.size == (1, 1) and not x.transpose(0, 2, 3, 1).flags.c_contiguous
+    return places < out or single
+
+
 def conv2d(node: Any, arrays: Arrays) -> Any:
     x, w = arrays
     reason = why_not(node, x, w)
     if reason is not None:
         return reason
+    if kernels_outweigh(node.windows, x, len(x) * math.prod(node.counts), len(w)):
+        return None
     node.retain_inputs((0, 1))
     images = padded(channels_last(x), node.windows, 0.0)
     kernels = w.transpose(2, 3, 1, 0).reshape(-1, w.shape[0])
@@ -102,9 +114,11 @@ def conv2d_gradient_w(node: Any, arrays: Arrays) -> Any:
     reason = why_not(node, x, gy)
     if reason is not None:
         return reason
+    counts, out = (gy.shape[2], gy.shape[3]), gy.shape[1]
+    if kernels_outweigh(node.windows, x, len(x) * math.prod(counts), 2 * out):
+        return None
     node.retain_inputs((0, 1))
     images, gradients = padded(channels_last(x), node.windows, 0.0), channels_last(gy)
-    counts, out = (gy.shape[2], gy.shape[3]), gy.shape[1]
     size = math.prod(node.windows.size) * x.shape[1]
     total = numpy.zeros((size, out), x.dtype)
     for part in parts(len(x), size * math.prod(counts)):
@@ -119,7 +133,8 @@ def conv2d_gradient_x(node: Any, arrays: Arrays) -> Any:
     reason = why_not(node, gy, w)
     if reason is not None:
         return reason
-    if w.shape[1] < FEW:  # too short runs
+    windows = len(gy) * math.prod(gy.shape[2:])
+    if w.shape[1] < FEW or 4 * windows < len(w):  # short runs, or more copying than use
         return None
     node.retain_inputs((0, 1))
     gradients = channels_last(gy)

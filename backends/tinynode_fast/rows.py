@@ -14,11 +14,14 @@ import numpy
 
 from tinynode.backend import Fallback
 from tinynode.functions import activation, loss, normalization, reduction, shaping
+from tinynode_fast import blocks
 from tinynode_fast.blocks import Arrays, Entry, Kernel, number, run
 from tinynode_fast.elementwise import FLOATS
 
 LONGEST = 4096
 """Longer rows are summed by NumPy, which adds up pairwise and rounds less."""
+LONGEST_MEAN = 256
+"""Means of longer rows are by NumPy too: rounding shows where numbers are far from 0."""
 FEW = 256
 """Fewer rows are summed by NumPy, as quickly."""
 
@@ -55,6 +58,8 @@ def row_products(x: Any, y: Any) -> Any:
 NEAR = 9.0
 WIDE = 256
 SAMPLE = 64
+MANY = 192
+"""With fewer rows, that gains nothing."""
 
 
 def exponentials(x: Any, shifted: Any, e: Any) -> Any:
@@ -90,15 +95,19 @@ def softmax_rows(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
 
 
 def log_softmax_rows(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
-    """x - ln(sum of e^x)."""
+    """x - ln(sum of e^x); where it would be above 0 by rounding, it is 0."""
     (x,), (y,), (e,) = inputs, outputs, scratch
     total = exponentials(x, y, e)
     numpy.subtract(y, numpy.log(total), y)
+    y.clip(number(-math.inf, y.dtype), number(0.0, y.dtype), y)  # quicker than minimum
 
 
 def apply(kernel: Kernel, scratch: int, node: Any, arrays: Arrays) -> Any:
-    """Run one of the two along ``node.axis``."""
+    """Run one of the two along ``node.axis``; not where threads and short rows gain nothing."""
     (x,) = arrays
+    length = x.shape[node.axis]
+    if x.size < blocks.THREADED and (length >= WIDE or x.size < MANY * length):
+        return None
     rows = as_rows(x, (node.axis,))
     if isinstance(rows, Fallback):
         return rows
@@ -159,7 +168,8 @@ def centred_rows(eps: Any, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> 
     """y = (x - m) r, and m and r."""
     (x,), (y, m, r) = inputs, outputs
     part = number(1.0 / x.shape[1], x.dtype)
-    numpy.multiply(row_sums(x), part, m)
+    long = x.shape[1] > LONGEST_MEAN
+    numpy.multiply(x.sum(axis=1, keepdims=True) if long else row_sums(x), part, m)
     numpy.subtract(x, m, y)
     _scale(y, y, r, eps, part)
 
@@ -276,8 +286,8 @@ def _sum_over(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 KERNELS: dict[type, Entry] = {
-    activation.Softmax: Entry("softmax", 2048, partial(apply, softmax_rows, 0)),
-    activation.LogSoftmax: Entry("log_softmax", 2048, partial(apply, log_softmax_rows, 1)),
+    activation.Softmax: Entry("softmax", 4096, partial(apply, softmax_rows, 0)),
+    activation.LogSoftmax: Entry("log_softmax", 4096, partial(apply, log_softmax_rows, 1)),
     loss.SoftmaxCrossEntropy: Entry("cross_entropy", 0, cross_entropy),
     loss.SoftmaxCrossEntropyGrad: Entry("cross_entropy_gradient", 0, cross_entropy_gradient),
     normalization.Standardize: Entry("standardize", 1 << 14, standardize),

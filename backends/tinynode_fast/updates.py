@@ -2,15 +2,16 @@
 
 Adam and AdamW have a kernel. SGD has none: it is two to four passes, which NumPy does as quickly.
 
-Every parameter gets a new array, since a graph may retain the old one. The moments are the
-optimizer's own, so they are changed where they lie; everything is checked, and all but a block's
-scratch array allocated, before the first of them changes.
+Every parameter gets a new array, since a graph may retain the old one. An update that raises must
+leave the moments as they were, so they are written to other arrays as well: to those that the last
+update read, since the moments are the optimizer's own, and fresh memory costs page faults.
 """
 
 from __future__ import annotations
 
 import math
 import time
+import weakref
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -41,11 +42,11 @@ class AdamNumbers(NamedTuple):
 
 def adam(by: AdamNumbers, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     """m <- b1 m + rest1 g, v <- b2 v + rest2 g^2, and kept p - rate m / (sqrt(v) + eps)."""
-    (p, g), (new, m, v), (spare,) = inputs, outputs, scratch
-    multiply(m, by.b1, m)
+    (p, g, old_m, old_v), (new, m, v), (spare,) = inputs, outputs, scratch
+    multiply(old_m, by.b1, m)
     multiply(g, by.rest1, spare)
     add(m, spare, m)
-    multiply(v, by.b2, v)
+    multiply(old_v, by.b2, v)
     multiply(g, g, spare)
     multiply(spare, by.rest2, spare)
     add(v, spare, v)
@@ -69,6 +70,36 @@ def adam_kernel(optimizer: Any, count: int, dtype: Any) -> Kernel:
     return partial(adam, AdamNumbers(*(numpy.asarray(value, dtype) for value in numbers)))
 
 
+Moments: TypeAlias = dict[str, Any]
+
+
+class Used(NamedTuple):
+    """The moments that an update gave for a parameter, and those it read, which nobody needs."""
+
+    given: Moments
+    read: Moments
+
+
+_used: weakref.WeakKeyDictionary[Any, list[Used]] = weakref.WeakKeyDictionary()
+"""The moments of each optimizer's last update."""
+
+
+def _targets(optimizer: Any, steps: Sequence[Step]) -> list[Moments]:
+    """Arrays for the next moments: those read by the last update where all are as it left them.
+
+    They are taken: nobody else gets them, whatever happens to this update.
+    """
+    used = _used.pop(optimizer, [])
+    moments = [moments for _, _, moments, _ in steps]
+    if len(used) == len(steps) and all(
+        now[name] is array
+        for now, last in zip(moments, used, strict=True)
+        for name, array in last.given.items()
+    ):
+        return [last.read for last in used]
+    return [{name: numpy.empty_like(m) for name, m in now.items()} for now in moments]
+
+
 def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
     """The next arrays and moments of all parameters, or why there is no kernel for them."""
     start = time.perf_counter()
@@ -78,19 +109,23 @@ def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
         if array.dtype not in FLOATS:
             return Fallback(f"{array.dtype} has no kernel")
         for x in (array, *moments.values()):
-            if not x.flags.c_contiguous or not x.flags.writeable:
-                return Fallback("an array is not writable in one piece of memory")
+            if not x.flags.c_contiguous:
+                return Fallback("an array is not in one piece of memory")
     new = [numpy.empty(array.shape, array.dtype) for array, _, _, _ in steps]
+    targets = _targets(optimizer, steps)
     # a gradient that is not in one piece is copied here
     gradients = [grad.reshape(-1) for _, grad, _, _ in steps]
     kernels: dict[tuple[int, Any], Kernel] = {}
-    for y, g, (array, _, moments, count) in zip(new, gradients, steps, strict=True):
+    for y, g, target, (array, _, moments, count) in zip(
+        new, gradients, targets, steps, strict=True
+    ):
         kernel = kernels.get((count, array.dtype))
         if kernel is None:
             kernel = kernels[count, array.dtype] = adam_kernel(optimizer, count, array.dtype)
-        inputs = (array.reshape(-1), g)
-        outputs = (y.reshape(-1), *[m.reshape(-1) for m in moments.values()])
+        inputs = (array.reshape(-1), g, *[moments[name].reshape(-1) for name in target])
+        outputs = (y.reshape(-1), *[m.reshape(-1) for m in target.values()])
         run(kernel, inputs, outputs, scratch=1)
     seconds = time.perf_counter() - start
     count_use(kernel_uses, ("fast", type(optimizer).__name__, "update_parameters"), seconds)
-    return [(y, moments) for y, (_, _, moments, _) in zip(new, steps, strict=True)]
+    _used[optimizer] = [Used(target, step[2]) for target, step in zip(targets, steps, strict=True)]
+    return list(zip(new, targets, strict=True))

@@ -9,7 +9,15 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from tinynode.backend import Backend, backend_names, backend_origin, current_device, get_backend
+from tinynode.backend import (
+    Backend,
+    backend_names,
+    backend_origin,
+    current_device,
+    get_backend,
+    indices_of,
+    namespace_from,
+)
 from tinynode.errors import DeviceError
 
 
@@ -26,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join(describe_backend(name)), end="\n\n")
     try:
         print(f"new Variables stand on: {current_device()}")
-    except DeviceError as error:
+    except (DeviceError, TypeError) as error:
         print(f"new Variables cannot be made: {error}")
     return 0
 
@@ -35,7 +43,8 @@ def describe_backend(name: str) -> Iterator[str]:
     """What there is to say about one backend, line by line."""
     try:
         backend = get_backend(name)
-        indices = backend.devices()
+        indices = indices_of(backend)
+        version = version_of(backend)
     except DeviceError as error:
         yield f"{name}: not usable"
         yield f"  why:          {error}"
@@ -43,7 +52,7 @@ def describe_backend(name: str) -> Iterator[str]:
         return
     yield f"{name}: usable" if indices else f"{name}: not usable"
     yield f"  devices:      {', '.join(_device_names(backend, indices)) or 'none here'}"
-    yield f"  version:      {version_of(backend)}"
+    yield f"  version:      {version}"
     yield f"  capabilities: {', '.join(sorted(backend.capabilities))}"
     yield f"  from:         {backend_origin(name)}"
 
@@ -55,6 +64,10 @@ def _device_names(backend: Backend, indices: tuple[str, ...]) -> list[str]:
 
 
 def version_of(backend: Backend) -> str:
-    """The version of the array library: what the backend says, or what its namespace does."""
-    known = getattr(backend, "version", None)
-    return str(known or getattr(backend.namespace(), "__version__", "unknown"))
+    """The version of the array library: what the backend says, or what its namespace does.
+
+    Raises:
+        DeviceError: the backend has no namespace to show.
+    """
+    namespace = namespace_from(backend)
+    return str(getattr(backend, "version", None) or getattr(namespace, "__version__", "unknown"))

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"{name:<{widths[0]}}  {value:<{widths[1]}}  from {origin}")
     try:
         current_device()
-    except DeviceError as error:
+    except (DeviceError, TypeError) as error:
         print(f"\nthe device cannot be used: {error}")
     return 0
 

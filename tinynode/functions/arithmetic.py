@@ -12,7 +12,7 @@ from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.comparison import equal
 from tinynode.functions.elementwise import log, sign
-from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.operands import as_operand, as_operand_list, as_operands
 from tinynode.functions.selection import where
 from tinynode.functions.zero_safe import zero_safe_multiply
 from tinynode.type_check import expect
@@ -78,7 +78,7 @@ def add_all(*xs: Any) -> Variable:
     Raises:
         InvalidType: shapes or dtypes differ.
     """
-    return AddAll().apply([as_operand("add_all", f"xs[{i}]", x) for i, x in enumerate(xs)])[0]
+    return AddAll().apply(as_operand_list("add_all", "xs", xs))[0]
 
 
 class Subtract(BroadcastingNode):

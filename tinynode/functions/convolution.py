@@ -19,7 +19,13 @@ from typing import Any
 from tinynode.backend import Array, Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.linear import matmul
-from tinynode.functions.operands import as_floating, as_integer, as_operands, require_one_dtype
+from tinynode.functions.operands import (
+    as_floating,
+    as_integer,
+    as_operands,
+    first_variable,
+    require_one_dtype,
+)
 from tinynode.functions.shaping import permute_dims, reshape
 from tinynode.functions.windows import (
     Windows,
@@ -210,7 +216,7 @@ def conv2d(
         InvalidType: their dtypes differ.
         ValueError: the channels do not fit, or no window does.
     """
-    x, w = as_operands("conv2d", x, w, names=("x", "w"))
+    x, w = as_operands("conv2d", x, w, names=("x", "w"), beside=b)
     require_four_axes("conv2d", "w", w)
     windows = make_windows("conv2d", w.shape[2:], stride, padding, dilation, x.shape)
     _check_operands("conv2d", x, w, groups)
@@ -290,7 +296,7 @@ def conv1d(
         InvalidType: their dtypes differ.
         ValueError: x or w does not have three axes, the channels do not fit, or no window does.
     """
-    x, w = as_operands("conv1d", x, w, names=("x", "w"))
+    x, w = as_operands("conv1d", x, w, names=("x", "w"), beside=b)
     if x.ndim != 3 or w.ndim != 3:
         raise ValueError(
             f"conv1d: x must be (n, channels, length) and w (out, channels, k); got shapes "
@@ -355,7 +361,7 @@ def conv_transpose2d(
         InvalidType: their dtypes differ.
         ValueError: the channels do not fit, or the output would be empty.
     """
-    x, w = as_operands("conv_transpose2d", x, w, names=("x", "w"))
+    x, w = as_operands("conv_transpose2d", x, w, names=("x", "w"), beside=b)
     require_four_axes("conv_transpose2d", "x", x)
     require_four_axes("conv_transpose2d", "w", w)
     windows = Windows(
@@ -406,7 +412,7 @@ def bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Variable:
     Raises:
         ValueError: the shapes do not fit together.
     """
-    x1, w = as_operands("bilinear", x1, w, names=("x1", "w"))
+    x1, w = as_operands("bilinear", x1, w, names=("x1", "w"), beside=first_variable(x2, b))
     x2 = as_operands("bilinear", x2, w, names=("x2", "w"))[0]
     if (
         x1.ndim != 2

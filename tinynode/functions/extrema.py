@@ -10,7 +10,7 @@ from tinynode.backend import Arrays, namespace_of
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.elementwise import sign
-from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.operands import as_operand, as_operands, first_variable
 from tinynode.functions.rounding import floor
 from tinynode.functions.zero_safe import masked
 from tinynode.variable import Variable
@@ -156,7 +156,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Variable:
     Raises:
         OperandError: a bound is something else.
     """
-    x = as_operand("clip", "x", x)
+    x = as_operand("clip", "x", x, first_variable(min, max))
     if _is_constant(min) and _is_constant(max):
         return Clip(_number(min), _number(max)).apply((x,))[0]
     bounded = x if min is None else maximum(*as_operands("clip", x, min, ("x", "min")))

@@ -69,7 +69,7 @@ def take(x: Any, indices: Any, *, axis: int | None = None) -> Variable:
         OperandError: the indices are not integers.
         IndexError: an index is out of bounds.
     """
-    x = as_operand("take", "x", x)
+    x = as_operand("take", "x", x, indices)
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: x has shape {x.shape}, so the axis must be given.")
     axis = normalize_axis("take", 0 if axis is None else axis, x.ndim)
@@ -93,7 +93,7 @@ def require_integers(function: str, indices: Any, x: Variable, axis: int) -> Var
     if isinstance(indices, list | tuple | int):
         variable = index_list(function, indices, x)
     else:
-        variable = as_operand(function, "indices", indices)
+        variable = as_operand(function, "indices", indices, x)
     if not is_integer(variable._array):
         raise OperandError(f"{function}: indices must be integers, got {describe(indices)}.")
     check_bounds(function, variable, x, axis)
@@ -156,7 +156,7 @@ def take_along_axis(x: Any, indices: Any, *, axis: int = -1) -> Variable:
         OperandError: the indices are not integers.
         IndexError: an index is out of bounds.
     """
-    x = as_operand("take_along_axis", "x", x)
+    x = as_operand("take_along_axis", "x", x, indices)
     axis = normalize_axis("take_along_axis", axis, x.ndim)
     indices = require_integers("take_along_axis", indices, x, axis)
     expected = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])

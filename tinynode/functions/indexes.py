@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from tinynode.backend import Array, Arrays, find_device, is_integer, namespace_of
+from tinynode.backend import Array, Arrays, is_array, is_integer, namespace_of
 from tinynode.errors import DeviceMixError, OperandError, describe
-from tinynode.functions.operands import as_operand
+from tinynode.functions.operands import as_operand, first_variable
 from tinynode.functions.writing import put
 from tinynode.variable import Variable, wrap_array
 
@@ -66,6 +66,11 @@ def freeze_index(function: str, index: Any, x: Variable) -> tuple[Index, list[Va
     return tuple(frozen), arrays
 
 
+def variable_in(index: Any) -> Variable | None:
+    """The first Variable in an index."""
+    return first_variable(*index) if isinstance(index, tuple) else first_variable(index)
+
+
 def _freeze_slice(function: str, item: slice) -> Slice:
     bounds = (item.start, item.stop, item.step)
     frozen = Slice(*(None if n is None else _integer(function, n) for n in bounds))
@@ -93,14 +98,14 @@ def _is_array(item: Any) -> bool:
     if isinstance(item, Variable):
         return item.ndim > 0
     shape = getattr(item, "shape", ())
-    return shape != () and not isinstance(item, type) and find_device(item) is not None
+    return shape != () and not isinstance(item, type) and is_array(item)
 
 
 def _index_array(function: str, item: Any, x: Variable) -> Variable:
     """An integer or bool array as a Variable on x's device."""
     if isinstance(item, list):
         return index_list(function, item, x)
-    variable = as_operand(function, "index", item)
+    variable = as_operand(function, "index", item, x)
     if variable._device is not x._device:
         raise DeviceMixError(
             f"{function}: an array in the index is on {variable._device}, x is on {x._device}. "

@@ -18,6 +18,7 @@ from tinynode.functions.indexes import (
     freeze_index,
     thaw_index,
     turned,
+    variable_in,
     written,
 )
 from tinynode.functions.operands import as_operand, as_operands
@@ -61,7 +62,7 @@ def get_item(x: Any, index: Any) -> Variable:
             integer or bool arrays.
         ValueError: the step of a slice is 0.
     """
-    x = as_operand("get_item", "x", x)
+    x = as_operand("get_item", "x", x, variable_in(index))
     frozen, arrays = freeze_index("get_item", index, x)
     check_fits("get_item", frozen, x, arrays)
     if len(arrays) == 1 and len(frozen) == 1 and is_integer(arrays[0]._array):
@@ -147,7 +148,8 @@ def set_item(x: Any, index: Any, value: Any) -> Variable:
         OperandError: the index holds something that is no index.
         ValueError: the value does not broadcast to the selection.
     """
-    x, value = as_operands("set_item", x, value, names=("x", "value"))
+    names = ("x", "value")
+    x, value = as_operands("set_item", x, value, names, beside=variable_in(index))
     frozen, arrays = freeze_index("set_item", index, x)
     check_fits("set_item", frozen, x, arrays)
     fitting = _fitting(value, frozen, x, arrays)

@@ -136,10 +136,10 @@ def linear(x: Any, w: Any, b: Any = None) -> Variable:
     Raises:
         InvalidType: the shapes or dtypes do not fit together.
     """
-    x, w = as_operands("linear", x, w, names=("x", "w"))
+    x, w = as_operands("linear", x, w, names=("x", "w"), beside=b)
     if b is None:
         return Linear().apply((x, w))[0]
     if not isinstance(b, Variable):  # a raw array takes the dtype of the weight
-        array = as_operand("linear", "b", b)._array
+        array = as_operand("linear", "b", b, w)._array
         b = as_operands("linear", array, w, names=("b", "w"))[0]
     return Linear().apply((x, w, b))[0]

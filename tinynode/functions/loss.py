@@ -19,7 +19,7 @@ from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.casting import astype
 from tinynode.functions.comparison import equal, not_equal
 from tinynode.functions.elementwise import exp, log
-from tinynode.functions.operands import as_operand, as_operands
+from tinynode.functions.operands import as_operand, as_operands, first_variable
 from tinynode.functions.reduction import sum
 from tinynode.functions.regression import (
     both_floating,
@@ -69,8 +69,8 @@ def _scores_and_labels(
     function: str, argument: str, x: Any, labels: Any
 ) -> tuple[Variable, Variable]:
     """x: (n, classes), floating, and labels: (n), integer, as Variables."""
-    x = as_operand(function, argument, x)
-    labels = as_operand(function, "labels", labels)
+    x = as_operand(function, argument, x, labels)
+    labels = as_operand(function, "labels", labels, x)
     if x.ndim != 2 or labels.shape != x.shape[:1]:
         raise ValueError(
             f"{function}: {argument} must be (n, classes) and labels (n); got shapes {x.shape} "
@@ -273,8 +273,8 @@ def softmax_cross_entropy(
 
     Source of label smoothing: Szegedy et al., Rethinking the Inception Architecture, 2016.
     """
-    x = as_operand("softmax_cross_entropy", "x", x)
-    labels = _signed(as_operand("softmax_cross_entropy", "labels", labels))
+    x = as_operand("softmax_cross_entropy", "x", x, first_variable(labels, class_weight))
+    labels = _signed(as_operand("softmax_cross_entropy", "labels", labels, x))
     check_reduction("softmax_cross_entropy", reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(
@@ -474,8 +474,8 @@ def sigmoid_cross_entropy(
         ValueError: the shapes differ, an integer label is out of range, or the reduction is
             unknown.
     """
-    x = as_operand("sigmoid_cross_entropy", "x", x)
-    labels = as_operand("sigmoid_cross_entropy", "t", t)
+    x = as_operand("sigmoid_cross_entropy", "x", x, t)
+    labels = as_operand("sigmoid_cross_entropy", "t", t, x)
     check_reduction("sigmoid_cross_entropy", reduction)
     require_equal_shapes("sigmoid_cross_entropy", x, "t", labels)
     if not is_floating_array(x._array):

@@ -15,7 +15,7 @@ from tinynode.functions.draws import note_generator
 from tinynode.functions.gathering import TakeRows
 from tinynode.functions.indexes import index_list
 from tinynode.functions.linear import matmul, matrix_transpose
-from tinynode.functions.operands import as_floating, as_operand, as_operands
+from tinynode.functions.operands import as_floating, as_operand, as_operands, first_variable
 from tinynode.functions.rearranging import broadcast_shapes
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import reshape
@@ -39,12 +39,12 @@ def embedding(indices: Any, w: Any) -> Variable:
         IndexError: an index is negative, or not below the number of rows.
         ValueError: w does not have two axes.
     """
-    w = as_operand("embedding", "w", w)
+    w = as_operand("embedding", "w", w, indices)
     if w.ndim != 2:
         raise ValueError(f"embedding: w must be (rows, size), its shape is {w.shape}.")
     if isinstance(indices, list | tuple | int):
         indices = index_list("embedding", indices, w)
-    rows = as_operand("embedding", "indices", indices)
+    rows = as_operand("embedding", "indices", indices, w)
     if not is_integer(rows._array):
         raise OperandError(f"embedding: indices must be integers, got {describe(indices)}.")
     check_rows(rows._array, w.shape)
@@ -130,7 +130,7 @@ def scaled_dot_product_attention(
         OperandError: the query is not floating, or the mask is not bool.
         ValueError: the shapes do not fit together.
     """
-    query, key, value = _check_attention(query, key, value)
+    query, key, value = _check_attention(query, key, value, mask)
     scale = 1.0 / math.sqrt(query.shape[-1] or 1)
     scores = matmul(query * scale, matrix_transpose(key))
     if mask is not None:
@@ -143,10 +143,13 @@ def scaled_dot_product_attention(
     return matmul(softmax(scores, axis=-1), value)
 
 
-def _check_attention(query: Any, key: Any, value: Any) -> tuple[Variable, Variable, Variable]:
+def _check_attention(
+    query: Any, key: Any, value: Any, mask: Any
+) -> tuple[Variable, Variable, Variable]:
     """The three as Variables; raises ValueError unless their shapes fit together."""
     name = "scaled_dot_product_attention"
-    query, key = as_operands(name, query, key, names=("query", "key"))
+    first = first_variable(value, mask)
+    query, key = as_operands(name, query, key, names=("query", "key"), beside=first)
     value = as_operands(name, value, query, names=("value", "query"))[0]
     as_floating(name, "query", query)
     fits = min(query.ndim, key.ndim, value.ndim) >= 2 and query.shape[-1] == key.shape[-1]
@@ -168,7 +171,7 @@ def _check_attention(query: Any, key: Any, value: Any) -> tuple[Variable, Variab
 def _check_mask(mask: Any, scores: Variable) -> Variable:
     """The mask as a Variable; raises unless it is bool and broadcasts with the scores."""
     name = "scaled_dot_product_attention"
-    given = as_operand(name, "mask", mask)
+    given = as_operand(name, "mask", mask, scores)
     if given.dtype != given.xp.bool:
         raise OperandError(
             f"{name}: mask must be bool, True where a query may see a key, got {describe(mask)}."

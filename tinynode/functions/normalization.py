@@ -10,7 +10,13 @@ from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.casting import is_float16
 from tinynode.functions.elementwise import sqrt
 from tinynode.functions.extrema import clip
-from tinynode.functions.operands import as_floating, as_integer, as_operands, require_one_dtype
+from tinynode.functions.operands import (
+    as_floating,
+    as_integer,
+    as_operands,
+    first_variable,
+    require_one_dtype,
+)
 from tinynode.functions.reduction import mean, sum
 from tinynode.functions.shaping import broadcast_to, reshape
 from tinynode.type_check import expect, is_floating
@@ -173,7 +179,7 @@ def batch_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
         InvalidType: a parameter has another dtype than x.
         ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
-    x = as_floating("batch_norm", "x", x)
+    x = as_floating("batch_norm", "x", x, first_variable(gamma, beta))
     y = _standardize("batch_norm", x, _channel_axes("batch_norm", x), eps)[0]
     return _affine("batch_norm", y, gamma, beta, (1,))
 
@@ -188,7 +194,7 @@ def batch_norm_with_statistics(
         InvalidType: a parameter has another dtype than x.
         ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
-    x = as_floating("batch_norm", "x", x)
+    x = as_floating("batch_norm", "x", x, first_variable(gamma, beta))
     axes = _channel_axes("batch_norm", x)
     y, m, r = _standardize("batch_norm", x, axes, eps)
     deviation = 1.0 / reshape(r, -1)  # r * r may overflow in float16
@@ -221,7 +227,7 @@ def fixed_batch_norm(
         ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
     name = "fixed_batch_norm"
-    x = as_floating(name, "x", x)
+    x = as_floating(name, "x", x, first_variable(gamma, beta, mean, variance))
     axes = _channel_axes(name, x)
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     m = reshape(_parameter(name, "mean", mean, x, x.shape[1:2]), shape)
@@ -246,7 +252,7 @@ def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
         InvalidType: a parameter has another dtype than x.
         ValueError: the trailing axes of x do not have gamma's shape.
     """
-    x = as_floating("layer_norm", "x", x)
+    x = as_floating("layer_norm", "x", x, first_variable(gamma, beta))
     axes = _trailing_axes("layer_norm", x, gamma)
     y = _standardize("layer_norm", x, axes, eps)[0]
     return _affine("layer_norm", y, gamma, beta, axes)
@@ -277,7 +283,7 @@ def rms_norm(x: Any, gamma: Any, eps: float = 1e-5) -> Variable:
         InvalidType: a parameter has another dtype than x.
         ValueError: the trailing axes of x do not have gamma's shape.
     """
-    x = as_floating("rms_norm", "x", x)
+    x = as_floating("rms_norm", "x", x, gamma)
     axes = _trailing_axes("rms_norm", x, gamma)
     y = _standardize("rms_norm", x, axes, eps, center=False)[0]
     return _affine("rms_norm", y, gamma, None, axes)
@@ -301,7 +307,7 @@ def group_norm(x: Any, groups: int, gamma: Any, beta: Any, eps: float = 1e-5) ->
         ValueError: x has fewer than two axes, the groups do not divide the channels, or a
             parameter has the wrong shape.
     """
-    x = as_floating("group_norm", "x", x)
+    x = as_floating("group_norm", "x", x, first_variable(gamma, beta))
     _channel_axes("group_norm", x)
     channels = x.shape[1]
     if as_integer("group_norm", "groups", groups) < 1 or channels % groups:
@@ -336,7 +342,7 @@ def instance_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
         InvalidType: a parameter has another dtype than x.
         ValueError: x has fewer than three axes, or a parameter has the wrong shape.
     """
-    x = as_floating("instance_norm", "x", x)
+    x = as_floating("instance_norm", "x", x, first_variable(gamma, beta))
     if x.ndim < 3:
         raise ValueError(f"instance_norm: x must be (n, channels, places), got shape {x.shape}.")
     return _group_norm("instance_norm", x, x.shape[1], gamma, beta, eps)

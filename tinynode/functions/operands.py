@@ -7,21 +7,22 @@ says what was expected.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
-from tinynode.backend import COMPLEX, find_device, is_floating, is_integer, kind_of
+from tinynode.backend import COMPLEX, Device, find_device, is_floating, is_integer, kind_of
 from tinynode.errors import DeviceMixError, InvalidType, OperandError, describe, dtype_name
 from tinynode.variable import Variable, wrap_array
 
 
 def as_operands(
-    function: str, x: Any, y: Any, names: tuple[str, str] = ("x", "y")
+    function: str, x: Any, y: Any, names: tuple[str, str] = ("x", "y"), beside: Any = None
 ) -> tuple[Variable, Variable]:
     """Two operands as Variables: a number or an array takes the other's device and dtype.
 
-    ``names`` are those of the arguments, for messages.
+    ``names`` are those of the arguments, for messages; ``beside`` is as for ``as_operand``.
 
     Raises:
         OperandError: neither a Variable, nor an array, nor a number.
@@ -31,18 +32,23 @@ def as_operands(
         return x, y if isinstance(y, Variable) else _beside(y, x, function, names[1])
     if isinstance(y, Variable):
         return _beside(x, y, function, names[0]), y
-    x = as_operand(function, names[0], x)
+    x = as_operand(function, names[0], x, beside)
     return x, _beside(y, x, function, names[1])
 
 
-def as_operand(function: str, argument: str, value: Any) -> Variable:
+def as_operand(function: str, argument: str, value: Any, beside: Any = None) -> Variable:
     """A Variable as it is; an array wrapped, without requiring a gradient.
+
+    ``beside`` is another argument: if it is a Variable, the array goes to its device.
 
     Raises:
         OperandError: it is neither.
+        DeviceMixError: an array on another device than the Variable beside it.
     """
     if isinstance(value, Variable):
         return value
+    if isinstance(beside, Variable):
+        return wrap_array(value, _device_beside(value, beside, function, argument), False)
     device = find_device(value)
     if device is None:
         raise OperandError(
@@ -52,13 +58,52 @@ def as_operand(function: str, argument: str, value: Any) -> Variable:
     return wrap_array(value, device, False)
 
 
-def as_floating(function: str, argument: str, value: Any) -> Variable:
+def _device_beside(
+    value: Any, other: Variable, function: str, argument: str, number: bool = False
+) -> Device:
+    """The device of a Variable, if an array beside it lies there."""
+    device = other._device
+    if device.holds(value):
+        return device
+    found = find_device(value, device)
+    if found is None:
+        kinds = "a Variable, an array or a number" if number else "a Variable or an array"
+        raise OperandError(
+            f"{function}: {argument} must be {kinds}, got {describe(value)}. "
+            "Make a Variable of it with tinynode.asarray(...)."
+        )
+    raise DeviceMixError(
+        f"{function}: {argument} is an array on {found}, beside a Variable on {device}. "
+        f"Move it with tinynode.asarray({argument}, device={str(device)!r})."
+    )
+
+
+def as_operand_list(function: str, argument: str, values: Sequence[Any]) -> list[Variable]:
+    """Variables as they are; arrays wrapped, on the device of the first Variable.
+
+    Raises:
+        OperandError: one is neither.
+        DeviceMixError: an array on another device than that Variable.
+    """
+    first = first_variable(*values)
+    return [as_operand(function, f"{argument}[{i}]", x, first) for i, x in enumerate(values)]
+
+
+def first_variable(*arguments: Any) -> Variable | None:
+    """The first Variable among the arguments of a function: arrays go to its device."""
+    return next((x for x in arguments if isinstance(x, Variable)), None)
+
+
+def as_floating(function: str, argument: str, value: Any, beside: Any = None) -> Variable:
     """A Variable as it is; an array wrapped, without requiring a gradient.
+
+    ``beside`` is as for ``as_operand``.
 
     Raises:
         OperandError: it is neither, or not floating.
+        DeviceMixError: an array on another device than the Variable beside it.
     """
-    x = as_operand(function, argument, value)
+    x = as_operand(function, argument, value, beside)
     if not is_floating(x._array):
         raise OperandError(
             f"{function}: {argument} must be floating, got {describe(value)}. Cast it first with "
@@ -104,18 +149,7 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
     """A number or an array as a Variable that fits beside ``other``."""
     if isinstance(value, bool | int | float | complex | numpy.generic):
         return _scalar_beside(value, other)
-    found = find_device(value)
-    if found is None:
-        raise OperandError(
-            f"{function}: {argument} must be a Variable, an array or a number, got "
-            f"{describe(value)}. Make a Variable of it with tinynode.asarray(...)."
-        )
-    device = other._device
-    if found is not device and not device.holds(value):
-        raise DeviceMixError(
-            f"{function}: {argument} is an array on {found}, beside a Variable on {device}. "
-            f"Move it with tinynode.asarray({argument}, device={str(device)!r})."
-        )
+    device = _device_beside(value, other, function, argument, number=True)
     if value.dtype != other.dtype and is_floating(other._filled()) and kind_of(value) < COMPLEX:
         value = device.xp.astype(value, other.dtype)
     return wrap_array(value, device, False)

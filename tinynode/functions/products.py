@@ -15,7 +15,7 @@ from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.indexing import get_item
 from tinynode.functions.linear import matmul
-from tinynode.functions.operands import as_operands
+from tinynode.functions.operands import as_operands, first_variable
 from tinynode.functions.rearranging import expand_dims
 from tinynode.functions.shaping import (
     as_shape,
@@ -203,7 +203,8 @@ def einsum(subscripts: str, *operands: Any) -> Variable:
             "einsum: give the subscripts as text, then the operands: einsum('ij,jk->ik', x, y); "
             f"got {describe(subscripts)}."
         )
-    first = next((x for x in operands if isinstance(x, Variable)), operands[0])
+    first = first_variable(*operands)
+    first = operands[0] if first is None else first
     xs = [
         as_operands("einsum", x, first, (f"operands[{i}]", "operands"))[0]
         for i, x in enumerate(operands)

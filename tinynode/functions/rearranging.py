@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from tinynode.backend import Arrays, find_device, is_floating, namespace_of, to_host
+from tinynode.backend import Arrays, is_array, is_floating, namespace_of, to_host
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.gathering import take
 from tinynode.functions.indexing import set_item
-from tinynode.functions.operands import as_integer, as_number, as_operand
+from tinynode.functions.operands import as_integer, as_number, as_operand, as_operand_list
 from tinynode.functions.shaping import (
     as_shape,
     broadcast_to,
@@ -174,7 +174,7 @@ def stack(xs: Sequence[Any], *, axis: int = 0) -> Variable:
         ValueError: there is nothing to join, or the axis does not exist.
         InvalidType: shapes or dtypes differ.
     """
-    variables = [as_operand("stack", f"xs[{i}]", x) for i, x in enumerate(xs)]
+    variables = as_operand_list("stack", "xs", xs)
     if not variables:
         raise ValueError("stack: xs is empty; give at least one Variable.")
     place = normalize_axis("stack", axis, variables[0].ndim + 1)
@@ -269,8 +269,7 @@ def repeat(x: Any, repeats: Any, *, axis: int | None = None) -> Variable:
 def _places(repeats: Any, length: int) -> list[int]:
     """Each place of an axis as often as ``repeats`` says for it."""
     array = repeats.array if isinstance(repeats, Variable) else repeats
-    found = find_device(array) is not None
-    counts = numpy.asarray(to_host(array) if found else array)
+    counts = numpy.asarray(to_host(array) if is_array(array) else array)
     if counts.dtype.kind not in "iu":
         raise OperandError(
             f"repeat: repeats must be an integer, or integers, got {describe(repeats)}."
@@ -296,7 +295,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f'meshgrid: indexing must be "xy" or "ij", got {indexing!r}.')
-    vectors = [as_operand("meshgrid", f"arrays[{i}]", x) for i, x in enumerate(arrays)]
+    vectors = as_operand_list("meshgrid", "arrays", arrays)
     for i, x in enumerate(vectors):
         if x.ndim != 1:
             raise ValueError(f"meshgrid: arrays[{i}] must have one axis, its shape is {x.shape}.")
@@ -358,7 +357,7 @@ def broadcast_arrays(*xs: Any) -> tuple[Variable, ...]:
     Raises:
         ValueError: the shapes do not broadcast together.
     """
-    variables = [as_operand("broadcast_arrays", f"xs[{i}]", x) for i, x in enumerate(xs)]
+    variables = as_operand_list("broadcast_arrays", "xs", xs)
     shape = common_shape("broadcast_arrays", *(x.shape for x in variables))
     return tuple(broadcast_to(x, shape) for x in variables)
 

@@ -101,7 +101,7 @@ def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = Fal
         ValueError: an axis does not exist, or the weights do not broadcast to x.
         InvalidType: x is not floating.
     """
-    x = as_operand("mean", "x", x)
+    x = as_operand("mean", "x", x, weights)
     axes = normalize_axes("mean", axis, x.ndim)
     if weights is None:
         return Mean(axes, keepdims).apply((x,))[0]

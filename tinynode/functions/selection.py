@@ -9,7 +9,7 @@ from tinynode.configuration import config
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.broadcasting import unbroadcast
-from tinynode.functions.operands import as_integer, as_operand, as_operands
+from tinynode.functions.operands import as_integer, as_operand, as_operands, first_variable
 from tinynode.functions.shaping import zeros_beside
 from tinynode.type_check import broadcasts, expect
 from tinynode.variable import Variable, wrap_array
@@ -62,14 +62,16 @@ def where(condition: Any, x: Any, y: Any) -> Variable:
         InvalidType: the shapes do not broadcast together.
         OperandError: the condition is not bool, or an argument is something else.
     """
-    condition = as_operand("where", "condition", condition)
+    condition = as_operand("where", "condition", condition, first_variable(x, y))
     if condition.dtype != condition.xp.bool:
         raise OperandError(
             f"where: condition must be bool, got {describe(condition)}. Compare first: x > 0."
         )
     if isinstance(x, int | float) and isinstance(y, int | float):
         x = _number_beside(condition, x, y)
-    x, y = as_operands("where", x, y)
+    elif isinstance(x, int | float):
+        y = as_operand("where", "y", y, condition)
+    x, y = as_operands("where", x, y, beside=condition)
     return Where().apply((condition, x, y))[0]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tinynode.backend import Arrays, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.operands import as_operand
+from tinynode.functions.operands import as_operand, as_operand_list
 from tinynode.type_check import expect
 from tinynode.variable import Variable, wrap_array
 
@@ -244,7 +244,7 @@ def concat(xs: Sequence[Any], axis: int | None = 0) -> Variable:
         ValueError: there is nothing to join.
         InvalidType: shapes or dtypes do not fit together.
     """
-    variables = [as_operand("concat", f"xs[{i}]", x) for i, x in enumerate(xs)]
+    variables = as_operand_list("concat", "xs", xs)
     if not variables:
         raise ValueError("concat: xs is empty; give at least one Variable.")
     if axis is None:

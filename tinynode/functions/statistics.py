@@ -10,7 +10,7 @@ from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.casting import narrowed, widened
 from tinynode.functions.comparison import equal
 from tinynode.functions.elementwise import exp, sqrt
-from tinynode.functions.operands import as_floating, as_integer, as_operand
+from tinynode.functions.operands import as_floating, as_integer, as_operand, first_variable
 from tinynode.functions.rearranging import flip
 from tinynode.functions.reduction import Axis, Reduction, mean, require_elements, sum
 from tinynode.functions.selection import where
@@ -184,7 +184,7 @@ def diff(
         ValueError: n is negative, or the axis does not exist.
         InvalidType: what is put before or after does not fit.
     """
-    x = as_operand("diff", "x", x)
+    x = as_operand("diff", "x", x, first_variable(prepend, append))
     axis = normalize_axis("diff", axis, x.ndim)
     times = as_integer("diff", "n", n)
     if times < 0:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypedDict, cast
 from tinynode.backend import Array, Arrays, Device
 from tinynode.function_hook import FunctionHook
 from tinynode.hooks.memory import SIZE_OF_UNIT, in_unit
-from tinynode.hooks.nvtx import backend_with
+from tinynode.hooks.nvtx import backend_with, frame_of_caller, is_running
 from tinynode.hooks.table import check_unit, fitting_unit, format_table
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class _Call:
 
     def __init__(self, key: tuple[int, str], used: int, reserved: int) -> None:
         self.key = key
+        self.frame = frame_of_caller()
         self.used = used
         self.reserved = reserved
         self.inner_used = 0
@@ -118,6 +119,8 @@ class CUDAMemoryHook(FunctionHook):
 
     def _begin(self, function: FunctionNode, direction: str) -> None:
         running = self._running.setdefault(threading.get_ident(), [])
+        while running and not is_running(running[-1].frame):
+            running.pop()  # its function raised
         running.append(_Call((id(function), direction), *self._pool()))
 
     def _end(self, function: FunctionNode, direction: str) -> None:

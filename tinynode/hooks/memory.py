@@ -8,6 +8,7 @@ after that, and hears from each function when it is freed.
 
 from __future__ import annotations
 
+import math
 import sys
 import weakref
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypedDict
@@ -153,8 +154,8 @@ def number_of_bytes(array: Array) -> int:
     """The bytes of an array's elements: their number times the size that the dtype's name says."""
     name = dtype_name(array.dtype)
     bits = "".join(character for character in name if character.isdigit())
-    size: int = array.size
-    return size * (int(bits) // 8 if bits else 1)
+    elements: int = math.prod(array.shape)
+    return elements * (int(bits) // 8 if bits else 1)
 
 
 def _bytes(item: tuple[str, FunctionMemory]) -> int:

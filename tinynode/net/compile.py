@@ -28,7 +28,6 @@ from tinynode.net.structure import join, split
 from tinynode.net.trace import Trace, trace_split
 from tinynode.variable import Variable
 
-
 _HELD_BY_ATTRS = 2
 """References to a value that only a dict holds, as ``sys.getrefcount`` counts them."""
 

@@ -32,11 +32,11 @@ class _Convolution(Module):
         device: str | Device | None,
     ) -> None:
         self.options = options
-        self.weight = Parameter(weight, name="weight")
+        self.weight = Parameter(weight, name="weight", device=device)
         self.bias: Parameter | None = None
         if bias:
             start = zeros((out_channels,), dtype=dtype, device=device)
-            self.bias = Parameter(start, name="bias")
+            self.bias = Parameter(start, name="bias", device=device)
 
     def __repr__(self) -> str:
         options = ", ".join(f"{name}={value}" for name, value in self.options.items())

@@ -47,10 +47,12 @@ class Linear(Module):
         in_size = checked_size("Linear: in_size", in_size)
         out_size = checked_size("Linear: out_size", out_size)
         weight = initializer((out_size, in_size), dtype=dtype, device=device)
-        self.weight = Parameter(weight, name="weight")
+        self.weight = Parameter(weight, name="weight", device=device)
         self.bias: Parameter | None = None
         if bias:
-            self.bias = Parameter(zeros((out_size,), dtype=dtype, device=device), name="bias")
+            self.bias = Parameter(
+                zeros((out_size,), dtype=dtype, device=device), name="bias", device=device
+            )
 
     def forward(self, x: Any) -> Variable:
         """x W^T + b."""
@@ -89,7 +91,7 @@ class Embedding(Module):
     ) -> None:
         shape = checked_size("Embedding: rows", rows), checked_size("Embedding: size", size)
         weight = initializer(shape, dtype=dtype, device=device)
-        self.weight = Parameter(weight, name="weight")
+        self.weight = Parameter(weight, name="weight", device=device)
 
     def forward(self, indices: Any) -> Variable:
         """The rows that the indices name."""

@@ -53,10 +53,12 @@ class BatchNorm(Module):
         shape = (checked_size("BatchNorm: channels", channels),)
         self.eps = _checked_eps("BatchNorm", eps)
         self.momentum = checked_number("BatchNorm: momentum", momentum, 0.0, 1.0, with_high=True)
-        self.gamma = Parameter(ones(shape, dtype=dtype, device=device), name="gamma")
-        self.beta = Parameter(zeros(shape, dtype=dtype, device=device), name="beta")
-        self.running_mean = Buffer(zeros(shape, dtype=dtype, device=device))
-        self.running_variance = Buffer(ones(shape, dtype=dtype, device=device))
+        self.gamma = Parameter(
+            ones(shape, dtype=dtype, device=device), name="gamma", device=device
+        )
+        self.beta = Parameter(zeros(shape, dtype=dtype, device=device), name="beta", device=device)
+        self.running_mean = Buffer(zeros(shape, dtype=dtype, device=device), device=device)
+        self.running_variance = Buffer(ones(shape, dtype=dtype, device=device), device=device)
 
     def forward(self, x: Any) -> Variable:
         """x normalised, by the batch's statistics in training, else by the running ones.
@@ -122,8 +124,8 @@ class LayerNorm(Module):
     ) -> None:
         axes = _checked_axes("LayerNorm", shape)
         self.eps = _checked_eps("LayerNorm", eps)
-        self.gamma = Parameter(ones(axes, dtype=dtype, device=device), name="gamma")
-        self.beta = Parameter(zeros(axes, dtype=dtype, device=device), name="beta")
+        self.gamma = Parameter(ones(axes, dtype=dtype, device=device), name="gamma", device=device)
+        self.beta = Parameter(zeros(axes, dtype=dtype, device=device), name="beta", device=device)
 
     def forward(self, x: Any) -> Variable:
         """layer_norm(x, gamma, beta, eps)."""
@@ -162,7 +164,7 @@ class RMSNorm(Module):
     ) -> None:
         axes = _checked_axes("RMSNorm", shape)
         self.eps = _checked_eps("RMSNorm", eps)
-        self.gamma = Parameter(ones(axes, dtype=dtype, device=device), name="gamma")
+        self.gamma = Parameter(ones(axes, dtype=dtype, device=device), name="gamma", device=device)
 
     def forward(self, x: Any) -> Variable:
         """rms_norm(x, gamma, eps)."""
@@ -207,8 +209,12 @@ class GroupNorm(Module):
         if channels % self.groups:
             raise ValueError(f"GroupNorm: groups={groups} must divide channels={channels}.")
         self.eps = _checked_eps("GroupNorm", eps)
-        self.gamma = Parameter(ones((channels,), dtype=dtype, device=device), name="gamma")
-        self.beta = Parameter(zeros((channels,), dtype=dtype, device=device), name="beta")
+        self.gamma = Parameter(
+            ones((channels,), dtype=dtype, device=device), name="gamma", device=device
+        )
+        self.beta = Parameter(
+            zeros((channels,), dtype=dtype, device=device), name="beta", device=device
+        )
 
     def forward(self, x: Any) -> Variable:
         """group_norm(x, groups, gamma, beta, eps)."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy
 
-from tinynode.backend import find_device, to_host
+from tinynode.backend import is_array, to_host
 from tinynode.errors import StateError, describe
 from tinynode.variable import Variable
 
@@ -81,7 +81,7 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
 
 
 def _host(what: str, name: str, value: Any) -> Any:
-    if isinstance(value, Variable) or find_device(value) is None:
+    if isinstance(value, Variable) or not is_array(value):
         raise StateError(f"{what}: {name} must be an array, got {describe(value)}.")
     host = to_host(value)
     if host.dtype.hasobject:
