@@ -103,7 +103,7 @@ def test_rows_compiled_equal_eager(case: Any, device: Device) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_training_net_equals_eager(dtype: str, device: Device) -> None:
     """Outputs, and the gradients of all parameters, at the third call, on other values."""
-    with tn.using_config("dtype", np.dtype(dtype)):
+    with tn.using_config("dtype", dtype):
         model = nn.Sequential(nn.Linear(6, 16), fn.relu, nn.Linear(16, 16), fn.tanh)
     head = nn.Parameter(array(device, 16, 3, dtype=dtype))
 

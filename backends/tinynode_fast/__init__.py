@@ -15,7 +15,7 @@ from typing import Any
 import tinynode_numpy
 from tinynode.backend import Arrays, Fallback, count_use, kernel_uses
 from tinynode.function_node import FunctionNode
-from tinynode_fast import elementwise, images, matrices, rows
+from tinynode_fast import blocks, elementwise, images, matrices, rows
 from tinynode_fast.blocks import Entry
 from tinynode_fast.plain import PLAIN
 from tinynode_fast.plan import make_plan
@@ -49,6 +49,8 @@ __all__ = [
     "to_host",
     "update_parameters",
 ]
+
+blocks.keep_pages()
 
 name = "fast"
 base = "numpy"

@@ -210,3 +210,14 @@ def workspace(shape: tuple[int, ...], dtype: Any) -> Any:
     if _workspace.memory.size < size:
         _workspace.memory = numpy.empty(size, numpy.uint8)
     return _workspace.memory[:size].view(dtype).reshape(shape)
+
+
+def keep_pages() -> None:
+    """Let the C library keep what is freed, up to about 60 MB: each page that it gives back costs a
+    page fault when it is needed again. It is called once, when the backend is loaded.
+
+    glibc raises its limits when a block that it mapped is freed, as far as 32 MiB (mallopt(3),
+    M_MMAP_THRESHOLD). The block here is never touched, so it takes no memory. Elsewhere this does
+    nothing, nor where MALLOC_MMAP_THRESHOLD_ or MALLOC_TRIM_THRESHOLD_ are set.
+    """
+    numpy.empty(31 << 20, numpy.uint8)

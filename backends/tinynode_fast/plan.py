@@ -11,7 +11,6 @@ memory.
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 import threading
@@ -224,18 +223,6 @@ class Given(NamedTuple):
 PACKED = "@packed"
 
 
-@functools.cache
-def keep_pages() -> None:
-    """Let the C library keep what is freed, up to about 60 MB, for the functions that are run as
-    they are: each page that it gives back costs a page fault when it is needed again.
-
-    glibc raises its limits when a block that it mapped is freed, as far as 32 MiB (mallopt(3),
-    M_MMAP_THRESHOLD). The block here is never touched, so it takes no memory. Elsewhere this does
-    nothing, nor where MALLOC_MMAP_THRESHOLD_ or MALLOC_TRIM_THRESHOLD_ are set.
-    """
-    numpy.empty(31 << 20, numpy.uint8)
-
-
 def make_plan(
     operators: Sequence[Operator],
     devices: Mapping[str, Device],
@@ -245,7 +232,6 @@ def make_plan(
     layout: Layout | None,
 ) -> FastPlan:
     """What ``tinynode.net`` asks this backend for."""
-    keep_pages()
     return FastPlan(operators, devices, outputs, forms, saved, layout)
 
 
