@@ -213,7 +213,7 @@ def workspace(shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def keep_pages() -> None:
-    """Let the C library keep what is freed, up to about 60 MB: each page that it gives back costs a
+    """Let the C library keep what is freed, up to about 60 MB: a page that it gives back costs a
     page fault when it is needed again. It is called once, when the backend is loaded.
 
     glibc raises its limits when a block that it mapped is freed, as far as 32 MiB (mallopt(3),
