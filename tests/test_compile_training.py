@@ -221,3 +221,14 @@ def test_explain_shows_nets_and_plans(device):
         assert "in blocks of" in text and "bytes of memory that the plan keeps" in text
     else:
         assert "each operator's forward in turn" in text
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_a_constant_result_is_fresh_at_each_call(device):
+    with tn.using_device(device):
+        run = tn.compile(lambda x: (x * 2.0, tn.Variable(np.zeros(3))))
+        x = tn.asarray(np.ones(2))
+        for _ in range(3):
+            zeros = run(x)[1]
+            assert zeros.array.tolist() == [0.0, 0.0, 0.0]
+            zeros.array[...] = 7.0

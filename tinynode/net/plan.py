@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from tinynode.backend import Arrays, Device
+from tinynode.backend import Arrays, Device, namespace_of
 from tinynode.function_node import FunctionNode
 from tinynode.net.helpers import Constant
 from tinynode.net.operator import EMPTY, Operator
-from tinynode.net.passes import simplify
+from tinynode.net.passes import is_random, simplify
 
 Form: TypeAlias = tuple[tuple[int, ...], Any]
 """Shape and dtype."""
@@ -108,7 +108,10 @@ class Plan:
         self.constants: list[Any] = []
         where = dict(devices)
         pending = []
+        fixed: set[str] = set()  # what depends on constants alone
         for operator in operators:
+            if fixed.issuperset(operator.input_names) and not is_random(operator):
+                fixed.update(operator.output_names)
             node = operator.make_node()
             read = [places[name] for name in operator.input_names]
             device = where[operator.input_names[0]] if read else node.output_device
@@ -124,6 +127,7 @@ class Plan:
                 pending.append((operator, node, device, output_device, read, written))
         self.size = len(places)
         self.outputs = tuple(places[name] for name in outputs)
+        self.copied = tuple([i for i, name in enumerate(outputs) if name in fixed])
         self.steps = _with_ends(pending, {*self.outputs, *(p for p, _ in self.constants)})
 
     def run(self, arrays: Arrays, forms: Forms | None = None) -> Arrays:
@@ -141,7 +145,10 @@ class Plan:
                     values[place] = result
             for place in step.dead:
                 values[place] = None
-        return tuple([values[place] for place in self.outputs])
+        results = [values[place] for place in self.outputs]
+        for i in self.copied:  # who gets a result may write to it, not to a constant
+            results[i] = namespace_of(results[i]).asarray(results[i], copy=True)
+        return tuple(results)
 
     def describe(self) -> Iterator[str]:
         """What is run, line by line."""
