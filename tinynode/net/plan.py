@@ -145,10 +145,10 @@ class Plan:
                     values[place] = result
             for place in step.dead:
                 values[place] = None
-        results = [values[place] for place in self.outputs]
+        wanted = [values[place] for place in self.outputs]
         for i in self.copied:  # who gets a result may write to it, not to a constant
-            results[i] = namespace_of(results[i]).asarray(results[i], copy=True)
-        return tuple(results)
+            wanted[i] = namespace_of(wanted[i]).asarray(wanted[i], copy=True)
+        return tuple(wanted)
 
     def describe(self) -> Iterator[str]:
         """What is run, line by line."""
