@@ -1066,6 +1066,8 @@ def caught_by_edges() -> bool:
                 *("-k", "not random and not infinite_operand"),
             ]
         )
+    if status == pytest.ExitCode.INTERNAL_ERROR:  # the alarm rang inside of pytest
+        raise TimeoutError
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         raise RuntimeError(f"pytest ended with {status!r}")
     return status == pytest.ExitCode.TESTS_FAILED
@@ -1167,8 +1169,14 @@ def run(mutants: list[Mutant], jobs: int) -> list[str]:
     """The verdict on each mutant, in processes of their own."""
     _MUTANTS[:] = mutants
     _ROWS.update(rows_by_code())
+    verdicts = []
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        return pool.map(verdict, range(len(mutants)), chunksize=1)
+        for found in pool.imap(verdict, range(len(mutants)), chunksize=1):
+            verdicts.append(found)
+            if len(verdicts) % 100 == 0:
+                missed = verdicts.count("survived")
+                print(f"{len(verdicts)} of {len(mutants)}: {missed} survived", flush=True)
+    return verdicts
 
 
 def main(arguments: list[str] | None = None) -> int:
