@@ -6,7 +6,8 @@ gradients in plain NumPy, in the dtype of the parameters: in float64 it is the r
 
 A workload has a method for each library, which makes a function that runs once and gives the
 results; ``reference``, the same in float64 by hand; and ``tolerances``, relative and absolute, for
-results in float32. ``benchmarks.workloads`` runs them.
+results in float32. ``benchmarks.workloads`` runs them; ``benchmarks.backends`` runs the training
+steps.
 """
 
 from __future__ import annotations
@@ -147,12 +148,16 @@ class Block:
         return (rng.standard_normal((self.batch, self.length, self.width), dtype=np.float32),)
 
     def loss(self, ops: Any, p: Any, target: Any) -> Any:
-        x = p["x"]
+        return ops.sum(self.output(ops, p, p["x"]) * target)
+
+    def output(self, ops: Any, p: Any, x: Any) -> Any:
         x = x + self.attention(ops, p, ops.layer_norm(x, p["gamma0"], p["beta0"]))
         h = ops.layer_norm(x, p["gamma1"], p["beta1"])
-        h = ops.gelu(ops.linear(h, p["up"], p["b_up"]))
-        x = x + ops.linear(h, p["down"], p["b_down"])
-        return ops.sum(x * target)
+        h = self.gelu(ops, ops.linear(h, p["up"], p["b_up"]))
+        return x + ops.linear(h, p["down"], p["b_down"])
+
+    def gelu(self, ops: Any, x: Any) -> Any:
+        return ops.gelu(x)
 
     def attention(self, ops: Any, p: Any, x: Any) -> Any:
         size = self.width // self.heads
@@ -284,6 +289,7 @@ class TinynodeOps:
         self.layer_norm, self.permute = functions.layer_norm, functions.permute_dims
         self.unstack, self.sum, self.tanh = functions.unstack, functions.sum, functions.tanh
         self.cross_entropy = functions.softmax_cross_entropy
+        self.squared_error, self.exact_gelu = functions.mean_squared_error, functions.gelu
         self.functions = functions
 
     def gelu(self, x: Any) -> Any:
@@ -300,6 +306,7 @@ class TorchOps:
         self.max_pool2d, self.reshape = functional.max_pool2d, torch.reshape
         self.unstack, self.permute, self.sum = torch.unbind, torch.permute, torch.sum
         self.tanh, self.cross_entropy = torch.tanh, functional.cross_entropy
+        self.squared_error, self.exact_gelu = functional.mse_loss, functional.gelu
         self.functional = functional
 
     def layer_norm(self, x: Any, gamma: Any, beta: Any) -> Any:

@@ -81,13 +81,33 @@ def test_backends_refuses_an_unknown_workload(measure: Any) -> None:
         backends.main(["--workloads=lstm", "--libraries=tinynode"])
 
 
-def test_backends_compares_before_it_times(measure: Any) -> None:
+@pytest.mark.parametrize(("position", "what"), [(0, "fast: losses"), (-1, "fast: weights 5")])
+def test_backends_compares_before_it_times(measure: Any, position: int, what: str) -> None:
     backends = importlib.import_module("benchmarks.backends")
-    workload = backends.Perceptron(64, 32)
-    models = {name: backends.make_model(name, workload) for name in ("numpy", "fast")}
-    models["fast"].optimizer.lr = 0.1
+    workload = backends.workloads(32)["perceptron 64"]
+    runs = {name: backends.make_run(name, workload) for name in ("numpy", "fast")}
+    backends.check_results(workload, runs)
+    right = runs["fast"]
+
+    def wrong() -> Any:
+        results = right()
+        results[position] = results[position].detach() + 0.01
+        return results
+
+    with pytest.raises(AssertionError, match=what):
+        backends.check_results(workload, runs | {"fast": wrong})
+
+
+def test_backends_notices_another_optimizer(measure: Any) -> None:
+    backends = importlib.import_module("benchmarks.backends")
+    workload = backends.workloads(32)["perceptron 64"]
+    other = backends.Training(workload.model, "SGD")
+    runs = {
+        "numpy": backends.make_run("numpy", workload),
+        "fast": backends.make_run("fast", other),
+    }
     with pytest.raises(AssertionError, match="fast"):
-        backends.check_results(models, workload.lr)
+        backends.check_results(workload, runs)
 
 
 def test_a_peer_that_is_absent_is_named(

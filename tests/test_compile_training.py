@@ -133,16 +133,16 @@ def test_forget_inside_a_compiled_function_is_the_function():
 
 
 def test_a_write_before_the_first_read_is_noticed():
-    w = tn.asarray(np.ones(2))
+    w, buffer = tn.asarray(np.ones(2)), constant(1.0, 1.0)
+    for written, message in ((w, "was given a new array"), (buffer, "no recorded function")):
 
-    def run(x):
-        w.array = np.zeros(2)
-        return x * w
+        def run(x, written=written):
+            written.array = np.zeros(2)
+            return x * written
 
-    with pytest.raises(TraceError, match="no recorded function"):
-        tn.compile(run)(tn.asarray(np.ones(2)))
-    assert w.array.tolist() == [1.0, 1.0]
-    w.grad = np.ones(2)
+        with pytest.raises(TraceError, match=message):
+            tn.compile(run)(constant(1.0, 1.0))
+        assert written.array.tolist() == [1.0, 1.0]
     run = tn.compile(lambda x: (w.cleargrad(), x * w)[1])
     for _ in range(2):
         w.grad = np.ones(2)
@@ -232,3 +232,157 @@ def test_a_constant_result_is_fresh_at_each_call(device):
             zeros = run(x)[1]
             assert zeros.array.tolist() == [0.0, 0.0, 0.0]
             zeros.array[...] = 7.0
+
+
+def parameter(*values: float) -> nn.Parameter:
+    return nn.Parameter(np.asarray(values))
+
+
+def constant(*values: float) -> tn.Variable:
+    return tn.Variable(np.asarray(values), requires_grad=False)
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_running_statistics_that_are_written_twice_in_a_call(device):
+    with tn.using_device(device), tn.using_config(dtype="float64"):
+        a = tn.asarray(np.arange(8.0).reshape(4, 2))
+        found = []
+        for compiled in (False, True):
+            norm = nn.BatchNorm(2)
+
+            def both(x, norm=norm):
+                y = norm(x) + norm(x * 10.0)
+                return y, norm.running_mean * 1.0
+
+            run = tn.compile(both) if compiled else both
+            for _ in range(3):
+                _, mean = run(a)
+            found.append([norm.running_mean.array, norm.running_variance.array, mean.array])
+        np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+
+
+def test_a_parameter_that_is_written_and_read_again_is_refused():
+    w = parameter(1.0, 2.0)
+
+    def inner_loop(x):
+        loss = F.sum(w * w * x)
+        (g,) = tn.grad([loss], [w])
+        with tn.no_backprop_mode():
+            w.array = (w - g * 0.1)._array
+        return F.sum(w * x)
+
+    with pytest.raises(TraceError, match="was given a new array, and is read again"):
+        tn.compile(inner_loop)(constant(1.0, 1.0))
+    assert w.array.tolist() == [1.0, 2.0]
+
+
+def test_a_gradient_after_the_update_is_refused():
+    w = parameter(1.0, 2.0)
+    optimizer = nn.SGD([w], lr=0.1)
+    x, y = constant(1.0, 1.0), constant(10.0, 10.0)
+
+    def backward_again(x, y):
+        optimizer.cleargrads()
+        first, second = F.sum(w * x), F.sum(w * y)
+        first.backward()
+        optimizer.update()
+        second.backward()
+
+    def update_again(x, y):
+        optimizer.cleargrads()
+        F.sum(w * x).backward()
+        optimizer.update()
+        optimizer.update()
+
+    with pytest.raises(TraceError, match="computed anew after the optimizer's update"):
+        tn.compile(backward_again)(x, y)
+    with pytest.raises(TraceError, match="updated already"):
+        tn.compile(update_again)(x, y)
+    assert w.array.tolist() == [1.0, 2.0] and w.grad is None
+
+
+def test_gradients_may_be_cleared_after_the_update():
+    w = parameter(1.0, 2.0)
+    optimizer = nn.SGD([w], lr=0.1)
+
+    def step(x):
+        F.sum(w * x).backward()
+        optimizer.update()
+        optimizer.cleargrads()
+
+    run = tn.compile(step)
+    for _ in range(3):
+        run(constant(1.0, 2.0))
+        assert w.grad is None
+    np.testing.assert_allclose(w.array, [0.7, 1.4])
+
+
+def test_parameters_without_a_gradient_may_be_missing():
+    w, unused = parameter(1.0), parameter(5.0)
+    optimizer = nn.SGD([w, unused], lr=0.1, allow_missing=True)
+
+    def step(x):
+        optimizer.cleargrads()
+        F.sum(w * x).backward()
+        optimizer.update()
+
+    run = tn.compile(step)
+    run(constant(1.0))
+    run(constant(1.0))
+    np.testing.assert_allclose([w.array[0], unused.array[0]], [0.8, 5.0])
+
+
+@pytest.mark.parametrize(("make", "name"), [(nn.SGD, "lr"), (nn.SGD, "momentum"), (nn.Adam, "lr")])
+def test_settings_of_an_optimizer_are_set_outside(make, name):
+    optimizer = make([parameter(1.0)])
+
+    def step(x):
+        setattr(optimizer, name, 0.5)
+        return x * 2.0
+
+    with pytest.raises(TraceError, match=f"{name} is set while a net is recorded"):
+        tn.compile(step)(constant(1.0))
+    setattr(optimizer, name, 0.5)
+
+
+@pytest.mark.parametrize("caught", [Exception, ValueError, RuntimeError])
+def test_an_error_that_the_function_catches_is_raised_all_the_same(caught):
+    def guarded(x):
+        try:
+            return x * float(F.sum(x))
+        except caught:
+            return x
+
+    for _ in range(2):
+        with pytest.raises(TraceError, match="asks for the value"):
+            tn.compile(guarded)(constant(1.0, 2.0))
+
+
+def test_a_method_that_asks_whether_it_is_in_training():
+    class Model(nn.Module):
+        def encode(self, x):
+            return x * (2.0 if self.training else 1.0)
+
+    model = Model()
+    run = tn.compile(model.encode)
+    x = constant(1.0)
+    assert run(x).array.tolist() == [2.0]
+    model.eval()
+    assert run(x).array.tolist() == [1.0]
+    model.train()
+    assert run(x).array.tolist() == [2.0]
+
+
+def test_the_loss_of_a_step_with_an_update_stands_outside_of_the_graph():
+    w = parameter(1.0, 2.0)
+    optimizer = nn.SGD([w], lr=0.1)
+
+    def step(x):
+        optimizer.cleargrads()
+        loss = F.sum(w * x)
+        loss.backward()
+        optimizer.update()
+        return loss
+
+    loss = tn.compile(step)(constant(1.0, 1.0))
+    assert float(loss) == 3.0 and not loss.requires_grad

@@ -164,13 +164,11 @@ class CompiledFunction:
             outputs = NetFunction(program, saving).apply(inputs)
             computed = dict(zip(program.outputs, outputs, strict=True))
             values.update(computed)
-        for write in found.writes:
-            write.repeat(values)
-        for optimizer in found.updates:
-            optimizer.update()
+        for one in (*found.updates, *found.writes):
+            one.repeat(values)
         results = [values[name] for name in found.outputs]
         for place, name in enumerate(found.outputs):
-            if not found.flags[place] and name in computed:
+            if name in computed and (found.updates or not found.flags[place]):
                 results[place] = results[place].detach()
         return join(found.result, results.__getitem__)
 

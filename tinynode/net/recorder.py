@@ -113,13 +113,27 @@ class Write(NamedTuple):
             self.variable._array = result._array
 
 
+class Update(NamedTuple):
+    """An optimizer that updates its parameters, and their gradients by name."""
+
+    optimizer: Any
+    gradients: list[tuple[Variable, str]]
+
+    def repeat(self, results: Mapping[str, Variable]) -> None:
+        """Do it again, with the results of a run."""
+        for parameter, name in self.gradients:
+            parameter._grad_var = results[name].detach()
+        self.optimizer.update()
+
+
 class Recorder(Observer):
     """Collects operators. Use it by ``with observing(recorder):``.
 
     Attributes:
         operators: what was recorded, in run order.
         modules: the modules that were called.
-        updates: the optimizers that update their parameters at the end.
+        updates: what optimizers do at the end.
+        error: the first error that was raised, if there was one.
         title: the name of the function that is recorded.
     """
 
@@ -128,7 +142,8 @@ class Recorder(Observer):
         self.title = title
         self.operators: list[Operator] = []
         self.modules: list[Any] = []
-        self.updates: list[Any] = []
+        self.updates: list[Update] = []
+        self.error: TraceError | None = None
         self._cleared: set[VariableNode] = set()
         self._updated: set[VariableNode] = set()
         self._names: dict[VariableNode, str] = {}
@@ -139,6 +154,12 @@ class Recorder(Observer):
         self._chained: list[VariableNode] = []  # computed, with a graph
         self._plain: set[str] = set()  # computed without a graph
         self._copies: dict[str, str] = {}  # the names of what has a gradient, without one
+
+    def failure(self, message: str) -> TraceError:
+        """The error to raise. It is kept: a function that catches it cannot be recorded either."""
+        error = TraceError(message)
+        self.error = self.error or error
+        return error
 
     def bind(self, variable: Variable, name: str) -> None:
         """Say what a Variable is called."""
@@ -155,13 +176,13 @@ class Recorder(Observer):
             TraceError: the shape of its output depends on values, or it is an old-style Function.
         """
         if isinstance(function, FunctionAdapter):
-            raise TraceError(
+            raise self.failure(
                 f"{self.title}: {function.label} is an old-style Function, whose backward works "
                 "on arrays, so it has no gradient net. Write it as a FunctionNode, or call it "
                 "outside of the compiled function."
             )
         if isinstance(function, _SELECTING) and any(_is_mask(x) for x in inputs):
-            raise TraceError(
+            raise self.failure(
                 f"{self.title}: x[mask] has a shape that depends on values, and a net has fixed "
                 "shapes. Use where(mask, x, 0), or do it outside of the compiled function."
             )
@@ -182,10 +203,13 @@ class Recorder(Observer):
     def name_of(self, variable: Variable) -> str:
         """The name of a Variable; one that is not known is a leaf, or was detached from one."""
         if variable.node in self._updated:
-            raise TraceError(
-                f"{self.title}: {self._names[variable.node]} is read after the optimizer's "
+            raise self.failure(
+                f"{self.title}: a parameter ({variable.label}) is read after the optimizer's "
                 "update(), which a net does at its end. Return before, and go on in another call."
             )
+        leaf = self._leaves.get(variable.node)
+        if leaf is not None and variable._array is not leaf.array:
+            return self._name_of_new_array(variable, leaf)
         if variable.node not in self._names:
             known, _ = self._arrays.get(id(variable._array), (None, None))
             if known is not None and known in self._computed:
@@ -196,6 +220,17 @@ class Recorder(Observer):
                 name = self._leaf(variable, known)
             self.bind(variable, name)
         return self._names[variable.node]
+
+    def _name_of_new_array(self, variable: Variable, leaf: _Leaf) -> str:
+        """The name of what was written to a captured Variable, such as a running mean."""
+        if variable._requires_grad:
+            raise self.failure(
+                f"{self.title}: {leaf.name} requires a gradient, was given a new array, and is "
+                "read again: a net has one value of it. Go on with the new value as a Variable "
+                "of its own, or in another call."
+            )
+        known, _ = self._arrays.get(id(variable._array), (leaf.name, None))
+        return known  # where it is not known, the end of the recording says so
 
     def _without_gradient(self, variable: Variable) -> str:
         """The name of what no_backprop_mode() sees of a Variable: no gradient comes back to it."""
@@ -241,10 +276,17 @@ class Recorder(Observer):
 
     def refuse_draw(self) -> None:
         """Raise: random numbers that are drawn now would be the same in each run of the net."""
-        raise TraceError(
+        raise self.failure(
             f"{self.title}: tinynode.random draws numbers while a net is recorded: every run would"
             " get the same. Draw them before, and pass them as an argument. (dropout may be "
             "recorded: it draws at each run.)"
+        )
+
+    def refuse_setting(self, what: str) -> None:
+        """Raise: a number that is set now would be the same in each run of the net."""
+        raise self.failure(
+            f"{self.title}: {what} is set while a net is recorded, and a net would not set it "
+            "again. Set it outside of the compiled function: it is read anew at each run."
         )
 
     def refuse(self, what: str) -> None:
@@ -252,7 +294,7 @@ class Recorder(Observer):
 
         This holds for every Variable: what was read off a parameter now would stay as it is now.
         """
-        raise TraceError(
+        raise self.failure(
             f"{self.title}: {what} asks for the value of a Variable while a net is recorded, and "
             "nets have shapes and dtypes but no values. Keep to functions of Variables "
             "(where(...) for a choice), do it outside of the compiled function, or pass a Python "
@@ -267,7 +309,7 @@ class Recorder(Observer):
         """
         for node in self._chained:
             if node.creator_node is None:
-                raise TraceError(
+                raise self.failure(
                     f"{self.title}: {self._names[node]} ({node.label}) was unchained, which a net "
                     "cannot repeat. Go on with x.detach() in place of x.unchain()."
                 )
@@ -294,25 +336,45 @@ class Recorder(Observer):
 
     def note_cleared(self, variable: Variable) -> None:
         """A gradient is set to None: what is computed after that does not add to what was."""
-        self.name_of(variable)
+        if variable.node not in self._names:
+            self.name_of(variable)
         self._cleared.add(variable.node)
 
     def note_update(self, optimizer: Any, parameters: Iterable[Variable]) -> None:
         """An optimizer updates its parameters: it will at the end of each run.
 
         Raises:
-            TraceError: the gradient of a parameter was not computed in this recording.
+            TraceError: a net cannot do what ``update`` would do now.
         """
+        gradients: list[tuple[Variable, str]] = []
         for parameter in parameters:
             gradient = parameter._grad_var
-            if gradient is None or gradient._node not in self._names:
-                raise TraceError(
-                    f"{self.title}: {type(optimizer).__name__}.update() is called, but the "
-                    f"gradient of {self.name_of(parameter)} is not computed in the function. Call "
-                    "cleargrads() and loss.backward() in it, or update() outside."
-                )
-            self._updated.add(parameter.node)
-        self.updates.append(optimizer)
+            if gradient is None and optimizer.allow_missing:
+                continue
+            self._check_update(optimizer, parameter, gradient)
+            assert gradient is not None
+            gradients.append((parameter, self._names[gradient.node]))
+        self._updated.update(parameter.node for parameter, _ in gradients)
+        self.updates.append(Update(optimizer, gradients))
+
+    def _check_update(
+        self, optimizer: Any, parameter: Variable, gradient: Variable | None
+    ) -> None:
+        update = f"{type(optimizer).__name__}.update()"
+        if parameter.node in self._updated:
+            raise self.failure(
+                f"{self.title}: {update} is called on a parameter ({parameter.label}) that was "
+                "updated already; a net updates once, at its end. Use one call for each step."
+            )
+        name = self.name_of(parameter)
+        if gradient is None or gradient.node not in self._names:
+            raise self.failure(
+                f"{self.title}: {update} is called, but the gradient of {name} is not computed in "
+                "the function. Call cleargrads() and loss.backward() in it, or update() outside."
+            )
+        leaf = self._leaves.get(parameter.node)
+        if parameter.node not in self._cleared and leaf is not None and leaf.grad is not None:
+            raise self.failure(f"{self.title}: {_GRADIENT.format(name)}")
 
     def take_back_writes(self) -> list[Write | GradientWrite]:
         """What was done to captured Variables.
@@ -338,14 +400,21 @@ class Recorder(Observer):
                     writes.append(Write(variable, name, moved, variable._requires_grad))
             gradient = variable._grad_var
             name = None if gradient is None else self._names.get(gradient.node)
+            if self._changed_after_update(variable, name):
+                problems.append(_AFTER_UPDATE.format(leaf.name))
             if node in self._cleared and (gradient is None or name is not None):
                 writes.append(GradientWrite(variable, name))
             elif gradient is not leaf.grad:
                 problems.append(_GRADIENT.format(leaf.name))
             _put_back(variable, node, leaf)
         if problems:
-            raise TraceError(f"{self.title}: {problems[0]}")
+            raise self.failure(f"{self.title}: {problems[0]}")
         return writes
+
+    def _changed_after_update(self, variable: Variable, name: str | None) -> bool:
+        """Whether a parameter has another gradient than the one that it was updated with."""
+        used = [n for one in self.updates for p, n in one.gradients if p is variable]
+        return bool(used) and name is not None and name not in used
 
     def _name_of_write(self, variable: Variable, moved: bool) -> str | None:
         if moved:
@@ -360,6 +429,10 @@ def _is_mask(x: Variable) -> bool:
     return bool(x._array.dtype == x.xp.bool)
 
 
+_AFTER_UPDATE = (
+    "the gradient of {} was computed anew after the optimizer's update(), which a net does at its "
+    "end. Return before, and go on in another call."
+)
 _OTHER_ARRAY = (
     "{} was given an array that no recorded function computed, so a net cannot repeat it. Compute "
     "it from Variables, or do it outside of the compiled function."

@@ -21,11 +21,13 @@ from tinynode.net.recorder import (
     GradientWrite,
     Namer,
     Recorder,
+    Update,
     Write,
     needed_operators,
     without_hooks,
 )
 from tinynode.net.structure import Container, Slot, check_constants, join, paths, split
+from tinynode.nn.module import Module
 from tinynode.variable import Variable, wrap_array
 
 
@@ -41,7 +43,7 @@ class Trace(NamedTuple):
         result: the skeleton of what was returned.
         modules: the modules that were called, and whether each was in training.
         writes: what the function did to captured Variables.
-        updates: the optimizers that update their parameters at the end.
+        updates: what optimizers do at the end.
     """
 
     net: NetOp
@@ -52,11 +54,16 @@ class Trace(NamedTuple):
     result: Any
     modules: list[tuple[Any, bool]]
     writes: list[Write | GradientWrite]
-    updates: list[Any]
+    updates: list[Update]
 
     def written(self) -> list[str]:
         """The names of what is written to captured Variables."""
-        return [write.name for write in self.writes if write.name is not None]
+        return _names_written(self.writes, self.updates)
+
+
+def _names_written(writes: list[Write | GradientWrite], updates: list[Update]) -> list[str]:
+    names = [write.name for write in writes if write.name is not None]
+    return names + [name for update in updates for _, name in update.gradients]
 
 
 def trace(function: Callable[..., Any], *examples: Any, **keywords: Any) -> Trace:
@@ -97,7 +104,7 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
     captured = recorder.finish()
     writes = recorder.take_back_writes()
     unique = list(dict.fromkeys(outputs))
-    written = [write.name for write in writes if write.name is not None]
+    written = _names_written(writes, recorder.updates)
     operators = needed_operators(recorder.operators, [*unique, *written])
     return Trace(
         NetOp(operators, recorder.title),
@@ -131,7 +138,12 @@ def _watch(
 ) -> tuple[list[str], dict[str, bool], Any]:
     """Run the function under the recorder's eyes."""
     with using_config(tracing=recorder), without_hooks(), observing(recorder):
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, Module):  # a method, which may ask whether it is in training
+            recorder.note_module(owner)
         returned = function(*args, **keywords)
+    if recorder.error is not None:  # the function has caught it, and gone on without
+        raise recorder.error
     where = f"what {recorder.title} returned"
     results, result = split(returned, where)
     check_constants(result, where)

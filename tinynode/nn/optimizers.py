@@ -76,6 +76,8 @@ class Optimizer:
 
     @lr.setter
     def lr(self, lr: float) -> None:
+        if config.tracing is not None:
+            config.tracing.refuse_setting(f"{type(self).__name__}.lr")
         self._lr = checked_number(f"{type(self).__name__}: lr", lr, 0.0, math.inf)
 
     def step(
@@ -312,6 +314,8 @@ class SGD(Optimizer):
 
     @momentum.setter
     def momentum(self, momentum: float) -> None:
+        if config.tracing is not None:
+            config.tracing.refuse_setting("SGD.momentum")
         self._momentum = checked_number("SGD: momentum", momentum, 0.0, 1.0)
         others = tuple(name for name in self.moment_names if name != "v")  # those of a subclass
         self.moment_names = (*others, "v") if self._momentum else others
