@@ -17,6 +17,7 @@ from tinynode.backend import (
     to_host,
     using_device,
 )
+from tinynode.configuration import config
 from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.variable import Variable
 
@@ -114,6 +115,11 @@ def assign(variable: Variable, array: Array, device: Device) -> None:
 
     Two devices may share one kind of memory, so an array alone does not tell its device.
     """
+    if config.tracing is None and variable._is_like(array, device):  # the usual case, quickly
+        if variable._node is not None:
+            variable._node.data = None  # who retained the old array has it
+        variable._array = array
+        return
     with using_device(device):
         variable.array = array
 
