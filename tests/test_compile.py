@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 import traceback
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,18 +144,91 @@ def test_python_arguments_count_by_value_and_type() -> None:
     assert len(seen) == 5
 
 
-def test_zero_and_minus_zero_are_two_numbers() -> None:
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32])
+def test_zero_and_minus_zero_are_two_numbers(kind: Any) -> None:
     fast = tn.compile(lambda x, zero: x + fn.copysign(x, x * zero))
     x = variable(np.asarray([1.0]))
-    close(fast(x, 0.0).array, [2.0])
-    close(fast(x, -0.0).array, [0.0])
+    close(fast(x, kind(0.0)).array, [2.0])
+    close(fast(x, kind(-0.0)).array, [0.0])
 
 
-def test_not_a_number_is_recorded_once() -> None:
-    fast, counted = compiled(lambda x, value: x * value)
+def test_minus_zero_in_a_complex_number() -> None:
+    fast, counted = compiled(lambda x, zero: fn.copysign(x, x * zero.imag))
+    x = variable(np.asarray([1.0]))
+    for kind in (complex, np.complex128):
+        close(fast(x, kind(complex(0.0, 0.0))).array, [1.0])
+        close(fast(x, kind(complex(0.0, -0.0))).array, [-1.0])
+    assert counted.calls == 4
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, complex])
+def test_not_a_number_is_recorded_once(kind: Any) -> None:
+    fast, counted = compiled(lambda x, value: x * value.real)
     for _ in range(3):
-        assert np.isnan(fast(variable(), float("nan")).array).all()
+        assert np.isnan(fast(variable(), kind("nan")).array).all()
     assert counted.calls == 1
+
+
+@dataclass(frozen=True)
+class Factor:
+    name: str
+    value: Any = field(compare=False, default=1.0)
+
+    @tn.compile
+    def times(self, x: tn.Variable) -> tn.Variable:
+        return x * self.value
+
+    def eager_times(self, x: tn.Variable) -> tn.Variable:
+        return x * self.value
+
+
+def test_equal_objects_are_two_arguments() -> None:
+    fast, counted = compiled(lambda x, factor: x * factor.value)
+    call, calls = compiled(lambda x, function: function(x))
+    two, three = Factor("a", 2.0), Factor("a", 3.0)
+    assert two == three and hash(two) == hash(three)
+    x = variable()
+    for _ in range(2):
+        for factor in (two, three):
+            expected = factor.value * X
+            close(fast(x, factor).array, expected)
+            close(fast(x, factor=factor).array, expected)
+            close(factor.times(x).array, expected)
+            close(call(x, factor.eager_times).array, expected)
+    assert (counted.calls, calls.calls) == (4, 2)
+
+
+def test_equal_keys_are_two_arguments() -> None:
+    fast, counted = compiled(lambda x, table: x * next(iter(table)))
+    x = variable(np.asarray([1, 2]))
+    for _ in range(2):
+        assert fast(x, {1: x}).dtype == np.int64
+        assert fast(x, {1.0: x}).dtype == np.float64
+    by_object, calls = compiled(lambda x, table: x * next(iter(table)).value)
+    for factor in (Factor("a", 2.0), Factor("a", 3.0)):
+        close(by_object(x, {factor: 0}).array, [factor.value, 2 * factor.value])
+    assert (counted.calls, calls.calls) == (2, 2)
+
+
+def test_ranges_and_numbers_of_numpy_are_compared_by_value() -> None:
+    fast, counted = compiled(lambda x, numbers: x * sum(numbers))
+    for _ in range(3):
+        close(fast(variable(), range(3)).array, 3 * X)
+        close(fast(variable(), (np.float64(2.0), np.int32(3))).array, 5 * X)
+    assert counted.calls == 2
+    table, calls = compiled(lambda x, table: x * table[1, "a"] * table[None])
+    for _ in range(3):
+        close(table(variable(), {(1, "a"): 4.0, None: 2.0}).array, 8 * X)
+    assert calls.calls == 1
+
+
+@pytest.mark.parametrize("give", [lambda: iter([1.0]), lambda: (k for k in [1.0]), lambda: zip()])
+def test_an_iterator_is_no_argument(give: Callable[[], Any]) -> None:
+    fast, counted = compiled(lambda x, numbers: x * next(numbers))
+    for bad in (give(), [give()]):
+        with pytest.raises(TraceError, match=r"counted: .* Call next\(\) outside"):
+            fast(variable(), bad)
+    assert counted.calls == 0
 
 
 def test_arrays_are_arguments_too() -> None:
@@ -162,6 +238,50 @@ def test_arrays_are_arguments_too() -> None:
     close(fast(x, X > 3).array, X * (X > 3))
     assert counted.calls == 1
     assert isinstance(tn.compile(lambda a: fn.exp(a))(X), tn.Variable)
+
+
+WITH_A_RAW_ARRAY: dict[str, Callable[[Any, Any], Any]] = {
+    "x * t": lambda x, t: x * t,
+    "t - x": lambda x, t: t - x,
+    "t @ x": lambda x, t: t @ x,
+    "loss": lambda x, t: fn.mean_squared_error(x, t),
+    "where": lambda x, t: fn.where(x > 0, x, t),
+    "maximum": lambda x, t: fn.maximum(t, x),
+    "in a list": lambda x, t: x + [t][0],
+    "both": lambda x, t: (x * t, x.astype("float64") * t),
+}
+
+
+@pytest.mark.parametrize("what", WITH_A_RAW_ARRAY)
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("own", ["int64", "float32", "float64"])
+def test_an_array_among_the_arguments_takes_the_dtype_of_the_variable_beside_it(
+    what: str, dtype: str, own: str
+) -> None:
+    f = WITH_A_RAW_ARRAY[what]
+    fast, counted = compiled(f)
+    t = W.astype(dtype)
+    try:
+        expected = flat(f(variable(X.astype(own)), t))
+    except (TypeError, tn.TinynodeError) as error:
+        with pytest.raises(type(error)):
+            fast(variable(X.astype(own)), t)
+        return
+    for _ in range(2):
+        actual = flat(fast(variable(X.astype(own)), t))
+        assert [y.dtype for y in actual] == [y.dtype for y in expected]
+        for y, z in zip(actual, expected, strict=True):
+            np.testing.assert_allclose(y.array, z.array, rtol=1e-6)
+    assert counted.calls == 1
+
+
+def test_a_variable_among_the_arguments_keeps_its_dtype() -> None:
+    fast, counted = compiled(lambda x, t: x * t)
+    x = variable(X.astype(np.float32))
+    for _ in range(2):
+        assert fast(x, W).dtype == np.float32
+        assert fast(x, variable(W, requires_grad=False)).dtype == np.float64
+    assert counted.calls == 2
 
 
 def test_slices_and_none_as_arguments() -> None:
@@ -512,6 +632,91 @@ def test_a_method() -> None:
     assert first.product(x).creator_node.label == "product"
 
 
+def test_a_method_does_not_keep_its_instance_alive() -> None:
+    class Model(tn.nn.Module):
+        def __init__(self) -> None:
+            self.w = tn.nn.Parameter(W)
+
+        def forward(self, x: tn.Variable) -> tn.Variable:
+            return x @ self.w
+
+        @tn.compile
+        def loss(self, x: tn.Variable) -> tn.Variable:
+            return fn.sum(self(x))
+
+    plain = tn.compile(lambda model, x: model.loss(x))
+    gc.disable()
+    try:
+        for calls in range(3):
+            model = Model()
+            for _ in range(2):
+                model.loss(variable())
+                plain(model, variable())
+                assert len(Model.loss._entries) == 1
+            assert calls == 0 or len(plain._entries) == 1
+            watched = [weakref.ref(model), weakref.ref(model.w)]
+            model.eval()
+            del model
+            assert [reference() for reference in watched] == [None, None]
+            assert not Model.loss._entries and not plain._entries
+    finally:
+        gc.enable()
+
+
+def test_a_module_that_the_function_makes_is_recorded_once() -> None:
+    generator = np.random.default_rng(0)
+    fast, counted = compiled(lambda x: tn.nn.Dropout(0.5, generator)(x))
+    for _ in range(3):
+        fast(variable())
+    assert counted.calls == 1
+
+
+class WithRun(tn.nn.Module):
+    def __init__(self) -> None:
+        self.w = tn.nn.Parameter(W)
+        self.run = tn.compile(self.forward)
+
+    def forward(self, x: tn.Variable) -> tn.Variable:
+        return x @ self.w
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_model_that_holds_its_compiled_method_can_be_copied(copied: Any) -> None:
+    model = WithRun()
+    for _ in range(2):
+        model.run(variable())
+    other = copied(model)
+    other.w.array = 2 * W
+    for _ in range(2):
+        close(other.run(variable()).array, 2 * X @ W)
+        close(model.run(variable()).array, X @ W)
+    assert other.run.function.__self__ is other and other.run.__name__ == "forward"
+    run = copied(other.run)
+    assert run.function.__self__.run is run
+    close(run(variable()).array, 2 * X @ W)
+
+
+def test_a_compiled_module_is_a_part_of_its_model() -> None:
+    class Model(tn.nn.Module):
+        def __init__(self, wrap: Any) -> None:
+            self.body = wrap(tn.nn.Linear(2, 2))
+            self.rest = [wrap(wrap(tn.nn.Dropout(0.5)))]
+
+        def forward(self, x: tn.Variable) -> tn.Variable:
+            return self.rest[0](self.body(x))
+
+    model, eager = Model(tn.compile), Model(lambda module: module)
+    names = [name for name, _ in model.named_parameters()]
+    assert names == [name for name, _ in eager.named_parameters()] and len(names) == 2
+    model.load_state_dict(eager.state_dict())
+    x = tn.Variable(np.ones((4, 2), np.float32))
+    for mode in (model, eager):
+        mode.eval()
+    for _ in range(2):
+        np.testing.assert_allclose(model(x).array, eager(x).array, rtol=1e-6)
+    assert [type(m).__name__ for m in model.modules()] == ["Model", "Linear", "Dropout"]
+
+
 def test_as_a_decorator() -> None:
     @tn.compile
     def f(x: tn.Variable) -> tn.Variable:
@@ -525,6 +730,23 @@ def test_as_a_decorator() -> None:
     close(g(variable()).array, 3 * X)
     assert "calls" not in vars(compiled(power)[0])  # an object's attributes stay its own
     assert (f.__name__, g.__name__) == ("f", "g") and g.inside_hooks and not f.inside_hooks
+
+
+def test_an_array_that_the_function_closes_over_is_a_constant() -> None:
+    numbers = np.asarray([1.0, 2.0])
+    for make in (
+        lambda x: x * numbers,
+        lambda x: x.astype("float32") * numbers,
+        lambda x: x * tn.Variable(numbers, requires_grad=False),
+        lambda x: (x * 2.0, tn.asarray(numbers))[1] * x,
+        lambda x: fn.exp(tn.Variable(numbers, requires_grad=False)) * x,
+    ):
+        fast = tn.compile(make)
+        numbers[...] = [1.0, 2.0]
+        expected = fast(variable()).array
+        for _ in range(2):
+            numbers[...] = 7.0
+            assert fast(variable()).array.tolist() == expected.tolist()
 
 
 # --- signatures ----------------------------------------------------------------------------------
@@ -895,8 +1117,9 @@ def test_backward_inside_is_an_error() -> None:
         (variable(), "the gradient of the argument x was changed"),
     ):
         for _ in range(2):
-            with pytest.raises(TraceError, match=f"f: {who}.*tinynode.grad"):
+            with pytest.raises(TraceError, match=f"f: {who}.*tinynode.grad") as caught:
                 tn.compile(f)(x)
+            assert ("or pass x.detach()" in str(caught.value)) == ("argument" in who)
             assert parameter.grad is None and x.grad is None
 
 

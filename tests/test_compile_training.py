@@ -386,3 +386,16 @@ def test_the_loss_of_a_step_with_an_update_stands_outside_of_the_graph():
 
     loss = tn.compile(step)(constant(1.0, 1.0))
     assert float(loss) == 3.0 and not loss.requires_grad
+
+
+def test_gradients_are_clipped_outside():
+    w = parameter(1.0, 2.0)
+
+    def step(x):
+        w.cleargrad()
+        F.sum(w * x).backward()
+        nn.clip_gradients([w], 1.0)
+
+    with pytest.raises(TraceError, match="clip_gradients, which stands between two compiled"):
+        tn.compile(step)(constant(1.0, 1.0))
+    assert w.grad is None

@@ -2,6 +2,9 @@
 
 Requirement: ``2 * x``, ``x + array`` and ``x * y`` all work, and anything else is an error that
 says what was expected.
+
+While a net is recorded, a Variable stands for each array among the arguments. Beside another
+Variable it does what the array would have done.
 """
 
 from __future__ import annotations
@@ -12,9 +15,22 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import COMPLEX, Device, find_device, is_floating, is_integer, kind_of
+from tinynode.backend import COMPLEX, Array, Device, find_device, is_floating, is_integer, kind_of
 from tinynode.errors import DeviceMixError, InvalidType, OperandError, describe, dtype_name
 from tinynode.variable import Variable, wrap_array
+
+
+class RawArgument(Variable):
+    """What stands for an array among the arguments of a function that is recorded."""
+
+    __slots__ = ()
+
+
+def raw_argument(array: Array, device: Device) -> RawArgument:
+    """A Variable that stands for an array."""
+    variable = RawArgument(array, requires_grad=False)
+    variable._device = device
+    return variable
 
 
 def as_operands(
@@ -29,7 +45,11 @@ def as_operands(
         DeviceMixError: an array on another device than the Variable beside it.
     """
     if isinstance(x, Variable):
-        return x, y if isinstance(y, Variable) else _beside(y, x, function, names[1])
+        if not isinstance(y, Variable):
+            y = _beside(y, x, function, names[1])
+        elif type(x) is RawArgument or type(y) is RawArgument:
+            return _weak(x, y), _weak(y, x)
+        return x, y
     if isinstance(y, Variable):
         return _beside(x, y, function, names[0]), y
     x = as_operand(function, names[0], x, beside)
@@ -150,9 +170,22 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
     if isinstance(value, bool | int | float | complex | numpy.generic):
         return _scalar_beside(value, other)
     device = _device_beside(value, other, function, argument, number=True)
-    if value.dtype != other.dtype and is_floating(other._filled()) and kind_of(value) < COMPLEX:
+    if _is_cast(value, other):
         value = device.xp.astype(value, other.dtype)
     return wrap_array(value, device, False)
+
+
+def _is_cast(array: Any, other: Variable) -> bool:
+    """Whether an array takes the dtype of the Variable beside it."""
+    if array.dtype == other.dtype:
+        return False
+    return is_floating(other._filled()) and kind_of(array) < COMPLEX
+
+
+def _weak(x: Variable, other: Variable) -> Variable:
+    """One of two operands, of which one at least stands for an array, beside the other."""
+    is_strong = type(other) is RawArgument  # so x is a Variable, or both are arrays
+    return x if is_strong or not _is_cast(x._array, other) else x.astype(other.dtype)
 
 
 def _scalar_beside(value: Any, other: Variable) -> Variable:

@@ -9,10 +9,12 @@ inputs of the net: their arrays are read anew at each call.
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 import types
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,8 +26,9 @@ from tinynode.net.net_op import NetOp
 from tinynode.net.operator import Operator
 from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
-from tinynode.net.structure import join, split
+from tinynode.net.structure import Identity, join, leaves, split
 from tinynode.net.trace import Trace, trace_split
+from tinynode.nn.module import Wrapper
 from tinynode.variable import Variable
 
 _HELD_BY_ATTRS = 2
@@ -36,6 +39,7 @@ class _Entry(NamedTuple):
     """What was recorded for one signature."""
 
     trace: Trace
+    modules: list[tuple[weakref.ref[Any], bool]]
     program: Program
     captured: list[Variable]
     captured_forms: list[Any]
@@ -44,13 +48,14 @@ class _Entry(NamedTuple):
 
     def fits(self) -> bool:
         """Whether what the function brings along is as it was."""
-        for module, training in self.trace.modules:
-            if module.training is not training:
+        for reference, training in self.modules:
+            module = reference()
+            if module is not None and module.training is not training:
                 return False
         return [form(x) for x in self.captured] == self.captured_forms
 
 
-class CompiledFunction:
+class CompiledFunction(Wrapper):
     """A function that runs as a net; ``compile`` makes it.
 
     Attributes:
@@ -85,6 +90,16 @@ class CompiledFunction:
         """As a method: the instance is the first argument. It is told apart by its identity."""
         return self if instance is None else types.MethodType(self, instance)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
+        """One that has recorded nothing: a method of a model becomes that of the model's copy."""
+        new = type(self).__new__(type(self))
+        memo[id(self)] = new  # the model may hold its compiled method
+        CompiledFunction.__init__(new, copy.deepcopy(self.function, memo), self.inside_hooks)
+        return new
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.function, self.inside_hooks)
+
     def explain(self, *args: Any, **keywords: Any) -> str:
         """What a call with such arguments runs: the net, its gradient net, and both plans.
 
@@ -113,12 +128,15 @@ class CompiledFunction:
     def _entry(self, variables: list[Variable], skeleton: Any) -> _Entry:
         """What was recorded for such a call; it is recorded now if nothing was."""
         key = (skeleton, tuple([form(x) for x in variables]), settings())
-        entries = self._entries.setdefault(key, [])
-        for entry in entries:
+        for entry in self._entries.get(key, ()):
             if entry.fits():
                 return entry
         entry = self._record(variables, skeleton)
-        entries.append(entry)
+        forget = functools.partial(_forget, weakref.ref(self), key)
+        for leaf in leaves(skeleton):
+            if isinstance(leaf, Identity):
+                leaf.weaken(forget)
+        self._entries.setdefault(key, []).append(entry)
         return entry
 
     def _record(self, variables: list[Variable], skeleton: Any) -> _Entry:
@@ -141,7 +159,9 @@ class CompiledFunction:
         net = NetOp(rest, found.net.type)
         program = Program(net, devices, list(dict.fromkeys(outputs)), requires)
         forms = [form(x) for x in captured]
-        return _Entry(found, program, captured, forms, draws, any(requires))
+        modules = [(weakref.ref(module), training) for module, training in found.modules]
+        found = found._replace(modules=[])  # they may be what the net is recorded for
+        return _Entry(found, modules, program, captured, forms, draws, any(requires))
 
     def _check_generator(self, attrs: dict[str, Any]) -> None:
         """Refuse to draw from a generator that the function made, and would make anew."""
@@ -171,6 +191,13 @@ class CompiledFunction:
             if name in computed and (found.updates or not found.flags[place]):
                 results[place] = results[place].detach()
         return join(found.result, results.__getitem__)
+
+
+def _forget(compiled: weakref.ref[CompiledFunction], key: Any, _: Any) -> None:
+    """Drop what was recorded for an argument that is no more, such as a method's instance."""
+    owner = compiled()
+    if owner is not None:
+        owner._entries.pop(key, None)
 
 
 def form(x: Variable) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tinynode.backend import Array, Device
+from tinynode.backend import Array, Device, namespace_of
 from tinynode.configuration import config
 from tinynode.errors import TraceError
 from tinynode.function import FunctionAdapter
@@ -329,7 +329,9 @@ class Recorder(Observer):
                 if leaf.copy is not None:
                     self.operators.remove(leaf.copy)
             elif leaf.copy is None:
-                constant = Constant(leaf.array, leaf.device)
+                # a copy: what is written to the array later would be seen by some nets only
+                array = namespace_of(leaf.array).asarray(leaf.array, copy=True)
+                constant = Constant(array, leaf.device)
                 constants.append(operator_of(constant, [], [leaf.name]))
         self.operators[:0] = constants
         return captured

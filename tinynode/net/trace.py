@@ -16,6 +16,7 @@ from tinynode.configuration import using_config
 from tinynode.errors import TraceError
 from tinynode.function_hook import observing
 from tinynode.functions.draws import noted_generators, put_back
+from tinynode.functions.operands import raw_argument
 from tinynode.net.net_op import NetOp
 from tinynode.net.recorder import (
     GradientWrite,
@@ -26,7 +27,15 @@ from tinynode.net.recorder import (
     needed_operators,
     without_hooks,
 )
-from tinynode.net.structure import Container, Slot, check_constants, join, paths, split
+from tinynode.net.structure import (
+    Container,
+    Slot,
+    check_constants,
+    join,
+    paths,
+    raw_positions,
+    split,
+)
 from tinynode.nn.module import Module
 from tinynode.variable import Variable, wrap_array
 
@@ -90,6 +99,8 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
     """``trace`` of a call that was split already."""
     recorder = Recorder(Namer(), _name_of(function))
     stand_ins = [wrap_array(x._array, x._device, x._requires_grad) for x in variables]
+    for i in raw_positions(skeleton):
+        stand_ins[i] = raw_argument(variables[i]._array, variables[i]._device)
     names = _input_names(function, skeleton, recorder.namer)
     for stand_in, name in zip(stand_ins, names, strict=True):
         recorder.bind(stand_in, name)
@@ -166,7 +177,8 @@ def _check_arguments(
             raise TraceError(
                 f"{title}: the gradient of the argument {name} was changed, by backward() for "
                 "example, which a net cannot repeat. Take gradients with tinynode.grad and return "
-                "them, or call backward() on what the compiled function returns."
+                "them, or call backward() on what the compiled function returns, or pass "
+                f"{name}.detach(), if it is data."
             )
 
 

@@ -17,6 +17,16 @@ from tinynode.nn.parameter import Buffer, Parameter, assign, assign_gradient, fr
 from tinynode.nn.serializers import State, checked_state
 
 
+class Wrapper:
+    """Base class of what stands for a function: a Module in it is part of the model.
+
+    Attributes:
+        function: a Module, or any function.
+    """
+
+    function: Any
+
+
 class Module:
     """Base class of layers and models.
 
@@ -72,6 +82,8 @@ class Module:
         waiting: list[tuple[str, Any]] = [("", self)]
         while waiting:
             name, value = waiting.pop()
+            while isinstance(value, Wrapper):  # a compiled layer has the names of the layer
+                value = value.function
             if id(value) in seen:
                 continue
             seen.add(id(value))

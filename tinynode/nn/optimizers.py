@@ -23,7 +23,7 @@ from tinynode.backend import (
     namespace_of,
     to_host,
 )
-from tinynode.configuration import config
+from tinynode.configuration import config, refuse_while_tracing
 from tinynode.errors import GraphError, OperandError, StateError, describe, dtype_name
 from tinynode.nn.checks import checked_number
 from tinynode.nn.module import Module
@@ -438,6 +438,7 @@ def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> 
     Raises:
         ValueError: ``max_norm`` is not positive, or the norm is not finite; nothing has changed.
     """
+    refuse_while_tracing("clip_gradients, which stands between two compiled functions,")
     limit = checked_number("clip_gradients: max_norm", max_norm, 0.0, math.inf)
     if limit == 0:
         raise ValueError("clip_gradients: max_norm must be above 0.")
