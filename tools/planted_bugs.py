@@ -117,6 +117,7 @@ HELPERS = {
     "cumulative_sum",
     "diagonal",
     "dropout",
+    "dropout_mask",
     "einsum",
     "elu",
     "embedding",
@@ -318,7 +319,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ): "the total of no rows is 0",
     (
         "dropout",
-        "return source * wrap_array(scaled, source._device, True)",
+        "return source * wrap_array(drawn, source._device, True)",
     ): _ASKED_FOR_BY_NOBODY,
     (
         "scaled_dot_product_attention",
