@@ -45,11 +45,9 @@ def as_operands(
         DeviceMixError: an array on another device than the Variable beside it.
     """
     if isinstance(x, Variable):
-        if not isinstance(y, Variable):
-            y = _beside(y, x, function, names[1])
-        elif type(x) is RawArgument or type(y) is RawArgument:
-            return _weak(x, y), _weak(y, x)
-        return x, y
+        if isinstance(y, Variable):
+            return (_weak(x, y), _weak(y, x)) if RawArgument in (type(x), type(y)) else (x, y)
+        return x, _beside(y, x, function, names[1])
     if isinstance(y, Variable):
         return _beside(x, y, function, names[0]), y
     x = as_operand(function, names[0], x, beside)
