@@ -9,6 +9,7 @@ A pass takes the operators in run order, the names that have to be there at the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -104,7 +105,7 @@ def _value_key(value: Any) -> Any:
         return value
     if find_device(value) is None:  # a scalar of NumPy
         return repr(value)
-    if _size((value.shape, None)) > 16:
+    if math.prod(value.shape) > 16:
         return id(value)
     return tuple(value.shape), str(value.dtype), to_host(value).tobytes()
 
@@ -119,7 +120,9 @@ def fold_constants(operators: Operators, outputs: Sequence[str], forms: Forms) -
             values[operator.output_names[0]] = node
         elif operator.input_names and not is_random(operator):
             known: list[Any] = [values.get(name) for name in operator.input_names]
-            small = sum(_size(forms[n]) for n in operator.output_names if n != EMPTY) <= 1024
+            small = (
+                sum(math.prod(forms[n][0]) for n in operator.output_names if n != EMPTY) <= 1024
+            )
             if all(known) and small and node.output_device is None:
                 device = known[0].output_device
                 arrays = tuple([one.value for one in known])
@@ -130,13 +133,6 @@ def fold_constants(operators: Operators, outputs: Sequence[str], forms: Forms) -
                 continue
         kept.append(operator)
     return kept
-
-
-def _size(form: tuple[tuple[int, ...], Any]) -> int:
-    size = 1
-    for length in form[0]:
-        size *= length
-    return size
 
 
 @register_op("matmul_of_transposed")
@@ -200,7 +196,7 @@ def cancel_sums(operators: Operators, outputs: Sequence[str], forms: Forms) -> O
         elif node_class is SumTo and operator.input_names[0] in origin:
             wide, name = operator.input_names[0], operator.output_names[0]
             x = origin[wide]
-            times = _size(forms[wide]) // max(_size(forms[x]), 1)
+            times = math.prod(forms[wide][0]) // max(math.prod(forms[x][0]), 1)
             if forms[x] == forms[name] and times > 0 and _is_wide(forms[x][1]):
                 kept.append(operator_of(TimesNumber(float(times)), [x], [name]))
                 continue
@@ -260,7 +256,7 @@ def drop_ones(operators: Operators, outputs: Sequence[str], forms: Forms) -> Ope
     for operator in operators:
         operator = operator.renamed(names)
         node = operator.make_node()
-        if isinstance(node, Constant) and _size(forms[operator.output_names[0]]) <= 1024:
+        if isinstance(node, Constant) and math.prod(forms[operator.output_names[0]][0]) <= 1024:
             if bool((to_host(node.value) == 1).all()):
                 ones.add(operator.output_names[0])
         elif isinstance(node, BroadcastTo) and operator.input_names[0] in ones:

@@ -104,7 +104,6 @@ class Plan:
         outputs: Sequence[str],
     ) -> None:
         places: dict[str, int] = {name: place for place, name in enumerate(devices)}
-        self.number_of_inputs = len(places)
         self.constants: list[Any] = []
         where = dict(devices)
         pending = []
