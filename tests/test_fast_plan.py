@@ -15,13 +15,14 @@ import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from net_forms import forms_of
 from test_passes import Net, constant, masks, nets, op
 
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode.net import Operator
 from tinynode.net.operator import EMPTY, operator_of
-from tinynode.net.plan import Forms, Layout, Plan, Saved, note_forms
+from tinynode.net.plan import Layout, Plan, Saved
 from tinynode_fast import blocks, fused, plan
 from tinynode_fast.fused import Fused
 from tinynode_fast.plan import FastPlan, Given, Known, Open, reads_of, writes_of
@@ -48,17 +49,6 @@ def threads(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(blocks, "thread_count", two)
 
 
-def forms_of(operators: Sequence[Operator], inputs: dict[str, Any]) -> Forms:
-    forms: Forms = {}
-    note_forms(forms, list(inputs), list(inputs.values()))
-    for one in operators:
-        if one.type == "constant":
-            note_forms(forms, one.output_names, [one.attrs["value"]])
-    with np.errstate(all="ignore"):
-        Plan(operators, dict.fromkeys(inputs, F), []).run(tuple(inputs.values()), forms)
-    return forms
-
-
 def plan_of(
     operators: Sequence[Operator],
     inputs: dict[str, Any],
@@ -67,7 +57,7 @@ def plan_of(
     layout: Layout | None = None,
 ) -> FastPlan:
     devices = dict.fromkeys(inputs, F)
-    return FastPlan(operators, devices, outputs, forms_of(operators, inputs), saved, layout)
+    return FastPlan(operators, devices, outputs, forms_of(operators, inputs, F), saved, layout)
 
 
 def expected_of(
@@ -307,7 +297,7 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
     """Run a plan action by action; after each, every value that is still needed is right."""
     inputs = net.inputs(special, 1)
     names = [n for one in net.operators for n in one.output_names if n != EMPTY]
-    forms = forms_of(net.operators, net.inputs(False))
+    forms = forms_of(net.operators, net.inputs(False), F)
     built = Watched(net.operators, Given(list(inputs), None), [*net.outputs, *saved], forms, saved)
     values: list[Any] = [None] * len(built.template)
     values[: len(built.template)] = built.template

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import test_net_random
 from hypothesis import strategies as st
+from net_forms import forms_of
 
 import tinynode as tn
 from tinynode.net import Operator, passes
@@ -32,7 +33,7 @@ from tinynode.net.passes import (
     share_common,
     simplify,
 )
-from tinynode.net.plan import Forms, Plan, note_forms
+from tinynode.net.plan import Forms, Plan
 
 N = tn.get_device("numpy")
 X = np.asarray([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
@@ -49,18 +50,6 @@ def constant(name: str, value: Any) -> Operator:
 
 def ones(name: str, shape: Any = (2, 3), dtype: Any = np.float64) -> Operator:
     return constant(name, np.ones(shape, dtype))
-
-
-def forms_of(operators: Sequence[Operator], inputs: Mapping[str, Any]) -> Forms:
-    """Shapes and dtypes of all variables: found by a run, as a plan finds them."""
-    forms: Forms = {}
-    note_forms(forms, list(inputs), list(inputs.values()))
-    for one in operators:
-        if one.type == "constant":
-            note_forms(forms, one.output_names, [one.attrs["value"]])
-    with np.errstate(all="ignore"):
-        Plan(operators, dict.fromkeys(inputs, N), []).run(tuple(inputs.values()), forms)
-    return forms
 
 
 def results(
@@ -84,7 +73,7 @@ def after(
 ) -> list[str]:
     """The lines of a net after a pass; what it computes, also on infinities and NaN, is kept."""
     before = [str(operator) for operator in operators]
-    forms = forms_of(operators, inputs)
+    forms = forms_of(operators, inputs, N)
     simpler = one(operators, outputs, forms)
     assert [str(operator) for operator in operators] == before, (
         "the pass changed what it was given"
@@ -136,7 +125,7 @@ def test_what_hands_an_array_on_is_left_out() -> None:
 def test_a_sum_over_nothing_is_left_out() -> None:
     """It would make 0.0 of -0.0."""
     net = [op("sum_to", "x", "a", shape=(2, 3)), op("exp", "a", "y")]
-    simpler = drop_copies(net, ["y"], forms_of(net, {"x": X}))
+    simpler = drop_copies(net, ["y"], forms_of(net, {"x": X}, N))
     assert [str(one) for one in simpler] == ["y = exp(x)"]
 
 
@@ -271,7 +260,7 @@ def masks() -> list[Operator]:
 @pytest.mark.parametrize("one", [*dict.fromkeys(PASSES), simplify])
 def test_random_operators_are_left_alone(one: Any) -> None:
     net = [*masks(), op("multiply", "xm", "a"), op("multiply", "an", "y")]
-    simpler = one(net, ["y"], forms_of(net, {"x": X}))
+    simpler = one(net, ["y"], forms_of(net, {"x": X}, N))
     assert [str(operator) for operator in simpler] == [str(operator) for operator in net]
     assert (
         results(simpler, {"x": X}, ["y"])[0].tolist()
@@ -297,7 +286,7 @@ def test_random_operators_of_constants_are_left_alone() -> None:
         op("subtract", "ab", "d"),
         op("multiply", "xd", "y"),
     ]
-    simpler = simplify(net, ["y"], forms_of(net, {"x": np.ones(2)}))
+    simpler = simplify(net, ["y"], forms_of(net, {"x": np.ones(2)}, N))
     assert [str(one) for one in simpler] == [str(one) for one in net]
 
 
@@ -354,7 +343,7 @@ def test_what_depends_on_constants_is_one() -> None:
 def test_a_folded_output_keeps_its_name() -> None:
     net = [constant("c", [1.0, -1.0]), op("sqrt", "c", "y"), op("add", "yx", "z")]
     with np.errstate(invalid="ignore"):
-        simpler = fold_constants(net, ["y", "z"], forms_of(net, {"x": np.ones(2)}))
+        simpler = fold_constants(net, ["y", "z"], forms_of(net, {"x": np.ones(2)}, N))
     assert simpler[1].type == "constant"
     same_bits(results(simpler, {"x": np.ones(2)}, ["y"])[0], np.asarray([1.0, np.nan]))
 
@@ -362,7 +351,7 @@ def test_a_folded_output_keeps_its_name() -> None:
 def test_a_scalar_is_folded_to_an_array() -> None:
     """NumPy's functions give scalars for 0-d arrays."""
     net = [constant("c", 2.0), op("exp", "c", "a"), op("multiply", "xa", "y")]
-    simpler = fold_constants(net, ["y"], forms_of(net, {"x": X}))
+    simpler = fold_constants(net, ["y"], forms_of(net, {"x": X}, N))
     assert type(simpler[1].attrs["value"]) is np.ndarray
     after(fold_constants, net, ["y"], {"x": X})
 
@@ -389,7 +378,7 @@ def test_no_constant_is_made_of_an_output_that_nobody_wants() -> None:
         op("split", "c", [EMPTY, "d"], indices=(2,), axis=0),
         op("multiply", "dx", "y"),
     ]
-    simpler = fold_constants(net, ["y"], forms_of(net, {"x": np.ones(2)}))
+    simpler = fold_constants(net, ["y"], forms_of(net, {"x": np.ones(2)}, N))
     assert [name for one in simpler for name in one.output_names] == ["c", "d", "y"]
 
 
@@ -471,7 +460,7 @@ def test_a_product_transposes_by_itself(names: str) -> None:
 
 def test_a_transpose_that_is_an_output_stays() -> None:
     net = [op("permute_dims", "x", "t", axes=(1, 0)), op("matmul", "xt", "y")]
-    lines = [str(one) for one in simplify(net, ["t", "y"], forms_of(net, {"x": X}))]
+    lines = [str(one) for one in simplify(net, ["t", "y"], forms_of(net, {"x": X}, N))]
     assert lines[0] == str(net[0]) and lines[1].startswith("y = matmul_of_transposed(x, x")
 
 
@@ -490,7 +479,7 @@ def test_a_stack_of_matrices_times_a_transposed_one_stays() -> None:
 def test_integers_and_nothing_at_all_are_multiplied_too() -> None:
     for x in (np.arange(6).reshape(2, 3), np.ones((0, 3)), np.ones((3, 0))):
         net = [op("permute_dims", "x", "t", axes=(1, 0)), op("matmul", "tx", "y")]
-        forms = forms_of(net, {"x": x})
+        forms = forms_of(net, {"x": x}, N)
         (actual,) = results(fold_transposes(net, ["y"], forms), {"x": x}, ["y"])
         same_bits(actual, results(net, {"x": x}, ["y"])[0])
 
@@ -545,7 +534,7 @@ def test_other_functions_keep_their_broadcasts() -> None:
 def test_a_broadcast_that_is_an_output_stays() -> None:
     net = [op("broadcast_to", "w", "b", shape=(2, 3)), op("multiply", "xb", "y")]
     inputs = {"x": X, "w": X[:1].copy()}
-    lines = [str(one) for one in simplify(net, ["b", "y"], forms_of(net, inputs))]
+    lines = [str(one) for one in simplify(net, ["b", "y"], forms_of(net, inputs, N))]
     assert lines == [str(net[0]), "y = multiply(x, w)"]
 
 
@@ -558,7 +547,7 @@ def test_a_broadcast_that_is_an_output_stays() -> None:
 def test_a_sum_over_a_broadcast_is_a_product(shape: Any, wide: Any) -> None:
     net = [op("broadcast_to", "x", "a", shape=wide), op("sum_to", "a", "y", shape=shape)]
     x = np.resize(X, shape)
-    forms = forms_of(net, {"x": x})
+    forms = forms_of(net, {"x": x}, N)
     if x.size:
         number = float(np.prod(wide) / x.size)
         assert (
@@ -600,7 +589,7 @@ def test_a_cancelled_sum_may_be_an_output_and_its_broadcast_too() -> None:
 def test_a_large_number_of_float32() -> None:
     net = [op("broadcast_to", "x", "a", shape=(100_000,)), op("sum_to", "a", "y", shape=())]
     x = np.asarray(1e-3, np.float32)
-    (y,) = results(cancel_sums(net, ["y"], forms_of(net, {"x": x})), {"x": x}, ["y"])
+    (y,) = results(cancel_sums(net, ["y"], forms_of(net, {"x": x}, N)), {"x": x}, ["y"])
     assert y.dtype == np.float32 and y == np.float32(1e-3) * np.float32(1e5)
 
 
@@ -609,13 +598,13 @@ def test_a_large_number_of_float32() -> None:
 
 def test_what_nobody_needs_is_left_out() -> None:
     net = [op("exp", "x", "a"), op("sin", "x", "b"), op("cos", "b", "c"), op("exp", "b", "y")]
-    lines = [str(one) for one in simplify(net, ["y"], forms_of(net, {"x": X}))]
+    lines = [str(one) for one in simplify(net, ["y"], forms_of(net, {"x": X}, N))]
     assert lines == ["b = sin(x)", "y = exp(b)"]
 
 
 def test_nothing_is_wanted_of_a_net() -> None:
     net = [op("exp", "x", "a")]
-    assert simplify(net, [], forms_of(net, {"x": X})) == []
+    assert simplify(net, [], forms_of(net, {"x": X}, N)) == []
     assert simplify([], [], {}) == []
     assert simplify([], ["x"], {"x": (X.shape, X.dtype)}) == []
 
@@ -631,7 +620,7 @@ def test_one_pass_makes_work_for_the_next() -> None:
         op("permute_dims", "b", "t", axes=(1, 0)),
         op("matmul", "bt", "y"),
     ]
-    lines = [str(one) for one in simplify(net, ["y"], forms_of(net, {"x": X}))]
+    lines = [str(one) for one in simplify(net, ["y"], forms_of(net, {"x": X}, N))]
     assert lines == ["y = matmul_of_transposed(x, x, transpose_x=False, transpose_y=True)"]
 
 
@@ -779,7 +768,7 @@ def compare(net: Net, simpler: list[Operator], special: bool) -> None:
 @hypothesis.given(net=nets(), special=st.booleans())
 def test_simplified_nets_compute_the_same(net: Net, special: bool) -> None:
     before = [str(one) for one in net.operators]
-    simpler = simplify(net.operators, net.outputs, forms_of(net.operators, net.inputs(False)))
+    simpler = simplify(net.operators, net.outputs, forms_of(net.operators, net.inputs(False), N))
     assert [str(one) for one in net.operators] == before
     assert len(simpler) <= len(net.operators)
     compare(net, simpler, special)
@@ -789,7 +778,7 @@ def test_simplified_nets_compute_the_same(net: Net, special: bool) -> None:
 @hypothesis.settings(max_examples=100)
 @hypothesis.given(net=nets(), special=st.booleans())
 def test_each_pass_alone_computes_the_same(one: Any, net: Net, special: bool) -> None:
-    forms = forms_of(net.operators, net.inputs(False))
+    forms = forms_of(net.operators, net.inputs(False), N)
     compare(net, one(net.operators, net.outputs, forms), special)
 
 
@@ -799,5 +788,5 @@ def test_simplified_graphs_compute_the_same(graph: test_net_random.Graph) -> Non
     operators = test_net_random.build(graph.steps).flattened()
     shapes = dict.fromkeys(graph.inputs, (test_net_random.SIDE,) * 2)
     net = Net(operators, shapes, graph.targets, graph.seed)
-    simpler = simplify(operators, graph.targets, forms_of(operators, net.inputs(False)))
+    simpler = simplify(operators, graph.targets, forms_of(operators, net.inputs(False), N))
     compare(net, simpler, False)
