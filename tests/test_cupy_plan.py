@@ -384,3 +384,50 @@ def test_products_and_sums_are_not_contracted(backend: ModuleType) -> None:
     """So each operation rounds as in eager code."""
     source = plan_of(backend).Elementwise("name", "T x0", "T y0", "y0 = x0;")
     assert plan_of(backend).kernel_of(source).options == ("--fmad=false",)
+
+
+# --- training steps ------------------------------------------------------------------------------
+
+MAKERS = {
+    "sgd": lambda ps: nn.SGD(ps, lr=0.1),
+    "momentum": lambda ps: nn.SGD(ps, lr=0.1, momentum=0.9),
+    "adam": lambda ps: nn.Adam(ps, lr=0.1, betas=(0.8, 0.95), eps=1e-3),
+    "adamw": lambda ps: nn.AdamW(ps, lr=0.1, weight_decay=0.2),
+}
+
+
+def training(device: Device, make: Any, dtype: str) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """Two parameters, their optimizer, and a step."""
+    w = nn.Parameter(array(device, 3, 2, dtype=dtype), name="w")
+    b = nn.Parameter(array(device, 2, seed=1, dtype=dtype), name="b")
+    optimizer = make([w, b])
+
+    def step(x: Any) -> Any:
+        optimizer.cleargrads()
+        loss = fn.sum(fn.tanh(x @ w + b))
+        loss.backward()
+        optimizer.update()
+        return loss
+
+    return (w, b), optimizer, step
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_training_step_updates_by_kernels(name: str, dtype: str, device: Device) -> None:
+    x = tn.asarray(array(device, 4, 3, seed=2, dtype=dtype)).detach()
+    found = []
+    for compiled in (False, True):
+        parameters, optimizer, step = training(device, MAKERS[name], dtype)
+        run = tn.compile(step) if compiled else step
+        for number in range(4):
+            optimizer.lr = 0.1 / (1 + number)
+            run(x)
+        state = optimizer.state_dict()
+        found.append([*(tn.to_host(p.array) for p in parameters), *map(state.get, sorted(state))])
+    for one, other in zip(*found, strict=True):
+        tolerance = 1e-5 if dtype == "float32" else 1e-12
+        np.testing.assert_allclose(other, one, rtol=tolerance, atol=tolerance)
+    text = run.explain(x)  # type: ignore[attr-defined]
+    assert text.count("= update_kernel(") == 2
+    assert text.count("= adam_numbers(") == ("adam" in name)

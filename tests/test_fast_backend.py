@@ -25,6 +25,7 @@ from tinynode import nn, show
 from tinynode.backend import Fallback, fallback_uses, kernel_uses
 from tinynode.functions import convolution, pooling
 from tinynode.functions.windows import Windows
+from tinynode.nn.updates import AdamUpdate
 from tinynode_fast import blocks, images, rows, updates
 from tinynode_fast.plain import PLAIN
 
@@ -96,6 +97,10 @@ KERNEL_CASES = {
     "max_pool_gradient": (
         lambda: pooling.MaxPool2dGrad(PAIRS, (16, 15)),
         [draw(10, 9, 8, 7), RNG.integers(0, 4, (10, 9, 8, 7)).astype(np.int8)],
+    ),
+    "adam_update": (
+        lambda: AdamUpdate((0.8, 0.95), 1e-3, 0.1),
+        [*(draw(300, 300) for _ in range(3)), draw(300, 300) ** 2, np.array(0.1), np.array(3.0)],
     ),
 }
 

@@ -131,6 +131,15 @@ def test_nvtx_ranges_are_closed_after_an_error() -> None:
     assert backend.lines == ["Takes5.forward", "  Takes-7.forward", "Sin.forward"]
 
 
+def test_nvtx_ranges_of_functions_that_raised_are_closed_when_the_hook_goes() -> None:
+    backend = Pretend()
+    with NVTXHook(backend.device()) as hook:
+        with pytest.raises(ZeroDivisionError):
+            Takes(backend, 5, 0, Takes(backend, -7, 0)).apply((variable(),))
+        assert len(backend.open) == 2
+    assert backend.open == [] and hook._running == {}
+
+
 class Fails(Takes):
     """Its backward raises."""
 
@@ -148,7 +157,7 @@ def test_nvtx_ranges_do_not_nest_under_those_of_functions_that_raised() -> None:
         for _ in range(3):
             with pytest.raises(ZeroDivisionError):
                 Takes(backend, -7, 0).apply((variable(),))
-            assert len(backend.open) == sum(map(len, hook._open.values())) == 1
+            assert len(backend.open) == sum(map(len, hook._running.values())) == 1
         y = Fails(backend, 1, 0, Takes(backend, 2, 0)).apply((variable(),))[0]
         with pytest.raises(ZeroDivisionError):
             sweep(y)

@@ -179,6 +179,19 @@ def test_timer_survives_a_call_that_raises_inside_another(clock: Clock) -> None:
         Outer(fails_inside=True).apply((variable(1.0),))
     assert [name for name, _ in timer.call_history] == ["Cos", "Sin", "Outer"]
     assert timer.total_time() == dict(timer.call_history)["Outer"]
+    # what ran after the one that raised was inside Outer, not inside that one
+    assert sum(row["own_time"] for row in timer.summary().values()) == timer.total_time()
+
+
+def test_timer_forgets_calls_that_raised(clock: Clock) -> None:
+    with TimerHook() as timer:
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                Failing().apply((variable(1.0),))
+            assert [len(calls) for calls in timer._running.values()] == [1]
+        functions.exp(variable(1.0))
+        assert [len(calls) for calls in timer._running.values()] == [0]
+    assert timer._running == {} and timer.call_history == [("Exp", 1.0)]
 
 
 def test_timer_that_is_left_inside_a_function_ignores_its_end() -> None:

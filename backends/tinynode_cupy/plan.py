@@ -29,7 +29,11 @@ from tinynode.functions.zero_safe import ZeroSafeMultiply
 from tinynode.net.operator import Operator
 from tinynode.net.passes import TimesNumber, node_class_of
 from tinynode.net.plan import Form, Forms, Layout, Plan
+from tinynode.net.registry import snake_case
+from tinynode.nn.updates import AdamUpdate
+from tinynode_cupy import updates
 from tinynode_cupy.kernels import Elementwise
+from tinynode_cupy.updates import AdamNumbers, UpdateKernel
 
 Operators: TypeAlias = Sequence[Operator]
 
@@ -119,6 +123,43 @@ class Chain(Operator):
 
     def make_node(self) -> FunctionNode:
         return ChainNode(self.source)
+
+
+class ByKernel(Operator):
+    """An operator that a kernel computes, by a node that is given."""
+
+    def __init__(self, node: FunctionNode, reads: Sequence[str], writes: Sequence[str]) -> None:
+        self.type = snake_case(type(node).__name__)
+        self.node = node
+        self.inputs = {f"x{i}": [name] for i, name in enumerate(reads)}
+        self.outputs = {f"y{i}": [name] for i, name in enumerate(writes)}
+        self.attrs = {}
+
+    def make_node(self) -> FunctionNode:
+        return self.node
+
+
+def with_update_kernels(operators: Operators, forms: Forms) -> list[Operator]:
+    """Optimizers' updates by kernels; what Adam makes of its numbers is computed once."""
+    result: list[Operator] = []
+    numbers: dict[Any, list[str]] = {}
+    for operator in operators:
+        reads = operator.input_names
+        dtypes = {str(forms[name][1]) for name in reads[:2] if name in forms}
+        if isinstance(operator, Chain) or dtypes not in DTYPES:
+            result.append(operator)
+            continue
+        node = operator.make_node()
+        if isinstance(node, AdamUpdate):
+            key = (*reads[4:], node.betas, node.weight_decay)
+            if key not in numbers:
+                numbers[key] = [f"@adam {len(numbers)} {name}" for name in ("d1", "d2", "shrink")]
+                result.append(ByKernel(AdamNumbers(node), reads[4:], numbers[key]))
+            reads = [*reads[:5], *numbers[key]]
+        is_update = type(node) in updates.KERNELS
+        writes = operator.output_names
+        result.append(ByKernel(UpdateKernel(node), reads, writes) if is_update else operator)
+    return result
 
 
 def _source(operators: Operators, reads: list[str], kept: Sequence[str]) -> Elementwise:
@@ -246,4 +287,5 @@ def make_plan(
     """What ``tinynode.net`` asks this backend for. Nothing is packed, so there is no layout."""
     assert layout is None
     wanted = [*outputs, *saved]
-    return CupyPlan(_Grouping(operators, wanted, forms).done, devices, wanted)
+    grouped = _Grouping(operators, wanted, forms).done
+    return CupyPlan(with_update_kernels(grouped, forms), devices, wanted)

@@ -3,6 +3,8 @@
 Not yet run on a GPU; the tests do with these formulas what they do with those in ``kernels.py``.
 
 Requirement: as ``step`` does, an update gives new arrays, for the parameter and for its moments.
+Eager code gives the kernels Python numbers. In a net the numbers lie on the GPU, and nothing waits
+for them: what Adam makes of them is computed there, once for all parameters of a step.
 """
 
 from __future__ import annotations
@@ -13,33 +15,43 @@ from typing import Any, TypeAlias
 
 import cupy
 
-from tinynode.backend import Fallback, count_use, kernel_uses
+from tinynode.backend import Arrays, Fallback, count_use, kernel_uses
+from tinynode.function_node import FunctionNode
 from tinynode.nn.optimizers import SGD, Adam, AdamW
+from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
 from tinynode_cupy.kernels import Elementwise, compile_elementwise
 
 Step: TypeAlias = tuple[Any, Any, dict[str, Any], int]
 """A parameter's array, its gradient, its moments, and the number of this step."""
 Result: TypeAlias = tuple[Any, dict[str, Any]]
 
-SGD_SOURCE = Elementwise("tinynode_sgd", "T p, T g, T lr", "T next", "next = p - lr * g;")
+SGD_SOURCE = Elementwise("tinynode_sgd", "T p, T g, float64 lr", "T next", "next = p - T(lr) * g;")
 MOMENTUM_SOURCE = Elementwise(
     "tinynode_momentum",
-    "T p, T g, T v, T lr, T momentum",
+    "T p, T g, T v, float64 lr, float64 momentum",
     "T next, T next_v",
-    "next_v = momentum * v + g; next = p - lr * next_v;",
+    "next_v = T(momentum) * v + g; next = p - T(lr) * next_v;",
 )
 # b3 = 1 - b1, b4 = 1 - b2, d1 = 1 - b1^t, d2 = 1 - b2^t: rounded once each, as in step()
 ADAM_SOURCE = Elementwise(
     "tinynode_adam",
-    "T p, T g, T m, T v, T lr, T b1, T b2, T b3, T b4, T d1, T d2, T eps, T shrink",
+    "T p, T g, T m, T v, float64 lr, float64 d1, float64 d2, float64 shrink, "
+    "T b1, T b2, T b3, T b4, T eps",
     "T next, T next_m, T next_v",
     "next_m = b1 * m + b3 * g; next_v = b2 * v + b4 * g * g; "
-    "next = p * shrink - lr * (next_m / d1) / (sqrt(next_v / d2) + eps);",
+    "next = p * T(shrink) - T(lr) * (next_m / T(d1)) / (sqrt(next_v / T(d2)) + eps);",
+)
+NUMBERS_SOURCE = Elementwise(
+    "tinynode_adam_numbers",
+    "T lr, T count, T b1, T b2, T decay",
+    "T d1, T d2, T shrink",
+    "d1 = 1 - pow(b1, count); d2 = 1 - pow(b2, count); shrink = 1 - lr * decay;",
 )
 
 _sgd = compile_elementwise(SGD_SOURCE)
 _momentum = compile_elementwise(MOMENTUM_SOURCE)
 _adam = compile_elementwise(ADAM_SOURCE)
+_numbers = compile_elementwise(NUMBERS_SOURCE)
 
 
 def _update_sgd(optimizer: Any, step: Step) -> Result:
@@ -61,9 +73,16 @@ def _update_adamw(optimizer: Any, step: Step) -> Result:
 def _adam_step(optimizer: Any, step: Step, shrink: float) -> Result:
     p, g, moments, count = step
     b1, b2 = optimizer.betas
-    rates = (optimizer.lr, b1, b2, 1 - b1, 1 - b2, 1 - b1**count, 1 - b2**count)
-    p, m, v = _adam(p, g, moments["m"], moments["v"], *rates, optimizer.eps, shrink)
+    rates = optimizer.lr, 1 - b1**count, 1 - b2**count, shrink
+    arrays = p, g, moments["m"], moments["v"]
+    p, m, v = _adam(*arrays, *rates, *_constants(optimizer))
     return p, {"m": m, "v": v}
+
+
+def _constants(adam: Any) -> tuple[float, ...]:
+    """The last arguments of the kernel, of an optimizer or an ``AdamUpdate``."""
+    b1, b2 = adam.betas
+    return b1, b2, 1 - b1, 1 - b2, adam.eps
 
 
 _UPDATES: dict[type, Callable[[Any, Step], Result]] = {
@@ -87,3 +106,42 @@ def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
     seconds = time.perf_counter() - start  # to start the work: the GPU goes on with it
     count_use(kernel_uses, ("cupy", type(optimizer).__name__, "update_parameters"), seconds)
     return results
+
+
+# --- in plans ------------------------------------------------------------------------------------
+
+
+class UpdateKernel(FunctionNode):
+    """One step of one parameter. No gradient: it stands in nets that only run.
+
+    The inputs and outputs of an ``SGDUpdate`` or a ``MomentumUpdate``; of an ``AdamUpdate``, with
+    what ``AdamNumbers`` gives in place of the count.
+    """
+
+    def __init__(self, update: FunctionNode) -> None:
+        self.update = update
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        if isinstance(self.update, AdamUpdate):
+            results: Arrays = _adam(*inputs, *_constants(self.update))
+            return results
+        if isinstance(self.update, MomentumUpdate):
+            return tuple(_momentum(*inputs))
+        return (_sgd(*inputs),)
+
+
+class AdamNumbers(FunctionNode):
+    """d1 = 1 - b1^count, d2 = 1 - b2^count, shrink = 1 - lr * weight_decay.
+
+    lr, count: () -> d1, d2, shrink: (), float64. No gradient: it stands in nets that only run.
+    """
+
+    def __init__(self, update: AdamUpdate) -> None:
+        self.update = update
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return tuple(_numbers(*inputs, *self.update.betas, self.update.weight_decay))
+
+
+KERNELS = (SGDUpdate, MomentumUpdate, AdamUpdate)
+"""The updates that ``UpdateKernel`` computes."""

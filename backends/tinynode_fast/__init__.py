@@ -15,7 +15,7 @@ from typing import Any
 import tinynode_numpy
 from tinynode.backend import Arrays, Fallback, count_use, kernel_uses
 from tinynode.function_node import FunctionNode
-from tinynode_fast import blocks, elementwise, images, matrices, rows
+from tinynode_fast import blocks, elementwise, images, matrices, rows, updates
 from tinynode_fast.blocks import Entry
 from tinynode_fast.plain import PLAIN
 from tinynode_fast.plan import make_plan
@@ -57,7 +57,7 @@ base = "numpy"
 """The backend whose memory this one lies over."""
 capabilities = tinynode_numpy.capabilities | {"optimizer_update"}
 
-KERNELS = elementwise.KERNELS | images.KERNELS | matrices.KERNELS | rows.KERNELS
+KERNELS = elementwise.KERNELS | images.KERNELS | matrices.KERNELS | rows.KERNELS | updates.KERNELS
 """The kernels, by the exact class of the FunctionNode."""
 
 

@@ -29,7 +29,8 @@ from tinynode.functions.windows import Windows
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import MatMulOfTransposed, TimesNumber
-from tinynode_fast import elementwise, images
+from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
+from tinynode_fast import elementwise, images, updates
 from tinynode_fast.blocks import Kernel, run
 from tinynode_fast.elementwise import FLOATS
 from tinynode_fast.rows import (
@@ -74,7 +75,15 @@ class Generic(NamedTuple):
     writes: tuple[str, ...]
 
 
-Action: TypeAlias = Call | View | Generic
+class Several(NamedTuple):
+    """``function(*reads, *writes)``: several results at once."""
+
+    function: Callable[..., Any]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+Action: TypeAlias = Call | View | Generic | Several
 
 
 @dataclass(frozen=True)
@@ -565,9 +574,36 @@ def _conv2d(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str])
     return True
 
 
+def _sgd(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    if not to.one_dtype(reads[:2], writes):
+        return False
+    to.actions.append(Call(updates.descend, tuple(reads), writes[0], True))
+    return True
+
+
+def _momentum(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    p, g, v, lr, momentum = reads
+    if not to.one_dtype((p, g, v), writes):
+        return False
+    to.actions.append(Call(updates.gather, (v, g, momentum), writes[1], True))
+    to.actions.append(Call(updates.descend, (p, writes[1], lr), writes[0], True))
+    return True
+
+
+def _adam(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
+    if not to.one_dtype(reads[:4], writes):
+        return False
+    step = updates.AdamStep(updates.settings_of(node))
+    to.actions.append(Several(step, tuple(reads), tuple(writes)))
+    return True
+
+
 _MIXED: dict[type, Callable[[Emitter, Any, Sequence[str], Sequence[str]], bool]] = {
     functions.Where: _where,
     loss.SoftmaxCrossEntropy: _cross_entropy,
+    SGDUpdate: _sgd,
+    MomentumUpdate: _momentum,
+    AdamUpdate: _adam,
 }
 """Those whose inputs are of several dtypes."""
 

@@ -30,6 +30,7 @@ from tinynode_fast.emit import (
     Form,
     Generic,
     Order,
+    Several,
     View,
     copy_as,
 )
@@ -78,7 +79,8 @@ class FastPlan:
         saved: Sequence[str] = (),
         layout: Layout | None = None,
     ) -> None:
-        self.default = Plan(operators, devices, [*outputs, *saved])
+        self.net = operators, devices, [*outputs, *saved]
+        self.default: Plan | None = None
         self.lock = threading.Lock()
         self.given = Given(list(devices), layout)
         self.number = len(outputs)
@@ -87,6 +89,7 @@ class FastPlan:
         self.arena = builder.arena
         self.copied = builder.copied
         self.fresh = builder.fresh
+        self.reserved = {place for place, _ in self.fresh}
         self.results = builder.results
         self.template = builder.template
         self.straight = builder.straight
@@ -98,6 +101,8 @@ class FastPlan:
     def run(self, arrays: Arrays) -> Arrays:
         """The outputs' arrays, from those of the inputs."""
         if not self.lock.acquire(blocking=False):  # another thread is in it: it has the memory
+            if self.default is None:
+                self.default = Plan(*self.net)
             return self._packed(self.default.run(self.given.unpacked(arrays)))
         try:
             return self._run(arrays)
@@ -150,8 +155,12 @@ class FastPlan:
                     values[part.write] = result
         results = []
         for place, array in self.results:
-            result = values[place] if array is None else array
-            results.append(result if self._may_leave(result) else result.copy("K"))
+            if array is not None:
+                results.append(array.copy("K"))
+            elif place in self.reserved or self._may_leave(values[place]):
+                results.append(values[place])
+            else:
+                results.append(values[place].copy("K"))
         if self.layout is not None:
             results.insert(self.number, self.arena.copy())
         return tuple(results)
@@ -431,10 +440,11 @@ class _Builder:
             self._add_view(action)
         elif isinstance(action, Generic):
             self._add_generic(action)
-        elif isinstance(action, Fused):
+        elif isinstance(action, Fused | Several):
             for name in action.writes:
                 self._provide(name)
-            self._append(action, (*action.reads, *action.writes), -1)
+            function = action if isinstance(action, Fused) else action.function
+            self._append(function, (*action.reads, *action.writes), -1)
         else:
             self._provide(action.write)
             self._append(action.function, (*action.reads, action.write), -1)

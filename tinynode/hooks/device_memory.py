@@ -10,19 +10,16 @@ Not yet run on a GPU: the tests run it on a backend that makes up its numbers.
 from __future__ import annotations
 
 import sys
-import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypedDict, cast
 
-from tinynode.backend import Array, Arrays, Device
-from tinynode.function_hook import FunctionHook
+from tinynode.backend import Device
+from tinynode.hooks.calls import CallHook, OptionalArrays
 from tinynode.hooks.memory import SIZE_OF_UNIT, in_unit
-from tinynode.hooks.nvtx import backend_with, frame_of_caller, is_running
+from tinynode.hooks.nvtx import backend_with
 from tinynode.hooks.table import check_unit, fitting_unit, format_table
 
 if TYPE_CHECKING:
     from tinynode.function_node import FunctionNode
-
-OptionalArrays = tuple[Array | None, ...]
 
 
 class PoolChange(NamedTuple):
@@ -48,16 +45,14 @@ class PoolUse(TypedDict):
 class _Call:
     """A call that has begun: the pool then, and what calls inside it have changed since."""
 
-    def __init__(self, key: tuple[int, str], used: int, reserved: int) -> None:
-        self.key = key
-        self.frame = frame_of_caller()
+    def __init__(self, used: int, reserved: int) -> None:
         self.used = used
         self.reserved = reserved
         self.inner_used = 0
         self.inner_reserved = 0
 
 
-class CUDAMemoryHook(FunctionHook):
+class CUDAMemoryHook(CallHook):
     """Counts by how much each function changes the use of a GPU's memory pool.
 
     ``used_bytes`` is what the function left in use, below 0 where it freed more than it made;
@@ -80,32 +75,11 @@ class CUDAMemoryHook(FunctionHook):
     name = "CUDAMemoryHook"
 
     def __init__(self, device: str | Device | None = None) -> None:
-        found = backend_with("CUDAMemoryHook", "memory_pool", device)
-        self.device = found
+        super().__init__()
+        self.device = backend_with("CUDAMemoryHook", "memory_pool", device)
         self.calls: list[PoolChange] = []
         """Every call whose end was seen, in that order."""
         self._peak = 0
-        self._running: dict[int, list[_Call]] = {}
-
-    def deleted(self, function: FunctionNode | None) -> None:
-        if function is None:
-            self._running.pop(threading.get_ident(), None)
-
-    def forward_preprocess(self, function: FunctionNode, in_data: Arrays) -> None:
-        self._begin(function, "forward")
-
-    def forward_postprocess(self, function: FunctionNode, in_data: Arrays) -> None:
-        self._end(function, "forward")
-
-    def backward_preprocess(
-        self, function: FunctionNode, in_data: OptionalArrays, out_grad: OptionalArrays
-    ) -> None:
-        self._begin(function, "backward")
-
-    def backward_postprocess(
-        self, function: FunctionNode, in_data: OptionalArrays, out_grad: OptionalArrays
-    ) -> None:
-        self._end(function, "backward")
 
     def _pool(self) -> tuple[int, int]:
         """The bytes used and reserved now."""
@@ -117,25 +91,24 @@ class CUDAMemoryHook(FunctionHook):
         self._peak = max(self._peak, used)
         return used, reserved
 
-    def _begin(self, function: FunctionNode, direction: str) -> None:
-        running = self._running.setdefault(threading.get_ident(), [])
-        while running and not is_running(running[-1].frame):
-            running.pop()  # its function raised
-        running.append(_Call((id(function), direction), *self._pool()))
+    def call_begins(
+        self, function: FunctionNode, direction: str, arrays: OptionalArrays, around: Any
+    ) -> _Call:
+        return _Call(*self._pool())
 
-    def _end(self, function: FunctionNode, direction: str) -> None:
-        running = self._running.get(threading.get_ident(), [])
-        key = (id(function), direction)
-        if not any(call.key == key for call in running):
-            return  # the hook was registered after this function had begun
-        while running[-1].key != key:
-            running.pop()  # a call inside this one that raised
-        call = running.pop()
+    def call_ends(
+        self,
+        function: FunctionNode,
+        direction: str,
+        arrays: OptionalArrays,
+        call: Any,
+        around: Any,
+    ) -> None:
         used, reserved = self._pool()
         used, reserved = used - call.used, reserved - call.reserved
-        if running:
-            running[-1].inner_used += used
-            running[-1].inner_reserved += reserved
+        if around is not None:
+            around.inner_used += used
+            around.inner_reserved += reserved
         own = used - call.inner_used, reserved - call.inner_reserved
         self.calls.append(PoolChange(function._impl_name, direction, *own))
 

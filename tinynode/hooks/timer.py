@@ -4,27 +4,23 @@ Requirement: the total is the time that passed. Functions run inside others (the
 backward, the forward that ``forget`` repeats), and that time must not count twice. So each call
 remembers the call around it, and the total adds up the outermost ones only.
 
-A callback after a function is not called if the function raised. So a call whose end was never
-seen is no proof that others run inside it: a call counts as nested only where the call around it
-has come to its end.
+The end of a function that raised is not seen, and how long it took is not known. So a call counts
+as nested only where the call around it has come to its end.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
 import time
-from typing import TYPE_CHECKING, TextIO, TypedDict
+from typing import TYPE_CHECKING, Any, TextIO, TypedDict
 
-from tinynode.backend import Array, Arrays, backend_of, current_device
+from tinynode.backend import backend_of, current_device
 from tinynode.errors import dtype_name
-from tinynode.function_hook import FunctionHook
+from tinynode.hooks.calls import CallHook, OptionalArrays
 from tinynode.hooks.table import check_unit, fitting_unit, format_table
 
 if TYPE_CHECKING:
     from tinynode.function_node import FunctionNode
-
-OptionalArrays = tuple[Array | None, ...]
 
 SECONDS_OF_UNIT = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -48,7 +44,6 @@ class Call:
     """One forward or backward of one function.
 
     Attributes:
-        key: what its beginning and its end have in common.
         around: the call that was running when this one began, if any.
         seconds: how long it took; None as long as its end was not seen.
         inner_seconds: how long the calls directly inside it took.
@@ -59,7 +54,6 @@ class Call:
         "direction",
         "dtypes",
         "inner_seconds",
-        "key",
         "name",
         "seconds",
         "start",
@@ -68,7 +62,6 @@ class Call:
     def __init__(
         self, function: FunctionNode, direction: str, arrays: OptionalArrays, around: Call | None
     ) -> None:
-        self.key = (id(function), direction)
         self.name = function._impl_name
         self.direction = direction
         self.dtypes = {dtype_name(array.dtype) for array in arrays if array is not None}
@@ -88,7 +81,7 @@ class Call:
         return depth
 
 
-class TimerHook(FunctionHook):
+class TimerHook(CallHook):
     """Measures the time of every function, forward and backward.
 
     Before it reads the clock it waits until the device is done, so work that a GPU still has to
@@ -104,51 +97,30 @@ class TimerHook(FunctionHook):
     name = "TimerHook"
 
     def __init__(self) -> None:
+        super().__init__()
         self.finished: list[Call] = []
         """Every call whose end was seen, in that order."""
-        self._running: dict[int, list[Call]] = {}
-        """The calls whose end was not seen, outermost first, by thread."""
 
-    def deleted(self, function: FunctionNode | None) -> None:
-        if function is None:
-            self._running.pop(threading.get_ident(), None)
-
-    def forward_preprocess(self, function: FunctionNode, in_data: Arrays) -> None:
-        self._begin(function, "forward", in_data)
-
-    def forward_postprocess(self, function: FunctionNode, in_data: Arrays) -> None:
-        self._end(function, "forward", in_data)
-
-    def backward_preprocess(
-        self, function: FunctionNode, in_data: OptionalArrays, out_grad: OptionalArrays
-    ) -> None:
-        self._begin(function, "backward", out_grad + in_data)
-
-    def backward_postprocess(
-        self, function: FunctionNode, in_data: OptionalArrays, out_grad: OptionalArrays
-    ) -> None:
-        self._end(function, "backward", out_grad + in_data)
-
-    def _begin(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> None:
-        running = self._running.setdefault(threading.get_ident(), [])
-        call = Call(function, direction, arrays, running[-1] if running else None)
-        running.append(call)
+    def call_begins(
+        self, function: FunctionNode, direction: str, arrays: OptionalArrays, around: Any
+    ) -> Call:
+        call = Call(function, direction, arrays, around)
         _wait_for_device(function, arrays)
         call.start = time.perf_counter()
+        return call
 
-    def _end(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> None:
+    def call_ends(
+        self,
+        function: FunctionNode,
+        direction: str,
+        arrays: OptionalArrays,
+        call: Any,
+        around: Any,
+    ) -> None:
         _wait_for_device(function, arrays)
-        now = time.perf_counter()
-        running = self._running.get(threading.get_ident(), [])
-        key = (id(function), direction)
-        if not any(call.key == key for call in running):
-            return  # the hook was registered after this function had begun
-        while running[-1].key != key:
-            running.pop()  # a call inside this one that raised
-        call = running.pop()
-        call.seconds = now - call.start
-        if call.around is not None:
-            call.around.inner_seconds += call.seconds
+        call.seconds = time.perf_counter() - call.start
+        if around is not None:
+            around.inner_seconds += call.seconds
         self.finished.append(call)
 
     # --- what was measured -------------------------------------------------------------------

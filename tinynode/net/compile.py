@@ -9,6 +9,7 @@ inputs of the net: their arrays are read anew at each call.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import sys
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tinynode.backend import Device
-from tinynode.configuration import config
+from tinynode.configuration import config, no_backprop_mode
 from tinynode.errors import TraceError, describe
 from tinynode.function_hook import thread_state
 from tinynode.net.net_op import NetOp
@@ -28,6 +29,7 @@ from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
 from tinynode.net.structure import Identity, join, leaves, split
 from tinynode.net.trace import Trace, trace_split
+from tinynode.net.updates import Update
 from tinynode.nn.module import Wrapper
 from tinynode.variable import Variable
 
@@ -48,6 +50,8 @@ class _Entry(NamedTuple):
 
     def fits(self) -> bool:
         """Whether what the function brings along is as it was."""
+        if not all(update.fits() for update in self.trace.updates):
+            return False
         for reference, training in self.modules:
             module = reference()
             if module is not None and module.training is not training:
@@ -105,12 +109,16 @@ class CompiledFunction(Wrapper):
 
         It calls the function twice, as a plan is made after the first run.
         """
-        for _ in range(2):
-            self(*args, **keywords)
         variables, skeleton = split((args, keywords), self._title())
+        program = self._entry(variables, skeleton).program
+        before, program.is_differentiated = program.is_differentiated, True
+        try:
+            for _ in range(2):
+                self(*args, **keywords)
+        finally:
+            program.is_differentiated = before
         entry = self._entry(variables, skeleton)
-        drawn = [operator.make_node().apply(())[0] for operator in entry.draws]
-        arrays = tuple([x._array for x in (*variables, *entry.captured, *drawn)])
+        arrays = tuple([x._array for x in self._inputs(entry, variables)])
         return "\n".join(entry.program.describe(arrays, str(entry.trace.net)))
 
     def _title(self) -> str:
@@ -143,9 +151,11 @@ class CompiledFunction(Wrapper):
         found = trace_split(self.function, variables, skeleton)
         captured = list(found.captured.values())
         devices: dict[str, Device] = {}
-        for name, x in zip([*found.inputs, *found.captured], [*variables, *captured], strict=True):
+        state = _state_of(found.updates)
+        known = [*variables, *captured, *state.values()]
+        for name, x in zip([*found.inputs, *found.captured, *state], known, strict=True):
             devices[name] = x._device
-        requires = [x._requires_grad for x in (*variables, *captured)]
+        requires = [x._requires_grad for x in known]
         flat = found.net.flattened()
         draws = [operator for operator in flat if is_random(operator)]
         for operator in draws:
@@ -171,17 +181,26 @@ class CompiledFunction(Wrapper):
                 "and a net would go on with it in each run. Make it outside of the function."
             )
 
+    def _inputs(self, entry: _Entry, variables: list[Variable]) -> tuple[Variable, ...]:
+        """What a run of the net reads, as it is now."""
+        state = _state_of(entry.trace.updates).values()
+        drawn = [operator.make_node().apply(())[0] for operator in entry.draws]
+        return (*variables, *entry.captured, *state, *drawn)
+
     def _run(self, entry: _Entry, variables: list[Variable]) -> Any:
         """Apply the net, and put the results into the form that the function returned."""
         found, program = entry.trace, entry.program
-        drawn = [operator.make_node().apply(())[0] for operator in entry.draws]
-        inputs = (*variables, *entry.captured, *drawn)
+        inputs = self._inputs(entry, variables)
+        for update in found.updates:
+            update.release()
         values = dict(zip(program.inputs, inputs, strict=True))
         computed = {}
         if program.outputs:
             # after an update, nobody differentiates the loss of before
-            saving = entry.needs_gradient and config.enable_backprop and not found.updates
-            outputs = NetFunction(program, saving).apply(inputs)
+            is_final = bool(found.updates)
+            saving = entry.needs_gradient and config.enable_backprop and not is_final
+            with no_backprop_mode() if is_final else contextlib.nullcontext():
+                outputs = NetFunction(program, saving).apply(inputs)
             computed = dict(zip(program.outputs, outputs, strict=True))
             values.update(computed)
         for one in (*found.updates, *found.writes):
@@ -191,6 +210,11 @@ class CompiledFunction(Wrapper):
             if name in computed and (found.updates or not found.flags[place]):
                 results[place] = results[place].detach()
         return join(found.result, results.__getitem__)
+
+
+def _state_of(updates: list[Update]) -> dict[str, Variable]:
+    """What optimizers have beside parameters and gradients, by name."""
+    return {name: x for update in updates for name, x in update.inputs().items()}
 
 
 def _forget(compiled: weakref.ref[CompiledFunction], key: Any, _: Any) -> None:

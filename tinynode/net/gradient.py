@@ -141,8 +141,11 @@ class _Builder:
         parts: for each variable, the names of the parts of its gradient that are written so far.
     """
 
-    def __init__(self, scope: Scope, no_grad: Collection[str], zero_fill: bool) -> None:
+    def __init__(
+        self, scope: Scope, no_grad: Collection[str], zero_fill: bool, dropping: bool
+    ) -> None:
         self.scope = scope
+        self.dropping = dropping
         self.no_grad = set(no_grad)
         self.zero_fill = zero_fill
         self.parts: dict[str, list[str]] = {}
@@ -176,6 +179,9 @@ class _Builder:
                     operators.append(NetOp(inner, f"{operator.type}_grad"))
             else:
                 self.operator_gradient(operator, needed, operators)
+                if self.dropping:  # the operators that are left do not read what this one wrote
+                    for name in operator.output_names:
+                        self.scope.drop(name)
         return operators
 
     def operator_gradient(
@@ -287,12 +293,16 @@ def build_backward(
     inputs: Sequence[str] | None,
     zero_fill: bool,
     taken: Iterable[str] = (),
+    dropping: bool = False,
 ) -> Backward:
-    """The backward net, with new names: those of the net, and ``taken``, are not used again."""
+    """The backward net, with new names: those of the net, and ``taken``, are not used again.
+
+    With ``dropping`` the scope loses what the net wrote, as soon as nothing needs it.
+    """
     targets = unread(net) if targets is None else targets
     _check_targets(net, targets)
     sources = [n for n in (net.input_names if inputs is None else inputs) if n not in no_grad_set]
-    builder = _Builder(scope, no_grad_set, zero_fill)
+    builder = _Builder(scope, no_grad_set, zero_fill, dropping)
     builder.namer.taken.update([*net.input_names, *net.output_names, *taken])
     seeds = {name: builder.seed(name) for name in targets}
     needed = _needed(net, sources, set(no_grad_set), scope)

@@ -19,18 +19,25 @@ AnyOp: TypeAlias = "Operator | NetOp"
 
 
 class NetOp:
-    """Operators that run one after the other.
+    """Operators that run one after the other, and what is written when they have run.
 
     Args:
         operators: the first ones; ``append`` adds more.
         type: a name, for printing.
+        writes: what has another value afterwards, and the name of that: ``{"w": "t12"}``.
 
     Raises:
         NetError: an operator writes a name that was written, or read, before.
     """
 
-    def __init__(self, operators: Iterable[AnyOp] = (), type: str = "net") -> None:
+    def __init__(
+        self,
+        operators: Iterable[AnyOp] = (),
+        type: str = "net",
+        writes: Mapping[str, str] | None = None,
+    ) -> None:
         self.type = type
+        self.writes = dict(writes or {})
         self.operators: list[AnyOp] = []
         self._read: dict[str, None] = {}
         self._written: dict[str, None] = {}
@@ -74,9 +81,12 @@ class NetOp:
         return list(self._written)
 
     def run(self, scope: Scope) -> None:
-        """Run the operators in their order; no graph is recorded."""
+        """Run the operators in their order, then do the writes; no graph is recorded."""
         for operator in self.operators:
             operator.run(scope)
+        written = {target: scope.find(name, self.type) for target, name in self.writes.items()}
+        for target, value in written.items():
+            scope.set(target, value)
 
     def flattened(self) -> list[Operator]:
         """The operators of this net and of the nets in it, in run order."""
@@ -92,13 +102,16 @@ class NetOp:
 
     def renamed(self, names: Mapping[str, str]) -> NetOp:
         """The same net with other names."""
-        return NetOp([operator.renamed(names) for operator in self.operators], self.type)
+        writes = {names.get(to, to): names.get(n, n) for to, n in self.writes.items()}
+        return NetOp([operator.renamed(names) for operator in self.operators], self.type, writes)
 
     def lines(self, indent: str = "") -> Iterator[str]:
-        """The lines of the program: what is read, and one line for each operator."""
+        """The lines of the program: what is read, one line for each operator, the writes."""
         yield f"{indent}{self.type}({', '.join(self.input_names)}):"
         for operator in self.operators:
             yield from operator.lines(indent + "    ")
+        for target, name in self.writes.items():
+            yield f"{indent}    {target} <- {name}"
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

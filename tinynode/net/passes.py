@@ -10,7 +10,7 @@ A pass takes the operators in run order, the names that have to be there at the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
 from tinynode.backend import Arrays, find_device, namespace_of, to_host
@@ -28,10 +28,11 @@ Forms: TypeAlias = Mapping[str, tuple[tuple[int, ...], Any]]
 Operators: TypeAlias = list[Operator]
 
 
-def simplify(operators: Operators, outputs: Sequence[str], forms: Forms) -> Operators:
+def simplify(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
     """All passes, one after the other."""
+    wanted = frozenset(outputs)
     for one in PASSES:
-        operators = needed_operators(one(operators, outputs, forms), outputs)
+        operators = needed_operators(one(operators, wanted, forms), wanted)
     return operators
 
 
@@ -45,7 +46,7 @@ def is_random(operator: Operator) -> bool:
     return bool(getattr(node_class_of(operator), "is_random", False))
 
 
-def drop_copies(operators: Operators, outputs: Sequence[str], forms: Forms) -> Operators:
+def drop_copies(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
     """Leave out what only hands an array on: identity, and shapes that change nothing."""
     names: dict[str, str] = {}
     kept = []
@@ -67,7 +68,7 @@ def _is_copy(operator: Operator, forms: Forms) -> bool:
     return False
 
 
-def share_common(operators: Operators, outputs: Sequence[str], forms: Forms) -> Operators:
+def share_common(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
     """Run once what is the same: one type, the same inputs, the same constants."""
     names: dict[str, str] = {}
     first: dict[Any, Operator] = {}
@@ -110,7 +111,7 @@ def _value_key(value: Any) -> Any:
     return tuple(value.shape), str(value.dtype), to_host(value).tobytes()
 
 
-def fold_constants(operators: Operators, outputs: Sequence[str], forms: Forms) -> Operators:
+def fold_constants(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
     """Compute now what depends on constants alone."""
     values: dict[str, Any] = {}
     kept = []
@@ -158,7 +159,7 @@ class MatMulOfTransposed(FunctionNode):
         raise NotImplementedError("MatMulOfTransposed stands in nets that only run.")
 
 
-def fold_transposes(operators: Operators, outputs: Sequence[str], forms: Forms) -> Operators:
+def fold_transposes(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
     """A matrix product of a transposed matrix is one operator: BLAS transposes on the way."""
     origin: dict[str, str] = {}
     kept = []
@@ -181,7 +182,7 @@ def _swaps_two(attrs: Mapping[str, Any]) -> bool:
     return tuple(attrs["axes"]) == (1, 0)
 
 
-def cancel_sums(operators: Operators, outputs: Sequence[str], forms: Forms) -> Operators:
+def cancel_sums(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
     """``sum_to(broadcast_to(x))`` back to x's shape is x times a number.
 
     Not so of integers, which stay integers, nor of float16, which has no large numbers; nor where
@@ -227,7 +228,7 @@ class TimesNumber(FunctionNode):
         raise NotImplementedError("TimesNumber stands in nets that only run.")
 
 
-def drop_broadcasts(operators: Operators, outputs: Sequence[str], forms: Forms) -> Operators:
+def drop_broadcasts(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
     """A product broadcasts by itself: one of its operands needs no ``broadcast_to`` before."""
     origin: dict[str, str] = {}
     kept = []
@@ -248,7 +249,7 @@ def drop_broadcasts(operators: Operators, outputs: Sequence[str], forms: Forms) 
     return kept
 
 
-def drop_ones(operators: Operators, outputs: Sequence[str], forms: Forms) -> Operators:
+def drop_ones(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
     """x times a constant of ones is x."""
     ones = set()
     names: dict[str, str] = {}

@@ -8,7 +8,7 @@ own (see ``plan_of``).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from tinynode.backend import Arrays, Device, namespace_of
@@ -213,9 +213,11 @@ def first_run(
         if "value" in operator.attrs and not operator.input_names:
             note_forms(forms, operator.output_names, [operator.attrs["value"]])
     wanted = [*outputs, *saved]
-    results = Plan(operators, devices, wanted).run(arrays, forms)
+    first = Plan(operators, devices, wanted)
+    results = first.run(arrays, forms)
+    used = {device for step in first.steps for device in (step.device, step.output_device)}
     simple = simplify(list(operators), wanted, forms)
-    return results, plan_of(simple, devices, outputs, forms, saved, layout)
+    return results, plan_of(simple, devices, outputs, forms, saved, layout, used)
 
 
 def plan_of(
@@ -225,17 +227,17 @@ def plan_of(
     forms: Forms,
     saved: Sequence[str],
     layout: Layout | None,
+    used: Collection[Device],
 ) -> Any:
-    """The backend's own plan, if it brings one and the net lies on one device; else the default.
+    """The backend's own plan, if it brings one and only one device is used; else the default.
 
     A backend's ``make_plan`` gets these arguments. Its plan has ``run``, as that of ``Plan``, and
     ``layout``: how it hands on what is saved. With a ``layout`` given, the inputs of that layout's
     names come as it says.
     """
-    plan = Plan(operators, devices, [*outputs, *saved])
-    used = {device for step in plan.steps for device in (step.device, step.output_device)}
     if len(used) == 1:
-        make_plan = getattr(used.pop().backend, "make_plan", None)
+        (device,) = used
+        make_plan = getattr(device.backend, "make_plan", None)
         if make_plan is not None:
             return make_plan(operators, devices, outputs, forms, saved, layout)
-    return plan
+    return Plan(operators, devices, [*outputs, *saved])

@@ -2,7 +2,8 @@
 
 Requirement: a recorded net behaves in the graph like one function that can be differentiated to
 any order. Its gradient is a net as well, built by the rule of ``gradient``. A first-order backward
-runs the gradient net on what the forward net kept. Double backprop needs the gradient as a
+runs the gradient net on what the forward net kept; the forward net keeps nothing before a gradient
+was asked for once, since for many functions nobody does. Double backprop needs the gradient as a
 function of the inputs themselves: then forward and gradient net together are one program, the
 *joint* one, which has gradients of its own in the same way.
 """
@@ -75,6 +76,8 @@ class Program:
         self.whole_key: Key = targets, tuple(range(len(self.outputs)))
         """Gradients of all inputs that require one, from all outputs."""
         self._check_devices()
+        self.is_differentiated = False
+        """Whether a first-order gradient was asked for: then the forward net saves for it."""
         self._plans: dict[bool, Any] = {}
         self._gradients: dict[Key, Gradient] = {}
         self._gradient_plans: dict[tuple[Key, bool], Any] = {}
@@ -93,6 +96,11 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {self.title} of {len(self.operators)} operators>"
+
+    def save_from_now_on(self) -> None:
+        """A first-order gradient was asked for: others will be."""
+        self.is_differentiated = True
+        self._plans.pop(False, None)  # and its memory; it is made again if it is needed
 
     def run(self, arrays: Arrays, saving: bool) -> tuple[Arrays, Saved | None]:
         """The outputs' arrays from the inputs', and what the gradient net will read."""
@@ -131,7 +139,7 @@ class Program:
         floating = [self.outputs[i] for i in given]
         floating = [name for name in floating if is_floating(scope.find(name)._array)]
         sources = [self.inputs[i] for i in targets]
-        backward = build_backward(net, scope, (), floating, sources, False, self.inputs)
+        backward = build_backward(net, scope, (), floating, sources, False, self.inputs, True)
         operators = backward.net.flattened()
         results = [backward.gradients.get(name) for name in sources]
         operators = needed_operators(operators, [name for name in results if name is not None])
@@ -230,9 +238,10 @@ class NetFunction(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         program = self.program
-        if not self.saving:
+        if self.saving:
+            self.retain_inputs(tuple(range(len(inputs))))
+        if not (self.saving and program.is_differentiated):
             return program.run(inputs, False)[0]
-        self.retain_inputs(tuple(range(len(inputs))))
         results, self._saved = program.run(inputs, True)
         return results
 
@@ -246,11 +255,15 @@ class NetFunction(FunctionNode):
         found = program.gradient(key, arrays)
         recorded = config.enable_backprop or config.tracing is not None
         results: Sequence[Any]
-        if recorded or not found.is_covered or self._saved is None:
+        if recorded or not found.is_covered:
             joint = program.joint(key, arrays)
             results = NetFunction(joint, recorded).apply((*xs, *gys)) if joint.outputs else ()
         else:
+            if self._saved is None:  # the first time: run once more, and save
+                program.save_from_now_on()
+                _, self._saved = program.run(arrays, True)
             given_arrays = tuple([gy._array for gy in gys])
+            assert self._saved is not None
             gradients = program.run_gradient(key, arrays, self._saved, given_arrays)
             results = [
                 wrap_array(array, xs[i]._device, False)

@@ -15,8 +15,9 @@ when the recording ends, since the recording is no run: a run of the net writes 
 
 from __future__ import annotations
 
+import itertools
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from tinynode.function_node import FunctionNode
 from tinynode.functions.indexing import GetItem, Positions
 from tinynode.net.helpers import CheckedRows, Constant, DropoutMask, StopGradient
 from tinynode.net.operator import EMPTY, Operator, operator_of
+from tinynode.net.updates import Update
 from tinynode.variable import Variable
 from tinynode.variable_node import VariableNode
 
@@ -77,10 +79,12 @@ class GradientWrite(NamedTuple):
 
     Attributes:
         variable: the captured Variable.
-        name: its gradient's name; None where it was cleared only.
+        target: the name of its gradient as something that is written.
+        name: the name of what is written; None where it was cleared only.
     """
 
     variable: Variable
+    target: str
     name: str | None
 
     def repeat(self, results: Mapping[str, Variable]) -> None:
@@ -93,6 +97,7 @@ class Write(NamedTuple):
 
     Attributes:
         variable: the captured Variable.
+        target: its name.
         name: the name of what it stands for now.
         moved: whether it stands on the node of a result now, as after ``x[i] = v``; otherwise it
             has another array on the node that it had.
@@ -100,6 +105,7 @@ class Write(NamedTuple):
     """
 
     variable: Variable
+    target: str
     name: str
     moved: bool
     requires_grad: bool
@@ -113,26 +119,13 @@ class Write(NamedTuple):
             self.variable._array = result._array
 
 
-class Update(NamedTuple):
-    """An optimizer that updates its parameters, and their gradients by name."""
-
-    optimizer: Any
-    gradients: list[tuple[Variable, str]]
-
-    def repeat(self, results: Mapping[str, Variable]) -> None:
-        """Do it again, with the results of a run."""
-        for parameter, name in self.gradients:
-            parameter._grad_var = results[name].detach()
-        self.optimizer.update()
-
-
 class Recorder(Observer):
     """Collects operators. Use it by ``with observing(recorder):``.
 
     Attributes:
         operators: what was recorded, in run order.
         modules: the modules that were called.
-        updates: what optimizers do at the end.
+        updates: what optimizers do.
         error: the first error that was raised, if there was one.
         title: the name of the function that is recorded.
     """
@@ -146,12 +139,13 @@ class Recorder(Observer):
         self.error: TraceError | None = None
         self._cleared: set[VariableNode] = set()
         self._updated: set[VariableNode] = set()
+        # nodes are kept: a retained output that nobody holds would come back with another one
         self._names: dict[VariableNode, str] = {}
         self._leaves: dict[VariableNode, _Leaf] = {}
-        self._arrays: dict[int, tuple[str, Array]] = {}  # with the array, which keeps its id
+        self._arrays: dict[int, tuple[str, Callable[[], Array | None]]] = {}
         self._is_connected = config.enable_backprop
         self._computed: set[str] = set()
-        self._chained: list[VariableNode] = []  # computed, with a graph
+        self._chained: list[weakref.ref[VariableNode]] = []  # computed, with a graph
         self._plain: set[str] = set()  # computed without a graph
         self._copies: dict[str, str] = {}  # the names of what has a gradient, without one
 
@@ -165,7 +159,13 @@ class Recorder(Observer):
         """Say what a Variable is called."""
         self._names[variable.node] = name
         if variable._array is not None:
-            self._arrays[id(variable._array)] = name, variable._array
+            self._arrays[id(variable._array)] = name, _reference(variable._array)
+
+    def _name_of_array(self, array: Array) -> str | None:
+        """What the Variable with this very array is called, if it was seen."""
+        name, reference = self._arrays.get(id(array), (None, None))
+        # another array may have had this id before
+        return name if reference is not None and reference() is array else None
 
     def applied(
         self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
@@ -195,7 +195,7 @@ class Recorder(Observer):
             self._computed.add(name)
             written.append(name)
             if y.creator_node is not None:
-                self._chained.append(y.node)
+                self._chained.append(weakref.ref(y.node))
         if is_cut:
             self._plain.update(written)
         self.operators.append(operator_of(function, read, written))
@@ -211,7 +211,7 @@ class Recorder(Observer):
         if leaf is not None and variable._array is not leaf.array:
             return self._name_of_new_array(variable, leaf)
         if variable.node not in self._names:
-            known, _ = self._arrays.get(id(variable._array), (None, None))
+            known = self._name_of_array(variable._array)
             if known is not None and known in self._computed:
                 name = self.namer.new("t")
                 self._computed.add(name)
@@ -229,8 +229,8 @@ class Recorder(Observer):
                 "read again: a net has one value of it. Go on with the new value as a Variable "
                 "of its own, or in another call."
             )
-        known, _ = self._arrays.get(id(variable._array), (leaf.name, None))
-        return known  # where it is not known, the end of the recording says so
+        # where it is not known, the end of the recording says so
+        return self._name_of_array(variable._array) or leaf.name
 
     def _without_gradient(self, variable: Variable) -> str:
         """The name of what no_backprop_mode() sees of a Variable: no gradient comes back to it."""
@@ -307,8 +307,9 @@ class Recorder(Observer):
         Raises:
             TraceError: it has; a net would let the gradient through.
         """
-        for node in self._chained:
-            if node.creator_node is None:
+        for reference in self._chained:
+            node = reference()
+            if node is not None and node.creator_node is None:
                 raise self.failure(
                     f"{self.title}: {self._names[node]} ({node.label}) was unchained, which a net "
                     "cannot repeat. Go on with x.detach() in place of x.unchain()."
@@ -342,26 +343,31 @@ class Recorder(Observer):
             self.name_of(variable)
         self._cleared.add(variable.node)
 
-    def note_update(self, optimizer: Any, parameters: Iterable[Variable]) -> None:
-        """An optimizer updates its parameters: it will at the end of each run.
+    def note_update(self, optimizer: Any, slots: Sequence[Any]) -> None:
+        """An optimizer updates its parameters. Nothing is computed: the first run does that.
+
+        Args:
+            optimizer: the optimizer.
+            slots: what it knows of each of its parameters.
 
         Raises:
             TraceError: a net cannot do what ``update`` would do now.
         """
-        gradients: list[tuple[Variable, str]] = []
-        for parameter in parameters:
-            gradient = parameter._grad_var
-            if gradient is None and optimizer.allow_missing:
+        update = Update(optimizer, self.namer)
+        missing = [slot.parameter for slot in slots if slot.parameter._grad_var is None]
+        is_skipping = optimizer.allow_missing and len(missing) < len(slots)
+        for slot in slots:
+            parameter, gradient = slot.parameter, slot.parameter._grad_var
+            if gradient is None and is_skipping:
                 continue
-            self._check_update(optimizer, parameter, gradient)
-            assert gradient is not None
-            gradients.append((parameter, self._names[gradient.node]))
-        self._updated.update(parameter.node for parameter, _ in gradients)
-        self.updates.append(Update(optimizer, gradients))
+            name = self._check_update(optimizer, parameter, gradient)
+            self.operators.append(update.add(slot, name, self._names[gradient.node]))
+            self._updated.add(parameter.node)
+        update.skipped += [p for p in missing if p.node not in self._cleared]
+        self.updates.append(update)
 
-    def _check_update(
-        self, optimizer: Any, parameter: Variable, gradient: Variable | None
-    ) -> None:
+    def _check_update(self, optimizer: Any, parameter: Variable, gradient: Any) -> str:
+        """The name of a parameter that can be updated."""
         update = f"{type(optimizer).__name__}.update()"
         if parameter.node in self._updated:
             raise self.failure(
@@ -377,6 +383,7 @@ class Recorder(Observer):
         leaf = self._leaves.get(parameter.node)
         if parameter.node not in self._cleared and leaf is not None and leaf.grad is not None:
             raise self.failure(f"{self.title}: {_GRADIENT.format(name)}")
+        return name
 
     def take_back_writes(self) -> list[Write | GradientWrite]:
         """What was done to captured Variables.
@@ -399,13 +406,14 @@ class Recorder(Observer):
                 if name is None:
                     problems.append(_OTHER_ARRAY.format(leaf.name))
                 else:
-                    writes.append(Write(variable, name, moved, variable._requires_grad))
+                    flag = variable._requires_grad
+                    writes.append(Write(variable, leaf.name, name, moved, flag))
             gradient = variable._grad_var
             name = None if gradient is None else self._names.get(gradient.node)
             if self._changed_after_update(variable, name):
                 problems.append(_AFTER_UPDATE.format(leaf.name))
             if node in self._cleared and (gradient is None or name is not None):
-                writes.append(GradientWrite(variable, name))
+                writes.append(GradientWrite(variable, f"{leaf.name}.grad", name))
             elif gradient is not leaf.grad:
                 problems.append(_GRADIENT.format(leaf.name))
             _put_back(variable, node, leaf)
@@ -415,13 +423,22 @@ class Recorder(Observer):
 
     def _changed_after_update(self, variable: Variable, name: str | None) -> bool:
         """Whether a parameter has another gradient than the one that it was updated with."""
-        used = [n for one in self.updates for p, n in one.gradients if p is variable]
+        parts = [part for one in self.updates for part in one.parts]
+        used = [part.gradient for part in parts if part.slot.parameter is variable]
         return bool(used) and name is not None and name not in used
 
     def _name_of_write(self, variable: Variable, moved: bool) -> str | None:
         if moved:
             return None if variable._node is None else self._names.get(variable._node)
-        return self._arrays.get(id(variable._array), (None, None))[0]
+        return self._name_of_array(variable._array)
+
+
+def _reference(array: Array) -> Callable[[], Array | None]:
+    """A weak reference, or a strong one where an array library has no weak ones."""
+    try:
+        return weakref.ref(array)
+    except TypeError:
+        return itertools.repeat(array).__next__
 
 
 _SELECTING = (GetItem, Positions)

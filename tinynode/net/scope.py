@@ -35,6 +35,10 @@ class Scope:
         """As ``set``, for a Variable alone."""
         self._variables[name] = variable
 
+    def drop(self, name: str) -> None:
+        """Forget a Variable of this scope, if it is there."""
+        self._variables.pop(name, None)
+
     def find(self, name: str, reader: str = "Scope") -> Variable:
         """The Variable of that name.
 

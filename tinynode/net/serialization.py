@@ -122,7 +122,8 @@ def _net_text(net: NetOp, indent: str) -> str:
             data = json.dumps(_operator_data(operator), allow_nan=False, ensure_ascii=False)
             lines.append(f"{indent}  {data}")
     body = "".join(f"\n{line}," for line in lines)[:-1]
-    return f'{indent}{{"net": {json.dumps(net.type)}, "operators": [{body}\n{indent}]}}'
+    writes = f', "writes": {json.dumps(net.writes, ensure_ascii=False)}' if net.writes else ""
+    return f'{indent}{{"net": {json.dumps(net.type)}, "operators": [{body}\n{indent}]{writes}}}'
 
 
 def _operator_data(operator: Operator) -> dict[str, Any]:
@@ -229,7 +230,10 @@ def _net_of(data: Any) -> NetOp:
     operators = data.get("operators")
     if not isinstance(operators, list):
         raise _unreadable(f"net {data['net']!r}: operators", operators, "a list")
-    return NetOp([_any_op_of(item) for item in operators], data["net"])
+    writes = data.get("writes", {})
+    if not isinstance(writes, dict) or not all(isinstance(n, str) for n in writes.values()):
+        raise _unreadable(f"net {data['net']!r}: writes", writes, "names by name")
+    return NetOp([_any_op_of(item) for item in operators], data["net"], writes)
 
 
 def _any_op_of(data: Any) -> AnyOp:

@@ -22,7 +22,6 @@ from tinynode.net.recorder import (
     GradientWrite,
     Namer,
     Recorder,
-    Update,
     Write,
     needed_operators,
     without_hooks,
@@ -36,6 +35,7 @@ from tinynode.net.structure import (
     raw_positions,
     split,
 )
+from tinynode.net.updates import Update
 from tinynode.nn.module import Module
 from tinynode.variable import Variable, wrap_array
 
@@ -44,7 +44,7 @@ class Trace(NamedTuple):
     """What was recorded of one call.
 
     Attributes:
-        net: the operators that the results depend on; ``print(net)`` shows the program.
+        net: the operators that the results depend on, and the writes; ``print(net)`` shows them.
         inputs: the names of the arguments' Variables, in their order.
         captured: the Variables that the function brings along, such as parameters, by name.
         outputs: the names of the Variables that were returned, each once.
@@ -52,7 +52,8 @@ class Trace(NamedTuple):
         result: the skeleton of what was returned.
         modules: the modules that were called, and whether each was in training.
         writes: what the function did to captured Variables.
-        updates: what optimizers do at the end.
+        updates: what optimizers do; what they have beside parameters, such as the learning rate,
+            are inputs too.
     """
 
     net: NetOp
@@ -67,12 +68,19 @@ class Trace(NamedTuple):
 
     def written(self) -> list[str]:
         """The names of what is written to captured Variables."""
-        return _names_written(self.writes, self.updates)
+        names = [write.name for write in self.writes if write.name is not None]
+        return names + [name for update in self.updates for _, name in update.writes()]
 
 
-def _names_written(writes: list[Write | GradientWrite], updates: list[Update]) -> list[str]:
-    names = [write.name for write in writes if write.name is not None]
-    return names + [name for update in updates for _, name in update.gradients]
+def _all_writes(writes: list[Write | GradientWrite], updates: list[Update]) -> dict[str, str]:
+    """What is written to which name in the end."""
+    found = dict([pair for update in updates for pair in update.writes()])
+    for write in writes:
+        if write.name is not None:
+            found[write.target] = write.name
+        else:
+            found.pop(write.target, None)  # a gradient that was cleared after the update
+    return found
 
 
 def trace(function: Callable[..., Any], *examples: Any, **keywords: Any) -> Trace:
@@ -106,7 +114,6 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
         recorder.bind(stand_in, name)
     try:
         outputs, flags, result = _record(function, join(skeleton, stand_ins.__getitem__), recorder)
-        recorder.check_chains()
         _check_arguments(recorder.title, names, stand_ins, variables)
     except BaseException:
         with contextlib.suppress(TraceError):  # the first error is the one to show
@@ -115,10 +122,10 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
     captured = recorder.finish()
     writes = recorder.take_back_writes()
     unique = list(dict.fromkeys(outputs))
-    written = _names_written(writes, recorder.updates)
-    operators = needed_operators(recorder.operators, [*unique, *written])
+    written = _all_writes(writes, recorder.updates)
+    operators = needed_operators(recorder.operators, [*unique, *written.values()])
     return Trace(
-        NetOp(operators, recorder.title),
+        NetOp(operators, recorder.title, written),
         names,
         captured,
         unique,
@@ -155,6 +162,7 @@ def _watch(
         returned = function(*args, **keywords)
     if recorder.error is not None:  # the function has caught it, and gone on without
         raise recorder.error
+    recorder.check_chains()  # as long as the results hold their graph
     where = f"what {recorder.title} returned"
     results, result = split(returned, where)
     check_constants(result, where)

@@ -20,7 +20,6 @@ from tinynode.backend import (
     Fallback,
     count_use,
     fallback_uses,
-    namespace_of,
     to_host,
 )
 from tinynode.configuration import config, refuse_while_tracing
@@ -29,6 +28,7 @@ from tinynode.nn.checks import checked_number
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import assign, assign_gradient, fresh_copy, moved
 from tinynode.nn.serializers import State, checked_state
+from tinynode.nn.updates import AdamUpdate, MomentumUpdate, OwnStep, SGDUpdate, UpdateFunction
 from tinynode.variable import Variable
 
 Moments: TypeAlias = dict[str, Array]
@@ -95,14 +95,18 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__} has no step: define it in the class.")
 
+    def update_function(self) -> UpdateFunction:
+        """``step`` as a function of a net, with the present settings as its constants."""
+        return OwnStep(self)
+
     def update(self) -> None:
         """Change every parameter along its gradient, once.
 
         Raises:
             GraphError: a parameter has no gradient, or one of another shape; none has changed.
         """
-        if config.tracing is not None:  # a net updates at the end of each run
-            config.tracing.note_update(self, [slot.parameter for slot in self._slots])
+        if config.tracing is not None:  # the update becomes operators of a net
+            config.tracing.note_update(self, self._slots)
             return
         ready = self._ready()
         results = self._results(ready)
@@ -147,6 +151,7 @@ class Optimizer:
                 "allow_missing=True."
             )
         for slot in ready:
+            slot.check(f"{type(self).__name__}.update", "gradient", slot.parameter.grad)
             slot.prepare(f"{type(self).__name__}.update")
         return ready
 
@@ -214,23 +219,33 @@ class _Slot:
         self.moments = {name: old[name] if name in old else zeros_like(p.array) for name in names}
 
     def prepare(self, function: str) -> None:
-        """Bring the moments to a parameter that moved; check that they and the gradient fit."""
+        """Bring the moments to a parameter that moved, and check that they fit."""
         p = self.parameter
         if self.device is not p.device:
             self.device = p.device
             self.moments = {name: moved(m, p.device) for name, m in self.moments.items()}
-        for name, other in (("gradient", p.grad), *self.moments.items()):
-            if other.shape != p.shape or other.dtype != p.dtype:
-                raise GraphError(
-                    f"{function}: {self} has a {name} of shape {tuple(other.shape)}, "
-                    f"{dtype_name(other.dtype)}: its array was replaced by one of another kind. "
-                    "Run backward again; make a new optimizer for it."
-                )
+        for name, moment in self.moments.items():
+            self.check(function, name, moment)
+
+    def check(self, function: str, name: str, other: Array) -> None:
+        """Refuse a gradient or a moment of another form than the parameter's."""
+        p = self.parameter
+        if other.shape != p.shape or other.dtype != p.dtype:
+            raise GraphError(
+                f"{function}: {self} has a {name} of shape {tuple(other.shape)}, "
+                f"{dtype_name(other.dtype)}: its array was replaced by one of another kind. "
+                "Run backward again; make a new optimizer for it."
+            )
 
     def accept(self, array: Array, moments: Moments) -> None:
         """Take the results of a step; an array library may give scalars for 0-d arrays."""
-        assign(self.parameter, self.device.lift(array), self.device)
-        self.moments = {name: self.device.lift(moment) for name, moment in moments.items()}
+        lift = self.device.lift
+        self.take(lift(array), {name: lift(moment) for name, moment in moments.items()})
+
+    def take(self, array: Array, moments: Moments) -> None:
+        """As ``accept``, for arrays of the parameter's device."""
+        assign(self.parameter, array, self.device)
+        self.moments = moments
         self.count += 1
 
 
@@ -326,9 +341,15 @@ class SGD(Optimizer):
         self, array: Array, grad: Array, moments: Moments, count: int
     ) -> tuple[Array, Moments]:
         if not self.momentum:
-            return array - self.lr * grad, {}
-        v = self.momentum * moments["v"] + grad
-        return array - self.lr * v, {"v": v}
+            (p,) = SGDUpdate().forward((array, grad, self.lr))
+            return p, {}
+        p, v = MomentumUpdate().forward((array, grad, moments["v"], self.lr, self.momentum))
+        return p, {"v": v}
+
+    def update_function(self) -> UpdateFunction:
+        if type(self).step is not SGD.step:
+            return OwnStep(self)
+        return MomentumUpdate() if self.momentum else SGDUpdate()
 
 
 class Adam(Optimizer):
@@ -373,13 +394,15 @@ class Adam(Optimizer):
     def step(
         self, array: Array, grad: Array, moments: Moments, count: int
     ) -> tuple[Array, Moments]:
-        b1, b2 = self.betas
-        m = b1 * moments["m"] + (1 - b1) * grad
-        v = b2 * moments["v"] + (1 - b2) * grad * grad
-        m_hat = m / (1 - b1**count)
-        v_hat = v / (1 - b2**count)
-        root = namespace_of(grad).sqrt(v_hat)  # AdamW's array may be a scalar by now
-        return array - self.lr * m_hat / (root + self.eps), {"m": m, "v": v}
+        inputs = array, grad, moments["m"], moments["v"], self.lr, count
+        p, m, v = self._formula().forward(inputs)
+        return p, {"m": m, "v": v}
+
+    def _formula(self) -> AdamUpdate:
+        return AdamUpdate(self.betas, self.eps)
+
+    def update_function(self) -> UpdateFunction:
+        return self._formula() if type(self).step is Adam.step else OwnStep(self)
 
 
 class AdamW(Adam):
@@ -413,10 +436,8 @@ class AdamW(Adam):
         self.weight_decay = checked_number("AdamW: weight_decay", weight_decay, 0.0, math.inf)
         super().__init__(parameters, lr, betas, eps, allow_missing=allow_missing)
 
-    def step(
-        self, array: Array, grad: Array, moments: Moments, count: int
-    ) -> tuple[Array, Moments]:
-        return super().step(array * (1 - self.lr * self.weight_decay), grad, moments, count)
+    def _formula(self) -> AdamUpdate:
+        return AdamUpdate(self.betas, self.eps, self.weight_decay)
 
 
 def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> float:
