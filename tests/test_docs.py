@@ -106,3 +106,11 @@ def test_the_reference_names_every_exported_function_once() -> None:
 
 def test_the_changelog_has_this_version() -> None:
     assert f"## [{tn.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_design_page_names_every_room() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    package = ROOT / "tinynode"
+    folders = [f"{path.name}/" for path in package.iterdir() if (path / "__init__.py").exists()]
+    assert len(folders) > 4
+    assert [name for name in folders if f"`{name}`" not in page] == []
