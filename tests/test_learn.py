@@ -1050,6 +1050,7 @@ def test_html_is_one_block_and_fences_are_long_enough() -> None:
     output = cells.Output(printed="a\n", html="<table>\n\n\n<tr>\n  \n</table>\n", shown="t")
     text = pages.render(output, page, "s", False)
     assert text == '```text\na\n```\n\n<div class="output">\n<table>\n<tr>\n</table>\n</div>'
+    assert pages.one_block('<iframe srcdoc="a\n\n b">') == '<iframe srcdoc="a&#10;&#10; b">'
     assert pages.fenced("```python\n```", "text").startswith("````text\n")
     assert pages.render(cells.Output(), page, "s", False) == ""
     assert pages.alternative("<svg/>") == "The picture that the cell draws"
@@ -1095,7 +1096,9 @@ def test_a_wheel_carries_the_course(tmp_path: Path) -> None:
         archive.extractall(tmp_path / "site")
     assert [name for name in names if "__pycache__" in name] == []
     carried = {name.partition("tutorials/")[2] for name in names if "/tutorials/" in name}
-    there = {str(p.relative_to(ROOT / "tutorials")) for p in (ROOT / "tutorials").rglob("*.py")}
+    files = [path for path in (ROOT / "tutorials").rglob("*") if path.is_file()]
+    there = {str(path.relative_to(ROOT / "tutorials")) for path in files}
+    there = {name for name in there if "__pycache__" not in name}
     assert carried == there
     environment = checking.environment()
     path = os.pathsep.join([str(tmp_path / "site"), environment["PYTHONPATH"]])

@@ -358,6 +358,8 @@ def check_step(shown: Shown, position: int) -> None:
     assert shown.text_of("#sentence") == step["title"]
     assert shown.text_of("#counter") == f"{position + 1} of {len(film['steps'])}"
     check_graph(shown, step, state)
+    unborn = sum(edge["born"] > position for edge in film["edges"])
+    assert len(shown.all("#graph .edge.unborn", "1")) == unborn
     check_values(shown, step)
     assert shown.all("#queue li[data-node]", "e.dataset.node") == [f for _, f in step["queue"]]
     ranks = [f"rank {rank}" for rank, _ in step["queue"]]
@@ -434,6 +436,18 @@ def check_source(shown: Shown, step: Any) -> None:
         assert "\n".join(lines) == known[method]
         assert shown.text_of("#method") == f"{step['class']}.{method}"
         assert shown.text_of("#focus-body .formula") == known["formula"]
+
+
+def test_the_queue_tells_how_many_it_does_not_show(show: Callable[..., Shown]) -> None:
+    film = small_film()
+    step = next(step for step in film["steps"] if step["queue"])
+    step["queued"] = 25
+    shown = show(film, f"#step={film['steps'].index(step) + 1}")
+    assert shown.text_of("#queued") == "25 by falling rank"
+    lines = shown.all("#queue li", "e.textContent")
+    assert len(lines) == 2
+    assert "runs next" in lines[0]
+    assert lines[1] == "and 24 more"
 
 
 def test_contributions_are_added_up_in_sight(show: Callable[..., Shown]) -> None:
@@ -677,6 +691,7 @@ def test_a_heat_map_tells_the_number_of_each_cell(show: Callable[..., Shown]) ->
     x = tn.Variable(array, name="x")
     with record() as film:
         functions.exp(x)
+        functions.exp(x)
     shown = show(film.data())
     frame = "#focus-body .heat-frame"
     assert shown.page.get_attribute(frame, "aria-label") == (
@@ -751,12 +766,22 @@ def test_light_dark_and_narrow(show: Callable[..., Shown], name: str, scheme: st
         for key in ("Home", "End", "p", "p"):
             shown.press(key)
             assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
-    what = "getComputedStyle(e).{}.match(/[0-9.]+/g).map(Number)"
-    (background,) = shown.all("body", what.format("backgroundColor"))
-    assert (sum(background) > 600) == (scheme == "light")
-    for selector in ("#sentence", ".quiet", ".facts", ".code code", ".tag", ".chip", ".sentence"):
-        for text in shown.all(selector, what.format("color")):
+    assert (sum(colours(shown, "body")[0][1]) > 600) == (scheme == "light")
+    for selector in ("#sentence", ".quiet", ".facts", ".code span", ".tag", ".chip", ".formula"):
+        for text, background in colours(shown, selector):
             assert contrast(text, background) >= 4.5, selector
+
+
+def colours(shown: Shown, selector: str) -> list[tuple[list[float], list[float]]]:
+    """The colour of each element's text, and of what is behind it."""
+    what = """(() => {
+        const style = (element) => getComputedStyle(element);
+        let behind = e;
+        while (!style(behind).backgroundColor.startsWith("rgb(")) behind = behind.parentElement;
+        const numbers = (colour) => colour.match(/[0-9.]+/g).map(Number);
+        return [numbers(style(e).color), numbers(style(behind).backgroundColor)];
+    })()"""
+    return [(text, background) for text, background in shown.all(selector, what)]
 
 
 def contrast(a: list[float], b: list[float]) -> float:

@@ -208,10 +208,16 @@ def render(output: Output, page: Page, stem: str, varies: bool) -> str:
             page.varying.add(name)
         parts.append(f"![{alternative(output.svg)}]({name})")
     if output.html:
-        # an empty line would end the block of HTML
-        inner = re.sub(r"\n\s*\n", "\n", output.html.strip())
-        parts.append(f'<div class="output">\n{inner}\n</div>')
+        parts.append(f'<div class="output">\n{one_block(output.html.strip())}\n</div>')
     return "\n\n".join(parts)
+
+
+def one_block(text: str) -> str:
+    """HTML without empty lines, which would end a block of it in Markdown."""
+    if text.startswith("<iframe"):
+        # a page in an attribute; its scripts are allowed by their hashes, so it stays as it is
+        return text.replace("\n", "&#10;")
+    return re.sub(r"\n\s*\n", "\n", text)
 
 
 def alternative(svg: str) -> str:
