@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import html.parser
 import itertools
@@ -21,7 +22,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions, nn
-from tinynode.show import dot, graph, layout_order
+from tinynode.show import dot, graph, layout_order, svg
 from tinynode.show.diagram import Diagram, DiagramEdge, DiagramNode
 from tinynode.show.folding import Run, find_runs, fold_repeats
 from tinynode.show.layout import Grid, Layout, box_size, group_name, layout
@@ -784,6 +785,180 @@ def test_other_layouts_that_cannot_be() -> None:
     assert layout([], []).position == {}
 
 
+# --- labels beside arrows ------------------------------------------------------------------------
+
+
+def broadcasting() -> Diagram:
+    """Two chains that meet, with a label on every edge: the picture of the course's step 11."""
+    diagram = Diagram("a + b, with the repetition drawn")
+    a, b = diagram.variable("a", "(3, 1)"), diagram.variable("b", "(4,)")
+    wide_a = diagram.variable("a repeated", "(3, 4)")
+    wide_b = diagram.variable("b repeated", "(3, 4)")
+    y = diagram.variable("y", "(3, 4)", marks="root")
+    diagram.function("BroadcastTo", inputs=[a], outputs=[wide_a])
+    diagram.function("BroadcastTo", inputs=[b], outputs=[wide_b])
+    diagram.function("Add", inputs=[wide_a, wide_b], outputs=[y])
+    for edge in diagram.edges:
+        edge.label = "g (3, 4), float64"
+    return diagram
+
+
+def diamond() -> Diagram:
+    """Two ways from x to y, one past them, and two arrows between the same boxes."""
+    diagram = Diagram("a diamond")
+    x, a, b, y, z = [diagram.variable(name) for name in "xabyz"]
+    diagram.function("Sin", inputs=[x], outputs=[a])
+    diagram.function("Exp", inputs=[x], outputs=[b])
+    diagram.function("Multiply", inputs=[a, b], outputs=[y])
+    diagram.function("Sum", inputs=[y, y, x], outputs=[z])
+    for number, edge in enumerate(diagram.edges):
+        edge.label = f"{number}: " + "a long text " * (number % 5)
+    return diagram
+
+
+def random_labels(seed: int) -> Diagram:
+    nodes, edges = random_graph(seed, 6 + seed)
+    rng = np.random.default_rng(seed)
+    for edge in edges:
+        if rng.random() < 0.7:
+            edge.label = str(
+                rng.choice(["g", "l" * 15, "\N{CJK UNIFIED IDEOGRAPH-5E8F}" * 9, EVIL])
+            )
+    return Diagram("at random", nodes, edges)
+
+
+LABELLED = [broadcasting, diamond, *[functools.partial(random_labels, i) for i in range(30)]]
+
+
+def texts_beside(drawn: ET.Element) -> list[tuple[str, tuple[float, float, float, float]]]:
+    """The labels of arrows in an SVG and about the room that they take: ends, top and bottom."""
+    found = []
+    for one in drawn.iter(f"{SVG}text"):
+        if one.get("class") == "beside":
+            text, x, y = one.text or "", float(one.get("x", 0)), float(one.get("y", 0))
+            half = sum(2 if letter > "\u2fff" else 1 for letter in text) * 6.2 / 2
+            found.append((text, (x - half, x + half, y - 8, y + 2)))
+    return found
+
+
+def apart(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2]
+
+
+@pytest.mark.parametrize("direction", ["down", "right"])
+@pytest.mark.parametrize("make", LABELLED)
+def test_a_label_meets_no_box_no_arrow_and_no_other_label(make: Any, direction: str) -> None:
+    diagram = make()
+    diagram.direction = direction
+    places = layout(diagram.nodes, diagram.edges, direction)
+    assert_no_overlap(places)
+    drawn = ET.fromstring(diagram.to_svg())
+    shift = re.findall(r"[\d.]+", drawn.findall(f"{SVG}g")[0].get("transform", ""))
+    room = float(drawn.get("width", 0)), float(drawn.get("height", 0)) - float(shift[1])
+    labels = texts_beside(drawn)
+    assert len(labels) == sum(bool(edge.label) for edge in diagram.edges)
+    turned = direction == "right"
+    curves = [along(points, turned) for _, _, points in places.edges]
+    dots = np.array([p[::-1] if turned else p for curve in curves for p in curve])
+    for number, (text, box) in enumerate(labels):
+        assert box[0] >= 0 and box[1] <= room[0] and box[2] >= 0 and box[3] <= room[1], "cut"
+        for x, y, w, h in places.position.values():
+            assert apart(box, (x - w / 2, x + w / 2, y - h / 2, y + h / 2)), f"{text}: a box"
+        assert all(apart(box, other) for _, other in labels[:number]), f"{text}: another label"
+        met = (dots > (box[0], box[2])) & (dots < (box[1] + (0 if turned else 5), box[3]))
+        assert not met.all(1).any(), f"{text}: an arrow runs through it"
+
+
+@pytest.mark.parametrize("direction", ["down", "right"])
+@pytest.mark.parametrize("make", LABELLED)
+def test_a_label_is_beside_its_own_arrow(make: Any, direction: str) -> None:
+    diagram = make()
+    places = layout(diagram.nodes, diagram.edges, direction)
+    assert set(places.labels) == {i for i, edge in enumerate(diagram.edges) if edge.label}
+    for number, (x, y, w, h) in places.labels.items():
+        points = places.edges[number][2]
+        if direction == "right":
+            assert any(a[0] <= x <= b[0] and a[1] == b[1] for a, b in itertools.pairwise(points))
+            near = [a[1] - y - h / 2 for a, b in itertools.pairwise(points) if a[0] <= x <= b[0]]
+        else:
+            assert any(a[1] <= y <= b[1] and a[0] == b[0] for a, b in itertools.pairwise(points))
+            near = [x - w / 2 - a[0] for a, b in itertools.pairwise(points) if a[1] <= y <= b[1]]
+        assert near == [pytest.approx(6)]
+        tx, ty, tw, th = places.position[diagram.edges[number].target]
+        free = tx - tw / 2 - x - w / 2 if direction == "right" else ty - th / 2 - y - h / 2
+        assert free >= 12, "there is room for the tip"
+
+
+def test_labels_are_drawn_after_the_boxes_in_a_halo_and_escaped() -> None:
+    diagram = by_hand()
+    plain = diagram.to_svg()
+    assert "beside" not in plain and "paint-order" not in plain
+    diagram.edges[0].label = EVIL
+    diagram.edges[1].label = "l" * 60
+    written = diagram.to_svg()
+    drawn = ET.fromstring(written)
+    assert "<script" not in written
+    texts = [text for text, _ in texts_beside(drawn)]
+    assert sorted(texts) == sorted(
+        [EVIL[:39].replace("\x07", "\N{REPLACEMENT CHARACTER}") + "…", "l" * 39 + "…"]
+    )
+    assert written.rindex("<rect") < written.index('class="beside"')
+    assert "paint-order: stroke" in written
+    light, dark = written.split("@media")
+    for part in light, dark:  # the halo has the colour of the background
+        back = re.search(r"\.back \{ fill: (#\w+)", part)
+        halo = re.search(r"\.beside \{ stroke: (#\w+)", part)
+        assert back and halo and back[1] == halo[1]
+
+
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_a_chain_with_labels_is_straight(direction: str) -> None:
+    diagram = Diagram()
+    h = diagram.variable("x")
+    for i in range(10):
+        w, y = diagram.variable(f"a long name of weight {i}"), diagram.variable(f"h{i}")
+        diagram.function("MatMul", inputs=[h, w], outputs=[y])
+        h = y
+    for number, edge in enumerate(diagram.edges):
+        edge.label = "l" * (number % 7)
+    places = layout(diagram.nodes, diagram.edges, direction)
+    axis = 1 if direction == "right" else 0
+    middles = [places.position[one.id][axis] for one in diagram.nodes if one.label[0] in "Mh"]
+    assert max(middles) - min(middles) < 0.5
+
+
+def test_labels_of_very_long_arrows() -> None:
+    size = 400
+    nodes = [DiagramNode(f"v{i}", "variable", "x") for i in range(size)]
+    edges = [DiagramEdge(f"v{i}", f"v{i + 1}") for i in range(size - 1)]
+    edges += [DiagramEdge(f"v{i}", f"v{size - 1 - i}", label="far") for i in range(size // 2 - 1)]
+    places = layout(nodes, edges)
+    assert_no_overlap(places)
+    grid = Grid(nodes, edges, turned=False)
+    for item, above in enumerate(grid.up):
+        assert all(grid.layer[i] + 1 == grid.layer[item] for i in above)
+    lanes = [i for i, (_, _, points) in enumerate(places.edges) if points[1][0] > 400]
+    assert lanes and all(i in places.labels for i in lanes)
+    boxes = np.array([*places.position.values(), *places.labels.values()])
+    for number in lanes:
+        curve = np.array(along(places.edges[number][2], False))[:, None]
+        met = abs(curve - boxes[:, :2]) < boxes[:, 2:] / 2 - 1
+        assert not met.all(2).any(), "it runs through a box or a label"
+
+
+def test_graphviz_is_not_asked_for_places_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(diagram: Diagram) -> None:
+        raise AssertionError("graphviz is asked for a picture with labels")
+
+    monkeypatch.setattr(svg, "LARGE", 1)
+    monkeypatch.setattr(svg, "layout_by_graphviz", refuse)
+    diagram = by_hand()
+    with pytest.raises(AssertionError):
+        diagram.to_svg()
+    diagram.edges[0].label = "g"
+    assert texts_beside(ET.fromstring(diagram.to_svg()))
+
+
 # --- a Diagram by hand ---------------------------------------------------------------------------
 
 
@@ -892,11 +1067,11 @@ def evil() -> Diagram:
 
 
 def test_every_text_is_escaped_in_svg() -> None:
-    svg = evil().to_svg()
-    root = ET.fromstring(svg)
+    written = evil().to_svg()
+    root = ET.fromstring(written)
     allowed = {"svg", "title", "desc", "style", "rect", "g", "polygon", "text", "path", "circle"}
     assert {one.tag.removeprefix(SVG) for one in root.iter()} <= allowed
-    assert "<script" not in svg and "\x07" not in svg
+    assert "<script" not in written and "\x07" not in written
     texts = [one.text or "" for one in root.iter(f"{SVG}text")]
     assert sum(text.startswith("<script>alert(") for text in texts) >= 4
 
@@ -970,11 +1145,11 @@ def test_the_svg_says_what_it_shows() -> None:
 
 def test_colour_is_never_the_only_mark() -> None:
     """What is backward is dashed, shapes differ by kind, and a dot's meaning is in the words."""
-    svg = graph(*double_backprop()[::-1]).to_svg()
-    assert re.search(r"\.backward \{[^}]*stroke-dasharray", svg)
-    assert re.search(r"\.gone \{[^}]*stroke-dasharray", svg)
-    assert re.search(r"\.root \{[^}]*stroke-width", svg)
-    radius = dict(re.findall(r'<rect class="(variable|function)[^"]*"[^>]*rx="(\d+)"', svg))
+    written = graph(*double_backprop()[::-1]).to_svg()
+    assert re.search(r"\.backward \{[^}]*stroke-dasharray", written)
+    assert re.search(r"\.gone \{[^}]*stroke-dasharray", written)
+    assert re.search(r"\.root \{[^}]*stroke-width", written)
+    radius = dict(re.findall(r'<rect class="(variable|function)[^"]*"[^>]*rx="(\d+)"', written))
     assert radius["variable"] != radius["function"]
 
 
@@ -1004,6 +1179,20 @@ def test_a_notebook_gets_svg_and_text() -> None:
         "text/plain": diagram.to_text(),
     }
     assert diagram._repr_svg_() == diagram.to_svg()
+
+
+def test_a_picture_to_the_right() -> None:
+    diagram = by_hand()
+    diagram.direction = "right"
+    drawn = ET.fromstring(diagram.to_svg())
+    assert float(drawn.get("width", 0)) > float(drawn.get("height", 0))
+    lines = [one.get("d", "") for one in drawn.iter(f"{SVG}path")]
+    tips = [[float(x) for x in re.findall(r"[\d.]+", line)] for line in lines if line[-1] == "Z"]
+    assert len(tips) == 2 and all(tip[0] > max(tip[2::2]) for tip in tips), "they point right"
+    assert "rankdir=LR" in diagram.to_dot() and diagram.to_mermaid().startswith("flowchart LR")
+    x, y = named("x", 3), named("y", 3)
+    bent = graph(x * y + x, direction="right").to_svg()
+    assert re.search(r'class="edge" d="M[\d.]+ ([\d.]+)C[\d.]+ \1 ', bent), "it leaves level"
 
 
 @pytest.mark.parametrize(
@@ -1046,11 +1235,11 @@ def large() -> Diagram:
 @pytest.mark.skipif(shutil.which("dot") is None, reason="graphviz's program dot is not here")
 @pytest.mark.parametrize("direction", ["down", "right"])
 def test_graphviz_places_a_large_diagram(direction: str) -> None:
-    model = Model(10)
+    model = Model(16)
     h = model(data(3, 4))
     diagram = graph(h, model=model, limit=None, direction=direction)
     places = dot.layout_by_graphviz(diagram)
-    assert places is not None and places.is_bezier
+    assert places is not None and places.is_bezier and len(diagram.nodes) > svg.LARGE
     assert_no_overlap(places)
     assert {area.name for area in places.groups} >= {"blocks[3].query", "head"}
     assert [(s, t) for s, t, _ in places.edges] == [(e.source, e.target) for e in diagram.edges]
@@ -1094,6 +1283,9 @@ def test_what_graphviz_answers_is_used_or_left(
         assert places is not None and places.position["v0"][:2] == (50, 20)
         assert places.edges == [("v0", "f0", [(50, 40), (50, 80), (50, 120), (50, 160)])]
         assert places.groups[0].label == "b" and places.groups[0].points[0] == (60, 140)
+        monkeypatch.setattr(svg, "LARGE", 1)
+        drawn = ET.fromstring(diagram.to_svg())
+        assert "M50 40C50 80 50 120 50 160" in [one.get("d") for one in drawn.iter(f"{SVG}path")]
     else:
         assert places is None
 

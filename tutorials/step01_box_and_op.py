@@ -19,8 +19,8 @@
 
 # %% [markdown]
 # ## Predict
-# Read the next three cells before you run them. Then answer: after `y = square(x)` and
-# `z = negative(y)`, how do you get from `z` back to `x`? Write down the attributes, in order.
+# Read the cells from here down to **Run** before you run them. Then answer: after `y = square(x)`
+# and `z = negative(y)`, how do you get from `z` back to `x`? Write down the attributes, in order.
 
 # %% tags=["engine"]
 import numpy as np
@@ -42,8 +42,9 @@ class Variable:
 # %% [markdown]
 # The method `apply` does the work that all operations share. It opens the boxes, calls `forward`
 # on the arrays, puts the results into new boxes, and ties everything together. `forward` takes a
-# tuple of arrays and returns a tuple of arrays, also where there is only one: an operation may
-# have two inputs, or two outputs.
+# tuple of arrays and returns a tuple of arrays, even where there is only one: an operation may
+# have two inputs, or two outputs. (`np.asarray` is there because NumPy's `x * x` of an array
+# without axes is a plain number, and a box wants an array.)
 
 
 # %% tags=["engine"]
@@ -128,8 +129,9 @@ print("x was made by", x.creator_node)
 
 # %% [markdown]
 # ## See
-# All boxes and operations together are the **graph**. A short loop prints it, from the result
-# back to the leaf; the arrow `<-` reads "is the input of", and each is one attribute in memory.
+# All boxes and operations together are the **graph**. A short loop walks from the result back to
+# the leaf, and prints what it meets. Read the line from its right end: `z` came from Negative,
+# which was given `y`, and so on. Each arrow `<-` is one attribute in memory.
 
 
 # %%

@@ -16,7 +16,7 @@
 #
 # Chained operations multiply: if `y` moves 3 times as fast as `x`, and `z` moves 2 times as fast
 # as `y`, then `z` moves 6 times as fast as `x`. That is the **chain rule**. These two facts are
-# all the calculus that this course needs to find the derivative of any program.
+# nearly all the calculus of this course. One more, for a box that is used twice, comes in step 5.
 
 # %% tags=["engine"]
 import numpy as np
@@ -194,10 +194,13 @@ def picture():
 picture()
 
 # %% [markdown]
+# The three numbers of the prediction are the column in the middle: 3, -1 and 0.1054. Their product
+# is -0.3162.
+#
 # Why from back to front? The product has the same value in any order. But from the front you
 # follow one input through the whole program, and start again for the next input. From the back
 # you follow the one result, and meet the gradients of all inputs on the way. A network has
-# millions of inputs and one result.
+# millions of numbers to train, which are its inputs here, and one result.
 
 # %% [markdown]
 # ## Break it
@@ -214,7 +217,8 @@ except TypeError as error:
 
 # %% [markdown]
 # `c.grad` is still `None`: nobody has computed it. A `backward` can only run after everything
-# behind it has run. Keep that in mind: steps 4 and 6 are about nothing else.
+# **behind** it has run, which means everything between it and the result. Keep that in mind: steps
+# 4 and 6 are about nothing else.
 #
 # A second mistake is worse, since it makes no noise. This `backward` forgets `gy`:
 

@@ -12,7 +12,7 @@
 #
 # This is the **central difference**, and `eps` is half of the distance. No rule of calculus is
 # needed, only values of `f`. So it is a second opinion on each `backward`: if the two disagree,
-# one of them is wrong, and it is hardly ever the measurement.
+# one of them is wrong, and with a good `eps` it is hardly ever the measurement.
 
 # %% tags=["engine"]
 import numpy as np
@@ -22,7 +22,8 @@ import tinynode as tn
 
 # %% [markdown]
 # ## The engine so far
-# This is step 2, unchanged.
+# These are the classes of step 2, written more briefly, with `Sin` from its exercise. `Negative`
+# is left out.
 
 
 # %% tags=["engine"]
@@ -95,9 +96,10 @@ def sin(x):
 
 # %% [markdown]
 # ## What is new
-# The function takes the same things as a `backward`, and gives the same: gradients of outputs
-# go in, a tuple with gradients of inputs comes out. `f` takes no argument. It reads the input
-# arrays, and `numerical_grad` moves them, one element after the other, and puts each back.
+# As with a `backward`, gradients of outputs go in, and a tuple with gradients of inputs comes out.
+# In place of a rule, it is given `f`, which takes no argument and returns a tuple of results. `f`
+# reads the input arrays; `numerical_grad` moves their elements, one after the other, and puts each
+# back.
 
 
 # %% tags=["engine"]

@@ -49,7 +49,7 @@ class Variable:
 
 # %% [markdown]
 # ## The engine so far
-# The rest is as it was.
+# The rest is as it was in steps 2 and 3.
 
 
 # %% tags=["engine"]
@@ -201,7 +201,8 @@ except RecursionError as error:
 # %% [markdown]
 # Each call that waits for another one occupies a place on Python's **call stack**, and Python
 # allows about a thousand of them. A chain of that length is nothing special: a loop over the
-# letters of one page of text makes a longer one.
+# letters of one page of text makes a longer one. (`sys.setrecursionlimit` allows more, until a
+# still longer chain meets the new limit, or Python itself crashes.)
 
 # %% [markdown]
 # ## Fix it

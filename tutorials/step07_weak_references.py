@@ -4,12 +4,13 @@
 # **Goal.** The memory of a graph is given back at the moment when nobody needs the graph any more.
 
 # %% [markdown]
-# Python counts, for each object, how many others refer to it. When the count falls to zero, the
-# object goes, at once, and its memory is free. Since step 1 our objects refer to each other in a
-# circle: `y.creator_node` is an operation, and its `outputs` hold `y`. In a circle each object is
-# referred to by another one, so **no count ever falls to zero**, also when you have long dropped
-# `y`. Python has a second helper for this, the garbage collector, which looks for circles now and
-# then. Until it comes, the arrays stay. For arrays of megabytes that is too late.
+# Python (the usual one, CPython) counts, for each object, how many references to it there are.
+# When the count falls to zero, the object goes, at once, and its memory is free. Since step 1 our
+# objects refer to each other in a circle: `y.creator_node` is an operation, and its `outputs` hold
+# `y`. In a circle each object is referred to by another one, so **no count ever falls to zero**,
+# even when you dropped `y` long ago. Python has a second helper for this, the garbage collector,
+# which looks for circles now and then. Until it comes, the arrays stay. For arrays of megabytes
+# that is too late.
 
 # %% tags=["engine"]
 import gc
@@ -32,8 +33,8 @@ import tinynode as tn
 #    what the graph holds. So the graph can stay while your Variable, with its array, goes.
 #
 # ```text
-# x       y          the Variables: yours
-# |       |
+# x                   y               the Variables: yours
+# |                   |
 # x.node <- Square <- y.node          the graph: each arrow is a strong reference
 # ```
 

@@ -15,7 +15,7 @@
 #
 # `Add` kept two arrays for nothing. And `Tanh` would have to compute its output once more, from
 # an input that nobody else may need. In the training of a network the arrays that are kept for
-# `backward` are most of the memory. So an operation should say what it needs.
+# `backward` are often most of the memory. So an operation should say what it needs.
 
 # %% tags=["engine"]
 import heapq
@@ -105,9 +105,10 @@ class Variable:
 # %% [markdown]
 # ## What is new
 # While `forward` runs, it calls `self.retain_inputs((0,))` to keep its first input, or
-# `self.retain_outputs((0,))` to keep its first output; the tuple has the positions. **Retained**
-# arrays are there for `backward`, by `get_retained_inputs()` and `get_retained_outputs()`. The
-# others belong to the Variables alone.
+# `self.retain_outputs((0,))` to keep its first output; the tuple has the positions, so one
+# position is `(0,)`, with a comma. **Retained** arrays are there for `backward`, by
+# `get_retained_inputs()` and `get_retained_outputs()`, which return tuples too. The others belong
+# to the Variables alone.
 
 
 # %% tags=["engine"]

@@ -7,7 +7,7 @@
 # The engine records everything and differentiates everything. Often that is too much:
 #
 # - data and plain numbers need no gradient;
-# - to use a trained network, without training it, needs no graph at all;
+# - using a network that is trained already needs no graph at all;
 # - a loop that runs for days must forget its beginning, or the graph fills the memory.
 #
 # And training calls `backward` thousands of times on the same leaves. This step gives you the

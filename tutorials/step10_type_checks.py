@@ -20,10 +20,10 @@
 # | training | | layers, losses and optimizers in `tinynode.nn` (step 12) |
 # | trust | `numerical_grad` | checkers for functions of any shape (step 13) |
 #
-# Three things differ. So that `forward` runs with any of these libraries, it asks which one its
-# arrays belong to: `xp = tn.namespace_of(x)`. A `backward` of the package gets and returns
-# **Variables**; the formulas look the same, so write them as before. And `y.backward()` starts
-# from 1 only where y is a single number: for an array, you set `y.grad` first, or sum it.
+# Two things differ. So that `forward` runs with any of these libraries, it asks which one its
+# arrays belong to: `xp = tn.namespace_of(x)`. And a `backward` of the package gets and returns
+# **Variables**, and so do `get_retained_inputs` and `get_retained_outputs`; the formulas look the
+# same, so write them as before.
 
 # %%
 import inspect
@@ -239,7 +239,7 @@ except tn.TinynodeError as error:
 
 # %% [markdown]
 # The package's own functions are checked like this. One that you will meet often is `linear`,
-# `y = x W^T + b`:
+# `y = x W^T + b`. The third input, `b`, may be left out: that is what the `if` asks.
 
 # %%
 print(inspect.getsource(F.Linear.check_type_forward))

@@ -76,9 +76,9 @@ except Exception as error:
 # > what was repeated in forward is summed in backward.
 #
 # ## See
-# The repetition as a function of its own makes it visible. `F.broadcast_to` repeats; the box `Add`
-# then gets two inputs of one shape. Beside the arrows stands the shape of the gradient that comes
-# back along them: it is always the shape of the array that went forth.
+# The repetition as a function of its own makes it visible. `F.broadcast_to` repeats; `Add` then
+# gets two inputs of one shape. Beside the arrows stands the shape of the gradient that comes back
+# along them: it is always the shape of the array that went forth.
 
 # %%
 diagram = tn.show.Diagram("a + b, with the repetition drawn")
@@ -86,14 +86,14 @@ a_box = diagram.variable("a", "(3, 1)", marks="leaf")
 b_box = diagram.variable("b", "(4,)", marks="leaf")
 wide_a = diagram.variable("a repeated", "(3, 4)")
 wide_b = diagram.variable("b repeated", "(3, 4)")
-y_box = diagram.variable("y", "(3, 4)", marks="root")
+y_box = diagram.variable("y", "(3, 4)")
 diagram.function("BroadcastTo", inputs=[a_box], outputs=[wide_a])
 diagram.function("BroadcastTo", inputs=[b_box], outputs=[wide_b])
 diagram.function("Add", inputs=[wide_a, wide_b], outputs=[y_box])
-gradients = {"a": "g (3, 1)", "b": "g (4,)", "BroadcastTo": "g (3, 4)", "Add": "g (3, 4)"}
+gradients = {"a": "g (3, 1)", "b": "g (4,)"}
 for edge in diagram.edges:
     source = next(node for node in diagram.nodes if node.id == edge.source)
-    edge.label = gradients.get(source.label, "")
+    edge.label = gradients.get(source.label, "g (3, 4)")
 diagram
 
 # %% [markdown]

@@ -57,7 +57,8 @@ for step in range(61):
 # `w` and `b` have come near 2 and -1. The loss stops near 0.01, the square of 0.1: no line can
 # follow what is random.
 #
-# The last two lines of the loop are an **optimizer**, here **SGD**, stochastic gradient descent.
+# The two lines that move the parameters are an **optimizer**, here **SGD**, stochastic gradient
+# descent. (Stochastic: with much data, each step looks at a random part of it. Here it sees all.)
 # `nn.SGD` does the same; `momentum` is 0 if you do not ask for it:
 
 # %%
@@ -139,7 +140,8 @@ def accuracy(model):
 # %% [markdown]
 # **Adam** is an optimizer that many people try first. It keeps two running means for each
 # parameter, of its gradient and of the gradient's square, and divides one by the root of the
-# other: so every parameter moves about `lr` in a step, whether its gradients are large or small.
+# other: so every parameter moves by about `lr` in a step, whether its gradients are large or
+# small, and by less where they keep changing their sign.
 
 # %%
 curves = {}

@@ -2,7 +2,7 @@
 # # Step 13: gradient checks
 #
 # **Goal.** You find out whether a `backward` is right, for a function of any size, by running the
-# function twice.
+# function two more times.
 
 # %%
 import numpy as np
@@ -90,7 +90,7 @@ def slopes(function, x, g, d, eps=1e-5):
     y = function(x)
     y.grad = g.array
     y.backward()
-    by_backward = float(F.sum(x.grad_var * d))
+    by_backward = float(F.sum(x.grad_var * d))  # grad_var: x.grad as a Variable
     with tn.no_backprop_mode():
         up, down = (float(F.sum(g * function(x + step * d))) for step in (eps, -eps))
     return by_backward, (up - down) / (2 * eps)
@@ -127,8 +127,8 @@ for function in (wrong_abs, wrong_softmax, wrong_flip):
 # pass if its error is at a right angle to `d`, and a random direction hardly ever is.
 #
 # ## See
-# A walk from `x` along `d`, for softmax. At 0 the slope that backward says must touch the curve,
-# as a tangent does.
+# A walk from `x` along `d`, for softmax. At 0 the straight line with the slope that backward says
+# must touch the curve, as a tangent does.
 
 # %%
 walk = [n / 10 for n in range(-20, 21)]

@@ -66,7 +66,7 @@ class DiagramEdge:
         source: the id of the node where it starts.
         target: the id of the node where it ends.
         phase: ``"forward"`` or ``"backward"``.
-        label: a short text beside it.
+        label: a short text beside it: right of an arrow down, above an arrow to the right.
     """
 
     source: str
@@ -195,7 +195,7 @@ class Diagram:
         """The picture as SVG, for light and dark pages.
 
         The layout is tinynode's own; that of a large diagram is left to graphviz where its
-        program ``dot`` is installed.
+        program ``dot`` is installed and the arrows have no labels.
 
         Raises:
             ValueError: the edges lead in a circle, or to a node that is not there.

@@ -22,6 +22,7 @@ from tinynode.errors import OperandError, describe, dtype_name
 from tinynode.function_node import FunctionNode
 from tinynode.nn.parameter import Buffer
 from tinynode.show.scales import number_text
+from tinynode.show.text_picture import functions_behind
 from tinynode.variable import Variable
 from tinynode.variable_node import VariableNode
 
@@ -246,7 +247,7 @@ def _seen_from(x: Variable, y: Variable) -> list[str]:
             "it is the variable that backward starts from, and its gradient is used up by it. "
             "backward(retain_grad=True) keeps it.",
         ]
-    functions = _functions_behind([y.node])
+    functions = functions_behind([y.node], differentiable=True)
     users = _uses(functions, x)
     return _reached(x, to, users) if users else _not_reached(x, y, to, functions)
 
@@ -277,7 +278,7 @@ def _reached(x: Variable, to: str, users: Sequence[FunctionNode]) -> list[str]:
 def _not_reached(x: Variable, y: Variable, to: str, functions: list[FunctionNode]) -> list[str]:
     """Where the graph behind the result ends, if not at x."""
     leaves = _leaves(functions)
-    if _uses(_functions_behind([y.node], through_all=True), x):
+    if _uses(functions_behind([y.node]), x):
         return [
             f"{to} was computed with it, but only through variables that have no derivative "
             "(whole numbers: an index, an argmax)."
@@ -300,22 +301,6 @@ def _not_reached(x: Variable, y: Variable, to: str, functions: list[FunctionNode
     if others:
         lines.append(f"It depends on {_some(map(_node, others))}.")
     return lines
-
-
-def _functions_behind(roots: list[VariableNode], through_all: bool = False) -> list[FunctionNode]:
-    """The functions that a backward from these nodes runs: a loop, since graphs are deep.
-
-    ``through_all`` goes through nodes that require no gradient, too.
-    """
-    found: dict[FunctionNode, None] = {}
-    waiting = list(roots)
-    while waiting:
-        node = waiting.pop()
-        function = node.creator_node if node.requires_grad or through_all else None
-        if function is not None and function not in found:
-            found[function] = None
-            waiting.extend(function.inputs or ())
-    return list(found)
 
 
 def _leaves(functions: list[FunctionNode]) -> list[VariableNode]:

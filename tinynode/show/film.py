@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 Step = dict[str, Any]
 
+GONE = "(gone)"
+"""What stands in the place of a variable that nobody held any more."""
+
 
 @dataclass(eq=False)
 class FilmNode:
@@ -42,7 +45,7 @@ class FilmNode:
 
     Attributes:
         id: ``"v0"`` for a variable, ``"f0"`` for a function.
-        label: a variable's name or number, a function's label.
+        label: a variable's name, or nothing; a function's label.
         facts: short lines for the picture.
         rank: as in the graph.
         phase: ``"forward"``, or ``"backward"`` for what a sweep has connected.
@@ -68,13 +71,13 @@ class FilmNode:
         return "variable" if self.id[0] == "v" else "function"
 
     def data(
-        self, group: str | None, x: float, y: float, width: float, height: float
+        self, label: str, group: str | None, x: float, y: float, width: float, height: float
     ) -> dict[str, Any]:
         """The node at its place, for JSON."""
         return {
             "id": self.id,
             "kind": self.kind,
-            "label": self.label,
+            "label": label,
             "facts": list(self.facts),
             "rank": self.rank,
             "phase": self.phase,
@@ -115,7 +118,8 @@ class Film:
         title = f" {self.title!r}" if self.title else ""
         functions = sum(node.kind == "function" for node in self.nodes)
         note = f"; {self.note}" if self.note else ""
-        return f"<Film{title}: {len(self)} steps, {functions} functions{note}>"
+        counts = f"{plural(len(self), 'step')}, {plural(functions, 'function')}"
+        return f"<Film{title}: {counts}{note}>"
 
     # --- what the recorder adds ------------------------------------------------------------------
 
@@ -125,7 +129,7 @@ class Film:
         """A new node for a variable."""
         number = self._variables
         self._variables += 1
-        node = FilmNode(f"v{number}", name or f"#{number}", facts, rank, phase, len(self.steps))
+        node = FilmNode(f"v{number}", name or "", facts, rank, phase, len(self.steps))
         node.is_named = bool(name)
         self.nodes.append(node)
         return node
@@ -157,9 +161,9 @@ class Film:
 
     def data(self) -> dict[str, Any]:
         """All of the film, made of what JSON has."""
-        nodes, edges, width, height = self._picture()
+        labels = self._labels()
+        nodes, edges, width, height = self._picture(labels)
         files = Files(step["place"] for step in self.steps if step["place"] is not None)
-        labels = {node.id: node.label for node in self.nodes}
         steps = []
         for step in self.steps:
             told = {key: step[key] for key in step if key not in ("place", "error")}
@@ -185,7 +189,26 @@ class Film:
             "steps": steps,
         }
 
-    def _picture(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]], float, float]:
+    def _labels(self) -> dict[str, str]:
+        """What to call each node: variables without a name, and further ones of one name, by
+        numbers, as in ``tinynode.show.graph``.
+        """
+        labels: dict[str, str] = {}
+        taken: set[str] = set()
+        number = 0
+        for node in self.nodes:
+            label = node.label
+            if node.kind == "variable" and label != GONE:
+                if not label or label in taken:
+                    number += 1
+                    label = f"{label}#{number}"
+                taken.add(label)
+            labels[node.id] = label
+        return labels
+
+    def _picture(
+        self, labels: dict[str, str]
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], float, float]:
         """The nodes and edges with their places."""
         # here, as recording needs no places, and `import tinynode` stays quick
         from tinynode.show.diagram import DiagramEdge, DiagramNode
@@ -193,7 +216,7 @@ class Film:
         from tinynode.show.layout import group_name, layout  # likewise
 
         boxes = [
-            DiagramNode(node.id, node.kind, node.label, node.facts, node.rank, node.phase)
+            DiagramNode(node.id, node.kind, labels[node.id], node.facts, node.rank, node.phase)
             for node in self.nodes
         ]
         for node, box in zip(self.nodes, boxes, strict=True):
@@ -203,7 +226,7 @@ class Film:
         spread_groups(boxes, arrows, None)
         drawn = layout(boxes, arrows)
         nodes = [
-            node.data(box.group, *drawn.position[node.id])
+            node.data(box.label, box.group, *drawn.position[node.id])
             for node, box in zip(self.nodes, boxes, strict=True)
         ]
         edges = []
@@ -233,7 +256,8 @@ class Film:
             content = to_json(self.data())
         else:
             raise ValueError(f"Film.save: the path must end in .html or .json, got {str(path)!r}.")
-        Path(path).write_text(content, encoding="utf-8")
+        # a file's name can have what no encoding has: half of a surrogate pair
+        Path(path).write_bytes(content.encode("utf-8", "replace"))
 
     def _page(self) -> str:
         # here, as reading the page's files takes longer than recording a few steps
@@ -255,6 +279,11 @@ class Film:
         from tinynode.show.walk import walk
 
         walk(self.data())
+
+
+def plural(number: int, word: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def to_json(data: dict[str, Any]) -> str:

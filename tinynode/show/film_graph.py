@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Buffer, Parameter
-from tinynode.show.film import Film, FilmNode
+from tinynode.show.film import GONE, Film, FilmNode
 from tinynode.show.film_sources import Place, script_names, user_frame
 from tinynode.variable import Variable
 from tinynode.variable_node import VariableNode
@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 
 
 class _Known(weakref.ref[Any]):
-    """A weak reference that knows the film's node for its object."""
+    """A weak reference that knows the film's node for its object.
 
-    __slots__ = ("node",)
+    Attributes:
+        node: the film's node.
+        owner: for an array the VariableNode that has it, if there is one.
+    """
+
+    __slots__ = ("node", "owner")
     node: FilmNode
+    owner: weakref.ref[VariableNode] | None
 
 
 class FilmGraph:
@@ -48,7 +54,7 @@ class FilmGraph:
         self._without_node: dict[int, _Known] = {}
         self._leaf_arrays: dict[int, _Known] = {}
         self._watched: dict[int, _Known] = {}
-        self._gone: list[str] = []
+        self._gone: list[_Known] = []
 
     def forget(self) -> None:
         """The film is over: take the last names, and let go of all that was recognised."""
@@ -61,9 +67,21 @@ class FilmGraph:
             store.clear()
 
     def take_gone(self) -> list[str]:
-        """The nodes whose arrays were freed since the last call."""
+        """The nodes whose arrays were freed since the last call.
+
+        Where a live Variable has another array now (an optimizer has given it one), the node is
+        not without array, and the new one is watched.
+        """
         gone, self._gone = self._gone, []
-        return gone
+        freed = []
+        for known in gone:
+            node = None if known.owner is None else known.owner()
+            x = None if node is None else node.get_variable_or_none()
+            if x is None or x._array is None:
+                freed.append(known.node.id)
+            else:
+                self._watch(x._array, known.node, node)
+        return freed
 
     def know(self, thing: Any, shown: FilmNode) -> None:
         """From now on, this VariableNode or FunctionNode is that node of the film."""
@@ -107,7 +125,7 @@ class FilmGraph:
                 shown = self._find(self._without_node, array)  # used without a graph before
             if shown is None:
                 shown = self._add_variable(node, x, node.rank, phase)
-                known = self._watch(array, shown)
+                known = self._watch(array, shown, node)
                 if known is not None and node._creator_node is None:
                     self._leaf_arrays[id(array)] = known
             self.know(node, shown)
@@ -170,19 +188,22 @@ class FilmGraph:
         if is_longer or not shown.is_named:
             shown.label, shown.is_named = name, True
 
-    def _watch(self, array: Any, shown: FilmNode) -> _Known | None:
+    def _watch(
+        self, array: Any, shown: FilmNode, owner: VariableNode | None = None
+    ) -> _Known | None:
         """Learn when an array goes; some libraries' arrays cannot be watched."""
         try:
             known = _Known(array, self._array_went)
         except TypeError:
             return None
         known.node = shown
+        known.owner = None if owner is None else weakref.ref(owner)
         self._watched[id(known)] = known
         return known
 
     def _array_went(self, known: _Known) -> None:
         if self._watched.pop(id(known), None) is not None:
-            self._gone.append(known.node.id)
+            self._gone.append(known)
 
     def function(self, function: FunctionNode) -> FilmNode:
         """The film's node of a function; one that was applied before the recording is added."""
@@ -209,7 +230,7 @@ class FilmGraph:
         return None
 
     def _gone_output(self, function: FunctionNode) -> FilmNode:
-        return self.film.add_variable("(gone)", (), function.rank + 1, "forward")
+        return self.film.add_variable(GONE, (), function.rank + 1, "forward")
 
     def connect(self, shown: FilmNode, ins: list[FilmNode], outs: list[FilmNode]) -> None:
         """Put a function between its inputs and outputs."""

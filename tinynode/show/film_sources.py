@@ -12,6 +12,7 @@ import inspect
 import linecache
 import ntpath
 import posixpath
+import re
 import sys
 import textwrap
 from collections.abc import Iterable
@@ -103,6 +104,8 @@ def _windows(numbers: list[int], length: int) -> list[tuple[int, int]]:
 
 def _last_part(file: str) -> str:
     """A file's name without its folder, whichever system the path is from."""
+    if re.search(r"[\\/]ipykernel_\d+[\\/]\d+\.py$", file):
+        return "notebook cell"  # the name of the file that stands for it is a mere number
     return posixpath.basename(ntpath.basename(file)) or file
 
 

@@ -107,9 +107,15 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
         for entry in step[key]:
             if entry[1] is not None:
                 lines.append(f"{heading} {labels[entry[0]]}: {_entry(data, entry)}")
-    for key, heading in (("retained", "retains"), ("freed", "let go")):
-        if step[key]:
-            lines.append(f"{heading}: {_names(step[key], labels)}")
+    used_up = [node for node in step["freed"] if node in step["table"]["removed"]]
+    freed = [node for node in step["freed"] if node not in used_up]
+    for heading, found in (
+        ("retains", step["retained"]),
+        ("array freed", freed),
+        ("gradient used up", used_up),
+    ):
+        if found:
+            lines.append(f"{heading}: {_names(found, labels)}")
     if step["ran"]:
         lines.append(f"ran inside: {', '.join(step['ran'])}")
     if step["kind"] in ("sweep", "backward"):

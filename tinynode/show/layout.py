@@ -2,7 +2,8 @@
 
 Requirement: a graph of computation is read along its data, so every arrow leads from a layer to a
 later one, boxes never overlap, no arrow runs through a box, and what is a chain is a straight
-line. It must not take an outside program, and 2,000 boxes must not take more than two seconds.
+line. What is written beside an arrow meets no box, no arrow, and no other such label. It must not
+take an outside program, and 2,000 boxes must not take more than two seconds.
 
 The steps are those of K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of
 hierarchical system structures", 1981:
@@ -10,6 +11,8 @@ hierarchical system structures", 1981:
     layers      a box lies one layer below the lowest of those that it depends on: for functions
                 that is the order of their ranks. Leaves lie right above what uses them first;
                 so does what a backward pass computes of leaves alone.
+    labels      arrows with labels get a further layer, right above where they end, in which each
+                has a bend as wide as its label
     bends       an arrow over several layers gets a bend in each; arrows from one box share them
     order       sweeps up and down the layers, each box at the mean place of its neighbours; the
                 order with the fewest crossings is kept (crossings counted after W. Barth,
@@ -20,6 +23,7 @@ hierarchical system structures", 1981:
 
 from __future__ import annotations
 
+import bisect
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -49,6 +53,9 @@ _GROUP_GAP = 12.0  # between a box and the edge of its group, for each level,
 _TURNED_GROUP_GAP = 18.0  # where names of groups lie in it
 _TITLE_HEIGHT = 14.0  # of a group's name
 _ROUNDS = 4
+_LABEL_HEIGHT = 13.0
+_LABEL_ASIDE = 6.0  # between an arrow and its label,
+_LABEL_PADDING = 4.0  # and around the label elsewhere
 _BENDS = 6  # for each node; what is more goes along the margin
 _BEND_WEIGHT = 1e-3  # a bend stands aside for a box,
 _LEAF_WEIGHT = 1e-6  # and a leaf for what is computed
@@ -84,6 +91,8 @@ class Layout:
         groups: outlines of groups, outer before inner; a group in several parts has several.
         direction: ``"down"`` or ``"right"``.
         is_bezier: the points are those of cubic Bezier curves, as graphviz gives them.
+        labels: for the number of each edge that has a label, where that is written: centre, width
+            and height. It is right of the arrow, or above it in the direction ``"right"``.
     """
 
     position: dict[str, Box] = field(default_factory=dict)
@@ -93,6 +102,7 @@ class Layout:
     groups: list[GroupArea] = field(default_factory=list)
     direction: str = "down"
     is_bezier: bool = False
+    labels: dict[int, Box] = field(default_factory=dict)
 
 
 def text_columns(text: str) -> int:
@@ -120,6 +130,11 @@ def box_size(node: DiagramNode) -> tuple[float, float]:
     for fact in node.facts:
         widest = max(widest, text_columns(cut(fact)) * FACT_WIDTH)
     return max(44.0, widest + 20), 24.0 + 13 * len(node.facts)
+
+
+def label_size(label: str) -> tuple[float, float]:
+    """Width and height of what is written beside an arrow."""
+    return text_columns(cut(label)) * FACT_WIDTH, _LABEL_HEIGHT
 
 
 def layout(
@@ -153,8 +168,11 @@ class Grid:
         down: likewise below.
         paths: for each edge the boxes and bends from source to target; two where it has no bends.
         rows: the boxes and bends of each layer, in their order.
-        breadth: the size of each along its layer.
+        before: how far each reaches from its place along its layer, towards the layer's start;
+        behind: likewise towards its end.
         depth: its size across the layers.
+        label_layers: those that hold nothing but labels, and bends of arrows that go through.
+        labels: for the number of each edge with a label, the bend that the label lies beside.
         groups: the group of each, and those around it, outer first.
         place: where along the layer its middle lies.
         group_gap: between a box and the edge of its group.
@@ -170,11 +188,15 @@ class Grid:
         self.group_gap = _TURNED_GROUP_GAP if turned else _GROUP_GAP
         self.title_height = 0.0 if turned else _TITLE_HEIGHT
         sizes = [box_size(node) for node in nodes]
-        self.breadth = [size[1 if turned else 0] for size in sizes]
+        self.before = [size[1 if turned else 0] / 2 for size in sizes]
+        self.behind = list(self.before)
         self.depth = [size[0 if turned else 1] for size in sizes]
         self.groups = [group_path(node.group) for node in nodes]
         self.ends = _ends(nodes, edges)
-        self.layer = _layers(nodes, self.ends)
+        self.layer, self.label_layers = _with_label_layers(
+            _layers(nodes, self.ends), self.ends, edges
+        )
+        self.labels: dict[int, int] = {}
         self.up: list[list[int]] = [[] for _ in nodes]
         self.down: list[list[int]] = [[] for _ in nodes]
         self.paths: list[list[int]] = []
@@ -197,18 +219,22 @@ class Grid:
         paths: dict[int, list[int]] = {}
         for number in sorted(range(len(self.ends)), key=self._length):
             source, target = self.ends[number]
-            first, last = self.layer[source] + 1, self.layer[target]
-            if last - first > left:
-                paths[number] = [source, target]  # along the margin
-                continue
+            label = self.edges[number].label
+            first, last = self.layer[source] + 1, self.layer[target] - bool(label)
             path = [source]
-            for layer in range(first, last):
+            is_free = last - first <= left  # else it goes along the margin
+            for layer in range(first, last if is_free else first):
                 key = (source, self.edges[number].phase, layer)
                 if key not in bends:
                     left -= 1
-                    bends[key] = self._new_bend(path[-1], layer, source, target)
+                    bends[key] = self._new_bend(layer, source, target)
+                    self._join(path[-1], bends[key])
                 path.append(bends[key])
-            if target not in self.down[path[-1]]:
+            if label:
+                path.append(self._label_bend(number, label))
+                if is_free:
+                    self._join(path[-2], path[-1])
+            if (is_free or label) and target not in self.down[path[-1]]:
                 self._join(path[-1], target)
             paths[number] = [*path, target]
         self.paths = [paths[number] for number in range(len(self.ends))]
@@ -217,16 +243,30 @@ class Grid:
         source, target = self.ends[number]
         return self.layer[target] - self.layer[source]
 
-    def _new_bend(self, above: int, layer: int, source: int, target: int) -> int:
+    def _new_bend(self, layer: int, source: int, target: int) -> int:
         bend = len(self.layer)
         self.layer.append(layer)
-        self.breadth.append(0.0)
+        self.before.append(0.0)
+        self.behind.append(0.0)
         self.depth.append(0.0)
         self.up.append([])
         self.down.append([])
         shared = zip(self.groups[source], self.groups[target], strict=False)
         self.groups.append(tuple(a for a, b in shared if a == b))
-        self._join(above, bend)
+        return bend
+
+    def _label_bend(self, number: int, label: str) -> int:
+        """A bend in the layer before an edge's target, with room for its label on one side."""
+        source, target = self.ends[number]
+        bend = self._new_bend(self.layer[target] - 1, source, target)
+        width, height = label_size(label)
+        if self.turned:
+            self.before[bend] = height + _LABEL_ASIDE
+            self.depth[bend] = width + 2 * _LABEL_PADDING
+        else:
+            self.behind[bend] = width + _LABEL_ASIDE + _LABEL_PADDING
+            self.depth[bend] = height
+        self.labels[number] = bend
         return bend
 
     def _join(self, above: int, below: int) -> None:
@@ -243,7 +283,7 @@ class Grid:
             shared += 1
         levels = len(self.groups[left]) + len(self.groups[right]) - 2 * shared
         between = (_GAP, (_GAP + _BEND_GAP) / 2, _BEND_GAP)[bends] + self.group_gap * levels
-        return (self.breadth[left] + self.breadth[right]) / 2 + between
+        return self.behind[left] + self.before[right] + between
 
 
 def group_name(dotted: str) -> str:
@@ -336,6 +376,16 @@ def _packed(layers: list[int]) -> list[int]:
     return [numbers[layer] for layer in layers]
 
 
+def _with_label_layers(
+    layers: list[int], ends: list[tuple[int, int]], edges: Sequence[DiagramEdge]
+) -> tuple[list[int], frozenset[int]]:
+    """The layers numbered anew, with one for labels before each where such an edge ends."""
+    labelled = {layers[end[1]] for end, edge in zip(ends, edges, strict=True) if edge.label}
+    before = sorted(labelled)
+    moved = [layer + bisect.bisect_right(before, layer) for layer in layers]
+    return moved, frozenset(layer + number for number, layer in enumerate(before))
+
+
 # --- places along the layers ---------------------------------------------------------------------
 
 
@@ -355,13 +405,15 @@ def _sweep_places(grid: Grid, downwards: bool) -> None:
         wanted = {}
         for item in row:
             near = grid.up[item] if downwards else grid.down[item]
-            weight = _BEND_WEIGHT if grid.is_bend(item) else 1.0
+            seen = _through_labels(grid, item, downwards)
+            weight = _BEND_WEIGHT if grid.is_bend(seen) else 1.0
+            is_upwards = downwards if near else not downwards
             if not near:
                 near = grid.down[item] if downwards else grid.up[item]
                 weight = _LEAF_WEIGHT
-            elif grid.is_source[item]:
+            elif grid.is_source[seen]:
                 weight = _LEAF_WEIGHT
-            chosen = _leading(grid, near)
+            chosen = _leading(grid, near, is_upwards)
             if chosen:
                 middle = sum(grid.place[other] for other in chosen) / len(chosen)
             else:
@@ -370,10 +422,19 @@ def _sweep_places(grid: Grid, downwards: bool) -> None:
         _settle(grid, row, wanted)
 
 
-def _leading(grid: Grid, near: list[int]) -> list[int]:
+def _leading(grid: Grid, near: list[int], upwards: bool) -> list[int]:
     """The neighbours that decide: what is computed goes before bends, and these before leaves."""
-    computed = [i for i in near if not grid.is_source[i] and not grid.is_bend(i)]
-    return computed or [i for i in near if not grid.is_source[i]] or near
+    seen = {i: _through_labels(grid, i, upwards) for i in near}
+    linked = [i for i in near if not grid.is_source[seen[i]]]
+    return [i for i in linked if not grid.is_bend(seen[i])] or linked or near
+
+
+def _through_labels(grid: Grid, item: int, upwards: bool) -> int:
+    """What lies behind a bend in a layer of labels, as if that layer were not there."""
+    if grid.layer[item] not in grid.label_layers:
+        return item
+    others = grid.up[item] if upwards else grid.down[item]
+    return others[0] if others else item
 
 
 def _settle(grid: Grid, row: list[int], wanted: dict[int, tuple[float, float]]) -> None:
@@ -412,11 +473,11 @@ class _Drawing:
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
         self.titles = self._title_levels()
-        left = [grid.place[i] - grid.breadth[i] / 2 for i in range(len(grid.place))]
+        left = [place - size for place, size in zip(grid.place, grid.before, strict=True)]
         padding = grid.group_gap * max((len(path) for path in grid.groups), default=0)
         shift = _MARGIN + padding - min(left, default=0.0)
         grid.place = [place + shift for place in grid.place]
-        right = [grid.place[i] + grid.breadth[i] / 2 for i in range(len(grid.place))]
+        right = [place + size for place, size in zip(grid.place, grid.behind, strict=True)]
         self.breadth = max(right, default=0.0) + padding
         self.top: list[float] = []
         self.bottom: list[float] = []
@@ -457,6 +518,9 @@ class _Drawing:
         for item in self.grid.rows[number]:
             for other in self.grid.up[item]:
                 farthest = max(farthest, abs(self.grid.place[item] - self.grid.place[other]))
+        if {number, number - 1} & self.grid.label_layers:
+            least = _LAYER_GAP if any(self.grid.groups) else _LAYER_GAP / 2
+            return titles + min(least + farthest / 3, 3 * _LAYER_GAP)
         return titles + min(_LAYER_GAP + farthest / 14, 3 * _LAYER_GAP)
 
     def finished(self) -> Layout:
@@ -464,7 +528,7 @@ class _Drawing:
         result = Layout(direction="right" if grid.turned else "down")
         for item, node in enumerate(grid.nodes):
             x, y = self._turn((grid.place[item], self._middle(item)))
-            width, height = self._turn((grid.breadth[item], grid.depth[item]))
+            width, height = self._turn((2 * grid.behind[item], grid.depth[item]))
             result.position[node.id] = (x, y, width, height)
         margin = self.breadth
         parallel: dict[tuple[int, int], int] = {}
@@ -479,6 +543,8 @@ class _Drawing:
             points = self._points(path, aside, margin)
             result.edges.append((edge.source, edge.target, [self._turn(p) for p in points]))
             self.breadth = max(self.breadth, *(x for x, _ in points))
+        for number, bend in grid.labels.items():
+            result.labels[number] = self._label_box(grid.edges[number].label, bend)
         result.groups = self._areas()
         result.width, result.height = self._turn((self.breadth + _MARGIN, self.length))
         return result
@@ -490,6 +556,15 @@ class _Drawing:
         """Boxes of one layer are level at the top, where the arrows come in."""
         return self.top[self.grid.layer[item]] + self.grid.depth[item] / 2
 
+    def _label_box(self, label: str, bend: int) -> Box:
+        """Where a label is written: beside the arrow, in the middle of the layer of labels."""
+        width, height = label_size(label)
+        place, layer = self.grid.place[bend], self.grid.layer[bend]
+        middle = (self.top[layer] + self.bottom[layer]) / 2
+        if self.grid.turned:
+            return middle, place - _LABEL_ASIDE - height / 2, width, height
+        return place + _LABEL_ASIDE + width / 2, middle, width, height
+
     def _points(self, path: list[int], aside: float, margin: float) -> list[Point]:
         """The points that an arrow goes through; along the margin if it is long and has no bends.
 
@@ -499,16 +574,19 @@ class _Drawing:
         source, target = path[0], path[-1]
         start_y = self._middle(source) + grid.depth[source] / 2
         end_y = self._middle(target) - grid.depth[target] / 2
-        if len(path) == 2 and grid.layer[target] - grid.layer[source] > 1:
-            lane = margin + 12 + 6 * (source % 8)
-            first, last = self.bottom[grid.layer[source]] + 12, self.top[grid.layer[target]] - 12
-            end = (grid.place[target], end_y)
-            return [(grid.place[source], start_y), (lane, first), (lane, last), end]
         second = grid.place[path[1]]
         last_but_one = grid.place[path[-2]]
-        points = [(self._port(source, second) + aside, start_y)]
-        if self.bottom[grid.layer[source]] > start_y:  # below the taller boxes of its layer
-            points.append((points[0][0], self.bottom[grid.layer[source]]))
+        after = grid.layer[path[1]]
+        if after - grid.layer[source] > 1:
+            lane = margin + 12 + 6 * (source % 8)
+            first, last = self.bottom[grid.layer[source]] + 12, self.top[after] - 12
+            points = [(grid.place[source], start_y), (lane, first), (lane, last)]
+            if len(path) == 2:
+                return [*points, (grid.place[target], end_y)]
+        else:
+            points = [(self._port(source, second) + aside, start_y)]
+            if self.bottom[grid.layer[source]] > start_y:  # below the taller boxes of its layer
+                points.append((points[0][0], self.bottom[grid.layer[source]]))
         for item in path[1:-1]:
             row = grid.layer[item]
             points += [(grid.place[item], self.top[row]), (grid.place[item], self.bottom[row])]
@@ -517,7 +595,7 @@ class _Drawing:
 
     def _port(self, item: int, other: float) -> float:
         """Where on its edge an arrow meets a box: towards the other end, off the corners."""
-        room = max(0.0, self.grid.breadth[item] / 2 - 12)
+        room = max(0.0, self.grid.behind[item] - 12)
         step = (other - self.grid.place[item]) / 4
         return self.grid.place[item] + max(-room, min(room, step))
 
@@ -528,8 +606,8 @@ class _Drawing:
         stretches: dict[str, dict[int, tuple[float, float]]] = {}
         deepest: dict[str, int] = {}
         for item, path in enumerate(self.grid.groups):
-            half = self.grid.breadth[item] / 2
-            low, high = self.grid.place[item] - half, self.grid.place[item] + half
+            low = self.grid.place[item] - self.grid.before[item]
+            high = self.grid.place[item] + self.grid.behind[item]
             layer = self.grid.layer[item]
             for depth, name in enumerate(path):
                 pad = self.grid.group_gap * (len(path) - depth) - 4

@@ -57,6 +57,10 @@ _LIGHT = """
 .tn-diagram .root { stroke-width: 3; }
 .tn-diagram .dot { fill: #009e73; stroke: #ffffff; stroke-width: 1; }
 """
+_LIGHT_LABELS = """
+.tn-diagram .beside { stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round; }
+.tn-diagram .beside { paint-order: stroke; }
+"""
 _DARK = """
 .tn-diagram .back { fill: #17191c; }
 .tn-diagram text { fill: #ececec; }
@@ -71,11 +75,17 @@ _DARK = """
 .tn-diagram .tip.backward { fill: #f0925a; }
 .tn-diagram .dot { stroke: #17191c; fill: #2fc79c; }
 """
+_DARK_LABELS = """
+.tn-diagram .beside { stroke: #17191c; }
+"""
 
 
 def to_svg(diagram: Diagram) -> str:
     """The picture as one ``<svg>`` element."""
-    places = layout_by_graphviz(diagram) if len(diagram.nodes) > LARGE else None
+    has_labels = any(edge.label for edge in diagram.edges)
+    places = None
+    if len(diagram.nodes) > LARGE and not has_labels:
+        places = layout_by_graphviz(diagram)
     if places is None:
         places = layout(diagram.nodes, diagram.edges, diagram.direction)
     head = [cut_line(diagram.title)] if diagram.title else []
@@ -90,7 +100,7 @@ def to_svg(diagram: Diagram) -> str:
         _opening(width, height),
         f"<title>{_escaped(diagram.title or 'graph')}</title>",
         f"<desc>{_escaped(description(diagram))}</desc>",
-        f"<style>{_style()}</style>",
+        f"<style>{_style(has_labels)}</style>",
         f'<rect class="back" width="{_n(width)}" height="{_n(height)}" rx="6"/>',
     ]
     body += [f'<text class="head" x="16" y="20">{_escaped(text)}</text>' for text in head]
@@ -100,6 +110,7 @@ def to_svg(diagram: Diagram) -> str:
         body.append(_edge(edge, points, places))
     for node in diagram.nodes:
         body.append(_node(node, places.position[node.id]))
+    body += [_beside(diagram.edges[i].label, box) for i, box in places.labels.items()]
     body.append("</g>")
     for number, text in enumerate(feet):
         y = top + places.height + _LINE * (number + 0.5)
@@ -112,9 +123,12 @@ def _opening(width: float, height: float) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" class="tn-diagram" role="img" {size}>'
 
 
-def _style() -> str:
-    light = _LIGHT.replace("FONT", _FONT)
-    return f"{light}@media (prefers-color-scheme: dark) {{{_DARK}}}\n"
+def _style(has_labels: bool) -> str:
+    """The colours; of labels beside arrows only where there are some."""
+    light, dark = _LIGHT.replace("FONT", _FONT), _DARK
+    if has_labels:
+        light, dark = light + _LIGHT_LABELS, dark + _DARK_LABELS
+    return f"{light}@media (prefers-color-scheme: dark) {{{dark}}}\n"
 
 
 def cut_line(text: str) -> str:
@@ -202,11 +216,13 @@ def _edge(edge: DiagramEdge, points: list[Point], places: Layout) -> str:
     extra = " backward" if edge.phase == "backward" else ""
     line = f'<path class="edge{extra}" d="{edge_path(points, places)}"/>'
     tip = f'<path class="tip{extra}" d="{_tip(points, places)}"/>'
-    label = ""
-    if edge.label:
-        x, y = points[-1]
-        label = f'<text x="{_n(x + 14)}" y="{_n(y - 9)}">{_escaped(cut(edge.label))}</text>'
-    return line + tip + label
+    return line + tip
+
+
+def _beside(label: str, box: Box) -> str:
+    """What is written beside an arrow, in a halo of the background's colour."""
+    x, y, _, _ = box
+    return f'<text class="beside" x="{_n(x)}" y="{_n(y + 3.5)}">{_escaped(cut(label))}</text>'
 
 
 def edge_path(points: list[Point], places: Layout) -> str:

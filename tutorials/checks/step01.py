@@ -24,8 +24,11 @@ def _variable(work: Any, values: Any) -> Any:
 
 def check_value(work: Any) -> None:
     """exp(x) has the value e^x"""
-    look = "Exp.forward"
-    expect_close("exp of 0.0", work.exp(_variable(work, 0.0)).array, 1.0, look)
+    y = work.exp(_variable(work, 0.0))
+    look = "exp: apply returns a tuple. Its one output is apply(...)[0]"
+    expect_true("exp(x) returns one Variable", hasattr(y, "array"), look)
+    look = "Exp.forward: its argument is a tuple. Take the one array out: (x,) = inputs"
+    expect_close("exp of 0.0", y.array, 1.0, look)
     expect_close("exp of 1.0", work.exp(_variable(work, 1.0)).array, np.e, look)
     y = work.exp(_variable(work, [0.0, -1.0, 2.0])).array
     expect_close("exp of [0, -1, 2]", y, np.exp([0.0, -1.0, 2.0]), look)

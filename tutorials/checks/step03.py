@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_equal, expect_true
+from tinynode.learn.checks import CheckFailed, expect_equal, expect_true
 
 HINTS = (
     "Look at the V: the best eps is at its lowest point, and each dtype has its own.",
@@ -44,8 +44,9 @@ def _check_eps(eps: float, dtype: Any, bound: float, look: str) -> None:
 
     for name, derivative in (("square", _twice), ("exp", np.exp), ("sin", np.cos)):
         error = _slope_error(engine03, name, derivative, dtype, eps)
-        what = f"the error of the slope of {name}, in {np.dtype(dtype).name}: {error:.1e}"
-        expect_true(f"{what}, is below {bound:.0e}", error < bound, look)
+        if not error < bound:
+            what = f"the error of the slope of {name}, {np.dtype(dtype).name}, eps = {eps:g}"
+            raise CheckFailed(what, f"less than {bound:.0e}", f"{error:.1e}", look)
 
 
 def check_eps64(work: Any) -> None:
@@ -83,6 +84,8 @@ def _ask(work: Any, forward: Callable[..., Any], backward: Callable[..., Any]) -
     answer = work.agrees(_operation(forward, backward), x, np.array([2.0, -1.0, 0.5]))
     look = "agrees: leave x.array as it was"
     expect_true("x is the same after agrees", np.array_equal(x.array, before), look)
+    look = "agrees: one True or False for all elements together, as np.allclose returns it"
+    expect_true("agrees returns True or False", np.ndim(answer) == 0 and answer in (0, 1), look)
     return answer
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -74,16 +75,37 @@ def check_long_chain(work: Any) -> None:
     for _ in range(100_001):
         y = negative(y)
     look = "grad_of: a function that calls itself stops at about 1,000. Use while"
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000)  # Python's own: a higher one would let recursion pass
     try:
         found = work.grad_of(y, x)
     except RecursionError:
         raise CheckFailed(
             "the gradient of 100,001 minus signs", "-1.0", "a RecursionError", look
         ) from None
+    finally:
+        sys.setrecursionlimit(limit)
     expect_close("the gradient of 100,001 minus signs", found, -1.0, look)
 
 
 MISTAKES: tuple[tuple[str, str], ...] = (
+    (
+        "recursion, with a higher limit",
+        """
+import sys
+
+import numpy as np
+
+sys.setrecursionlimit(10_000)
+
+def grad_of(y, x, gradient=None):
+    gradient = np.ones_like(y.array) if gradient is None else gradient
+    if y is x or y.creator_node is None:
+        return gradient if y is x else None
+    (gradient,) = y.creator_node.backward((0,), (gradient,))
+    return grad_of(y.creator_node.inputs[0], x, gradient)
+""",
+    ),
     (
         "it lets y.backward() do the work, which writes into the boxes",
         """

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_true
 
 HINTS = (
     "The gradient of a box is the sum of what all its uses send. Which line stores a gradient?",
@@ -24,10 +24,22 @@ def _variable(*values: float) -> Any:
     return Variable(np.array(values))
 
 
+def _not_this(self: Any) -> None:
+    what, look = "backward(y)", "backward: repair its own line. y.backward() is for comparing"
+    raise CheckFailed(what, "a walk of its own", "a call of y.backward()", look)
+
+
 def check_x_times_x(work: Any) -> None:
     """x * x: both inputs are the same box"""
+    from engine05 import Variable
+
     x = _variable(3.0, -0.5)
-    work.backward(x * x)
+    whole = Variable.backward
+    Variable.backward = _not_this
+    try:
+        work.backward(x * x)
+    finally:
+        Variable.backward = whole
     expect_close("the gradient of x * x at [3, -0.5]", x.grad, [6.0, -1.0], ADD)
 
 
@@ -99,6 +111,13 @@ MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "adding in place",
         _WALK.format(store="x.grad = gx if x.grad is None else np.add(x.grad, gx, out=x.grad)"),
+    ),
+    (
+        "y.backward() does the work",
+        """
+def backward(y):
+    y.backward()
+""",
     ),
     (
         "the first contribution wins",

@@ -91,7 +91,10 @@ def check_naive_fails(work: Any) -> None:
     _check_rank_is_right(work.naive_fails)
     naive, right = _naive(work.naive_fails), _measured(work.naive_fails)
     what = f"the naive gradient, {naive:.4f}, differs from the right one, {right:.4f}"
-    look = "naive_fails: the creator of a shared box has to run before the other user of that box"
+    look = (
+        "naive_fails: use an inner box twice (x itself does not count), so that its creator comes "
+        "out of the list before the other user of that box"
+    )
     expect_true(what, abs(naive - right) > 1e-3, look)
 
 
@@ -101,7 +104,10 @@ def check_naive_works(work: Any) -> None:
     shared = _shared_inner_boxes(_functions(_graph(work.naive_works)[1]))
     look = "naive_works: compute a box from x, and use it in two different operations"
     expect_true("an inner box is used by two operations", bool(shared), look)
-    look = "naive_works: which input is followed first? Exchange the two parts of a sum"
+    look = (
+        "naive_works: the last input of an operation is followed first. Let that be the longer "
+        "way to the shared box, and let the first input be the shared box itself"
+    )
     expect_close("the naive gradient", _naive(work.naive_works), _measured(work.naive_works), look,
                  rtol=1e-5, atol=1e-5)  # fmt: skip
 

@@ -12,7 +12,8 @@ import numpy as np
 from tinynode.learn.checks import expect_close, expect_equal, expect_true
 
 HINTS = (
-    "retain_inputs and retain_outputs are called in forward; their get_... partners in backward.",
+    "retain_inputs and retain_outputs are called in forward, with a tuple of positions: (0,) has "
+    "a comma. Their get_... partners are called in backward, and return tuples.",
     "The derivative of e^x at x is e^x, and that is y. So Exp needs no input in its backward.",
     "Exp: self.retain_outputs((0,)) in forward, (y,) = self.get_retained_outputs() in backward. "
     "Sin: the same with inputs, and np.cos(x).",
@@ -46,14 +47,16 @@ def check_exp(work: Any) -> None:
     """exp has the right value and the right gradient"""
     y = work.exp(_variable())
     expect_close(f"exp at {list(VALUES)}", y.array, np.exp(VALUES), "Exp.forward")
-    _check_gradient(work.exp, np.exp(VALUES), "Exp.backward: gx = gy * y")
+    look = "Exp.backward: gx = gy * y. The retained arrays come in a tuple: (y,) = ..."
+    _check_gradient(work.exp, np.exp(VALUES), look)
 
 
 def check_sin(work: Any) -> None:
     """sin has the right value and the right gradient"""
     y = work.sin(_variable())
     expect_close(f"sin at {list(VALUES)}", y.array, np.sin(VALUES), "Sin.forward")
-    _check_gradient(work.sin, np.cos(VALUES), "Sin.backward: gx = gy * cos(x)")
+    look = "Sin.backward: gx = gy * cos(x). The retained arrays come in a tuple: (x,) = ..."
+    _check_gradient(work.sin, np.cos(VALUES), look)
 
 
 def check_retained(work: Any) -> None:

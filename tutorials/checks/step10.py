@@ -58,7 +58,7 @@ def check_products(work):
                 z = work.MatMul().apply((tn.Variable(x), tn.Variable(y)))[0]
             except InvalidType as error:
                 came = f"InvalidType: {error.expect}, but {error.actual}"
-                look = "Your check refuses too much."
+                look = "This condition refuses inputs that fit: it asks for something else."
                 raise CheckFailed(what, "their product", came, look) from None
             look = "forward was right as it stood: put back what you changed there."
             expect_close(what, z.array, x @ y, look)

@@ -79,6 +79,11 @@ function freedArrays(step) {
   return step.freed.filter((id) => !removed.has(id));
 }
 
+function usedGradients(step) {
+  const removed = new Set(step.table.removed);
+  return step.freed.filter((id) => removed.has(id));
+}
+
 // What the end of a sweep writes into x.grad. "none" marks results that go to the caller of grad.
 function gradsOf(step) {
   if (step.kind !== "end") return [];

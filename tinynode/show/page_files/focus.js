@@ -48,7 +48,8 @@ function stepContent(step) {
     formulaView(step.class),
     ...(parts[step.kind] ?? forwardParts)(step),
     nodeList("Kept for backward:", step.retained),
-    nodeList("Freed:", step.freed),
+    nodeList("Array freed:", freedArrays(step)),
+    nodeList("Gradient used up:", usedGradients(step)),
     step.ran.length ? line("Ran inside:", step.ran.join(", ")) : null,
   ];
 }
