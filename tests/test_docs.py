@@ -45,7 +45,8 @@ def run_page(page: Path) -> None:
         assert printed.getvalue().strip() == expected.strip(), f"{page}:{line}"
 
 
-WITH_PYTHON = [page for page in PAGES if python_blocks(page)]
+WITH_PYTHON = [p for p in PAGES if p.parent.name != "tutorials" and python_blocks(p)]
+"""Not the pages of the course: tests/test_tutorials.py runs their steps and compares."""
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=[str(p.relative_to(ROOT)) for p in WITH_PYTHON])
@@ -75,10 +76,11 @@ def test_the_pages_with_python_are_known() -> None:
 def test_ci_runs_the_commands_of_the_readme() -> None:
     readme, script = README.read_text(encoding="utf-8"), (ROOT / ".ci" / "run").read_text()
     commands = [block[2] for block in BLOCK.finditer(readme) if block[1] == "sh"]
-    assert [command.count("\n") for command in commands] == [1, 1], "one line for each"
-    job, tests = (command.strip().rpartition("&& .venv/bin/")[2] for command in commands)
+    assert [command.count("\n") for command in commands] == [1, 1, 1], "one line for each"
+    film, job, tests = (command.strip().rpartition("&& .venv/bin/")[2] for command in commands)
+    assert film == "python -m tinynode step tutorials/examples/first_picture.py"
     assert job == "python -m tinynode train digits" and tests == "python -m pytest -n auto"
-    assert job in script and tests in script
+    assert film in script and job in script and tests in script
 
 
 def test_pages_link_to_files_that_exist() -> None:
@@ -106,3 +108,11 @@ def test_the_reference_names_every_exported_function_once() -> None:
 
 def test_the_changelog_has_this_version() -> None:
     assert f"## [{tn.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_design_page_names_every_room() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    package = ROOT / "tinynode"
+    folders = [f"{path.name}/" for path in package.iterdir() if (path / "__init__.py").exists()]
+    assert len(folders) > 4
+    assert [name for name in folders if f"`{name}`" not in page] == []

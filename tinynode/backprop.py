@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import tinynode
 from tinynode import debug
@@ -32,8 +33,10 @@ from tinynode.variable import Variable, wrap_array
 from tinynode.variable_node import VariableNode
 
 
-class _Sweep:
-    """One reverse pass over a graph.
+class Sweep:
+    """One reverse pass over a graph: ``with Sweep(...) as sweep:``, then ``sweep.run()``.
+
+    The ``with`` block is what observers see: when a sweep begins, and when it has ended.
 
     Attributes:
         gradients: the gradient of each node reached so far whose creator has not run, and of
@@ -42,6 +45,8 @@ class _Sweep:
         wanted: the nodes that need a gradient; None means every one that requires one.
         kept: the gradients of function outputs that the sweep has passed: of all of them with
             ``keep_all``, else of those in ``keep``.
+        heap: the functions that wait, as (-rank, number, function).
+        results: the gradients that the sweep came to; set at its end.
     """
 
     def __init__(
@@ -58,6 +63,7 @@ class _Sweep:
         self.keep = keep or set()
         self.keep_all = keep_all
         self.kept: dict[VariableNode, Variable] = {}
+        self.results: dict[VariableNode, Variable] = {}
         self.heap: list[tuple[int, int, FunctionNode]] = []
         self.seen: set[FunctionNode] = set()
         self.debugging = config.debug
@@ -67,13 +73,30 @@ class _Sweep:
             if node._creator_node is not None:
                 self._push(node._creator_node)
 
+    def __enter__(self) -> Self:
+        if self.watched:
+            for observer in thread_state.observers:
+                observer.sweep_began(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.watched:
+            for observer in thread_state.observers:
+                observer.sweep_ended(self, error)
+
     def run(self) -> None:
         """Run the backward of every function that can be reached, by falling rank."""
+        step = self._step_watched if self.watched else self._step
         while self.heap:
             function = heappop(self.heap)[2]
             targets = self._targets(function)
             if targets:
-                self._step(function, targets)
+                step(function, targets)
 
     def _push(self, function: FunctionNode) -> None:
         if function not in self.seen:
@@ -89,6 +112,14 @@ class _Sweep:
             if node.requires_grad and (wanted is None or node in wanted):
                 targets.append(i)
         return tuple(targets)
+
+    def _step_watched(self, function: FunctionNode, targets: Indexes) -> None:
+        """As ``_step``, between two callbacks of the observers."""
+        for observer in thread_state.observers:
+            observer.stepping_back(self, function)
+        self._step(function, targets)
+        for observer in thread_state.observers:
+            observer.handed_on(self, function)
 
     def _step(self, function: FunctionNode, targets: Indexes) -> None:
         """Run one function's backward, and hand its gradients on."""
@@ -382,18 +413,21 @@ def _backward(
 ) -> None:
     """Sweep, then hand the gradients to the Variables: all of them, or after an error none."""
     device = next(iter(seeds)).device if seeds else current_device()
-    with using_config("enable_backprop", enable_double_backprop), device.active():
-        sweep = _Sweep(seeds, keep_all=retain_grad)
+    with (
+        using_config("enable_backprop", enable_double_backprop),
+        device.active(),
+        Sweep(seeds, keep_all=retain_grad) as sweep,
+    ):
         sweep.run()
         left = sweep.finish()
-        results = sweep.kept
+        results = sweep.results = sweep.kept
         for node, gradient in left.items():
             if node._creator_node is None:
                 old = node.grad_var
                 if old is not None:
                     node.get_variable()._check_grad(old)
                 results[node] = gradient if old is None else _sum(old, gradient)
-    _assign(results)
+        _assign(results)
 
 
 def _assign(results: dict[VariableNode, Variable]) -> None:
@@ -491,20 +525,21 @@ def grad(
         nodes = [x.node for x in inputs]
         wanted = _nodes_between(nodes, seeds)
         reachable = {node: gy for node, gy in seeds.items() if node in wanted}
-        sweep = _Sweep(reachable, wanted, keep=set(nodes), keep_all=retain_grad)
-        sweep.run()
-        left = sweep.finish()
-        results = [left.get(node, sweep.kept.get(node)) for node in nodes]
-        for position, extra in enumerate(grad_inputs or ()):
-            current = results[position]
-            if extra is not None:
-                _check_gradient(f"grad: grad_inputs[{position}]", inputs[position], extra)
-                results[position] = extra if current is None else _sum(current, extra)
-    if retain_grad:
-        _assign(sweep.kept)
-    if set_grad:
-        for x, gx in zip(inputs, results, strict=True):
-            x.grad_var = gx
+        with Sweep(reachable, wanted, keep=set(nodes), keep_all=retain_grad) as sweep:
+            sweep.run()
+            left = sweep.finish()
+            results = [left.get(node, sweep.kept.get(node)) for node in nodes]
+            for position, extra in enumerate(grad_inputs or ()):
+                current = results[position]
+                if extra is not None:
+                    _check_gradient(f"grad: grad_inputs[{position}]", inputs[position], extra)
+                    results[position] = extra if current is None else _sum(current, extra)
+            sweep.results = {n: gx for n, gx in zip(nodes, results, strict=True) if gx is not None}
+            if retain_grad:
+                _assign(sweep.kept)
+            if set_grad:
+                for x, gx in zip(inputs, results, strict=True):
+                    x.grad_var = gx
     return results
 
 

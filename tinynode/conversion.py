@@ -161,3 +161,16 @@ def _holds_variables(obj: Any) -> bool:
         if isinstance(item, list | tuple):
             waiting.extend(item)
     return False
+
+
+def rebuild(
+    cls: type[Variable], host: Any, device: str, name: str | None, requires_grad: bool, grad: Any
+) -> Variable:
+    """A pickled Variable again: on its device, outside of any graph."""
+    target = get_device(device)
+    array = None if host is None else target.from_host(host)
+    variable = cls(array, name=name, requires_grad=requires_grad)
+    variable._device = target
+    if grad is not None:
+        variable._grad_var = wrap_array(target.from_host(grad), target, True)
+    return variable

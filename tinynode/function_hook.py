@@ -22,6 +22,7 @@ from tinynode.errors import HookError
 if TYPE_CHECKING:
     from typing import Self
 
+    from tinynode.backprop import Sweep
     from tinynode.function_node import FunctionNode
     from tinynode.variable import Variable
 
@@ -132,6 +133,24 @@ class Observer:
         grad_inputs: tuple[Variable | None, ...],
     ) -> None:
         """A sweep ran a function's backward; ``grad_inputs`` belong to the target indexes."""
+
+    def sweep_began(self, sweep: Sweep) -> None:
+        """A sweep is about to run: its table has the seeds, its heap their creators."""
+
+    def stepping_back(self, sweep: Sweep, function: FunctionNode) -> None:
+        """A sweep took a function from its heap, and nothing of that function's step is done."""
+
+    def handed_on(self, sweep: Sweep, function: FunctionNode) -> None:
+        """A step is done: its gradients are in the sweep's table, and new functions in its heap.
+
+        ``stepped_back`` comes between ``stepping_back`` and this.
+        """
+
+    def sweep_ended(self, sweep: Sweep, error: BaseException | None) -> None:
+        """A sweep has come to its end, and Variables have their gradients; or an error ended it.
+
+        The gradients that it came to are ``sweep.results``.
+        """
 
 
 @contextmanager

@@ -371,7 +371,8 @@ class Variable:
         host = None if self._array is None else to_host(self._array)
         grad = None if self._grad_var is None else to_host(self._grad_var._array)
         device = str(self._device)
-        return _rebuild, (type(self), host, device, self._name, self._requires_grad, grad)
+        rebuild = tinynode.conversion.rebuild
+        return rebuild, (type(self), host, device, self._name, self._requires_grad, grad)
 
     # --- Python's conversions --------------------------------------------------------------
 
@@ -442,6 +443,17 @@ class Variable:
         """The summary, and mean, standard deviation and a few values of array and gradient."""
         texts = [statistics_text("array", self._array), statistics_text("grad", self.grad)]
         return "\n".join([self.summary(), *texts])
+
+    def explain_grad(self, y: Variable | None = None) -> str:
+        """Why ``grad`` is there or None, in words: what is known, and what to do next.
+
+        Args:
+            y: what ``backward`` is called on, to see whether it depends on this variable.
+        """
+        return tinynode.show.explain.explain_grad(self, y)
+
+    def _repr_html_(self) -> str:
+        return tinynode.show.variable_html.variable_html(self)
 
     # --- shapes ----------------------------------------------------------------------------
 
@@ -686,15 +698,3 @@ def _one_tuple(arguments: tuple[Any, ...]) -> tuple[int, ...]:
     if len(arguments) == 1 and isinstance(arguments[0], tuple | list):
         return tuple(arguments[0])
     return arguments
-
-
-def _rebuild(
-    cls: type[Variable], host: Any, device: str, name: str | None, requires_grad: bool, grad: Any
-) -> Variable:
-    target = get_device(device)
-    array = None if host is None else target.from_host(host)
-    variable = cls(array, name=name, requires_grad=requires_grad)
-    variable._device = target
-    if grad is not None:
-        variable._grad_var = wrap_array(target.from_host(grad), target, True)
-    return variable

@@ -18,10 +18,10 @@ import sys
 from collections.abc import Sequence
 
 import tinynode
-from tinynode.commands import backends, settings, train
+from tinynode.commands import backends, settings, step, train
 from tinynode.commands.command_line import CommandError, Parser, show_help
 
-COMMANDS = (train, backends, settings)
+COMMANDS = (train, step, backends, settings)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

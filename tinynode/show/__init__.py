@@ -4,7 +4,27 @@
 table of the kernels that ran, and of the functions that had none.
 """
 
+from tinynode.show import explain as explain  # the methods of Variable call them
+from tinynode.show import variable_html as variable_html
+from tinynode.show.diagram import Diagram
 from tinynode.show.fallbacks import fallbacks
+from tinynode.show.film import Film
+from tinynode.show.graph_picture import graph
+from tinynode.show.plots import Plot, bars, histogram, lines, points, training_curves
+from tinynode.show.recorder import record
 from tinynode.show.text_picture import text
 
-__all__ = ["fallbacks", "text"]
+__all__ = [
+    "Diagram",
+    "Film",
+    "Plot",
+    "bars",
+    "fallbacks",
+    "graph",
+    "histogram",
+    "lines",
+    "points",
+    "record",
+    "text",
+    "training_curves",
+]

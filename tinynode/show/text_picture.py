@@ -54,7 +54,7 @@ def text(*variables: Variable, limit: int | None = 100) -> str:
     if limit is not None and limit < 1:
         raise ValueError(f"text: limit must be at least 1 or None, got {limit}.")
     roots = [variable.node for variable in variables]
-    functions = _functions_behind(roots)
+    functions = functions_behind(roots)
     shown = functions if limit is None else functions[-limit:]
     names = _Names()
     rows = [row for function in shown for row in _rows(function, names)]
@@ -67,15 +67,22 @@ def text(*variables: Variable, limit: int | None = 100) -> str:
     return "\n".join([*lines, *([""] if lines else []), *_node_lines(names)])
 
 
-def _functions_behind(roots: Iterable[VariableNode]) -> list[FunctionNode]:
-    """Every function that the nodes were computed by, each after all that it depends on."""
+def functions_behind(
+    roots: Iterable[VariableNode], *, differentiable: bool = False
+) -> list[FunctionNode]:
+    """Every function that the nodes were computed by, each after all that it depends on.
+
+    With ``differentiable``, only the way through nodes that require a gradient: the functions that
+    a backward runs.
+    """
     found: dict[FunctionNode, None] = {}
-    waiting = [node.creator_node for node in roots]
+    waiting = list(roots)
     while waiting:
-        function = waiting.pop()
+        node = waiting.pop()
+        function = node.creator_node if node.requires_grad or not differentiable else None
         if function is not None and function not in found:
             found[function] = None
-            waiting.extend(node.creator_node for node in function.inputs or ())
+            waiting.extend(function.inputs or ())
     functions = list(found)
     functions.reverse()  # of one rank, those that were applied first are more often found last
     return sorted(functions, key=_rank)

@@ -1,0 +1,239 @@
+"""The steps of the course: each runs, has its parts, and its exercise can be failed and passed.
+
+What a step is made of is in tinynode/learn/cells.py and sources.py; these tests hold for whatever
+steps there are.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tinynode.learn import cells, checking, examiner, execution, pages, sources
+from tinynode.learn.sources import Step
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "tutorials"
+STEPS = sources.steps()
+EXERCISES = [s for s in STEPS if s.stub.exists() and s.check.exists() and s.solution.exists()]
+PORTABLE = [step for step in STEPS if "portable" in cells.read(step.path)[0].tags]
+ENGINES = [step for step in STEPS if step.key <= "09"]
+SECTIONS = ["Predict", "Run", "See", "Break it", "Fix it", "Exercise"]
+EXPECTED: int | None = None
+"""How many steps there are in all: 25 and the capstone. None while they are being written."""
+
+STRICT = "import strict_backend, tinynode\ntinynode.register_backend(strict_backend)"
+
+
+def each(steps: list[Step]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("step", steps, ids=[step.name for step in steps])
+
+
+def headings(step: Step, sign: str) -> list[str]:
+    """The headings of one level, in order."""
+    text = [cell.source for cell in cells.read(step.path) if cell.kind == "markdown"]
+    return [
+        line[len(sign) :].strip()
+        for one in text
+        for line in re.sub(r"^```.*?^```", "", one, flags=re.M | re.S).splitlines()
+        if line.startswith(sign + " ")
+    ]
+
+
+def examine(step: Step, code: str, folder: Path, seconds: float = 60.0) -> list[dict]:
+    """What the checks say of a learner's file, which is written into a folder as `start` does."""
+    (folder / step.work).write_text(code, encoding="utf-8")
+    if step.engine():
+        (folder / step.engine_name).write_text(step.engine(), encoding="utf-8")
+    return list(checking.events(step, folder / step.work, seconds))
+
+
+def verdict(events: list[dict]) -> bool:
+    """Whether all checks ran and passed."""
+    kinds = [event["event"] for event in events]
+    (titles,) = [event["titles"] for event in events if event["event"] == "checks"]
+    return kinds[-1] == "end" and titles != [] and kinds.count("passed") == len(titles)
+
+
+def test_the_steps_are_numbered_from_one_without_a_gap() -> None:
+    assert EXPECTED is None or len(STEPS) == EXPECTED
+    keys = [step.key for step in STEPS]
+    if EXPECTED is not None:
+        assert keys == [f"{number:02}" for number in range(1, EXPECTED)] + ["capstone"]
+    assert len(set(keys)) == len(keys) > 0
+
+
+def test_every_file_belongs_to_a_step() -> None:
+    """A file with a mistake in its name would be left out without a word."""
+    names = {step.work for step in STEPS}
+    assert {path.name for path in FOLDER.glob("*.py")} == {step.path.name for step in STEPS}
+    for folder in ("exercises", "solutions", "checks"):
+        assert {path.name for path in (FOLDER / folder).glob("*.py")} <= names
+
+
+@each(STEPS)
+def test_it_has_a_title_a_goal_and_the_sections_in_order(step: Step) -> None:
+    (title,) = headings(step, "#")
+    if step.key != "capstone":
+        assert re.fullmatch(rf"Step {int(step.key)}: .+", title), title
+    assert title == step.title
+    assert pages.goal(cells.read(step.path)), "no **Goal.** with a sentence"
+    found = headings(step, "##")
+    wanted = [name for name in found if name in SECTIONS]
+    assert wanted == SECTIONS, f"each section once, in this order: {SECTIONS}; found {found}"
+    text = step.path.read_text(encoding="utf-8")
+    for command in ("start", "check"):
+        assert f"python -m tinynode.learn {command} {step.key}" in text
+
+
+@each(STEPS)
+def test_it_runs_and_leaves_nothing_behind(step: Step, tmp_path: Path) -> None:
+    """As a program and by its cells, with the same output, whatever the hashes of strings are."""
+    outputs, facts = execution.execute(step.path, {"PYTHONHASHSEED": "1"})
+    assert facts["left"] == []
+    assert facts["stderr"] == ""
+    assert any(output.svg or output.html or output.shown for output in outputs), "shows nothing"
+    program = as_a_program(step, tmp_path)
+    varies = False
+    for cell, output in zip(cells.read(step.path), outputs, strict=True):
+        varies = varies or "varies" in cell.tags
+        text = output.printed + output.shown
+        assert "varies" in cell.tags or not UNSTEADY.search(text), (
+            f"line {cell.line}: an address or a path, which differs from run to run: {text}"
+        )
+    if not varies:
+        assert program == "".join(output.printed for output in outputs)
+
+
+UNSTEADY = re.compile(r"0x[0-9a-f]{6,}|(?<![\w/])/(?:home|root|tmp|usr|work|Users)/")
+"""Addresses of objects, and paths of a machine."""
+
+
+def as_a_program(step: Step, folder: Path) -> str:
+    """What `python tutorials/stepNN_topic.py` prints, in an empty folder."""
+    clean = {n: text for n, text in checking.environment().items() if n[:9] != "TINYNODE_"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(step.path)],
+        cwd=folder,
+        env={**clean, "PYTHONHASHSEED": "2"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=execution.SECONDS,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert os.listdir(folder) == []
+    return done.stdout
+
+
+@each(PORTABLE)
+def test_a_portable_step_prints_the_same_on_every_backend(step: Step) -> None:
+    expected, _ = execution.execute(step.path)
+    for device, before in (("strict", STRICT), ("fast", "")):
+        outputs, _ = execution.execute(step.path, {"TINYNODE_DEVICE": device}, before)
+        for cell, one, other in zip(cells.read(step.path), expected, outputs, strict=True):
+            if "varies" not in cell.tags:
+                assert other.printed == one.printed, f"line {cell.line}, on {device}"
+
+
+@each(STEPS)
+def test_its_page_is_up_to_date(step: Step) -> None:
+    """If not: `python -m tinynode.learn pages`. This runs all the Python on the page."""
+    folder = ROOT / "docs" / "tutorials"
+    if not (folder / f"{step.path.stem}.md").exists() and EXPECTED is None:
+        pytest.skip("its page has not been made yet")
+    assert pages._settle(pages.make(step), folder, True) == []
+
+
+def test_the_index_is_up_to_date() -> None:
+    folder = ROOT / "docs" / "tutorials"
+    if EXPECTED is None:
+        pytest.skip("the steps are being written")
+    assert pages._settle(pages.Page({"index.md": pages.index(STEPS)}), folder, True) == []
+    assert pages._tidy(folder, True) == []
+
+
+@each(STEPS)
+def test_a_step_uses_of_the_package_what_it_may(step: Step) -> None:
+    """The first nine build an engine of their own: of tinynode they take the pictures only."""
+    for node in ast.walk(ast.parse(step.path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            assert step.key > "09" or not module.startswith("tinynode"), ast.unparse(node)
+        if step.key <= "09" and isinstance(node, ast.Attribute):
+            own = isinstance(node.value, ast.Name) and node.value.id == "tn"
+            assert not own or node.attr == "show", f"line {node.lineno}: {ast.unparse(node)}"
+
+
+@each(ENGINES)
+def test_the_engine_cells_are_a_module_that_works_alone(step: Step, tmp_path: Path) -> None:
+    """In a process where tinynode cannot be imported."""
+    assert step.engine(), "the first nine steps build an engine"
+    (tmp_path / step.engine_name).write_text(step.engine(), encoding="utf-8")
+    code = f"import sys; sys.modules['tinynode'] = None; import {step.engine_name[:-3]}"
+    subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=True, timeout=60
+    )
+
+
+@each(STEPS)
+def test_it_has_an_exercise_with_hints_and_named_checks(step: Step) -> None:
+    assert step.stub.exists() and step.solution.exists() and step.check.exists()
+    module = sources.load(step.check, f"tinynode_check_{step.name}")
+    assert len(module.HINTS) >= 2 and all(len(hint) > 10 for hint in module.HINTS)
+    checks = examiner.functions_of(module)
+    titles = [examiner.title_of(check) for check in checks]
+    assert checks and all(check.__doc__ for check in checks)
+    assert len(set(titles)) == len(titles)
+    assert len(module.MISTAKES) >= 2, "wrong answers that the checks must catch"
+    stub = ast.parse(step.stub.read_text(encoding="utf-8"))
+    assert len((ast.get_docstring(stub) or "").splitlines()) >= 3, "the stub says what to do"
+
+
+@each(EXERCISES)
+def test_the_checks_fail_on_the_stub(step: Step, tmp_path: Path) -> None:
+    events = examine(step, step.stub.read_text(encoding="utf-8"), tmp_path)
+    assert not verdict(events)
+    assert events[-1]["event"] == "end", f"the checks end by themselves: {events[-1]}"
+
+
+@each(EXERCISES)
+def test_the_checks_pass_on_the_solution(step: Step, tmp_path: Path) -> None:
+    events = examine(step, step.solution.read_text(encoding="utf-8"), tmp_path)
+    assert verdict(events), json.dumps(events, indent=1)
+
+
+def mistakes() -> list[tuple[Step, int]]:
+    """Every wrong answer of every exercise."""
+    found = []
+    for step in EXERCISES:
+        tree = ast.parse(step.check.read_text(encoding="utf-8"))
+        for node in tree.body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            target = node.target if isinstance(node, ast.AnnAssign) else target
+            if isinstance(target, ast.Name) and target.id == "MISTAKES":
+                assert isinstance(node.value, ast.Tuple), "MISTAKES is a tuple that is written out"
+                found += [(step, number) for number in range(len(node.value.elts))]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("step", "number"), mistakes(), ids=[f"{step.name}-{number}" for step, number in mistakes()]
+)
+def test_the_checks_fail_on_a_mistake(step: Step, number: int, tmp_path: Path) -> None:
+    """And what the learner is told is no crash of the check itself."""
+    module = sources.load(step.check, f"tinynode_check_{step.name}")
+    what, code = module.MISTAKES[number]
+    events = examine(step, code, tmp_path, seconds=30.0)
+    assert not verdict(events), f"not found: {what}"
+    assert "passed" in [e["event"] for e in events] or "failed" in [e["event"] for e in events], (
+        f"the wrong answer does not even load: {events}"
+    )

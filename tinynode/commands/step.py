@@ -1,0 +1,126 @@
+"""The command ``step``: runs a script, and shows its forward and backward steps as a film.
+
+Requirement: to look at the graph of one's own script takes one line and no change of the script.
+It runs as ``python script.py`` would run it, and a script that ends with an error is filmed up to
+there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+import types
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tinynode.commands.command_line import CommandError
+from tinynode.nn.serializers import check_writable
+from tinynode.show.film import Film
+from tinynode.show.recorder import record
+
+
+def add_command(commands: Any) -> None:
+    """Describe the command to argparse."""
+    summary = "run a script, and show its forward and backward steps one by one"
+    parser = commands.add_parser("step", help=summary, description=summary)
+    parser.set_defaults(run=run, parser=parser)
+    parser.epilog = "Options of this command stand before the script."
+    add = parser.add_argument
+    add("--text", action="store_true", help="walk through it in the terminal, by keys")
+    help_text = "the page; default: the script's name with .html, in this folder"
+    add("--output", metavar="PATH", help=help_text)
+    add("--no-open", action="store_true", help="do not open the page in a browser")
+    add("script", metavar="SCRIPT", help="a Python file")
+    add("arguments", metavar="...", nargs=argparse.REMAINDER, help="what the script gets")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the script, and show what was recorded; 1 where the script failed."""
+    script = options.script
+    if not os.path.isfile(script):
+        what = "is a folder" if os.path.isdir(script) else "does not exist"
+        raise CommandError(f"{script} {what}: give the path of a Python file.")
+    output = options.output or f"{Path(script).stem}.html"
+    path = Path(output).absolute()  # the script may go to another folder
+    if not options.text:
+        _check_output(output, path)
+    film, status = film_of_script(script, options.arguments)
+    if not len(film):
+        why = "ended before it did anything with" if status else "did nothing with"
+        raise CommandError(
+            f"{script} {why} tinynode in its main thread: there are no steps to show.", status=1
+        )
+    if options.text:
+        film.walk()
+        return status
+    try:
+        film.save(path)
+    except OSError as error:
+        raise CommandError(f"--output {output}: {error.strerror}", status=1) from None
+    print(f"{len(film)} steps, written to {output}", flush=True)
+    if not options.no_open and path.suffix.lower() != ".json":
+        webbrowser.open(path.as_uri())
+    return status
+
+
+def _check_output(output: str, path: Path) -> None:
+    """What is wrong with the path shows before the script runs."""
+    if path.suffix.lower() not in (".html", ".htm", ".json"):
+        raise CommandError(f"--output {output}: the path must end in .html or .json.")
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise CommandError(f"--output {output}: {error.strerror}") from None
+
+
+def film_of_script(script: str, arguments: Sequence[str]) -> tuple[Film, int]:
+    """The film of a script that runs as the main program, and the exit status of this command."""
+    film, status = Film(), 0
+    with _as_main(script, arguments) as module:
+        try:
+            source = Path(script).read_bytes()
+            code = compile(source, module["__file__"], "exec", dont_inherit=True)
+            with record(os.path.basename(script)) as film:
+                exec(code, module)
+        except BaseException as error:
+            status = _status_of(error)
+    return film, status
+
+
+def _status_of(error: BaseException) -> int:
+    """0 for a script that left by ``sys.exit()``; for others it prints what Python would."""
+    if isinstance(error, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        return 130
+    if isinstance(error, SystemExit) and not error.code:
+        return 0
+    if isinstance(error, SystemExit):
+        if not isinstance(error.code, int):
+            print(error.code, file=sys.stderr)
+        return 1
+    frames = error.__traceback__
+    if frames is not None:
+        frames = frames.tb_next  # the first frame is this command's
+    traceback.print_exception(type(error), error, frames)
+    return 1
+
+
+@contextmanager
+def _as_main(script: str, arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The names of a fresh main module; ``sys`` is as Python sets it for a script."""
+    module = types.ModuleType("__main__")
+    module.__file__ = os.path.abspath(script)
+    main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
+    sys.modules["__main__"] = module
+    sys.argv = [script, *arguments]
+    # in front of what is there, as tinynode itself may have been found by the first entry
+    sys.path.insert(0, os.path.dirname(module.__file__))
+    try:
+        yield vars(module)
+    finally:
+        sys.modules["__main__"], sys.argv, sys.path[:] = main, argv, path

@@ -1,0 +1,190 @@
+"""Has an exercise checked, and shows the learner how it went.
+
+Requirement: a check ends, whatever the learner wrote, and what is shown are the learner's own
+lines and plain words. The checks run in another process, ``tinynode.learn.examiner``; here its
+events are read and put into words while they come.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tinynode.learn.sources import Step
+
+GRACE = 5.0
+"""Seconds after the time limit in which the examiner itself can still say where it hangs."""
+
+
+class Report:
+    """What the checks found: ``show`` prints an event, ``passed`` says whether all is right."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.titles: list[str] = []
+        self.done = 0
+        self.first: dict[str, Any] | None = None
+        self.running: int | None = None
+        yes, no = "✓", "✗"
+        if not can_print(yes + no):
+            yes, no = "ok ", "NO "
+        self._signs = {True: yes, False: no}
+
+    @property
+    def passed(self) -> bool:
+        """All checks ran, and none failed."""
+        return self.first is None and self.running is None and 0 < len(self.titles) == self.done
+
+    def show(self, event: dict[str, Any]) -> None:
+        """Print what happened."""
+        kind = event["event"]
+        if kind == "checks":
+            self.titles = event["titles"]
+        elif kind == "begin":
+            self.running = event["check"]
+        elif kind in ("passed", "failed"):
+            print(f"  {self._signs[kind == 'passed']} {self.titles[event['check']]}", flush=True)
+            self.running = None
+            self.done += 1
+        elif kind == "too long" and self.running is not None:
+            print(f"  {self._signs[False]} {self.titles[self.running]}", flush=True)
+        for line in event.get("printed", ()):
+            print(f"      | {line}")
+        if kind in ("failed", "import failed", "too long", "crash") and self.first is None:
+            self.first = event
+
+    def conclude(self) -> None:
+        """Print the first failure in words, and what to do next."""
+        key = self.step.key
+        if self.passed:
+            print(f"\nAll {len(self.titles)} checks pass.")
+            return
+        assert self.first is not None
+        print()
+        for line in in_words(self.first, self.step.work):
+            print(line)
+        left = len(self.titles) - self.done
+        if left and self.first["event"] == "import failed":
+            print(f"\nThe {len(self.titles)} checks could not start.")
+        print(f"\nA hint: python -m tinynode.learn hint {key}")
+
+
+def can_print(text: str) -> bool:
+    """Whether the terminal knows these signs."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def in_words(event: dict[str, Any], work: str) -> Iterator[str]:
+    """A failure as lines of text."""
+    lines = event.get("lines", [])
+    if event["event"] == "too long":
+        yield f"This took more than {event['seconds']:g} s and was stopped. Is there a loop that"
+        yield "never ends?"
+        yield from _located("  it was at:  ", lines)
+    elif event["event"] == "crash":
+        yield f"Python ended while it ran {work} (status {event['status']}), without an error"
+        yield "message. Is there a recursion that never ends, or a great deal of memory in use?"
+    elif event["kind"] == "wrong":
+        yield f"Not yet: {event['what']}"
+        yield f"  expected:   {event['expected']}"
+        yield f"  got:        {event['got']}"
+        yield f"  look here:  {event['look']}"
+        yield from _located("  your code:  ", lines)
+    elif event["kind"] == "to do":
+        yield "This is still to be written" + (
+            f": {event['message']}" if event["message"] else "."
+        )
+        yield from _located("  your code:  ", lines)
+    elif event["kind"] == "missing":
+        yield f"A name is missing: {event['message']}."
+    else:
+        yield "Your code stops with an error:"
+        yield from (f"  {line}" for line in event["message"].splitlines())
+        yield from _located("  your code:  ", lines)
+
+
+def _located(lead: str, lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        yield lead + line
+        lead = " " * len(lead)
+
+
+def check(step: Step, work: Path, seconds: float) -> Report:
+    """Run the checks of a step on a file, and print how they go."""
+    report = Report(step)
+    for event in events(step, work, seconds):
+        report.show(event)
+    report.conclude()
+    return report
+
+
+def events(step: Step, work: Path, seconds: float) -> Iterator[dict[str, Any]]:
+    """What the examiner says, one after the other; the last one may be that it crashed.
+
+    The examiner is ended when the caller stops looking, by Ctrl-C for one.
+    """
+    command = [sys.executable, "-m", "tinynode.learn.examiner"]
+    command += [str(work), str(step.check), str(seconds)]
+    process = subprocess.Popen(
+        command,
+        cwd=work.parent,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,  # Ctrl-C is for us: we end it
+    )
+    try:
+        yield from _until_end(process, seconds)
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _until_end(process: subprocess.Popen[str], seconds: float) -> Iterator[dict[str, Any]]:
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(process, lines), daemon=True).start()
+    end = time.monotonic() + seconds + GRACE
+    last = ""
+    while True:
+        try:
+            line = lines.get(timeout=max(0.0, end - time.monotonic()))
+        except queue.Empty:
+            yield {"event": "too long", "seconds": seconds, "lines": []}
+            return
+        if not line:
+            break
+        event = json.loads(line)
+        last = event["event"]
+        yield event
+    if last not in ("end", "too long"):
+        yield {"event": "crash", "status": process.wait()}
+
+
+def _read(process: subprocess.Popen[str], lines: queue.SimpleQueue[str]) -> None:
+    assert process.stdout is not None
+    with contextlib.suppress(ValueError):  # closed, for the time is over
+        for line in process.stdout:
+            lines.put(line)
+    lines.put("")
+
+
+def environment() -> dict[str, str]:
+    """Ours, for a process that finds the same modules; and none writes bytecode beside a file."""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}

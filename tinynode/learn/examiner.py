@@ -1,0 +1,224 @@
+"""Runs the checks of an exercise on the learner's file, in a process of its own.
+
+Requirement: whatever the learner wrote, the one who checks survives it: an endless loop, an exit,
+a crash. So ``tinynode.learn.checking`` starts this module as a program
+
+    python -m tinynode.learn.examiner step07.py tutorials/checks/step07.py 60
+
+in the learner's folder, and it writes what happens to its output, a JSON object in each line. An
+error is described by the lines of the learner's file that it passed through, not by ours.
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import contextlib
+import inspect
+import io
+import json
+import linecache
+import os
+import sys
+import threading
+import traceback
+import types
+from pathlib import Path
+from typing import Any, TextIO
+
+from tinynode.learn.checks import CheckFailed
+from tinynode.learn.sources import load
+
+MOST_LINES = 20
+"""So many of the last lines that the learner's program prints are shown."""
+
+MOST_FRAMES = 4
+
+ATTEMPTS = 100
+"""So often it is tried to find the line that is being run."""
+
+
+class Tail(io.TextIOBase):
+    """Keeps the last lines of what is printed, and no more, even in an endless loop."""
+
+    def __init__(self) -> None:
+        self._lines: collections.deque[str] = collections.deque(maxlen=MOST_LINES)
+        self._open = ""
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keep the text."""
+        *complete, self._open = (self._open + text).split("\n")
+        self._lines.extend(line[:500] for line in complete)
+        self._open = self._open[-500:]
+        return len(text)
+
+    def take(self) -> list[str]:
+        """The last lines, which are then forgotten."""
+        lines = [*self._lines, *([self._open] if self._open else [])]
+        self._lines.clear()
+        self._open = ""
+        return lines
+
+
+class Examiner:
+    """The examination of one file."""
+
+    def __init__(self, work: Path, checks: Path, events: TextIO) -> None:
+        self.work = work
+        self.checks = checks
+        self._events = events
+        self._printed = Tail()
+        self._lock = threading.Lock()
+
+    def tell(self, **event: Any) -> None:
+        """Write one event."""
+        with self._lock:
+            self._events.write(json.dumps(event) + "\n")
+            self._events.flush()
+
+    def run(self) -> bool:
+        """Import the learner's file and run the checks in order; True if all pass."""
+        checks = functions_of(load(self.checks, f"tinynode_check_{self.work.stem}"))
+        self.tell(event="checks", titles=[title_of(check) for check in checks])
+        with contextlib.redirect_stdout(self._printed):
+            work = self._import()
+            self.tell(event="imported", printed=self._printed.take())
+            if work is None:
+                return False
+            results = [self._run(number, check, work) for number, check in enumerate(checks)]
+            return all(results)
+
+    def _import(self) -> types.ModuleType | None:
+        try:
+            return load(self.work, self.work.stem)
+        except BaseException as error:
+            self.tell(event="import failed", **self.describe(error))
+            return None
+
+    def _run(self, number: int, check: types.FunctionType, work: types.ModuleType) -> bool:
+        self.tell(event="begin", check=number)
+        try:
+            check(work)
+        except BaseException as error:
+            said = self.describe(error)
+            if not said["lines"]:  # nothing of the learner's was running: name what is checked
+                said["lines"] = self.definitions(check)
+            self.tell(event="failed", check=number, printed=self._printed.take(), **said)
+            return False
+        self.tell(event="passed", check=number, printed=self._printed.take())
+        return True
+
+    def describe(self, error: BaseException) -> dict[str, Any]:
+        """An error in words, with the lines of the learner's file that it passed through."""
+        if isinstance(error, CheckFailed):
+            said = {"what": error.what, "expected": error.expected, "got": error.got}
+            inner = error.__cause__
+            lines = self.learners_lines(inner) if inner is not None else []
+            return {"kind": "wrong", **said, "look": error.look, "lines": lines}
+        lines = self.learners_lines(error)
+        if isinstance(error, NotImplementedError):
+            return {"kind": "to do", "message": str(error), "lines": lines}
+        if isinstance(error, AttributeError) and _is_of(error.obj, self.work.stem):
+            message = f"{self.work.name} does not define {error.name}"
+            return {"kind": "missing", "message": message, "lines": lines}
+        if isinstance(error, SystemExit):
+            message = "your program ends Python here (exit): leave that out"
+            return {"kind": "error", "message": message, "lines": lines}
+        message = "".join(traceback.format_exception_only(error)).strip()
+        if isinstance(error, SyntaxError):
+            message = f"{type(error).__name__}: {error.msg}"
+        return {"kind": "error", "message": message[-2000:], "lines": lines}
+
+    def learners_lines(self, error: BaseException) -> list[str]:
+        """The lines of files in the learner's folder that an error passed through."""
+        places = [
+            (frame.f_code.co_filename, line)
+            for frame, line in traceback.walk_tb(error.__traceback__)
+        ]
+        if isinstance(error, SyntaxError) and error.filename and error.lineno:
+            places.append((error.filename, error.lineno))
+        return [self._line(name, line) for name, line in places if self._is_learners(name)][
+            -MOST_FRAMES:
+        ]
+
+    def _is_learners(self, name: str) -> bool:
+        path = Path(name)  # or "<frozen importlib._bootstrap>", which is no file
+        return path.is_file() and path.resolve().parent == self.work.resolve().parent
+
+    def _line(self, name: str, line: int) -> str:
+        return f"{Path(name).name}, line {line}: {linecache.getline(name, line).strip()}"
+
+    def definitions(self, check: types.FunctionType) -> list[str]:
+        """The lines in which the learner's file defines what a check uses."""
+        tree = ast.parse(self.work.read_text(encoding="utf-8"))
+        used = check.__code__.co_names
+        lines = []
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names = {node.name}
+            else:
+                stored = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+                names = {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+            if names & set(used):
+                lines.append(self._line(str(self.work), node.lineno))
+        return lines[-MOST_FRAMES:]
+
+    def watch(self, thread: int, seconds: float) -> None:
+        """Say where the learner's program is after that time, and end it."""
+        lines: list[str] = []
+        for _ in range(ATTEMPTS):  # while we look, a frame may end, and then leads nowhere
+            lines = lines or self._place(sys._current_frames().get(thread))
+        self.tell(event="too long", seconds=seconds, lines=lines, printed=self._printed.take())
+        os._exit(1)
+
+    def _place(self, frame: types.FrameType | None) -> list[str]:
+        """The innermost line of the learner's that is being run."""
+        while frame is not None:
+            name, line = frame.f_code.co_filename, frame.f_lineno
+            if self._is_learners(name):
+                return [self._line(name, line)]
+            frame = frame.f_back
+        return []
+
+
+def _is_of(thing: Any, name: str) -> bool:
+    return isinstance(thing, types.ModuleType) and thing.__name__ == name
+
+
+def functions_of(module: types.ModuleType) -> list[types.FunctionType]:
+    """The functions ``check_...`` of a module, in the order in which they are written."""
+    return [
+        thing
+        for name, thing in vars(module).items()
+        if name.startswith("check_") and inspect.isfunction(thing)
+    ]
+
+
+def title_of(check: types.FunctionType) -> str:
+    """The first line of the docstring."""
+    return (inspect.getdoc(check) or check.__name__).splitlines()[0]
+
+
+def main(arguments: list[str]) -> int:
+    """Examine a file: its path, that of the checks, and the seconds that it may take."""
+    work, checks, seconds = Path(arguments[0]).resolve(), Path(arguments[1]), float(arguments[2])
+    # what a program writes past sys.stdout must not be taken for events
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    sys.path.insert(0, str(work.parent))
+    examiner = Examiner(work, checks, events)
+    main_thread = threading.main_thread().ident
+    alarm = threading.Timer(seconds, examiner.watch, (main_thread, seconds))
+    alarm.daemon = True
+    alarm.start()
+    passed = examiner.run()
+    examiner.tell(event="end")
+    os._exit(0 if passed else 1)  # not held up by threads of the learner's
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

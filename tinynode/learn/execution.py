@@ -1,0 +1,98 @@
+"""Runs a step from beginning to end in a process of its own.
+
+Requirement: what is on a page is what the step prints by itself. So it runs where nothing was
+imported or seeded before it, with no settings from the environment, in a folder that is empty; and
+what it leaves behind there is reported.
+
+    python -m tinynode.learn.execution tutorials/step07_weak_references.py
+
+writes a JSON object: an output for each cell, the seconds of processor time, and what the step
+left behind (files in the folder, settings that are not as before).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import tinynode as tn
+from tinynode.config_sources import KINDS
+from tinynode.function_hook import thread_state
+from tinynode.learn import cells
+from tinynode.learn.checking import environment
+
+SECONDS = 300.0
+"""A step that takes longer than that hangs."""
+
+
+class StepError(RuntimeError):
+    """A step stopped with an error; the message is the traceback."""
+
+
+def execute(
+    path: Path, extra: dict[str, str] | None = None, before: str = ""
+) -> tuple[list[cells.Output], dict[str, Any]]:
+    """Run a step in another process: an output for each cell, and facts about the run.
+
+    Args:
+        path: The file of the step.
+        extra: Environment variables, such as ``{"TINYNODE_DEVICE": "fast"}``.
+        before: Python that runs first, to register a backend for one.
+
+    Raises:
+        StepError: The step stopped with an error.
+    """
+    clean = {name: text for name, text in environment().items() if name[:9] != "TINYNODE_"}
+    code = f"{before}\nfrom tinynode.learn import execution\nexecution.main()"
+    with tempfile.TemporaryDirectory(prefix="tinynode-step-") as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(path.resolve())],
+            cwd=folder,
+            env={**clean, "PYTHONHASHSEED": "0", **(extra or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=SECONDS,
+        )
+    if done.returncode != 0:
+        raise StepError(f"{path.name} stopped with an error:\n{done.stderr.strip()}")
+    result = json.loads(done.stdout)
+    outputs = [cells.Output(**one) for one in result.pop("outputs")]
+    return outputs, {**result, "stderr": done.stderr}
+
+
+def main() -> None:
+    """Run the step that the command line names, and write the result."""
+    path = Path(sys.argv[1])
+    before = state()
+    stray = io.StringIO()
+    with redirect_stdout(stray):
+        outputs = cells.run(cells.read(path), path)
+    result = {
+        "outputs": [dataclasses.asdict(output) for output in outputs],
+        "seconds": sum(output.seconds for output in outputs),
+        "left": sorted(os.listdir()) + changes(before, state()),
+    }
+    print(json.dumps(result))
+
+
+def state() -> dict[str, Any]:
+    """What a step must leave as it was: settings, hooks, and where it is."""
+    settings = {name: getattr(tn.config, name) for name in KINDS}
+    hooks = list(thread_state.hooks)
+    return {**settings, "hooks": hooks, "folder": os.getcwd()}
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """What differs, in words."""
+    differing = [name for name in before if before[name] != after[name]]
+    return [f"{name}: was {before[name]}, is {after[name]}" for name in differing]

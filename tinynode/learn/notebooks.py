@@ -1,0 +1,143 @@
+"""The command ``notebooks``: Jupyter notebooks of the steps, with what they print and draw.
+
+Requirement: a notebook is made from the step, and never edited by hand, so that the two say the
+same. It is made by jupytext and run by nbclient, which are optional. What a learner changed in a
+notebook is not overwritten, and stopping on the way leaves no half of one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tinynode.commands.command_line import CommandError, Parser
+from tinynode.learn import sources
+from tinynode.learn.checking import environment
+from tinynode.learn.progress import unused, write_atomically
+from tinynode.learn.sources import Step
+
+SUMMARY = "make Jupyter notebooks of the steps, run, with their pictures"
+FOLDER = "tinynode-notebooks"
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def add_arguments(parser: Parser) -> None:
+    """Describe the command's arguments to argparse."""
+    parser.add_argument("steps", metavar="STEP", nargs="*", help="such as 07; default: all")
+    parser.add_argument("--folder", default=FOLDER, help="where to; default: %(default)s")
+    parser.add_argument(
+        "--again", action="store_true", help="anew; what is there is kept as ....ipynb.old-1"
+    )
+    parser.add_argument(
+        "--no-run", action="store_true", help="without running them: quick, and no pictures"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make notebooks, with a line for each."""
+    chosen = [sources.find(text) for text in options.steps] or sources.steps()
+    optional("jupytext", "nbformat", *(() if options.no_run else ("nbclient", "ipykernel")))
+    folder = Path(options.folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"--folder {folder}: {error.strerror}") from None
+    width = len(str(len(chosen)))
+    for number, step in enumerate(chosen, 1):
+        print(f"{number:>{width}} of {len(chosen)}  {step.title} ... ", end="", flush=True)
+        print(_make(step, folder, options.again, not options.no_run), flush=True)
+    print(f"\nOpen them with: jupyter lab {folder}")
+    return 0
+
+
+def _make(step: Step, folder: Path, again: bool, execute: bool) -> str:
+    """Write one notebook; returns what was done."""
+    path = folder / f"{step.path.stem}.ipynb"
+    if path.exists() and not again:
+        return f"{path.name} is here already, and stays as it is (--again makes it anew)"
+    text = as_text(make(step))
+    if execute:
+        text = _execute(text, step)
+    try:
+        kept = unused(path, "old") if path.exists() else None
+        if kept is not None:
+            path.rename(kept)
+        write_atomically(path, text)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}", status=1) from None
+    return path.name + (f" (kept yours as {kept.name})" if kept is not None else "")
+
+
+def optional(*names: str) -> None:
+    """See that the optional packages are here.
+
+    Raises:
+        CommandError: One is not; the message says how to install them.
+    """
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise CommandError(
+            f"notebooks need {' and '.join(missing)}: run  pip install 'tinynode[notebooks]'"
+        )
+
+
+def make(step: Step) -> Any:
+    """The notebook of a step, not run yet: the same every time."""
+    # optional: the course works without notebooks
+    import jupytext
+
+    notebook = jupytext.reads(step.path.read_text(encoding="utf-8"), fmt="py:percent")
+    notebook.metadata.clear()  # it would name jupytext's version
+    notebook.metadata["kernelspec"] = KERNEL
+    notebook.metadata["language_info"] = {"name": "python"}
+    for number, cell in enumerate(notebook.cells, 1):
+        cell["id"] = f"cell-{number:02}"  # jupytext draws them
+        cell.metadata.pop("lines_to_next_cell", None)
+    return notebook
+
+
+def as_text(notebook: Any) -> str:
+    """What the file of a notebook contains."""
+    # optional: the course works without notebooks
+    import nbformat
+
+    text: str = nbformat.writes(notebook)
+    return text.rstrip("\n") + "\n"
+
+
+def _execute(text: str, step: Step) -> str:
+    """The text of a notebook with the outputs of its cells, from a process that runs it."""
+    with tempfile.TemporaryDirectory(prefix="tinynode-notebook-") as folder:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tinynode.learn.notebook_runner"],
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            start_new_session=True,  # Ctrl-C is for us: we end it
+        )
+        try:
+            out, err = process.communicate(text)
+        finally:
+            _end(process)
+    if process.returncode != 0:
+        reason = (out.strip() or err.strip() or "no message").splitlines()[-1]
+        raise CommandError(f"{step.path.name} stopped with an error: {reason}", status=1)
+    return out
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End the process, and with it the kernel that it has started."""
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,157 @@
+"""The boxes and arrows of the graph that define-by-run code has built.
+
+Requirement: the picture says what the graph holds: names, shapes, ranks, which arrays functions
+retain, which gradients are there, which outputs nobody holds any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinynode.function_node import FunctionNode
+from tinynode.nn.parameter import Buffer, Parameter
+from tinynode.show.diagram import DiagramEdge, DiagramNode
+from tinynode.show.layout import group_name
+from tinynode.show.text_picture import functions_behind
+from tinynode.variable import Variable
+from tinynode.variable_node import VariableNode
+
+
+class EagerPicture:
+    """What is drawn of Variables.
+
+    Args:
+        roots: what to start from.
+        gradients: what a backward computed; what only they need is backward.
+        names: names of parameters, by the id of the Variable.
+
+    Attributes:
+        nodes: inputs before what is computed of them.
+        edges: from inputs to functions, and from functions to outputs.
+        notes: what is said once.
+    """
+
+    def __init__(
+        self, roots: Sequence[Variable], gradients: Sequence[Variable], names: dict[int, str]
+    ) -> None:
+        self.nodes: list[DiagramNode] = []
+        self.edges: list[DiagramEdge] = []
+        self._names = names
+        self._labels: dict[tuple[object, int], str] = {}
+        self._drawn: dict[VariableNode, DiagramNode] = {}
+        self._roots = {one.node for one in (*roots, *gradients)}
+        functions = functions_behind(one.node for one in (*roots, *gradients))
+        self._gradient_of = _gradients_in(functions, self._roots, names)
+        asked = {id(one) for one in gradients}
+        plain = [x for x in roots if id(x) not in asked and id(x) not in self._gradient_of]
+        forward = set(functions_behind(one.node for one in plain or roots))
+        own = {node for function in forward for node in function.inputs or ()}
+        self._forward = own | {one.node for one in plain or roots}
+        devices = {node.device for f in functions for node in f.inputs or ()}
+        devices |= {node.device for node in self._roots}
+        self._one_device = len(devices) == 1
+        for function in functions:
+            self._add_function(function, "forward" if function in forward else "backward")
+        for root in (*roots, *gradients):
+            self._variable(root.node, self._phase_of(root.node))
+        self.notes = [f"all on {devices.pop()}"] if self._one_device else []
+
+    def _add_function(self, function: FunctionNode, phase: str) -> None:
+        inputs = [self._variable(n, self._phase_of(n)) for n in function.inputs or ()]
+        box = DiagramNode(f"f{len(self.nodes)}", "function", function.label)
+        box.rank, box.phase = function.rank, phase
+        self.nodes.append(box)
+        self.edges += [DiagramEdge(x.id, box.id, phase) for x in inputs]
+        for reference in function.outputs or ():
+            node = reference()
+            made = self._gone(function, phase) if node is None else self._variable(node, phase)
+            self.edges.append(DiagramEdge(box.id, made.id, phase))
+
+    def _phase_of(self, node: VariableNode) -> str:
+        """Of a leaf: that of the functions which need it."""
+        return "forward" if node in self._forward else "backward"
+
+    def _gone(self, function: FunctionNode, phase: str) -> DiagramNode:
+        """An output that nobody holds any more."""
+        box = DiagramNode(
+            f"v{len(self.nodes)}", "variable", "(gone)", (), function.rank + 1, phase
+        )
+        box.marks = frozenset(("gone",))
+        self.nodes.append(box)
+        return box
+
+    def _variable(self, node: VariableNode, phase: str) -> DiagramNode:
+        """The box of a Variable's node."""
+        if node in self._drawn:
+            return self._drawn[node]
+        variable = node.get_variable_or_none()
+        name = self._names.get(id(variable), "") or node.name or ""
+        label = f"{name}.node" if name else self._gradient_of.get(id(variable), "")
+        box = DiagramNode(f"v{len(self.nodes)}", "variable", label, (), node.rank, phase)
+        box.facts, box.marks = self._facts(node, variable)
+        is_state = isinstance(variable, Parameter | Buffer)
+        if is_state and "." in name and node.creator_node is None:
+            box.group = group_name(name.rpartition(".")[0])
+            box.label = f"{box.group}.{name.rpartition('.')[2]}.node"
+        self._drawn[node] = box
+        self.nodes.append(box)
+        return box
+
+    def _facts(
+        self, node: VariableNode, variable: Variable | None
+    ) -> tuple[tuple[str, ...], frozenset[str]]:
+        """The lines and the marks of a node."""
+        marks, words = [], []
+        if node.creator_node is None:
+            words.append("leaf" if node.rank == 0 else "unchained")
+            marks.append("leaf")
+        if not node.requires_grad:
+            words.append("no gradient")
+            marks.append("no gradient")
+        if node.data is not None:
+            words.append("array retained")
+            marks.append("retained")
+        gradient = None if variable is None else variable._grad_var
+        if gradient is not None:
+            has_graph = gradient.creator_node is not None
+            words.append("grad, with a graph" if has_graph else "grad")
+            marks.append("gradient")
+        if node in self._roots:
+            marks.append("root")
+        key = (node.shape, id(node.dtype))  # few differ, and writing a dtype takes long
+        if key not in self._labels:
+            self._labels[key] = node.label
+        device = () if self._one_device else (str(node.device),)
+        state = (", ".join(words),) if words else ()
+        return (self._labels[key], *device, *state), frozenset(marks)
+
+    def name(self, nodes: Sequence[DiagramNode]) -> None:
+        """Give Variables without a name a number, and those of one name different labels."""
+        taken: set[str] = set()
+        number = 0
+        for node in nodes:
+            if node.kind != "variable" or "gone" in node.marks:
+                continue
+            if not node.label or node.label in taken:
+                number += 1
+                node.label = f"{node.label}#{number}"
+            taken.add(node.label)
+
+    def title(self, nodes: Sequence[DiagramNode]) -> str:
+        """The names of the roots."""
+        return f"graph of {', '.join(node.label for node in nodes if 'root' in node.marks)}"
+
+
+def _gradients_in(
+    functions: Sequence[FunctionNode], roots: set[VariableNode], names: dict[int, str]
+) -> dict[int, str]:
+    """The gradients of Variables in the graph, by the id of each, and what to call them."""
+    found: dict[int, str] = {}
+    nodes = dict.fromkeys(node for function in functions for node in function.inputs or ())
+    nodes.update(dict.fromkeys(roots))
+    for node in nodes:
+        variable = node.get_variable_or_none()
+        if variable is not None and variable._grad_var is not None:
+            name = names.get(id(variable), node.name)
+            found[id(variable._grad_var)] = f"{name}.grad" if name else ""
+    return found

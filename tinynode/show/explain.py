@@ -1,0 +1,326 @@
+"""Why a Variable has a gradient, or none, in words.
+
+Requirement: ``x.grad is None`` has a dozen reasons, and each has another cure. What can be known
+is read off the Variable and the graph behind it; where several reasons remain, all of them are
+named, and how to find out. Nothing is guessed, and nothing is changed.
+
+What leaves no trace: whether a backward has run, and whether a gradient was cleared. A graph is
+held from its outputs, so whether some output depends on x is known only of an output that is
+given: ``x.explain_grad(y)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from textwrap import fill
+
+import numpy
+
+from tinynode.backend import is_floating, to_host
+from tinynode.configuration import refuse_while_tracing
+from tinynode.errors import OperandError, describe, dtype_name
+from tinynode.function_node import FunctionNode
+from tinynode.nn.parameter import Buffer
+from tinynode.show.scales import number_text
+from tinynode.show.text_picture import functions_behind
+from tinynode.variable import Variable
+from tinynode.variable_node import VariableNode
+
+_WIDTH = 92
+_NAMED = 6  # so many Variables are named, the others counted
+
+
+class Explanation(str):
+    """A text that a prompt shows as it is printed, without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain_grad(x: Variable, y: Variable | None = None) -> Explanation:
+    """What ``Variable.explain_grad`` does."""
+    refuse_while_tracing("x.explain_grad()")
+    if y is not None and not isinstance(y, Variable):
+        raise OperandError(f"explain_grad: y must be a Variable or None, got {describe(y)}.")
+    if x._grad_var is not None:
+        return _wrapped(_present(x))
+    head = f"{_name(x)}.grad is None"
+    lines = _without_graph(x)
+    if lines is None and y is not None:
+        lines = _seen_from(x, y)
+    if lines is None:
+        lines = _by_itself(x)
+    return _wrapped([f"{head}: {lines[0]}", *lines[1:]])
+
+
+def _wrapped(lines: list[str]) -> Explanation:
+    """The sentences as one text, in lines that are not too long."""
+    indents = ["  " if line.startswith("- ") else "" for line in lines]
+    pairs = zip(lines, indents, strict=True)
+    return Explanation("\n".join(fill(line, _WIDTH, subsequent_indent=i) for line, i in pairs))
+
+
+def short_reason(x: Variable) -> str:
+    """Why there is no gradient, in a few words: what is certain of it."""
+    if x._array is None:
+        return "the variable is empty"
+    if not x._requires_grad:
+        return "it requires no gradient"
+    if x._node is None:
+        return "no recorded function uses it"
+    if x.creator_node is not None:
+        return "computed by a function: backward keeps it only with retain_grad=True"
+    return "no backward has left one since it was made or cleared"
+
+
+def _name(x: Variable | VariableNode) -> str:
+    return x.name or "x"
+
+
+# --- there is one --------------------------------------------------------------------------------
+
+
+def _present(x: Variable) -> list[str]:
+    """What the gradient is, and where it can have come from."""
+    assert x._grad_var is not None
+    lines = [f"{_name(x)}.grad is there: {_gradient_facts(x._grad_var)}."]
+    if x._array is not None and x._grad_var.shape != x.shape:
+        lines.append(
+            f"It has another shape than the array, {x.shape}: the array was replaced since. Call "
+            "cleargrad(), and run backward again."
+        )
+    if not x._requires_grad:
+        lines.append(
+            "It was assigned, to grad or grad_var: backward gives none to a variable that "
+            "requires no gradient."
+        )
+    elif x.creator_node is not None:
+        lines.append(
+            f"{_name(x)} was computed by {x.creator_node.label}. Its gradient was kept by "
+            "backward(retain_grad=True) or grad(..., set_grad=True), or it was assigned, for a "
+            "backward to start from."
+        )
+    else:
+        lines.append(
+            "Each backward that reaches it adds to it. How many did is not recorded: call "
+            "cleargrad() before each backward that is to start anew."
+        )
+    if x._grad_var.creator_node is not None:
+        lines.append("It has a graph of its own: grad_var can be differentiated in turn.")
+    return lines
+
+
+def _gradient_facts(grad: Variable) -> str:
+    """Shape, dtype, device, norm and range of a gradient."""
+    host = to_host(grad._array).astype(numpy.float64)
+    place = f"shape {grad.shape}, {dtype_name(grad.dtype)}, on {grad.device}"
+    bad = int(host.size - numpy.isfinite(host).sum())
+    if not host.size:
+        return f"{place}; it has no entries"
+    if bad:
+        return (
+            f"{place}; {bad} of its {host.size} entries are nan or inf. Run again with "
+            "tinynode.using_config(debug=True), which names the function where a NaN comes up"
+        )
+    if not host.any():
+        return (
+            f"{place}; all of it is 0: the result does not change with it here (a ReLU that is "
+            "off, a product with 0), or it was assigned"
+        )
+    low, high = number_text(host.min()), number_text(host.max())
+    norm = number_text(float(numpy.linalg.norm(host.reshape(-1))))
+    return f"{place}; norm {norm}, entries from {low} to {high}"
+
+
+# --- there is none, and the variable itself says why ---------------------------------------------
+
+
+def _without_graph(x: Variable) -> list[str] | None:
+    """The reasons that need no graph; None if there is none of them."""
+    if x._array is None:
+        return ["the variable is empty. Assign an array to its .array, and compute with it."]
+    if not x._requires_grad:
+        return _requires_none(x)
+    if x._node is not None and x._node.get_variable_or_none() is not x:
+        return [
+            "in the graph another Variable stands in its place, and a gradient goes to that one. "
+            "That is so for what a function retained (get_retained_inputs), where the Variable "
+            "that was given to it is gone, or has another array now. tinynode.grad([y], [x]) "
+            "gives the gradient all the same."
+        ]
+    return None
+
+
+def _requires_none(x: Variable) -> list[str]:
+    if not is_floating(x._array):
+        return [
+            f"it is {dtype_name(x.dtype)}, and only floating dtypes have derivatives. Start from "
+            "floats: 1.0 in place of 1, or tinynode.asarray(..., dtype='float32')."
+        ]
+    if x.creator_node is not None:
+        return [
+            f"it requires no gradient. It was computed by {x.creator_node.label}, of whose inputs "
+            "none does."
+        ]
+    if isinstance(x, Buffer):
+        return ["it is a Buffer: state that is not trained. Only a Parameter gets a gradient."]
+    return [
+        "it requires no gradient. One of these made it so:",
+        "- it was made with requires_grad=False;",
+        "- it was made by as_variable, which takes an array as a constant;",
+        "- it is a detach() of another Variable: look at the grad of that one;",
+        "- it was computed from Variables none of which requires a gradient.",
+        "Make it with Variable(array, requires_grad=True), and compute with that.",
+    ]
+
+
+def _by_itself(x: Variable) -> list[str]:
+    """What the node and the graph behind it say, where no result was given."""
+    if x._node is None:
+        return [
+            "no recorded function has used it, so no backward can reach it. That is so for",
+            "- a leaf that the result does not depend on, or that was used only under "
+            "no_backprop_mode(), through x.array, or through x.detach();",
+            "- a result that was computed under no_backprop_mode();",
+            "- a variable whose array was replaced by one of another shape, dtype or device.",
+            "Compute with the variable itself, outside of no_backprop_mode(), then run backward.",
+        ]
+    creator = x.creator_node
+    if creator is not None:
+        return [f"it was computed by {creator.label}, and so it is no leaf.", *_intermediate(x)]
+    ask = f"Which one it is, {_name(x)}.explain_grad(y) says, with y the Variable to start from."
+    if x.rank > 0:
+        return [
+            f"unchain() or unchain_backward() cut it from what computed it (its rank is {x.rank}, "
+            "and it has no creator). Now it is a leaf: a backward from a result that was computed "
+            "from it gives it a gradient, and none has since, or it was cleared.",
+            f"Whether y depends on it, {_name(x)}.explain_grad(y) says.",
+        ]
+    return [
+        "it is a leaf that requires a gradient, and has none now. Either",
+        "- no backward has run since it was made, or since its gradient was cleared (cleargrad(), "
+        "cleargrads()): call y.backward();",
+        "- or y.backward() has run, and y does not depend on it: it was used for something else;",
+        "- or y depends on it, and a function between the two has no gradient for it.",
+        ask,
+    ]
+
+
+def _intermediate(x: Variable) -> list[str]:
+    """Of a function's output: what the leaves behind it tell, and what to do."""
+    leaves = [node for node in _leaves(_functions_behind([x.node])) if node.requires_grad]
+    reached = sum(node.grad is not None for node in leaves)
+    lines = [
+        "- backward keeps the gradients of leaves alone: y.backward(retain_grad=True) keeps this "
+        "one too, and tinynode.grad([y], [x]) gives it without touching any grad;",
+        "- the gradient that a backward starts from is used up by it;",
+        "- or no backward has run yet.",
+    ]
+    if leaves:
+        lines.append(
+            f"Leaves behind it that require a gradient: {len(leaves)}; {reached} of them "
+            f"{'has' if reached == 1 else 'have'} one at present."
+        )
+    return lines
+
+
+# --- there is none, and the result that backward started from says why ---------------------------
+
+
+def _seen_from(x: Variable, y: Variable) -> list[str]:
+    """Whether a backward from y reaches x, and if not, where the way ends."""
+    to = y.name or "y"
+    if not y._requires_grad:
+        return [
+            f"{to} requires no gradient, so {to}.backward() is an error: it is not floating, is a "
+            "detach() of another, or was computed from variables none of which requires one."
+        ]
+    if y.creator_node is None:
+        why = "it is a leaf, or it was computed under no_backprop_mode()"
+        if y.rank > 0:
+            why = "unchain() or unchain_backward() cut it off"
+        return [f"{to} has no recorded graph behind it: {why}. Start from one that has."]
+    if y is x:
+        return [
+            "it is the variable that backward starts from, and its gradient is used up by it. "
+            "backward(retain_grad=True) keeps it.",
+        ]
+    functions = functions_behind([y.node], differentiable=True)
+    users = _uses(functions, x)
+    return _reached(x, to, users) if users else _not_reached(x, y, to, functions)
+
+
+def _uses(functions: Iterable[FunctionNode], x: Variable) -> list[FunctionNode]:
+    """The functions that have x as an input."""
+    return [f for f in functions if any(node is x._node for node in f.inputs or ())]
+
+
+def _reached(x: Variable, to: str, users: Sequence[FunctionNode]) -> list[str]:
+    labels = _some(dict.fromkeys(f.label for f in users))
+    if x.creator_node is not None:
+        return [
+            f"{to} depends on it (by {labels}), and it was computed by {x.creator_node.label}: "
+            "backward keeps the gradients of leaves alone.",
+            f"{to}.backward(retain_grad=True) keeps this one too; tinynode.grad([{to}], "
+            f"[{_name(x)}]) gives it without touching any grad.",
+        ]
+    return [
+        f"{to} depends on it (by {labels}), so {to}.backward() gives it one. Either",
+        f"- {to}.backward() has not run since {_name(x)} was made, or since its gradient was "
+        "cleared;",
+        "- or a function on the way has no gradient for its input (it is not differentiable).",
+        f"If tinynode.grad([{to}], [{_name(x)}]) gives [None], it is the second.",
+    ]
+
+
+def _not_reached(x: Variable, y: Variable, to: str, functions: list[FunctionNode]) -> list[str]:
+    """Where the graph behind the result ends, if not at x."""
+    leaves = _leaves(functions)
+    if _uses(functions_behind([y.node]), x):
+        return [
+            f"{to} was computed with it, but only through variables that have no derivative "
+            "(whole numbers: an index, an argmax)."
+        ]
+    lines = [f"{to} does not depend on it: no way leads from {to} back to it."]
+    same = [node for node in leaves if _has_array(node, x)]
+    if same:
+        lines.append(
+            f"The graph of {to} has the array of {_name(x)}, but as another variable: "
+            f"{_name(x)}.array, {_name(x)}.detach() or a new Variable was given to a function. "
+            f"Give {_name(x)} itself."
+        )
+    cut = [node for node in leaves if node.rank > 0]
+    if cut:
+        lines.append(
+            f"The graph was cut by unchain() or unchain_backward() at {_some(map(_node, cut))}: "
+            "what lies behind is not reached."
+        )
+    others = [node for node in leaves if node.rank == 0 and node.requires_grad]
+    if others:
+        lines.append(f"It depends on {_some(map(_node, others))}.")
+    return lines
+
+
+def _leaves(functions: list[FunctionNode]) -> list[VariableNode]:
+    """The inputs of these functions that no function computed, each once."""
+    nodes = dict.fromkeys(node for function in functions for node in function.inputs or ())
+    return [node for node in nodes if node.creator_node is None]
+
+
+def _has_array(node: VariableNode, x: Variable) -> bool:
+    """Whether a leaf stands for the very array of x; one that nobody has any more is unknown."""
+    variable = node.get_variable_or_none()
+    return node.data is x._array or (variable is not None and variable._array is x._array)
+
+
+def _node(node: VariableNode) -> str:
+    return f"{node.name} ({node.label})" if node.name else f"a variable ({node.label})"
+
+
+def _some(texts: Iterable[str]) -> str:
+    """The first few of some texts, and how many more there are."""
+    known = list(texts)
+    more = len(known) - _NAMED
+    return ", ".join(known[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,143 @@
+"""The texts of a film: the lines of the user's code, and what the functions' classes say.
+
+Requirement: a step shows where in the user's code it was asked for, and the function's own source.
+Both are read when the film is looked at, not while it is recorded. Source that cannot be found
+(typed into a prompt, or without a file) is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import linecache
+import ntpath
+import posixpath
+import re
+import sys
+import textwrap
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any
+
+from tinynode.backend import backend_names
+from tinynode.function_node import FunctionNode
+
+Place = tuple[str, int]
+"""A file, and a line in it."""
+
+WHOLE_FILE = 400
+"""A file of at most that many lines is shown whole; of a longer one only what is around."""
+
+AROUND = 40
+"""The lines that are shown before and after a line of a long file."""
+
+
+def user_frame() -> FrameType | None:
+    """The frame of the user's code that led here: the first outside of tinynode."""
+    own = _own_packages()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__") or ""
+        if name.partition(".")[0] not in own:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+@functools.cache
+def _own_packages() -> frozenset[str]:
+    """tinynode, its backends, and what stands between a ``with`` block and a function of ours."""
+    backends = (f"tinynode_{name}" for name in backend_names())
+    return frozenset({"tinynode", "contextlib", *backends})
+
+
+def script_names(frame: FrameType) -> list[tuple[str, Any]]:
+    """The names of the frame's module (a script, a notebook), with what they stand for now.
+
+    Those inside of a running function are left alone: to read them would keep alive what they
+    stand for.
+    """
+    return [item for item in frame.f_globals.items() if not item[0].startswith("_")]
+
+
+class Files:
+    """The user's files as a film has them: whole, or a few windows of each."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self.data: dict[str, dict[str, Any]] = {}
+        self._keys: dict[Place, str] = {}
+        wanted: dict[str, set[int]] = {}
+        for file, line in places:
+            wanted.setdefault(file, set()).add(line)
+        for file, numbers in wanted.items():
+            lines = [line.rstrip("\r\n") for line in linecache.getlines(file)]
+            for first, last in _windows(sorted(numbers), len(lines)):
+                key = str(len(self.data))
+                shown = lines[first - 1 : last]
+                self.data[key] = {"name": _last_part(file), "first": first, "lines": shown}
+                for number in numbers:
+                    if first <= number <= last:
+                        self._keys[file, number] = key
+
+    def at(self, place: Place | None) -> list[Any] | None:
+        """``[key of a file, line]``; None where there is no such line to show."""
+        if place is None or place not in self._keys:
+            return None
+        return [self._keys[place], place[1]]
+
+
+def _windows(numbers: list[int], length: int) -> list[tuple[int, int]]:
+    """The first and last lines of the parts of a file to show; they do not overlap."""
+    if not length:
+        return []
+    if length <= WHOLE_FILE:
+        return [(1, length)]
+    windows: list[tuple[int, int]] = []
+    for number in numbers:
+        first, last = max(1, number - AROUND), min(length, number + AROUND)
+        if windows and first <= windows[-1][1] + 1:
+            windows[-1] = (windows[-1][0], last)
+        else:
+            windows.append((first, last))
+    return windows
+
+
+def _last_part(file: str) -> str:
+    """A file's name without its folder, whichever system the path is from."""
+    if re.search(r"[\\/]ipykernel_\d+[\\/]\d+\.py$", file):
+        return "notebook cell"  # the name of the file that stands for it is a mere number
+    return posixpath.basename(ntpath.basename(file)) or file
+
+
+def describe_class(cls: type) -> dict[str, Any]:
+    """What a function's class says of itself: docstring, and the source of both directions."""
+    line = 0
+    try:
+        line = inspect.getsourcelines(cls)[1]
+        file = _last_part(inspect.getsourcefile(cls) or "")
+    except (OSError, TypeError):
+        file = ""
+    return {
+        "name": f"{cls.__module__}.{cls.__qualname__}",
+        "formula": inspect.cleandoc(cls.__doc__ or ""),
+        "forward": _source(cls, ("forward", "forward_cpu", "forward_gpu")),
+        "backward": _source(cls, ("backward_accumulate", "backward", "backward_cpu")),
+        "file": file,
+        "line": line,
+    }
+
+
+def _source(cls: type, names: tuple[str, ...]) -> str:
+    """The source of the first of these methods that the class, not a base of ours, defines."""
+    for name in names:
+        method = getattr(cls, name, None)
+        owner = getattr(method, "__module__", "")
+        if method is None or method is getattr(FunctionNode, name, None):
+            continue
+        if owner == "tinynode.function":  # what old-style functions inherit
+            continue
+        try:
+            return textwrap.dedent(inspect.getsource(method)).rstrip()
+        except (OSError, TypeError):
+            return ""
+    return ""

@@ -1,0 +1,174 @@
+"""A film in words: a sentence for each step, and all steps as text.
+
+Requirement: who listens to a screen reader, or reads in a terminal, gets the same film. So each
+step has one sentence that says what happened, and the text below it has the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Step = dict[str, Any]
+
+
+def sentence(step: Step, labels: Mapping[str, str]) -> str:
+    """What happens in a step, in one sentence."""
+    kind = step["kind"]
+    if kind == "forward":
+        return _forward(step, labels)
+    if kind == "backward":
+        return _backward(step, labels)
+    if kind == "sweep":
+        seeds = _names((entry[0] for entry in step["grad_outputs"]), labels)
+        return f"A sweep begins at {seeds}."
+    return _end(step, labels)
+
+
+def _forward(step: Step, labels: Mapping[str, str]) -> str:
+    inputs = _names((entry[0] for entry in step["inputs"]), labels)
+    outputs = _names((entry[0] for entry in step["outputs"]), labels)
+    return f"{labels[step['function']]}: computes {outputs} from {inputs}."
+
+
+def _backward(step: Step, labels: Mapping[str, str]) -> str:
+    label = labels[step["function"]]
+    given = [entry[0] for entry in step["grad_outputs"] if entry[1] is not None]
+    first = [entry[0] for entry in step["grad_inputs"] if entry[2] == "first"]
+    added = [entry[0] for entry in step["grad_inputs"] if entry[2] == "added"]
+    parts = []
+    if first:
+        parts.append(f"gives one to {_names(first, labels)}")
+    if added:
+        parts.append(f"adds to that of {_names(added, labels)}")
+    done = " and ".join(parts) or "goes no further"
+    return f"{label}, backward: the gradient of {_names(given, labels)} {done}."
+
+
+def _end(step: Step, labels: Mapping[str, str]) -> str:
+    if step.get("error"):
+        return f"The sweep has ended with an error, and no gradient has changed: {step['error']}"
+    written = [entry[0] for entry in step["grad_inputs"] if entry[2] != "none"]
+    returned = [entry[0] for entry in step["grad_inputs"] if entry[2] == "none"]
+    parts = []
+    if written:
+        parts.append(f"{_names(written, labels)} now {_has(written)} grad")
+    if returned:
+        parts.append(f"returned: the gradient of {_names(returned, labels)}")
+    return f"The sweep has ended; {'; '.join(parts) or 'nobody holds what it reached'}."
+
+
+def _has(items: list[str]) -> str:
+    return "has its" if len(items) == 1 else "have their"
+
+
+def _names(nodes: Iterable[str], labels: Mapping[str, str]) -> str:
+    """``x, y and z``; each once."""
+    names = list(dict.fromkeys(labels[node] for node in nodes))
+    if len(names) < 2:
+        return names[0] if names else "nothing"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+# --- all of it as text ---------------------------------------------------------------------------
+
+_HEADINGS = (
+    ("inputs", "in"),
+    ("outputs", "out"),
+    ("grad_outputs", "gradient from"),
+    ("grad_inputs", "gradient to"),
+)
+
+
+def text(data: dict[str, Any]) -> str:
+    """Every step in words, with its values, the gradient table and the queue."""
+    lines = [data["title"]]
+    if data["note"]:
+        lines.append(data["note"])
+    labels = labels_of(data)
+    for number, step in enumerate(data["steps"], 1):
+        lines += ["", f"{number}. {step['title']}"]
+        place = place_text(data, step)
+        if place:
+            lines.append(f"   {place}")
+        lines += [f"   {line}" for line in details(data, step, labels)]
+    return printable("\n".join(lines))
+
+
+def labels_of(data: dict[str, Any]) -> dict[str, str]:
+    """What to call each node."""
+    return {node["id"]: node["label"] for node in data["nodes"]}
+
+
+def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list[str]:
+    """The values of a step, what is kept and let go, and what waits: a line for each."""
+    lines = []
+    for key, heading in _HEADINGS:
+        for entry in step[key]:
+            if entry[1] is not None:
+                lines.append(f"{heading} {labels[entry[0]]}: {_entry(data, entry)}")
+    used_up = [node for node in step["freed"] if node in step["table"]["removed"]]
+    freed = [node for node in step["freed"] if node not in used_up]
+    for heading, found in (
+        ("retains", step["retained"]),
+        ("array freed", freed),
+        ("gradient used up", used_up),
+    ):
+        if found:
+            lines.append(f"{heading}: {_names(found, labels)}")
+    if step["ran"]:
+        lines.append(f"ran inside: {', '.join(step['ran'])}")
+    if step["kind"] in ("sweep", "backward"):
+        lines.append(f"waiting: {queue_text(step, labels)}")
+    return lines
+
+
+def _entry(data: dict[str, Any], entry: list[Any]) -> str:
+    line = value_text(data["values"][entry[1]])
+    if len(entry) == 4 and entry[2] == "added" and entry[3] is not None:
+        line += f", in all {value_text(data['values'][entry[3]])}"
+    return line
+
+
+def queue_text(step: Step, labels: Mapping[str, str]) -> str:
+    """The functions in the queue, the next one first, with their ranks."""
+    names = [f"{labels[function]} (rank {rank})" for rank, function in step["queue"]]
+    more = step["queued"] - len(names)
+    if more:
+        names.append(f"and {more} more")
+    return ", ".join(names) or "nothing"
+
+
+def place_text(data: dict[str, Any], step: Step) -> str:
+    """``script.py:12: y = x * x``, or nothing."""
+    if step["at"] is None:
+        return ""
+    key, line = step["at"]
+    file = data["files"][key]
+    return f"{file['name']}:{line}: {file['lines'][line - file['first']].strip()}"
+
+
+def value_text(value: dict[str, Any]) -> str:
+    """An array in a line: all elements of a small one, else its extent and mean."""
+    head = f"{tuple(value['shape'])} {value['dtype']}"
+    numbers = [_number_text(cell) for cell in value["cells"]]
+    if not value["shape"] and numbers:
+        return f"{numbers[0]} {value['dtype']}"
+    if not value["sampled"] and len(numbers) <= _SHOWN:
+        return f"{head} [{', '.join(numbers)}]"
+    low, high, mean = (_number_text(value[key]) for key in ("min", "max", "mean"))
+    bad = f", {value['bad']} not finite" if value["bad"] else ""
+    return f"{head} from {low} to {high}, mean {mean}{bad}"
+
+
+_SHOWN = 12
+"""An array of more elements is described by its extent and mean."""
+
+
+def _number_text(number: Any) -> str:
+    return "nan" if number is None else str(number)
+
+
+def printable(line: str) -> str:
+    """The text with control characters as escapes: a name cannot steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in line)

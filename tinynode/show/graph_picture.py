@@ -1,0 +1,126 @@
+"""The graph behind Variables, and nets, as a Diagram.
+
+Requirement: whoever computed something sees how, in one line: ``tn.show.graph(y)``. The picture is
+made of what is there, and changes nothing: it holds texts, no arrays and no nodes, so the graph is
+freed as if nobody had looked.
+
+What is backward. A function does not know whether it was applied by a user or by a ``backward``.
+So the roots say it: what they need is forward, except for what is needed only by gradients, which
+are the roots given as ``gradients``, and those that are the ``grad_var`` of a Variable in the
+picture. In a net, an operator is backward if it reads or writes a gradient (``x@GRAD``), or stands
+in a net of gradients.
+
+Groups. A Parameter with a dotted name belongs to the module of that name, and so does a function
+that reads it, and what is computed between two functions of one module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tinynode.errors import describe
+from tinynode.net import CompiledFunction, NetOp, Operator, Scope, Trace
+from tinynode.nn.module import Module
+from tinynode.show.diagram import Diagram
+from tinynode.show.eager_picture import EagerPicture
+from tinynode.show.folding import fold_repeats, nearest
+from tinynode.show.grouping import spread_groups
+from tinynode.show.layout import group_name
+from tinynode.show.net_picture import NetPicture
+from tinynode.variable import Variable
+
+_NETS = (NetOp, Operator, Trace, CompiledFunction)
+
+
+def graph(
+    *roots: Any,
+    gradients: Sequence[Variable] = (),
+    model: Module | None = None,
+    scope: Scope | Mapping[str, Any] | None = None,
+    limit: int | None = 200,
+    fold: bool | None = None,
+    direction: str = "down",
+    title: str | None = None,
+) -> Diagram:
+    """A picture of the graph behind Variables, or of nets.
+
+    In a notebook the result shows itself; ``print`` shows it as text; ``save("graph.svg")`` writes
+    it to a file. Variables are rounded, functions are boxes; what computes gradients is dashed and
+    of another colour.
+
+    Args:
+        roots: Variables; or nets, operators, traces and compiled functions (the net of the last
+            call that was recorded, with its gradient net where there is one). What several share
+            is drawn once.
+        gradients: Variables that a backward computed, such as ``tn.grad`` gives: what only they
+            need is drawn as backward. An ``x.grad_var`` among the roots is recognised.
+        model: names its parameters, and draws its modules as groups.
+        scope: for nets: has the Variables of which shapes are shown.
+        limit: how many boxes to draw, or a few more; None means all.
+        fold: draw repeated blocks as one box: None means where there are more boxes than the
+            limit.
+        direction: ``"down"`` or ``"right"``.
+        title: a line above; by default the names of the roots.
+
+    Raises:
+        TypeError: a root is something else, or nets and Variables are mixed.
+        ValueError: there is no root, the limit is below 1, the direction is another, or a compiled
+            function was not called yet.
+    """
+    _check(roots, gradients, limit, direction)
+    if roots and isinstance(roots[0], _NETS):
+        known = scope if isinstance(scope, Scope) else Scope(scope)
+        picture: EagerPicture | NetPicture = NetPicture(roots, known)
+    else:
+        picture = EagerPicture(roots, gradients, _names_of(model))
+    nodes, edges, notes = picture.nodes, picture.edges, picture.notes
+    if fold or (fold is None and limit is not None and len(nodes) > limit):
+        nodes, edges = fold_repeats(nodes, edges)
+    if limit is not None and len(nodes) > limit:
+        nodes, edges, left = nearest(nodes, edges, limit)
+        notes = [*notes, f"and {left:,} more before these: graph(..., limit=None) draws all"]
+    spread_groups(nodes, edges, None if model is None else _modules_of(model))
+    picture.name(nodes)
+    if title is None:
+        title = picture.title(nodes)
+    return Diagram(title, nodes, edges, notes, direction)
+
+
+def _check(roots: Sequence[Any], gradients: Sequence[Any], limit: Any, direction: Any) -> None:
+    if not roots and not gradients:
+        raise ValueError("graph: give at least one Variable or net: tinynode.show.graph(y).")
+    nets = [isinstance(root, _NETS) for root in roots]
+    for position, root in enumerate(roots):
+        if not isinstance(root, (Variable, *_NETS)):
+            raise TypeError(
+                f"graph: argument {position} must be a Variable, a net, an operator, a trace or a "
+                f"compiled function, got {describe(root)}."
+            )
+    if any(nets) and (not all(nets) or gradients):
+        raise TypeError("graph: give Variables only or nets only; each makes a picture.")
+    for position, gradient in enumerate(gradients):
+        if not isinstance(gradient, Variable):
+            raise TypeError(
+                f"graph: gradients[{position}] must be a Variable, got {describe(gradient)}. Give "
+                "x.grad_var, or what tinynode.grad returned."
+            )
+    if limit is not None and limit < 1:
+        raise ValueError(f"graph: limit must be at least 1 or None, got {limit}.")
+    if direction not in ("down", "right"):
+        raise ValueError(f"graph: direction must be 'down' or 'right', got {direction!r}.")
+
+
+def _names_of(model: Module | None) -> dict[int, str]:
+    """The names of a model's parameters and buffers, by the id of each."""
+    if model is None:
+        return {}
+    if not isinstance(model, Module):
+        raise TypeError(f"graph: model must be a tinynode.nn.Module, got {describe(model)}.")
+    named: list[tuple[str, Variable]] = [*model.named_parameters(), *model.named_buffers()]
+    return {id(value): name for name, value in named}
+
+
+def _modules_of(model: Module) -> set[str]:
+    """The dotted names of the modules in a model."""
+    return {group_name(name) for name, value in model._walk() if isinstance(value, Module)}

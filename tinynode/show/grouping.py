@@ -1,0 +1,107 @@
+"""Which boxes of a picture lie in which module.
+
+Requirement: a model's layers are seen as such. A module is known by its parameters: a function
+that reads one belongs to it. The functions between two functions of one module belong there as
+well: a softmax between two layers of an attention block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinynode.show.diagram import DiagramEdge, DiagramNode
+from tinynode.show.folding import common_group
+from tinynode.show.layout import group_path
+
+
+def spread_groups(
+    nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge], modules: set[str] | None
+) -> None:
+    """Give groups to forward functions and to what they compute, where their leaves have groups.
+
+    Args:
+        nodes: leaves have their groups; others get one, unless they have it.
+        edges: between them.
+        modules: the groups that there are; None means all that the dots in the names say.
+    """
+    if not any(node.group for node in nodes):
+        return
+    by_id = {node.id: node for node in nodes}
+    before: dict[str, list[DiagramNode]] = {node.id: [] for node in nodes}
+    after: dict[str, list[DiagramNode]] = {node.id: [] for node in nodes}
+    for edge in edges:
+        before[edge.target].append(by_id[edge.source])
+        after[edge.source].append(by_id[edge.target])
+    ordered = sorted(nodes, key=_order)
+    computed = [node for node in ordered if before[node.id] and node.phase == "forward"]
+    for node in computed:
+        if node.kind == "function":
+            groups = [one.group for one in before[node.id] if one.group and not before[one.id]]
+            node.group = node.group or _known(common_group(groups), modules)
+    _fill_between(computed, before, after, modules)
+    for node in computed:
+        if node.kind == "variable":
+            node.group = before[node.id][0].group
+    for node in nodes:
+        if not before[node.id]:
+            node.group = _known(node.group, modules)
+
+
+def _order(node: DiagramNode) -> tuple[int, bool]:
+    """Variables of a rank come before the functions that use them."""
+    return node.rank, node.kind != "variable"
+
+
+def _known(group: str | None, modules: set[str] | None) -> str | None:
+    """The innermost of a group and those around it that is a module."""
+    found = [name for name in group_path(group) if modules is None or name in modules]
+    return found[-1] if found else None
+
+
+def _fill_between(
+    computed: Sequence[DiagramNode],
+    before: dict[str, list[DiagramNode]],
+    after: dict[str, list[DiagramNode]],
+    modules: set[str] | None,
+) -> None:
+    """Give functions without a group that of the functions before and behind them.
+
+    Each group is a bit of an integer; a box collects the bits of all that lie before it, and of
+    all that lie behind it. It is between members of the groups that are in both.
+    """
+    names: dict[str, int] = {}
+    own: dict[str, int] = {}
+    for node in computed:
+        bits = 0
+        for name in group_path(node.group):
+            if modules is None or name in modules:
+                bits |= 1 << names.setdefault(name, len(names))
+        own[node.id] = bits
+    above = _collected(computed, before, own)
+    below = _collected(computed[::-1], after, own)
+    listed = list(names)
+    for node in computed:
+        both = above[node.id] & below[node.id]
+        if node.kind == "variable" or not both:
+            continue
+        found = [name for i, name in enumerate(listed) if both >> i & 1]
+        inner = max(found, key=_depth)
+        if _depth(inner) > _depth(node.group or ""):
+            node.group = inner
+
+
+def _collected(
+    ordered: Sequence[DiagramNode], near: dict[str, list[DiagramNode]], own: dict[str, int]
+) -> dict[str, int]:
+    """The bits of each node and of all that lie on one side of it."""
+    found: dict[str, int] = {}
+    for node in ordered:
+        bits = own[node.id]
+        for other in near[node.id]:
+            bits |= found.get(other.id, 0)
+        found[node.id] = bits
+    return found
+
+
+def _depth(group: str) -> int:
+    return len(group_path(group))

@@ -1,0 +1,95 @@
+"""A Diagram as a Mermaid flowchart.
+
+Requirement: a README, an issue and a page of documentation show the picture without a file beside
+them: many Markdown renderers draw Mermaid. Only strokes are coloured, so that the text keeps the
+colours of the page, light or dark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinynode.show.layout import group_path, short_label
+from tinynode.show.text_diagram import one_line
+
+if TYPE_CHECKING:
+    from tinynode.show.diagram import Diagram, DiagramNode
+
+_CLASSES = (
+    "classDef forward stroke:#0072B2",
+    "classDef backward stroke:#D55E00,stroke-dasharray:5 3",
+    "classDef root stroke-width:3px",
+    "classDef gone stroke-dasharray:1 3",
+)
+_SHAPES = {"variable": ("([", "])"), "function": ("[", "]"), "fold": ("[[", "]]")}
+_INDENT = "    "
+
+
+def to_mermaid(diagram: Diagram) -> str:
+    """The lines of a flowchart: Variables are rounded, functions are boxes."""
+    lines = [f"flowchart {'LR' if diagram.direction == 'right' else 'TD'}"]
+    if diagram.title:
+        lines.append(f"{_INDENT}accTitle: {_text(diagram.title)}")
+    lines += _nodes(diagram)
+    for edge in diagram.edges:
+        arrow = "-.->" if edge.phase == "backward" else "-->"
+        label = f'|"{_text(edge.label)}"|' if edge.label else ""
+        lines.append(f"{_INDENT}{edge.source} {arrow}{label} {edge.target}")
+    classes: dict[str, list[str]] = {}
+    for node in diagram.nodes:
+        for name in (node.phase, *sorted(node.marks & {"root", "gone"})):
+            classes.setdefault(name, []).append(node.id)
+    lines += [_INDENT + line for line in _CLASSES if line.split()[1] in classes]
+    lines += [f"{_INDENT}class {','.join(ids)} {name}" for name, ids in classes.items()]
+    lines += [f"{_INDENT}%% {_text(note)}" for note in diagram.notes]
+    return "\n".join(lines)
+
+
+def _nodes(diagram: Diagram) -> list[str]:
+    """A line for each node, each group in a subgraph within the one around it."""
+    lines: list[str] = []
+    opened: tuple[str, ...] = ()
+    numbers: dict[str, int] = {}
+    for node in sorted(diagram.nodes, key=_group_key):
+        wanted = group_path(node.group)
+        while opened != wanted[: len(opened)]:
+            lines.append(f"{_INDENT * len(opened)}end")
+            opened = opened[:-1]
+        for name in wanted[len(opened) :]:
+            opened = (*opened, name)
+            number = numbers.setdefault(name, len(numbers))
+            lines.append(f'{_INDENT * len(opened)}subgraph g{number}["{_text(name)}"]')
+        lines.append(_INDENT * (len(opened) + 1) + _node(node))
+    while opened:
+        lines.append(f"{_INDENT * len(opened)}end")
+        opened = opened[:-1]
+    return lines
+
+
+def _group_key(node: DiagramNode) -> tuple[str, ...]:
+    return group_path(node.group)
+
+
+def _node(node: DiagramNode) -> str:
+    left, right = _SHAPES[node.kind]
+    text = "<br/>".join(_text(line) for line in (short_label(node), *node.facts))
+    return f'{node.id}{left}"{text}"{right}'
+
+
+_ENTITIES = {
+    "#": "#35;",
+    ";": "#59;",
+    "&": "#amp;",
+    "<": "#lt;",
+    ">": "#gt;",
+    '"': "#quot;",
+    "`": "#96;",
+    "%": "#37;",
+    "{": "#123;",
+    "}": "#125;",
+}
+
+
+def _text(text: str) -> str:
+    """A text as it stands between quotes in Mermaid, which would read it as HTML."""
+    return "".join(_ENTITIES.get(letter, letter) for letter in one_line(text))

@@ -1,0 +1,158 @@
+"""The boxes and arrows of nets.
+
+Requirement: a net is a graph as well, of operators and names, and looks like one: what it reads,
+what it writes, which of its operators compute gradients, which belong to a net in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tinynode.net import CompiledFunction, NetOp, Operator, Scope, Trace
+from tinynode.net.operator import EMPTY, GRAD
+from tinynode.show.diagram import DiagramEdge, DiagramNode
+from tinynode.variable import Variable
+
+
+class NetPicture:
+    """What is drawn of nets.
+
+    Args:
+        roots: nets, operators, traces and compiled functions.
+        scope: Variables by name, of which shapes are shown.
+
+    Attributes:
+        nodes: inputs before what is computed of them.
+        edges: from inputs to operators, and from operators to outputs.
+        notes: what is said once.
+    """
+
+    def __init__(self, roots: Sequence[Any], scope: Scope) -> None:
+        self.nodes: list[DiagramNode] = []
+        self.edges: list[DiagramEdge] = []
+        self.notes: list[str] = []
+        self._names: dict[str, DiagramNode] = {}
+        self._scope = Scope(parent=scope)
+        self._outputs: set[str] = set()
+        operators: list[tuple[Operator, str | None, bool]] = []
+        titles = []
+        for root in roots:
+            for net in self._nets(root):
+                titles.append(net.type)
+                operators += _listed(net)
+        phases = _phases(operators)
+        read = {name for operator, _, _ in operators for name in operator.input_names}
+        for operator, _, _ in operators:
+            self._outputs.update(n for n in operator.output_names if n not in read)
+        for (operator, group, _), phase in zip(operators, phases, strict=True):
+            self._add(operator, group, phase)
+        self._titles = list(dict.fromkeys(titles))
+
+    def _nets(self, root: Any) -> list[NetOp | Operator]:
+        """The nets that a root stands for; notes the Variables that it brings along."""
+        if isinstance(root, NetOp | Operator):
+            return [root]
+        if isinstance(root, Trace):
+            self._note(root)
+            return [root.net]
+        assert isinstance(root, CompiledFunction)
+        recorded = [entry for entries in root._entries.values() for entry in entries]
+        if not recorded:
+            raise ValueError(
+                f"graph: {root._title()} has recorded no net yet: it does when it is called. Call "
+                "it once, or draw tinynode.trace(function, *examples)."
+            )
+        entry = recorded[-1]
+        self._note(entry.trace)
+        if len(recorded) > 1:
+            self.notes.append(f"the last of {len(recorded)} nets that were recorded")
+        nets: list[NetOp | Operator] = [entry.trace.net]
+        for gradient in list(entry.program._gradients.values())[-1:]:
+            nets.append(NetOp(gradient.operators, f"{entry.trace.net.type}_grad"))
+        return nets
+
+    def _note(self, trace: Trace) -> None:
+        self._outputs.update(trace.outputs)
+        for name, variable in trace.captured.items():
+            self._scope.put(name, variable)
+
+    def _add(self, operator: Operator, group: str | None, phase: str) -> None:
+        inputs = [self._variable(n, phase, 0) for n in operator.input_names if n != EMPTY]
+        rank = max((node.rank for node in inputs), default=0)
+        box = DiagramNode(f"f{len(self.nodes)}", "function", operator.type, (), rank, phase)
+        box.group = group
+        self.nodes.append(box)
+        self.edges += [DiagramEdge(node.id, box.id, phase) for node in inputs]
+        for name in operator.output_names:
+            output = self._variable(name, phase, rank + 1)
+            output.group = group
+            self.edges.append(DiagramEdge(box.id, output.id, phase))
+
+    def _variable(self, name: str, phase: str, rank: int) -> DiagramNode:
+        """The box of a name; an output that nobody asks for has one of its own."""
+        if name in self._names:
+            return self._names[name]
+        box = DiagramNode(f"v{len(self.nodes)}", "variable", name, (), rank, phase)
+        self.nodes.append(box)
+        if name == EMPTY:
+            box.label, box.marks = "(not asked for)", frozenset(("gone",))
+            return box
+        self._names[name] = box
+        box.facts, box.marks = self._facts(name, rank)
+        return box
+
+    def _facts(self, name: str, rank: int) -> tuple[tuple[str, ...], frozenset[str]]:
+        facts, marks = [], []
+        if name in self._scope:
+            found: Variable = self._scope.find(name)
+            facts.append(found.label)
+        if rank == 0:
+            facts.append("input")
+            marks.append("leaf")
+        if name in self._outputs:
+            marks.append("root")
+        return tuple(facts), frozenset(marks)
+
+    def name(self, nodes: Sequence[DiagramNode]) -> None:
+        """The names of a net differ already."""
+
+    def title(self, nodes: Sequence[DiagramNode]) -> str:
+        """The types of the nets."""
+        return f"net {', '.join(self._titles)}"
+
+
+def _listed(net: NetOp | Operator) -> Iterator[tuple[Operator, str | None, bool]]:
+    """The operators in run order: each with its group, and whether it is in a net of gradients."""
+    count: dict[str, int] = {}
+    is_gradient = net.type.endswith("_grad") and isinstance(net, NetOp)
+    waiting: list[tuple[NetOp | Operator, str | None, bool]] = [(net, None, is_gradient)]
+    while waiting:
+        one, group, inside = waiting.pop()
+        if isinstance(one, Operator):
+            yield one, group, inside
+            continue
+        inner: list[tuple[NetOp | Operator, str | None, bool]] = []
+        for part in one.operators:
+            if isinstance(part, Operator):
+                inner.append((part, group, inside))
+                continue
+            title = part.type.replace(".", "_")
+            count[title] = count.get(title, 0) + 1
+            title = title if count[title] == 1 else f"{title}#{count[title]}"
+            path = f"{group}.{title}" if group else title
+            inner.append((part, path, inside or part.type.endswith("_grad")))
+        waiting += reversed(inner)
+
+
+def _phases(operators: Sequence[tuple[Operator, str | None, bool]]) -> list[str]:
+    """Backward is what reads or writes a gradient, what follows, and nets of gradients."""
+    gradients: set[str] = set()
+    backward = []
+    for operator, _, inside in operators:
+        names = [*operator.input_names, *operator.output_names]
+        found = inside or any(GRAD in name or name in gradients for name in names)
+        if found:
+            gradients.update(name for name in operator.output_names if name != EMPTY)
+        backward.append(found)
+    return ["backward" if found else "forward" for found in backward]

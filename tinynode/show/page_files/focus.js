@@ -1,0 +1,283 @@
+// What is in focus: the current step, or a node.
+
+function pin(id) {
+  const old = pinned;
+  pinned = id;
+  previewed = null;
+  if (old !== null) updateNode(old);
+  if (id !== null) updateNode(id);
+  if (id !== null) setReachable(nodeElements.get(id));
+  showFocus();
+}
+
+// The keyboard looks at a node as long as it is in the graph, or in the panel that shows it.
+function endPreview(event) {
+  if (!graph.contains(event.target) && !find("focus").contains(event.target)) preview(null);
+}
+
+function preview(id) {
+  if (previewed === id) return;
+  previewed = id;
+  showFocus();
+}
+
+function showFocus() {
+  const id = previewed ?? pinned;
+  const body = find("focus-body");
+  find("unpin").hidden = id === null;
+  body.dataset.focus = id ?? "step";
+  if (id !== null) {
+    setText(find("focus-title"), nameOf(id));
+    replaceContent(body, nodeContent(nodes.get(id)));
+  } else if (currentStep() !== null) {
+    setText(find("focus-title"), stepName(currentStep()));
+    replaceContent(body, stepContent(currentStep()));
+  }
+}
+
+function stepName(step) {
+  if (step.kind === "sweep") return "A sweep begins";
+  if (step.kind === "end") return "The sweep ends";
+  return `${step.class ?? nameOf(step.function)}, ${step.kind}`;
+}
+
+function stepContent(step) {
+  const parts = { sweep: seedParts, backward: backwardParts, end: resultParts };
+  return [
+    factsOfStep(step),
+    formulaView(step.class),
+    ...(parts[step.kind] ?? forwardParts)(step),
+    nodeList("Kept for backward:", step.retained),
+    nodeList("Array freed:", freedArrays(step)),
+    nodeList("Gradient used up:", usedGradients(step)),
+    step.ran.length ? line("Ran inside:", step.ran.join(", ")) : null,
+  ];
+}
+
+function forwardParts(step) {
+  return [
+    section("Inputs", null, "forward", arrayCards(step.inputs, "input")),
+    section("Outputs", null, "forward", arrayCards(step.outputs, "output")),
+  ];
+}
+
+function seedParts(step) {
+  return [
+    section(
+      "Seeds",
+      "the gradients that it starts with",
+      "backward",
+      gradientCards(step.grad_outputs),
+    ),
+  ];
+}
+
+function backwardParts(step) {
+  const isKept = ([, value]) => value !== null;
+  return [
+    section("Gradients in", "of the outputs", "backward", gradientCards(step.grad_outputs)),
+    section("Gradients out", "of the inputs", "backward", contributionCards(step)),
+    section("Arrays kept from forward", null, "forward", [
+      ...arrayCards(step.inputs.filter(isKept), "input"),
+      ...arrayCards(step.outputs.filter(isKept), "output"),
+    ]),
+  ];
+}
+
+function resultParts(step) {
+  return [section("Results", "what the sweep came to", "backward", contributionCards(step))];
+}
+
+function factsOfStep(step) {
+  const facts = [];
+  const node = nodes.get(step.function);
+  if (node) facts.push(`rank ${node.rank}`);
+  if (typeof step.seconds === "number") facts.push(timeText(step.seconds));
+  if (step.depth > 1) facts.push(`a sweep inside of ${step.depth - 1}`);
+  return facts.length ? html("p", { class: "facts" }, facts.join(" · ")) : null;
+}
+
+function timeText(seconds) {
+  if (seconds >= 1) return `${seconds.toFixed(2)} s`;
+  if (seconds >= 1e-3) return `${(seconds * 1e3).toFixed(1)} ms`;
+  return `${(seconds * 1e6).toFixed(0)} µs`;
+}
+
+function formulaView(className) {
+  const formula = film.classes[className]?.formula;
+  return formula ? html("pre", { class: "formula" }, formula) : null;
+}
+
+function section(title, explanation, phase, cards) {
+  if (cards.length === 0) return null;
+  const note = explanation ? html("span", { class: "quiet" }, ` ${explanation}`) : null;
+  const head = html("h3", null, title, note);
+  return html(
+    "section",
+    { class: `part ${phase}` },
+    head,
+    html("div", { class: "cards" }, ...cards),
+  );
+}
+
+function arrayCards(entries, role) {
+  return entries.map(([id, value], i) => {
+    const content = valueView(value, `${role} ${i} cells`, nameOf(id));
+    return card(id, `${role} ${i}`, null, [content]);
+  });
+}
+
+function gradientCards(entries) {
+  return entries.map(([id, value], i) => {
+    const key = `gradient in ${i}`;
+    const content =
+      value === null
+        ? quietLine("no gradient came")
+        : valueView(value, `${key} cells`, `gradient of ${nameOf(id)}`);
+    return card(id, key, null, [content]);
+  });
+}
+
+// A card: whose array it is, and the array. The name is a button that puts the node in focus.
+function card(id, key, tag, content) {
+  const head = html("div", { class: "card-head" }, nodeButton(id, key), tag);
+  return html("div", { class: "card", "data-node": id }, head, ...content);
+}
+
+function nodeButton(id, key) {
+  const facts = nodes.get(id)?.facts.join(", ") || null; // two nodes may have one name
+  const button = html(
+    "button",
+    { type: "button", class: "name", "data-key": key, title: facts },
+    nameOf(id),
+  );
+  button.addEventListener("click", () => {
+    if (!nodes.has(id)) return;
+    pin(id);
+    bringIntoView(id);
+  });
+  return button;
+}
+
+// The gradients that a backward hands on: the first one, or one that is added to what is there.
+function contributionCards(step) {
+  const there = gradientsBefore(step);
+  return step.grad_inputs.map(([id, value, how, total], i) => {
+    const old = there.get(id) ?? null;
+    there.set(id, total ?? value);
+    const key = `gradient out ${i}`;
+    const name = `gradient of ${nameOf(id)}`;
+    const isSum = how === "added" && old !== null && total !== null;
+    if (isSum) return card(id, key, tag(how), [sumView(old, value, total, key, name)]);
+    if (value === null) return card(id, key, tag(how), [quietLine("no gradient")]);
+    return card(id, key, tag(how), [valueView(value, `${key} cells`, name)]);
+  });
+}
+
+// What was there + what came = what is there now.
+function sumView(old, value, total, key, name) {
+  return html(
+    "div",
+    { class: "sum" },
+    valueView(old, `${key} old`, `${name} so far`),
+    signed("+", valueView(value, `${key} new`, `contribution to the ${name}`)),
+    signed("=", valueView(total, `${key} cells`, `${name} in all`)),
+  );
+}
+
+function signed(sign, content) {
+  return html("div", { class: "signed" }, html("span", { class: "sign" }, sign), content);
+}
+
+function tag(how) {
+  return html("span", { class: `tag ${how}` }, how === "none" ? "" : how);
+}
+
+// The gradients that a step adds to, as they were before it: its changes, undone.
+function gradientsBefore(step) {
+  const fact = step.kind === "end" ? "grad" : "gradient";
+  const before = new Map(now[fact]);
+  for (const change of [...changes[position]].reverse()) {
+    if (change.fact === fact) before.set(change.id, change.before);
+  }
+  return before;
+}
+
+function nodeList(title, ids) {
+  if (ids.length === 0) return null;
+  const buttons = ids.map((id) => nodeButton(id, `${title} ${id}`));
+  return html("p", { class: "line" }, html("strong", null, title), " ", ...buttons);
+}
+
+function line(title, text) {
+  return html("p", { class: "line" }, html("strong", null, title), ` ${text}`);
+}
+
+// A node: what it is, its array and gradient at this step, and the steps it takes part in.
+function nodeContent(node) {
+  const facts = [node.kind, ...node.facts, `rank ${node.rank}`];
+  if (node.group) facts.push(`in ${node.group}`);
+  return [
+    html("p", { class: "facts" }, facts.join(" · ")),
+    html("p", { class: "facts" }, stateOfNode(node)),
+    node.kind === "function" ? formulaView(classOfNode(node)) : null,
+    ...(node.kind === "variable" ? arraysOfVariable(node) : arraysOfFunction(node)),
+    stepList(node),
+  ];
+}
+
+// What a function was applied to, and what it computed, once it has run.
+function arraysOfFunction(node) {
+  const isForward = (index) => steps[index].function === node.id && steps[index].kind === "forward";
+  const index = stepsOfNode.get(node.id).find(isForward);
+  return index === undefined || index > position ? [] : forwardParts(steps[index]);
+}
+
+function arraysOfVariable(node) {
+  const value = now.value.get(node.id);
+  const gradient = gradientOf(node.id);
+  const where =
+    now.gradient.get(node.id) === undefined ? "grad, after a sweep" : "in the sweep's table";
+  const view = (number, what) =>
+    html("div", { class: "card" }, valueView(number, what, `${what} of ${node.label}`));
+  return [
+    value === undefined ? null : section("Array", null, "forward", [view(value, "array")]),
+    gradient === undefined
+      ? line("Gradient:", "none at this step")
+      : section("Gradient", where, "backward", [view(gradient, "gradient")]),
+  ];
+}
+
+function stateOfNode(node) {
+  if (!now.born.get(node.id)) return "Not there yet.";
+  const said = [];
+  if (now.kept.get(node.id)) said.push("array kept for backward");
+  if (now.freed.get(node.id)) said.push("freed");
+  return said.join(" · ");
+}
+
+function classOfNode(node) {
+  const first = stepsOfNode.get(node.id).find((index) => steps[index].function === node.id);
+  return first === undefined ? null : steps[first].class;
+}
+
+function stepList(node) {
+  const items = stepsOfNode
+    .get(node.id)
+    .slice(0, 30)
+    .map((index) => html("li", null, stepButton(index)));
+  if (items.length === 0) return null;
+  const list = html("ul", { class: "steps" }, ...items);
+  return html("section", { class: "part" }, html("h3", null, "Steps"), list);
+}
+
+function stepButton(index) {
+  const here = index === position ? "step" : null;
+  const button = html(
+    "button",
+    { type: "button", class: "name", "data-key": `step ${index}`, "aria-current": here },
+    `${index + 1} ${stepName(steps[index])}`,
+  );
+  button.addEventListener("click", () => go(index));
+  return button;
+}

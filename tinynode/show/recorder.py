@@ -1,0 +1,374 @@
+"""The recorder of films: it writes down the steps that it sees.
+
+Requirement: a film shows what really ran. So the recorder is an observer of function applications
+and of sweeps, with no second way to run functions, and it changes nothing that a user can see. It
+holds arrays, Variables and the graph by weak references only; what it keeps is text and numbers.
+
+A function that is applied while no sweep runs is a step of its own. Inside of a sweep, one that
+was connected to a graph (double backprop) is a step too, of phase "backward"; of the others the
+running step keeps the labels ("ran").
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any
+
+from tinynode.backend import Arrays, Device
+from tinynode.configuration import config
+from tinynode.errors import describe
+from tinynode.function_hook import FunctionHook, Observer, observing
+from tinynode.nn.module import Module
+from tinynode.show.film import Film, FilmNode
+from tinynode.show.film_graph import FilmGraph
+from tinynode.show.film_sources import Place
+from tinynode.variable import Variable
+from tinynode.variable_node import VariableNode
+
+if TYPE_CHECKING:
+    from tinynode.backprop import Sweep
+    from tinynode.function_node import FunctionNode
+
+MAX_STEPS = 3000
+"""A film ends after that many steps."""
+
+SHOWN = 20
+"""The most functions of a queue, and the most labels of functions that ran inside of a step."""
+
+Step = dict[str, Any]
+
+
+@contextmanager
+def record(title: str | None = None, *, model: Module | None = None) -> Iterator[Film]:
+    """Film every forward and backward step of this thread inside of a ``with`` block.
+
+        with tn.show.record() as film:
+            loss = net(x)
+            loss.backward()
+        film.save("film.html")
+
+    What runs is what runs without it. A film holds small summaries of arrays, never the arrays.
+    After 3,000 steps a warning says that the rest is left out. An error in the block ends the
+    film, and is raised as usual.
+
+    Variables are called by their ``name``. In a script or a notebook, others are called by the
+    variable of the script that holds them; the rest have numbers.
+
+    Args:
+        title: shown above the film.
+        model: names its parameters, and draws its modules as groups.
+
+    Raises:
+        TypeError: ``model`` is not a Module.
+    """
+    if model is not None and not isinstance(model, Module):
+        raise TypeError(f"record: model must be a tinynode.nn.Module, got {describe(model)}.")
+    film = Film(title)
+    recorder = Recorder(film, model)
+    try:
+        with recorder, observing(recorder):
+            yield film
+    except BaseException as error:
+        if not isinstance(error, SystemExit) or error.code:
+            film.note = f"The recorded code ended with {type(error).__name__}: {error}"
+        raise
+    finally:
+        recorder.forget()
+    if recorder.is_cut:
+        # not at the step itself: where warnings are errors, that would end the user's code
+        warnings.warn(f"record: {film.note}", stacklevel=3)
+
+
+class _SweepState:
+    """A sweep that is running, and the step that it is in.
+
+    Attributes:
+        place: where the user asked for it.
+        step: the step under way; empty where none is recorded.
+        start: when it began.
+        table: the film's nodes in the gradient table.
+        before: the function's inputs that had a gradient before this step.
+        entries: for each of the step's ``grad_inputs`` the VariableNode.
+    """
+
+    def __init__(self, sweep: Sweep, place: Place | None) -> None:
+        self.sweep = sweep
+        self.place = place
+        self.step: Step = {}
+        self.start = 0.0
+        self.table: set[str] = set()
+        self.before: list[VariableNode] = []
+        self.entries: list[VariableNode] = []
+
+
+class Recorder(FunctionHook, Observer):
+    """Writes the steps of this thread into a film.
+
+    As a hook it learns when a function begins. Functions without that are no calls of the user's:
+    hooks do not see the functions that run while a net is built from other functions.
+    """
+
+    def __init__(self, film: Film, model: Module | None) -> None:
+        self.film = film
+        self.graph = FilmGraph(film, model)
+        self.name = f"film {id(film)}"
+        self.is_cut = False
+        self._begun: list[tuple[weakref.ref[FunctionNode], float]] = []
+        self._sweeps: list[_SweepState] = []
+
+    def forget(self) -> None:
+        """The film is over: let go of all that was needed to recognise objects."""
+        self.graph.forget()
+        self._begun.clear()
+        self._sweeps.clear()
+
+    # --- forward ---------------------------------------------------------------------------------
+
+    def forward_preprocess(self, function: FunctionNode, in_data: Arrays) -> None:
+        """Called before a function's forward."""
+        self._begun.append((weakref.ref(function), time.perf_counter()))
+
+    def applied(
+        self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
+    ) -> None:
+        """A function was applied: a step, unless a sweep ran it without a graph."""
+        now = time.perf_counter()
+        start = self._begin_of(function)
+        if start is None:
+            return
+        if self._sweeps and function.inputs is None:
+            self._note_ran(function)
+        elif self._has_room():
+            self._add_application(function, inputs, outputs, now - start)
+
+    def _begin_of(self, function: FunctionNode) -> float | None:
+        """When a function began; those that began after it and did not end have failed."""
+        for i in range(len(self._begun) - 1, -1, -1):
+            reference, start = self._begun[i]
+            if reference() is function:
+                del self._begun[i:]
+                return start
+        return None
+
+    def _note_ran(self, function: FunctionNode) -> None:
+        ran = self._sweeps[-1].step.get("ran")
+        if ran is not None and len(ran) < SHOWN:
+            ran.append(function.label)
+
+    def _add_application(
+        self,
+        function: FunctionNode,
+        inputs: tuple[Variable, ...],
+        outputs: tuple[Variable, ...],
+        seconds: float,
+    ) -> None:
+        phase = "backward" if self._sweeps else "forward"
+        ins = [self.graph.node_of(x, 0, phase) for x in inputs]
+        rank = max((node.rank for node in ins), default=0)
+        place = self.graph.place()
+        shown = self.film.add_function(function, rank, phase, place)
+        outs = [self.graph.node_of(y, rank + 1, phase) for y in outputs]
+        self.graph.connect(shown, ins, outs)
+        step = self._step("forward", place, shown, function)
+        step["inputs"] = self._values(ins, inputs)
+        step["outputs"] = self._values(outs, outputs)
+        step["seconds"] = seconds
+        if function.inputs is None:
+            shown.facts = ("no graph",)
+        else:
+            self.graph.know(function, shown)
+            kept = [ins[i].id for i in function._retained_input_indexes]
+            kept += [outs[i].id for i in function._retained_output_indexes]
+            step["retained"] = list(dict.fromkeys(kept))
+        self._keep(step)
+
+    # --- backward --------------------------------------------------------------------------------
+
+    def sweep_began(self, sweep: Sweep) -> None:
+        """A sweep begins: the seeds are in its table."""
+        if config.tracing is not None:
+            return  # what is traced is no call of the user's
+        state = _SweepState(sweep, self.graph.place())
+        self._sweeps.append(state)
+        if not self._has_room():
+            return
+        self.graph.add_behind([function for _, _, function in sweep.heap], MAX_STEPS)
+        step = self._step("sweep", state.place)
+        for node, gradient in sweep.gradients.items():
+            shown = self.graph.variable(node)
+            state.table.add(shown.id)
+            step["grad_outputs"].append([shown.id, self._value(gradient)])
+        step["table"]["set"] = list(step["grad_outputs"])
+        self._keep(step)
+
+    def stepping_back(self, sweep: Sweep, function: FunctionNode) -> None:
+        """A function's backward is about to run."""
+        state = self._state_of(sweep)
+        if state is None:
+            return
+        state.step = {}
+        if self._has_room():
+            shown = self.graph.function(function)
+            state.step = self._step("backward", shown.place, shown, function)
+            state.before = [node for node in function.inputs or () if node in sweep.gradients]
+            state.start = time.perf_counter()
+
+    def stepped_back(
+        self,
+        function: FunctionNode,
+        target_input_indexes: tuple[int, ...],
+        grad_outputs: tuple[Variable | None, ...],
+        grad_inputs: tuple[Variable | None, ...],
+    ) -> None:
+        """A function's backward has run; its gradients are not in the table yet."""
+        now = time.perf_counter()
+        state = self._sweeps[-1] if self._sweeps else None
+        if state is None or not state.step:
+            return
+        step, nodes = state.step, function.inputs or ()
+        step["seconds"] = now - state.start
+        ins = [self.graph.variable(node) for node in nodes]
+        outs = self.graph.outputs[step["function"]]
+        devices = [node.device for node in nodes]
+        step["inputs"] = self._kept_values(ins, devices, function._input_data)
+        devices = [function.output_device or devices[0]] * len(outs)
+        step["outputs"] = self._kept_values(outs, devices, function._output_data)
+        step["grad_outputs"] = self._values(outs, grad_outputs)
+        reached, state.entries = set(state.before), []
+        for i, gx in zip(target_input_indexes, grad_inputs, strict=True):
+            how = "none" if gx is None else "added" if nodes[i] in reached else "first"
+            value = self._value(gx)
+            total = value if how == "first" else None
+            step["grad_inputs"].append([ins[i].id, value, how, total])
+            state.entries.append(nodes[i])
+            if gx is not None:
+                reached.add(nodes[i])
+
+    def handed_on(self, sweep: Sweep, function: FunctionNode) -> None:
+        """The gradients are in the table: what has changed there, and what waits now."""
+        state = self._state_of(sweep)
+        if state is None or not state.step:
+            return
+        step, state.step = state.step, {}
+        table = step["table"]
+        new: dict[str, int | None] = {}
+        last: dict[str, list[Any]] = {}
+        for entry, node in zip(step["grad_inputs"], state.entries, strict=True):
+            if entry[2] != "none" and node in sweep.gradients:
+                new[entry[0]] = self._value(sweep.gradients[node])
+                if node not in sweep.pending:
+                    last[entry[0]] = entry  # of a variable at several positions
+        for name, entry in last.items():
+            entry[3] = new[name]
+        table["set"] = [list(item) for item in new.items()]
+        state.table.update(new)
+        kept = {shown.id for shown in map(self.graph.variable, sweep.kept)}
+        for shown in self.graph.outputs[step["function"]]:
+            if shown.id in state.table:
+                table["removed"].append(shown.id)
+                state.table.discard(shown.id)
+                if shown.id not in kept:
+                    step["freed"].append(shown.id)
+        state.entries, state.before = [], []
+        self._keep(step)
+
+    def sweep_ended(self, sweep: Sweep, error: BaseException | None) -> None:
+        """A sweep has ended: which gradients it came to, or the error that ended it."""
+        state = self._state_of(sweep)
+        if state is None:
+            return
+        if self._has_room():
+            step = self._step("end", state.place)
+            step["table"]["removed"] = sorted(state.table)
+            step["error"] = None if error is None else f"{type(error).__name__}: {error}"
+            for node, gradient in sweep.results.items():
+                self._add_result(step, sweep, node, gradient)
+            self._keep(step)
+        del self._sweeps[self._sweeps.index(state) :]
+
+    def _add_result(
+        self, step: Step, sweep: Sweep, node: VariableNode, gradient: Variable
+    ) -> None:
+        """``[node, what the sweep came to, how it got there, grad]``; "none": not into a grad."""
+        found = sweep.gradients.get(node, gradient)
+        variable = node.get_variable_or_none()
+        if variable is None:
+            return  # nobody holds it, so it got nothing
+        how = "none"
+        if variable._grad_var is gradient:
+            how = "first" if found is gradient else "added"
+        shown = self.graph.variable(node)
+        total = None if how == "none" else self._value(gradient)
+        step["grad_inputs"].append([shown.id, self._value(found), how, total])
+
+    def _state_of(self, sweep: Sweep) -> _SweepState | None:
+        for state in self._sweeps:
+            if state.sweep is sweep:
+                return state
+        return None
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    def _has_room(self) -> bool:
+        """Whether the film goes on; the first step that does not fit cuts it."""
+        if not self.is_cut and len(self.film) >= MAX_STEPS:
+            self.is_cut = True
+            self.film.note = f"Cut: a film holds {MAX_STEPS} steps, and the code went on."
+        return not self.is_cut
+
+    def _step(
+        self,
+        kind: str,
+        place: Place | None,
+        shown: FilmNode | None = None,
+        function: FunctionNode | None = None,
+    ) -> Step:
+        return {
+            "kind": kind,
+            "function": None if shown is None else shown.id,
+            "class": None if function is None else self.film.class_key(function),
+            "inputs": [],
+            "outputs": [],
+            "grad_outputs": [],
+            "grad_inputs": [],
+            "retained": [],
+            "freed": [],
+            "queue": [],
+            "queued": 0,
+            "table": {"set": [], "removed": []},
+            "ran": [],
+            "place": place,
+            "seconds": None,
+            "depth": len(self._sweeps),
+        }
+
+    def _keep(self, step: Step) -> None:
+        """Add a step to the film, with what is true of every step at its end."""
+        step["freed"] = list(dict.fromkeys([*step["freed"], *self.graph.take_gone()]))
+        if self._sweeps:
+            heap = self._sweeps[-1].sweep.heap
+            step["queued"] = len(heap)
+            for negative_rank, _, function in nsmallest(SHOWN, heap):
+                step["queue"].append([-negative_rank, self.graph.function(function).id])
+        self.film.steps.append(step)
+
+    def _values(self, nodes: Sequence[FilmNode], xs: Sequence[Variable | None]) -> list[list[Any]]:
+        """``[node, value]`` for each Variable."""
+        return [[n.id, self._value(x)] for n, x in zip(nodes, xs, strict=True)]
+
+    def _value(self, x: Variable | None) -> int | None:
+        return None if x is None else self.film.values.add(x._array, x._device)
+
+    def _kept_values(
+        self, shown: Sequence[FilmNode], devices: Sequence[Device], arrays: Arrays
+    ) -> list[list[Any]]:
+        """``[node, value]``, with None for each array that the function did not retain."""
+        entries: list[list[Any]] = [[node.id, None] for node in shown]
+        for entry, device, array in zip(entries, devices, arrays):  # noqa: B905 - () for none
+            entry[1] = self.film.values.add(array, device)
+        return entries

@@ -1,0 +1,148 @@
+"""Axes of plots: which range is shown, where the ticks stand, and what they say.
+
+Requirement: a plot is read off its ticks, so they stand at round numbers (1, 2 or 5 times a power
+of ten), their texts tell them apart, and every finite float has a place: a constant series,
+numbers near the largest float, and differences that a float can hardly hold.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+_LARGEST = sys.float_info.max
+_SMALLEST = 1e-307  # no ticks are closer: powers of ten end there
+_FEWEST_TICKS = 4  # below that, a range of less than a decade gets the ticks of a linear axis
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a plot.
+
+    Attributes:
+        label: what stands beside it.
+        low: the number at its start.
+        high: the number at its end.
+        log: whether equal distances are equal factors.
+        ticks: numbers, and what is written at them.
+    """
+
+    label: str
+    low: float
+    high: float
+    log: bool
+    ticks: tuple[tuple[float, str], ...]
+
+    def place(self, value: float) -> float:
+        """Where a number stands: 0 is the start of the axis, 1 its end."""
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = math.log10(low), math.log10(high), math.log10(value)
+        # halves, because the difference of two large floats may be more than a float holds
+        return (value / 2 - low / 2) / (high / 2 - low / 2)
+
+
+def make_axis(
+    label: str,
+    values: Sequence[float],
+    *,
+    log: bool = False,
+    whole: bool = False,
+    pad: float = 0.0,
+) -> Axis:
+    """An axis on which finite numbers have a place.
+
+    Args:
+        label: what stands beside it.
+        values: the numbers; without any, the axis goes from 0 to 1, or from 1 to 10.
+        log: a logarithmic axis; the numbers are above 0.
+        whole: ticks stand at whole numbers alone: those of steps and counts.
+        pad: how much of the range to leave free at both ends.
+    """
+    if log:
+        low, high = _wider_log(*_ends(values, (1.0, 10.0)))
+        return Axis(label, low, high, True, _log_ticks(low, high))
+    low, high = _wider(*_ends(values, (0.0, 1.0)))
+    free = (high / 2 - low / 2) * (2 * pad)
+    low, high = max(low - free, -_LARGEST), min(high + free, _LARGEST)
+    return Axis(label, low, high, False, _linear_ticks(low, high, 1.0 if whole else 0.0))
+
+
+def named_axis(label: str, names: Sequence[str]) -> Axis:
+    """An axis on which names stand at 0, 1, 2, ..., the first one at its end."""
+    ticks = tuple((float(position), name) for position, name in enumerate(names))
+    return Axis(label, len(names) - 0.5, -0.5, False, ticks)
+
+
+def number_text(value: float) -> str:
+    """A number in few characters: four digits that count."""
+    return f"{value:.4g}"
+
+
+def _ends(values: Sequence[float], otherwise: tuple[float, float]) -> tuple[float, float]:
+    return (min(values), max(values)) if values else otherwise
+
+
+def _wider(low: float, high: float) -> tuple[float, float]:
+    """A range with room around a constant, and around what differs by rounding alone."""
+    largest = max(abs(low), abs(high))
+    if high / 2 - low / 2 > 1e-13 * largest and high - low > 1e-300:
+        return low, high
+    around = largest / 2 if largest > 1e-290 else 0.5
+    return max(low - around, -_LARGEST), min(high + around, _LARGEST)
+
+
+def _wider_log(low: float, high: float) -> tuple[float, float]:
+    if math.log10(high) - math.log10(low) > 1e-9:
+        return low, high
+    return max(low / 2, 5e-324), min(high * 2, _LARGEST)
+
+
+def _linear_ticks(low: float, high: float, least: float = 0.0) -> tuple[tuple[float, str], ...]:
+    """Multiples of a round step: three to seven of them."""
+    rough = max(high / 7 - low / 7, least, _SMALLEST)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in _STEPS if power * factor >= rough * 0.999999)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    values = [number * step for number in range(first, last + 1)]
+    return tuple(zip(values, _texts(values, step), strict=True))
+
+
+def _texts(values: Sequence[float], step: float) -> list[str]:
+    """The numbers with as many digits as the step needs, the same for all."""
+    largest = max(map(abs, values), default=0.0)
+    digits = 0 if largest == 0 else math.floor(math.log10(largest) + 1e-12)
+    finest = math.floor(math.log10(step) + 1e-12)
+    if -4 <= digits <= 5:
+        return [f"{value:.{max(0, -finest)}f}" for value in values]
+    return ["0" if value == 0 else f"{value:.{max(0, digits - finest)}e}" for value in values]
+
+
+def _log_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    """Powers of ten; in a short range 2 and 5 times them too, or the ticks of a linear axis."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    if last - first > 3:
+        every = math.ceil((last - first) / 7)
+        powers = [power for power in range(first, last + 1) if power % every == 0]
+        inside = [power for power in powers if low <= _power(power) <= high]
+        plain = all(-4 <= power <= 4 for power in inside)
+        return tuple((_power(power), _power_text(power, plain)) for power in inside)
+    factors = (1, 2, 5)
+    values = [factor * _power(power) for power in range(first, last + 1) for factor in factors]
+    values = [value for value in values if low <= value <= high]
+    if len(values) < _FEWEST_TICKS:
+        return tuple((value, text) for value, text in _linear_ticks(low, high) if value > 0)
+    return tuple((value, f"{value:g}") for value in values)
+
+
+def _power(exponent: int) -> float:
+    """Ten to that power; 0 or inf where a float cannot hold it."""
+    return float(f"1e{exponent}")
+
+
+def _power_text(exponent: int, plain: bool) -> str:
+    return f"{_power(exponent):g}" if plain or exponent == 0 else f"1e{exponent}"

@@ -1,0 +1,261 @@
+"""A Diagram as SVG.
+
+Requirement: a picture that a notebook, a page and a file viewer show alike, without a program
+that draws it; readable on light and dark pages, by the colour-blind, and in words by a screen
+reader. So colours are of Okabe and Ito's palette and never the only mark (what is backward is
+dashed), the background is part of the picture, and title and description are texts in it. Every
+text is escaped: a variable named ``<script>`` is a text like any other.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+from tinynode.show.dot import layout_by_graphviz
+from tinynode.show.layout import (
+    FACT_WIDTH,
+    LABEL_WIDTH,
+    Box,
+    GroupArea,
+    Layout,
+    Point,
+    cut,
+    layout,
+    short_label,
+    text_columns,
+)
+from tinynode.show.text_diagram import one_line
+
+if TYPE_CHECKING:
+    from tinynode.show.diagram import Diagram, DiagramEdge, DiagramNode
+
+LARGE = 200
+"""Above this number of nodes the layout is left to graphviz, where it is installed."""
+
+_LINE = 14.0
+_FONT = 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'
+_LIGHT = """
+.tn-diagram { font-family: FONT; }
+.tn-diagram .back { fill: #ffffff; }
+.tn-diagram text { fill: #1a1a1a; text-anchor: middle; font-size: 10px; }
+.tn-diagram .label { font-size: 12px; font-weight: 600; }
+.tn-diagram .note { text-anchor: start; fill: #555555; }
+.tn-diagram .head { text-anchor: start; font-size: 12px; font-weight: 600; }
+.tn-diagram .group { fill: #7f7f7f; fill-opacity: 0.09; stroke: #7f7f7f; stroke-opacity: 0.5; }
+.tn-diagram .edge { fill: none; stroke: #5f6b73; stroke-width: 1.3; }
+.tn-diagram .tip { fill: #5f6b73; }
+.tn-diagram .variable { fill: #ffffff; stroke: #0072b2; stroke-width: 1.3; }
+.tn-diagram .function, .tn-diagram .fold { fill: #d6eaf7; stroke: #0072b2; stroke-width: 1.3; }
+.tn-diagram .leaf { fill: #f1f1f1; }
+.tn-diagram .backward { stroke: #d55e00; stroke-dasharray: 5 3; }
+.tn-diagram .function.backward, .tn-diagram .fold.backward { fill: #fde6d5; }
+.tn-diagram .tip.backward { fill: #d55e00; stroke: none; }
+.tn-diagram .gone { stroke-dasharray: 1 3; }
+.tn-diagram .root { stroke-width: 3; }
+.tn-diagram .dot { fill: #009e73; stroke: #ffffff; stroke-width: 1; }
+"""
+_LIGHT_LABELS = """
+.tn-diagram .beside { stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round; }
+.tn-diagram .beside { paint-order: stroke; }
+"""
+_DARK = """
+.tn-diagram .back { fill: #17191c; }
+.tn-diagram text { fill: #ececec; }
+.tn-diagram .note { fill: #b0b0b0; }
+.tn-diagram .edge { stroke: #9aa5ad; }
+.tn-diagram .tip { fill: #9aa5ad; }
+.tn-diagram .variable { fill: #17191c; stroke: #56b4e9; }
+.tn-diagram .function, .tn-diagram .fold { fill: #123a52; stroke: #56b4e9; }
+.tn-diagram .leaf { fill: #2b2f33; }
+.tn-diagram .backward { stroke: #f0925a; }
+.tn-diagram .function.backward, .tn-diagram .fold.backward { fill: #55290c; }
+.tn-diagram .tip.backward { fill: #f0925a; }
+.tn-diagram .dot { stroke: #17191c; fill: #2fc79c; }
+"""
+_DARK_LABELS = """
+.tn-diagram .beside { stroke: #17191c; }
+"""
+
+
+def to_svg(diagram: Diagram) -> str:
+    """The picture as one ``<svg>`` element."""
+    has_labels = any(edge.label for edge in diagram.edges)
+    places = None
+    if len(diagram.nodes) > LARGE and not has_labels:
+        places = layout_by_graphviz(diagram)
+    if places is None:
+        places = layout(diagram.nodes, diagram.edges, diagram.direction)
+    head = [cut_line(diagram.title)] if diagram.title else []
+    feet = [*map(one_line, diagram.notes), *legend(diagram)]
+    top = 24.0 if head else 0.0
+    texts = [text_columns(t) * LABEL_WIDTH for t in head]
+    texts += [text_columns(t) * FACT_WIDTH for t in feet]
+    width = max(places.width, max(texts, default=0.0) + 32)
+    height = places.height + top + _LINE * len(feet) + (8 if feet else 0)
+    shift = (width - places.width) / 2
+    body = [
+        _opening(width, height),
+        f"<title>{_escaped(diagram.title or 'graph')}</title>",
+        f"<desc>{_escaped(description(diagram))}</desc>",
+        f"<style>{_style(has_labels)}</style>",
+        f'<rect class="back" width="{_n(width)}" height="{_n(height)}" rx="6"/>',
+    ]
+    body += [f'<text class="head" x="16" y="20">{_escaped(text)}</text>' for text in head]
+    body.append(f'<g transform="translate({_n(shift)} {_n(top)})">')
+    body += [_group(area) for area in places.groups]
+    for edge, (_, _, points) in zip(diagram.edges, places.edges, strict=True):
+        body.append(_edge(edge, points, places))
+    for node in diagram.nodes:
+        body.append(_node(node, places.position[node.id]))
+    body += [_beside(diagram.edges[i].label, box) for i, box in places.labels.items()]
+    body.append("</g>")
+    for number, text in enumerate(feet):
+        y = top + places.height + _LINE * (number + 0.5)
+        body.append(f'<text class="note" x="16" y="{_n(y)}">{_escaped(text)}</text>')
+    return "\n".join([*body, "</svg>"])
+
+
+def _opening(width: float, height: float) -> str:
+    size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" class="tn-diagram" role="img" {size}>'
+
+
+def _style(has_labels: bool) -> str:
+    """The colours; of labels beside arrows only where there are some."""
+    light, dark = _LIGHT.replace("FONT", _FONT), _DARK
+    if has_labels:
+        light, dark = light + _LIGHT_LABELS, dark + _DARK_LABELS
+    return f"{light}@media (prefers-color-scheme: dark) {{{dark}}}\n"
+
+
+def cut_line(text: str) -> str:
+    """A title that is not much wider than a page."""
+    line = one_line(text)
+    return line if len(line) <= 100 else line[:99] + "…"
+
+
+def description(diagram: Diagram) -> str:
+    """What a screen reader says of the picture: how many boxes, and the functions in order."""
+    functions = [node for node in diagram.nodes if node.kind != "variable"]
+    variables = len(diagram.nodes) - len(functions)
+    names = ", ".join(one_line(node.label) for node in functions[:20])
+    rest = " and more" if len(functions) > 20 else ""
+    found = f"{variables} variables and {len(functions)} functions: {names}{rest}."
+    return " ".join([found, *map(one_line, diagram.notes)])
+
+
+def legend(diagram: Diagram) -> list[str]:
+    """What the marks mean, of those that the picture has."""
+    words = []
+    if any("retained" in node.marks for node in diagram.nodes):
+        words.append("green dot: array retained")
+    if any("root" in node.marks for node in diagram.nodes):
+        words.append("thick: asked for")
+    if any(node.phase == "backward" for node in diagram.nodes):
+        words.append("dashed: backward")
+    if any("gone" in node.marks for node in diagram.nodes):
+        words.append("dotted: gone")
+    return ["; ".join(words)] if words else []
+
+
+def _escaped(text: str) -> str:
+    return html.escape(one_line(text))
+
+
+def _n(number: float) -> str:
+    """A number with at most one decimal."""
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def _node(node: DiagramNode, box: Box) -> str:
+    x, y, width, height = box
+    left, top = x - width / 2, y - height / 2
+    classes = [node.kind, *(["backward"] if node.phase == "backward" else [])]
+    classes += sorted(node.marks & {"leaf", "gone", "root"})
+    radius = 12 if node.kind == "variable" else 2
+    rectangle = (
+        f'<rect class="{" ".join(classes)}" x="{_n(left)}" y="{_n(top)}" width="{_n(width)}" '
+        f'height="{_n(height)}" rx="{radius}"/>'
+    )
+    words = [node.label, *node.facts, *(["backward"] if node.phase == "backward" else [])]
+    parts = [f"<g><title>{_escaped(', '.join(words))}</title>"]
+    if node.kind == "fold":
+        parts.append(rectangle.replace(f'x="{_n(left)}" y="{_n(top)}"', _aside(left, top)))
+    parts.append(rectangle)
+    if "retained" in node.marks:
+        parts.append(f'<circle class="dot" cx="{_n(left + width - 7)}" cy="{_n(top + 7)}" r="4"/>')
+    parts.append(
+        f'<text class="label" x="{_n(x)}" y="{_n(top + 16)}">{_escaped(short_label(node))}</text>'
+    )
+    for number, fact in enumerate(node.facts):
+        line = _n(top + 29 + 13 * number)
+        parts.append(f'<text x="{_n(x)}" y="{line}">{_escaped(cut(fact))}</text>')
+    return "".join([*parts, "</g>"])
+
+
+def _aside(left: float, top: float) -> str:
+    return f'x="{_n(left + 4)}" y="{_n(top + 4)}"'
+
+
+def _group(area: GroupArea) -> str:
+    corners = " ".join(f"{_n(x)},{_n(y)}" for x, y in area.points)
+    top = min(y for _, y in area.points)
+    left = min(x for x, y in area.points if y == top)
+    return (
+        f'<polygon class="group" points="{corners}"/>'
+        f'<text class="note" x="{_n(left + 6)}" y="{_n(top + 11)}">'
+        f"{_escaped(cut(area.label))}</text>"
+    )
+
+
+def _edge(edge: DiagramEdge, points: list[Point], places: Layout) -> str:
+    """An arrow: a smooth line, and a triangle at its end."""
+    extra = " backward" if edge.phase == "backward" else ""
+    line = f'<path class="edge{extra}" d="{edge_path(points, places)}"/>'
+    tip = f'<path class="tip{extra}" d="{_tip(points, places)}"/>'
+    return line + tip
+
+
+def _beside(label: str, box: Box) -> str:
+    """What is written beside an arrow, in a halo of the background's colour."""
+    x, y, _, _ = box
+    return f'<text class="beside" x="{_n(x)}" y="{_n(y + 3.5)}">{_escaped(cut(label))}</text>'
+
+
+def edge_path(points: list[Point], places: Layout) -> str:
+    """The path of an arrow, as the ``d`` of an SVG path."""
+    words = [f"M{_n(points[0][0])} {_n(points[0][1])}"]
+    if places.is_bezier:
+        letters = ["C", " ", " "] * (len(points) // 3)
+        words += [f"{a}{_n(x)} {_n(y)}" for a, (x, y) in zip(letters, points[1:], strict=True)]
+        return "".join(words)
+    for (x, y), (to_x, to_y) in itertools.pairwise(points):
+        along, across = (x, to_x), (y, to_y)
+        if places.direction == "right":
+            along, across = across, along
+        middle = (across[0] + across[1]) / 2
+        if along[0] == along[1]:
+            words.append(f"L{_n(to_x)} {_n(to_y)}")
+        elif places.direction == "right":
+            words.append(f"C{_n(middle)} {_n(y)} {_n(middle)} {_n(to_y)} {_n(to_x)} {_n(to_y)}")
+        else:
+            words.append(f"C{_n(x)} {_n(middle)} {_n(to_x)} {_n(middle)} {_n(to_x)} {_n(to_y)}")
+    return "".join(words)
+
+
+def _tip(points: list[Point], places: Layout) -> str:
+    """A triangle at the end of an arrow, in the direction in which it arrives."""
+    x, y = points[-1]
+    step = (1.0, 0.0) if places.direction == "right" else (0.0, 1.0)
+    if places.is_bezier:
+        far = math.dist(points[-2], points[-1]) or 1.0
+        step = ((x - points[-2][0]) / far, (y - points[-2][1]) / far)
+    back_x, back_y = x - 7 * step[0], y - 7 * step[1]
+    side_x, side_y = -3.5 * step[1], 3.5 * step[0]
+    return (
+        f"M{_n(x)} {_n(y)}L{_n(back_x + side_x)} {_n(back_y + side_y)}"
+        f"L{_n(back_x - side_x)} {_n(back_y - side_y)}Z"
+    )

@@ -1,0 +1,137 @@
+"""A Variable as a small table, for notebooks.
+
+Requirement: what one asks of a variable (shape, dtype, device, where it came from, its gradient
+or why there is none) is there at a glance, and its values with colours: blue above 0, orange
+below. A large array shows its corner: what is not shown does not leave the device.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+
+import numpy
+
+from tinynode.backend import Array, to_host
+from tinynode.errors import dtype_name
+from tinynode.show.explain import short_reason
+from tinynode.show.figure import clean
+from tinynode.show.scales import number_text
+from tinynode.variable import Variable
+
+_ROWS = 8
+_COLUMNS = 10
+_CELL = "padding:1px 6px;text-align:right;font-family:monospace;"
+
+
+def variable_html(x: Variable) -> str:
+    """The table of a Variable; it inherits the colours of text and page."""
+    rows = [
+        ("", f"<b>{_escaped(type(x).__name__)} {_escaped(x.name or '')}</b>"),
+        ("value", _values(x._array)),
+        ("shape", "empty" if x._array is None else str(x.shape)),
+        ("dtype", "" if x._array is None else _escaped(dtype_name(x.dtype))),
+        ("device", _escaped(str(x.device))),
+        ("requires_grad", str(x.requires_grad)),
+        ("creator", _creator(x)),
+        ("grad", _gradient(x)),
+    ]
+    body = "".join(
+        f'<tr><th scope="row" style="text-align:left;vertical-align:top;padding:1px 12px 1px 0">'
+        f'{head}</th><td style="text-align:left">{cell}</td></tr>'
+        for head, cell in rows
+        if cell
+    )
+    return f'<table class="tn-variable" style="border-collapse:collapse">{body}</table>'
+
+
+def _escaped(text: str) -> str:
+    return html.escape(clean(text, 80))
+
+
+def _creator(x: Variable) -> str:
+    creator = x.creator_node
+    if creator is not None:
+        return f"{_escaped(creator.label)}, rank {x.rank}"
+    return f"none: unchained, rank {x.rank}" if x.rank else "none: a leaf"
+
+
+def _gradient(x: Variable) -> str:
+    if x._grad_var is None:
+        return f"None: {_escaped(short_reason(x))}"
+    return _values(x._grad_var._array)
+
+
+def _values(array: Array | None) -> str:
+    """The values of an array, or those of its corner."""
+    if array is None:
+        return "None"
+    shape = tuple(array.shape)
+    if not math.prod(shape):
+        return f"no entries, shape {shape}"
+    host = to_host(_corner(array))
+    table = numpy.atleast_2d(host)
+    largest = _largest(table)
+    rows = [
+        "".join(_cell(value, largest) for value in row) + _dots(shape[-1] > _COLUMNS)
+        if shape
+        else _cell(row[0], largest)
+        for row in table
+    ]
+    text = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<table style="border-collapse:collapse">{text}</table>{_left_out(shape)}'
+
+
+def _corner(array: Array) -> Array:
+    """At most so many rows and columns, of the first matrix of a stack."""
+    if array.ndim == 0:
+        return array
+    index = (0,) * (array.ndim - 2)
+    if array.ndim == 1:
+        return array[:_COLUMNS]
+    return array[(*index, slice(_ROWS), slice(_COLUMNS))]
+
+
+def _left_out(shape: tuple[int, ...]) -> str:
+    """What of the array is shown, if it is not all."""
+    if len(shape) > 2:
+        index = ", ".join(["0"] * (len(shape) - 2))
+        return f"<small>[{index}, :{_ROWS}, :{_COLUMNS}] of shape {shape}</small>"
+    if len(shape) == 2 and (shape[0] > _ROWS or shape[1] > _COLUMNS):
+        return f"<small>[:{_ROWS}, :{_COLUMNS}] of shape {shape}</small>"
+    return f"<small>[:{_COLUMNS}] of shape {shape}</small>" if shape and _cut(shape) else ""
+
+
+def _cut(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 1 and shape[0] > _COLUMNS
+
+
+def _largest(table: numpy.ndarray) -> float:
+    """The largest size among finite numbers; 0 for what has no sign to colour."""
+    if table.dtype.kind not in "iuf":
+        return 0.0
+    sizes = numpy.abs(table.astype(numpy.float64))
+    return float(numpy.max(sizes, initial=0.0, where=numpy.isfinite(sizes)))
+
+
+def _dots(more: bool) -> str:
+    return f'<td style="{_CELL}">...</td>' if more else ""
+
+
+def _cell(value: object, largest: float) -> str:
+    """One number; the larger, the stronger its colour, which leaves the text readable."""
+    text = value if isinstance(value, bool | numpy.bool_) else _number(value)
+    colour = ""
+    if largest and math.isfinite(float(value)):  # type: ignore[arg-type]
+        size = float(value) / largest  # type: ignore[arg-type]
+        tone = "0,114,178" if size > 0 else "213,94,0"
+        colour = f"background:rgba({tone},{abs(size) * 0.4:.2f})" if size else ""
+    return f'<td style="{_CELL}{colour}">{html.escape(str(text))}</td>'
+
+
+def _number(value: object) -> str:
+    if isinstance(value, complex | numpy.complexfloating):
+        return f"{value:.4g}"
+    if isinstance(value, numpy.integer | int):
+        return str(value)
+    return number_text(float(value))  # type: ignore[arg-type]

@@ -1,0 +1,261 @@
+"""A film in the terminal: one step at a time, back and forth, by keys.
+
+Requirement: the page's film without a browser. What is shown is text made from the film's data, so
+it can be tested without a terminal; only ``_keyboard`` knows what a terminal sends. Where the
+input is no terminal, the whole film is printed.
+
+    right, space, n    next step            g    first step
+    left, p            step before          G    last step
+    q                  leave
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from tinynode.show import film_text
+from tinynode.show.layout import text_columns
+
+HELP = "right, space, n: next   left, p: back   g, G: first, last   q: leave"
+
+_NEXT = ("right", " ", "n")
+_BACK = ("left", "p")
+_LEAVE = ("q", "\x04")
+_ESCAPES = {"C": "right", "D": "left", "H": "g", "F": "G"}
+"""The last letter of what a terminal sends for an arrow key, home and end."""
+
+_AROUND = 2
+"""The lines of source that are shown before and after the user's line."""
+
+
+class Walker:
+    """Where one stands in a film.
+
+    Attributes:
+        position: the step that is shown.
+    """
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        self.position = 0
+        self._labels = film_text.labels_of(data)
+        self._functions = [node["id"] for node in data["nodes"] if node["kind"] == "function"]
+        self._inputs: dict[str, list[str]] = {}
+        self._outputs: dict[str, list[str]] = {}
+        for edge in data["edges"]:
+            if edge["to"][0] == "f":
+                self._inputs.setdefault(edge["to"], []).append(edge["from"])
+            else:
+                self._outputs.setdefault(edge["from"], []).append(edge["to"])
+
+    def press(self, key: str) -> bool:
+        """Go where a key leads; False where it leaves."""
+        last = len(self.data["steps"]) - 1
+        if key in _NEXT:
+            self.position = min(last, self.position + 1)
+        elif key in _BACK:
+            self.position = max(0, self.position - 1)
+        elif key == "g":
+            self.position = 0
+        elif key == "G":
+            self.position = last
+        return key not in _LEAVE
+
+    def table(self) -> dict[str, int | None]:
+        """The gradient table after the present step."""
+        table: dict[str, int | None] = {}
+        for step in self.data["steps"][: self.position + 1]:
+            for node in step["table"]["removed"]:
+                table.pop(node, None)
+            table.update(step["table"]["set"])
+        return table
+
+    def screen(self, columns: int = 80, rows: int = 24) -> list[str]:
+        """The lines to show; the last one says which keys there are."""
+        step = self.data["steps"][self.position]
+        lines = [
+            f"{self.data['title']}  [step {self.position + 1} of {len(self.data['steps'])}]",
+            *textwrap.wrap(step["title"], max(20, columns)),
+            *_part("", self._source(step)),
+            *_part("graph", self._graph(step)),
+            *_part("values", film_text.details(self.data, step, self._labels)),
+            *_part("gradient table", self._table_lines()),
+        ]
+        if self.data["note"]:
+            lines.insert(1, self.data["note"])
+        room = max(1, rows - 1)
+        if len(lines) > room:
+            lines = [*lines[: room - 1], f"... {len(lines) - room + 1} more lines"]
+        return [_cut(film_text.printable(line), columns) for line in [*lines, HELP]]
+
+    def _source(self, step: dict[str, Any]) -> Iterator[str]:
+        if step["at"] is None:
+            return
+        key, number = step["at"]
+        file = self.data["files"][key]
+        yield f"{file['name']}:"
+        first = max(file["first"], number - _AROUND)
+        last = min(file["first"] + len(file["lines"]) - 1, number + _AROUND)
+        for line in range(first, last + 1):
+            mark = ">" if line == number else " "
+            yield f"{mark} {line:>4}  {file['lines'][line - file['first']]}"
+
+    def _graph(self, step: dict[str, Any]) -> Iterator[str]:
+        """``input <- Function <- output``: the present function, and those next to it."""
+        here = step["function"]
+        nodes = [entry[0] for entry in step["grad_outputs"] + step["grad_inputs"]]
+        inputs = set(self._inputs.get(here, () if here else nodes))
+        outputs = set(self._outputs.get(here, () if here else nodes))
+        for function in self._functions:
+            before = inputs.intersection(self._outputs.get(function, ()))
+            after = outputs.intersection(self._inputs.get(function, ()))
+            if function == here or before or after:
+                mark = ">" if function == here else " "
+                ins = self._names(self._inputs.get(function, ()))
+                outs = self._names(self._outputs.get(function, ()))
+                yield f"{mark} {ins} <- {self._labels[function]} <- {outs}"
+
+    def _names(self, nodes: Iterable[str]) -> str:
+        return ", ".join(self._labels[node] for node in nodes)
+
+    def _table_lines(self) -> Iterator[str]:
+        for node, value in self.table().items():
+            shown = "" if value is None else film_text.value_text(self.data["values"][value])
+            yield f"{self._labels[node]}: {shown}"
+
+
+def _part(title: str, lines: Iterable[str]) -> list[str]:
+    """A part of the screen, below an empty line and its title; nothing where it is empty."""
+    found = list(lines)
+    if not found:
+        return []
+    return ["", title, *(f"  {line}" for line in found)] if title else ["", *found]
+
+
+def _cut(line: str, columns: int) -> str:
+    if text_columns(line) <= columns:
+        return line
+    while text_columns(line) >= columns and line:
+        line = line[:-1]
+    return line + "…"
+
+
+def walk(
+    data: dict[str, Any], keys: Iterable[str] | None = None, out: TextIO | None = None
+) -> None:
+    """Walk through a film's data: by the keys of the terminal, or by those given.
+
+    Args:
+        data: what ``Film.data()`` gives.
+        keys: the keys to press, in place of the terminal's.
+        out: where to write; default: the standard output.
+    """
+    out = sys.stdout if out is None else out
+    if not data["steps"]:
+        print("The film has no steps.", file=out)
+        return
+    if keys is None:
+        if not (sys.stdin.isatty() and out.isatty()):
+            print(film_text.text(data), file=out)
+            return
+        if os.environ.get("TERM") == "dumb":
+            _show_all(data, _prompted(), out, "\n")
+            return
+        with _keyboard() as pressed:
+            out.write("\x1b[?1049h")  # the other screen: what was there comes back afterwards
+            try:
+                _show_all(data, pressed, out, "\x1b[H\x1b[2J")
+            finally:
+                out.write("\x1b[?1049l")
+                out.flush()
+        return
+    _show_all(data, keys, out, "\n")
+
+
+def _show_all(data: dict[str, Any], keys: Iterable[str], out: TextIO, start: str) -> None:
+    walker = Walker(data)
+    _draw(walker, out, start)
+    for key in keys:
+        if not walker.press(key):
+            return
+        _draw(walker, out, start)
+
+
+def _draw(walker: Walker, out: TextIO, start: str) -> None:
+    size = shutil.get_terminal_size()
+    out.write(start + "\n".join(walker.screen(size.columns, size.lines)))
+    out.flush()
+
+
+def _prompted() -> Iterator[str]:
+    """Keys as words on a line, for a terminal that cannot send single keys."""
+    while True:
+        try:
+            yield input("\n> ").strip()[:1] or "n"
+        except EOFError:
+            return
+
+
+@contextmanager
+def _keyboard() -> Iterator[Iterator[str]]:
+    """The keys as they are pressed; afterwards the terminal is as it was."""
+    if sys.platform == "win32":
+        yield _read_windows_keys()
+        return
+    try:
+        # here, as there are systems without a terminal to set
+        import termios
+        import tty  # which needs termios
+    except ImportError:
+        yield _prompted()
+        return
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    try:
+        tty.setcbreak(terminal)  # keys come at once and unseen; Ctrl-C still stops the program
+        yield _read_keys(terminal)
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _read_keys(terminal: int) -> Iterator[str]:
+    """Each key, until the input ends."""
+    while True:
+        byte = os.read(terminal, 1)
+        if not byte:
+            return
+        yield _arrow(terminal) if byte == b"\x1b" else byte.decode("latin-1")
+
+
+def _arrow(terminal: int) -> str:
+    """The key behind an escape sequence: ESC [ C, ESC O C or ESC [ 1 ; 5 C."""
+    # here, as Windows' select does not know terminals
+    import select
+
+    text = ""
+    while select.select([terminal], [], [], 0.05)[0]:
+        letter = os.read(terminal, 1).decode("latin-1")
+        text += letter
+        if letter in ("~", "") or (letter.isalpha() and text != "O"):
+            break
+    return _ESCAPES.get(text[-1:], "escape")
+
+
+def _read_windows_keys() -> Iterator[str]:
+    # here, as only Windows has it
+    import msvcrt
+
+    arrows = {"M": "right", "K": "left", "G": "g", "O": "G"}
+    while True:
+        key = msvcrt.getwch()  # type: ignore[attr-defined]
+        if key == "\x03":
+            raise KeyboardInterrupt
+        if key in ("\x00", "\xe0"):
+            key = arrows.get(msvcrt.getwch(), "")  # type: ignore[attr-defined]
+        yield key

@@ -1,0 +1,209 @@
+"""Checks of exercise 13: which bugs were found, and whether they are gone."""
+
+import numpy as np
+
+import tinynode as tn
+from tinynode import gradient_check
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+
+HINTS = (
+    "check_backward(function, x, g) wants a function of Variables, the input arrays (a tuple of "
+    "them for Product), and the gradient of the output. Draw all of them at random.",
+    "If a function is blamed, ask first whether an input lies at a kink: LeakyReLU has one at 0. "
+    "If it is not blamed, ask whether x or g is special: all ones, or a equal to b.",
+    "The derivative of tanh is 1 - tanh^2. For z = a b, the gradient of a has b in it. And Share "
+    "depends on sum(x) as softmax does: look at the comment in the page's Softmax.",
+)
+
+NAMES = ("LeakyReLU", "Product", "Share", "SoftSign", "Tanh", "Transpose")
+BUGS = ("Product", "Share", "Tanh")
+
+WHY_RIGHT = {
+    "LeakyReLU": "It is right. At 0 it has a kink, and no derivative: check it at other inputs.",
+    "SoftSign": "It is right. Did you check it in 64 bits?",
+    "Transpose": "It is right. Its x has two axes, and its g the shape of the swapped ones.",
+}
+HOW_TO_FIND = {
+    "Tanh": "Look for one that is wrong for nearly every x.",
+    "Product": "Look for one that is right as long as its two inputs are equal.",
+    "Share": "Look for one that is right as long as g has the same number everywhere.",
+}
+
+
+def inputs_of(name, rng, shape):
+    """Random inputs, away from the kinks, and where Share has no sum near 0."""
+    if name == "Transpose":
+        shape = (2, 3) if len(shape) < 2 else shape
+    x = rng.normal(size=shape)
+    x = np.copysign(abs(x) + 0.1, x)
+    if name == "Share":
+        x = abs(x)
+    return (x, rng.normal(size=shape)) if name == "Product" else (x,)
+
+
+def expected_output(name, x, *others):
+    """What forward computes, by NumPy."""
+    if name == "Product":
+        return x * others[0]
+    if name == "Transpose":
+        return x.T
+    if name == "Share":
+        return x / x.sum()
+    if name == "LeakyReLU":
+        return np.where(x > 0, x, 0.1 * x)
+    return np.tanh(x) if name == "Tanh" else x / (1 + abs(x))
+
+
+def check_found(work):
+    """FOUND names three functions."""
+    look = "Three of the names of the classes, each in quotes, with commas between them."
+    is_list = isinstance(work.FOUND, tuple | list | set)
+    expect_true("FOUND is a tuple, list or set", is_list, look)
+    for name in work.FOUND:
+        expect_true(f"{name!r} is the name of one of the six classes", name in NAMES, look)
+    expect_equal("the number of names in FOUND", len(set(work.FOUND)), 3, look)
+
+
+def check_blamed(work):
+    """No function is blamed that is right."""
+    for name in sorted(set(work.FOUND) - set(BUGS)):
+        raise CheckFailed("the names in FOUND", "functions with a bug", name, WHY_RIGHT[name])
+
+
+def check_bugs(work):
+    """All three bugs are found."""
+    for name in BUGS:
+        expect_true("FOUND names all three bugs", name in work.FOUND, HOW_TO_FIND[name])
+
+
+def check_forward(work):
+    """The forward of all six is as it was."""
+    rng = np.random.default_rng(1)
+    for name in NAMES:
+        inputs = inputs_of(name, rng, (2, 3))
+        (y,) = getattr(work, name)().apply(tuple(tn.Variable(x) for x in inputs))
+        look = "forward was right: repair backward, and put forward back."
+        expect_close(f"what {name} computes", y.array, expected_output(name, *inputs), look)
+
+
+def check_repaired(work):
+    """The backward of all six is right, for many inputs."""
+    for name in NAMES:
+        rng = np.random.default_rng(2)
+
+        def function(*xs, name=name):
+            return getattr(work, name)().apply(xs)[0]
+
+        for shape in ((5,), (2, 3), (4, 1), (1,)):
+            inputs = inputs_of(name, rng, shape)
+            g = rng.normal(size=expected_output(name, *inputs).shape)
+            try:
+                gradient_check.check_backward(function, inputs, g, eps=1e-5, rng=rng)
+            except AssertionError as error:
+                what = f"the gradient of {name} for inputs of shape {inputs[0].shape}"
+                look = "Derive it on paper: which inputs does one output depend on, and how?"
+                expected = "slopes by backward and by difference that agree"
+                raise CheckFailed(what, expected, str(error).splitlines()[1], look) from None
+
+
+_REPAIRED = """
+import tinynode as tn
+from tinynode import functions as F
+
+FOUND = ("Product", "Share", "Tanh")
+
+
+class Tanh(tn.FunctionNode):
+    def forward(self, inputs):
+        self.retain_outputs((0,))
+        return (tn.namespace_of(inputs[0]).tanh(inputs[0]),)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (g,) = grad_outputs
+        (y,) = self.get_retained_outputs()
+        return (g * (1 - y * y),)
+
+
+class SoftSign(tn.FunctionNode):
+    def forward(self, inputs):
+        self.retain_inputs((0,))
+        return (inputs[0] / (1 + abs(inputs[0])),)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (g,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return (g / (1 + abs(x)) ** 2,)
+
+
+class LeakyReLU(tn.FunctionNode):
+    def forward(self, inputs):
+        self.retain_inputs((0,))
+        return (tn.namespace_of(inputs[0]).where(inputs[0] > 0, inputs[0], 0.1 * inputs[0]),)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (g,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return (F.where(x > 0, g, 0.1 * g),)
+
+
+class Product(tn.FunctionNode):
+    def forward(self, inputs):
+        self.retain_inputs((0, 1))
+        return (inputs[0] * inputs[1],)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (g,) = grad_outputs
+        a, b = self.get_retained_inputs()
+        return g * b, g * a
+
+
+class Transpose(tn.FunctionNode):
+    def forward(self, inputs):
+        return (tn.namespace_of(inputs[0]).permute_dims(inputs[0], (1, 0)),)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (g,) = grad_outputs
+        return (F.permute_dims(g, (1, 0)),)
+
+
+class Share(tn.FunctionNode):
+    def forward(self, inputs):
+        self.retain_inputs((0,))
+        return (inputs[0] / tn.namespace_of(inputs[0]).sum(inputs[0]),)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (g,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        total = F.sum(x)
+        return ((g - F.sum(g * x) / total) / total,)
+"""
+
+_BROKEN_AGAIN = (
+    _REPAIRED.replace("1 - y * y", "1 - y")
+    .replace("return g * b, g * a", "return g * a, g * b")
+    .replace("F.sum(g * x) / total)", "F.mean(g))")
+)
+
+_TRUE = '("Product", "Share", "Tanh")'
+
+MISTAKES: tuple[tuple[str, str], ...] = (
+    (
+        "LeakyReLU is blamed for its kink at 0",
+        _REPAIRED.replace(_TRUE, '("LeakyReLU", "Product", "Tanh")'),
+    ),
+    (
+        "Share was checked with a gradient of ones, and passed",
+        _REPAIRED.replace(_TRUE, '("Product", "Tanh")').replace(
+            "F.sum(g * x) / total)", "F.mean(g))"
+        ),
+    ),
+    ("everything is blamed", _REPAIRED.replace(_TRUE, repr(tuple(NAMES)))),
+    ("the bugs are named, but not repaired", _BROKEN_AGAIN),
+    (
+        "Share is repaired with the formula of softmax",
+        _REPAIRED.replace(
+            "(g - F.sum(g * x) / total) / total", "x / total * (g - F.sum(g * x) / total)"
+        ),
+    ),
+    ("forward was changed to fit", _REPAIRED.replace(".tanh(inputs[0])", ".exp(-inputs[0])")),
+)

@@ -1,0 +1,325 @@
+"""Checks of exercise 25: the protocol, conversions, functions on the backend, the entry point."""
+
+import inspect
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+import numpy as np
+
+import tinynode as tn
+from tinynode import functions as F
+from tinynode import gradient_check
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+
+HINTS = (
+    "The page has all of these methods, for a library that is much the same. owns asks for the "
+    "class of the array; there is one device, so index_of always gives its index.",
+    "frozen(array) uses the memory of the NumPy array that it is given: give it a copy. forward "
+    "calls node.forward(arrays). put uses array.replaced, which returns the new array.",
+    'capabilities gets "put". ENTRY_POINT has two lines: the first is '
+    '[project.entry-points."tinynode.backends"], the second is frozen = "step25:BACKEND".',
+)
+
+
+def device(work):
+    """The learner's backend, registered when it is first asked for."""
+    if "frozen" not in tn.backend.backend_names():
+        try:
+            tn.register_backend(work.BACKEND)
+        except tn.TinynodeError as error:
+            what, got = "register_backend(BACKEND)", str(error)[-300:]
+            look = "print(vars(tinynode.backend.Backend)) lists the protocol; or see the page."
+            raise CheckFailed(what, "no complaint", got, look) from error
+    return tn.get_device("frozen")
+
+
+def check_protocol(work):
+    """The backend has all parts of the protocol."""
+    look = "Leave the name as it is."
+    expect_equal("the name of the backend", work.BACKEND.name, "frozen", look)
+    device(work)
+    array = work.frozen(np.ones(2))
+    look = "It is for the arrays of this library, and for no others."
+    expect_equal("owns(an array of the library)", work.BACKEND.owns(array), True, look)
+    expect_equal("owns(an array of NumPy)", work.BACKEND.owns(np.ones(2)), False, look)
+    look = "devices() lists the indices that there are."
+    expect_equal("index_of(an array)", work.BACKEND.index_of(array), "0", look)
+
+
+def check_conversions(work):
+    """Arrays come from the host and go back."""
+    host = np.arange(6.0).reshape(2, 3)
+    array = device(work).from_host(host)
+    look = "frozen(...) makes an array of the library."
+    expect_true("from_host gives an array of the library", isinstance(array, work.Frozen), look)
+    back = work.BACKEND.to_host(array)
+    look = "x.to_numpy() is the way back."
+    expect_true("to_host gives an array of NumPy", type(back) is np.ndarray, look)
+    expect_close("to_host(from_host(array))", back, host, look)
+    host[0, 0] = 100.0
+    look = "frozen(array) shares its memory with array: copy it first."
+    after = work.BACKEND.to_host(array)
+    expect_equal("the array on the device, after host[0, 0] = 100", float(after[0, 0]), 0.0, look)
+
+
+def check_put(work):
+    """put gives a new array, and leaves the old one as it was."""
+    look = 'Write a method put(self, array, place, value), and add "put" to capabilities.'
+    expect_true('"put" is in capabilities', "put" in work.BACKEND.capabilities, look)
+    array = work.frozen(np.zeros(3))
+    result = work.BACKEND.put(array, slice(0, 2), work.frozen(np.array([1.0, 2.0])))
+    look = "array.replaced(place, value) returns the new array: return it."
+    is_frozen = isinstance(result, work.Frozen)
+    expect_true("put returns an array of the library", is_frozen, look)
+    expect_close("the new array", result.to_numpy(), [1.0, 2.0, 0.0], look)
+    look = "These arrays never change. replaced makes a new one."
+    expect_close("the old array", array.to_numpy(), [0.0, 0.0, 0.0], look)
+
+
+def square(x):
+    """x^2"""
+    return x * x
+
+
+def part(x):
+    """x[1:, 0]"""
+    return x[1:, 0]
+
+
+def padded(x):
+    """x with a frame of zeros"""
+    return F.pad(x, ((1, 1), (1, 1)))
+
+
+def convolved(x):
+    """x as an image, convolved with itself"""
+    return F.conv2d(F.reshape(x, (1, 1, 3, 4)), F.reshape(x[:2, :2], (1, 1, 2, 2)))
+
+
+def check_functions(work):
+    """Functions give on it what they give on numpy."""
+    data = np.linspace(0.1, 1.2, 12).reshape(3, 4)
+    for function in square, F.softmax, F.tanh, part, padded, convolved:
+        results = []
+        for where in tn.get_device("numpy"), device(work):
+            x = tn.asarray(data.copy(), device=where, requires_grad=True)
+            try:
+                y = function(x)
+                F.sum(y * y).backward()
+            except Exception as error:
+                what = f"{inspect.getdoc(function).splitlines()[0]} on {where}"
+                got = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+                look = "Which of your methods does tinynode call for it?"
+                raise CheckFailed(what, "values and a gradient", got, look) from error
+            results.append((tn.to_host(y.array), tn.to_host(x.grad)))
+        what = function.__name__
+        look = "forward has to return what node.forward(arrays) returns."
+        expect_close(f"the values of {what}", results[1][0], results[0][0], look)
+        expect_close(f"the gradient of {what}", results[1][1], results[0][1], look)
+
+
+def check_twice(work):
+    """Second derivatives, too."""
+    rng = np.random.default_rng(25)
+    arrays = [device(work).from_host(rng.normal(size=(3, 4))) for _ in range(3)]
+    gradient_check.check_double_backward(F.tanh, *arrays, eps=1e-5, rng=rng)
+
+
+PROGRAM = """
+import tinynode as tn
+x = tn.asarray([1.0, 2.0], requires_grad=True)
+tn.functions.sum(x * x).backward()
+print(x.device, tn.to_host(x.grad).tolist())
+"""
+
+
+def check_entry_point(work):
+    """An installed package with this entry point is found by TINYNODE_DEVICE=frozen."""
+    look = 'It has [project.entry-points."tinynode.backends"], then name = "module:object".'
+    try:
+        read = tomllib.loads(work.ENTRY_POINT)
+    except tomllib.TOMLDecodeError as error:
+        raise CheckFailed("ENTRY_POINT", "lines of TOML", str(error), look) from error
+    points = read.get("project", {}).get("entry-points", {})
+    expect_equal("the groups of entry points", sorted(points), ["tinynode.backends"], look)
+    lines = [f"{name} = {value}" for name, value in points["tinynode.backends"].items()]
+    with tempfile.TemporaryDirectory() as folder:
+        note = Path(folder, "frozen_arrays-1.0.dist-info")
+        note.mkdir()
+        (note / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: frozen-arrays\nVersion: 1.0\n"
+        )
+        text = "\n".join(["[tinynode.backends]", *lines, ""])
+        (note / "entry_points.txt").write_text(text, encoding="utf-8")
+        ways = [folder, str(Path(work.__file__).resolve().parent), *(p for p in sys.path if p)]
+        clean = {name: value for name, value in os.environ.items() if name[:9] != "TINYNODE_"}
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**clean, "PYTHONPATH": os.pathsep.join(ways), "TINYNODE_DEVICE": "frozen"},
+            capture_output=True,
+            encoding="utf-8",
+            cwd=folder,
+            timeout=60,
+            check=False,
+        )
+    said = done.stdout.strip() or (done.stderr.strip().splitlines() or [""])[-1]
+    look = (
+        "The name on the left is the backend's name. On the right: the module, a colon, BACKEND."
+    )
+    expect_equal("what a program on the device frozen prints", said, "frozen [2.0, 4.0]", look)
+
+
+_RIGHT = r'''
+import types
+
+import numpy as np
+
+import tinynode as tn
+
+# --- the library: leave it as it is -----------------------------------------------------------
+
+
+class Frozen:
+    """An array that never changes."""
+
+    __array_ufunc__ = None  # NumPy's functions refuse it
+
+    def __init__(self, data):
+        self._data, self.shape, self.dtype = data, data.shape, data.dtype
+        self.ndim, self.size, self.device = data.ndim, data.size, "cpu"
+
+    def __getitem__(self, key):
+        return frozen(self._data[thawed(key)])
+
+    def __float__(self):
+        return float(self._data)
+
+    def __bool__(self):
+        return bool(self._data)
+
+    def __int__(self):
+        return int(self._data)
+
+    def replaced(self, key, value):
+        """A new array, with a value at an index."""
+        data = self._data.copy()
+        data[thawed(key)] = thawed(value)
+        return frozen(data)
+
+    def to_numpy(self):
+        """A NumPy array with the same values: a copy."""
+        return self._data.copy()
+
+
+def frozen(value):
+    """An array of the library on NumPy's memory, which nobody may write to from then on."""
+    if isinstance(value, tuple | list):
+        return type(value)(frozen(one) for one in value)
+    return Frozen(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+
+
+def thawed(value):
+    if isinstance(value, tuple | list):
+        return type(value)(thawed(one) for one in value)
+    return value._data if isinstance(value, Frozen) else value
+
+
+def of_the_library(function):
+    def call(*inputs, **options):
+        return frozen(function(*thawed(inputs), **options))
+
+    return call
+
+
+library = types.SimpleNamespace()
+for word, thing in vars(np).items():
+    is_function = callable(thing) and not isinstance(thing, type)
+    setattr(library, word, of_the_library(thing) if is_function else thing)
+
+SIGNS = ("add", "sub", "mul", "truediv", "pow", "matmul", "radd", "rsub", "rmul", "rtruediv")
+SIGNS += ("neg", "abs", "invert", "and", "or", "lt", "le", "gt", "ge", "eq", "ne")
+for sign in SIGNS:
+    setattr(Frozen, f"__{sign}__", of_the_library(getattr(np.ndarray, f"__{sign}__")))
+
+# --- the backend ------------------------------------------------------------------------------
+
+
+class FrozenBackend:
+    """The library as a device of tinynode."""
+
+    name = "frozen"
+    capabilities = frozenset({"cpu", "float64", "put"})
+
+    def __repr__(self):
+        return "FrozenBackend()"
+
+    def devices(self):
+        return ("0",)
+
+    def namespace(self):
+        return library
+
+    def synchronize(self, index):
+        pass
+
+    def lift(self, value):
+        return None  # the library has no scalars
+
+    def owns(self, array):
+        return isinstance(array, Frozen)
+
+    def index_of(self, array):
+        return "0"
+
+    def from_host(self, array, index):
+        return frozen(array.copy())  # a copy: the program may write to its own array
+
+    def to_host(self, array):
+        return array.to_numpy()
+
+    def forward(self, node, arrays):
+        return node.forward(arrays)
+
+    def put(self, array, place, value):
+        return array.replaced(place, value)
+
+
+BACKEND = FrozenBackend()
+
+ENTRY_POINT = """
+[project.entry-points."tinynode.backends"]
+frozen = "step25:BACKEND"
+"""
+'''
+
+MISTAKES: tuple[tuple[str, str], ...] = (
+    ("from_host shares the memory", _RIGHT.replace("frozen(array.copy())", "frozen(array)")),
+    ("put is there, but not promised", _RIGHT.replace('"float64", "put"', '"float64"')),
+    ("put is promised, but not there", _RIGHT.replace("def put(", "def place(")),
+    (
+        "put forgets to return",
+        _RIGHT.replace("return array.replaced(place", "array.replaced(place"),
+    ),
+    (
+        "put changes the array",
+        _RIGHT.replace(
+            "return array.replaced(place, value)",
+            "array._data[thawed(place)] = thawed(value)\n        return array",
+        ),
+    ),
+    ("it owns everything", _RIGHT.replace("return isinstance(array, Frozen)", "return True")),
+    ("the entry point names the module only", _RIGHT.replace("step25:BACKEND", "step25")),
+    (
+        "the entry point is in another group",
+        _RIGHT.replace("tinynode.backends", "tinynode.plugins"),
+    ),
+    ("the entry point has another name", _RIGHT.replace('frozen = "step25', 'step25 = "step25')),
+    (
+        "the arrays come back as they are",
+        _RIGHT.replace("return array.to_numpy()", "return array"),
+    ),
+)

@@ -1,0 +1,23 @@
+"""Exercise 14: derivatives of any order, and Newton's method.
+
+``f`` takes a Variable and gives one of the same shape; each element of the result depends on its
+own element of x only.
+
+1. ``derivatives(f, x, n)``: a list of n + 1 Variables: f(x), its first derivative, its second, ...
+   Where ``tn.grad`` gives None, the derivative is zero: put zeros there.
+2. ``newton(f, x, steps)``: x after so many steps of Newton's method, x - f'(x) / f''(x).
+   Each step begins at a leaf, so that no graph grows from step to step.
+"""
+
+import tinynode as tn  # noqa: F401 - for you to use
+from tinynode import functions as F  # noqa: F401 - for you to use
+
+
+def derivatives(f, x, n):
+    """[f(x), f'(x), f''(x), ...] up to the n-th derivative."""
+    raise NotImplementedError("tn.grad([y], [x], ...) gives a list with one gradient")
+
+
+def newton(f, x, steps):
+    """Where the minimum of f is, by Newton's method from x."""
+    raise NotImplementedError("derivatives(f, x, 2) has all that a step needs")
