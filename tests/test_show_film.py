@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import linecache
 import math
 import re
 import subprocess
@@ -148,7 +149,7 @@ def test_the_steps_of_an_example() -> None:
     assert [step["depth"] for step in data["steps"]] == [0, 0, 0, 1, 1, 1, 1, 1]
     first = data["steps"][0]
     assert named(data, first["inputs"]) == [("x", [1, 2, 3]), ("y", [4, 5, 6])]
-    assert named(data, first["outputs"]) == [("#2", [4, 10, 18])]
+    assert named(data, first["outputs"]) == [("#1", [4, 10, 18])]
 
 
 def test_contributions_and_totals() -> None:
@@ -156,7 +157,7 @@ def test_contributions_and_totals() -> None:
     _, add, multiply = steps(data, "backward")
     assert named(data, add["grad_outputs"]) == [("z", [1, 1, 1])]
     assert named(data, add["grad_inputs"]) == [
-        ("#2", [1, 1, 1], "first", [1, 1, 1]),
+        ("#1", [1, 1, 1], "first", [1, 1, 1]),
         ("x", [1, 1, 1], "first", [1, 1, 1]),
     ]
     assert named(data, multiply["grad_inputs"]) == [
@@ -196,7 +197,7 @@ def test_a_backward_step_shows_the_arrays_that_were_retained_and_no_others() -> 
     total, _, multiply = steps(data, "backward")
     assert named(data, total["inputs"]) == [("z", None)]
     assert named(data, multiply["inputs"]) == [("x", [1, 2, 3]), ("y", [4, 5, 6])]
-    assert named(data, multiply["outputs"]) == [("#2", None)]
+    assert named(data, multiply["outputs"]) == [("#1", None)]
     x = variable(0.5, name="x")
     with record() as film:
         y = F.exp(x)
@@ -215,9 +216,50 @@ def test_retained_and_freed() -> None:
     retained = [[names[n] for n in step["retained"]] for step in data["steps"]]
     assert retained == [["x", "y"], [], [], [], [], [], [], []]
     freed = [[names[n] for n in step["freed"]] for step in data["steps"]]
-    # the array of #2 goes when the statement is over: the next step is the first to see it;
-    # the gradients of loss, z and #2 go with the backward that used them
-    assert freed == [[], [], ["#2"], [], ["loss"], ["z"], ["#2"], []]
+    # the array of #1 goes when the statement is over: the next step is the first to see it;
+    # the gradients of loss, z and #1 go with the backward that used them
+    assert freed == [[], [], ["#1"], [], ["loss"], ["z"], ["#1"], []]
+
+
+def test_a_variable_that_has_a_new_array_is_not_freed() -> None:
+    """As parameters get them from an optimizer; the old array may go much later."""
+    x = variable(1.0, 2.0, name="x")
+    with record() as film:
+        y = F.sum(x * x)
+        x.array = np.array([3.0, 4.0])
+        F.sum(x * x)
+        del y  # and with it the array that its graph retained
+        F.exp(x)
+        x.array = np.array([5.0, 6.0])  # of a leaf that no function keeps
+        F.log(variable(1.0))
+        F.exp(x)
+        del x
+        F.log(variable(1.0))
+    data = film.data()
+    freed = [[labels(data)[node] for node in step["freed"]] for step in data["steps"]]
+    assert [number for number, names in enumerate(freed) if "x" in names] == [len(freed) - 1]
+
+
+def test_the_text_says_what_has_gone() -> None:
+    x = variable(1.0, 2.0, name="x")
+    with record() as film:
+        y = F.sum(F.exp(x))
+        y.backward()
+    assert "   gradient used up: #2\n" in film.to_text()  # y itself is there
+    with record() as film:
+        F.exp(variable(1.0))
+        F.log(x)
+    assert "   array freed: #1 and #2" in film.to_text()
+
+
+def test_a_cell_of_a_notebook_is_called_so() -> None:
+    name = "/tmp/ipykernel_4711/2340918.py"
+    space = {"record": record, "F": F, "x": variable(1.0), "__name__": "__main__"}
+    source = "with record() as film:\n    F.exp(x)\n"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    exec(compile(source, name, "exec"), space)
+    (file,) = space["film"].data()["files"].values()
+    assert file["name"] == "notebook cell"
 
 
 def test_a_kept_gradient_is_not_freed() -> None:
@@ -284,8 +326,8 @@ def test_the_graph_and_when_it_grows() -> None:
     assert edges == {
         ("x", "Multiply"): 0,
         ("y", "Multiply"): 0,
-        ("Multiply", "#2"): 0,
-        ("#2", "Add"): 1,
+        ("Multiply", "#1"): 0,
+        ("#1", "Add"): 1,
         ("x", "Add"): 1,
         ("Add", "z"): 1,
         ("z", "Sum"): 2,
@@ -295,7 +337,7 @@ def test_the_graph_and_when_it_grows() -> None:
         "x": ("variable", 0, 0),
         "y": ("variable", 0, 0),
         "Multiply": ("function", 0, 0),
-        "#2": ("variable", 1, 0),
+        "#1": ("variable", 1, 0),
         "Add": ("function", 1, 1),
         "z": ("variable", 2, 1),
         "Sum": ("function", 2, 2),
@@ -817,7 +859,8 @@ def test_in_place_operators_point_at_a_new_node() -> None:
     assert functions(data, "forward") == ["Multiply", "Add", "SetItem", "Sum"]
     (end,) = steps(data, "end")
     assert named(data, end["grad_inputs"])[0][3] == [0.0, 3.0] == x.grad.tolist()
-    assert [n["label"] for n in data["nodes"]].count("y") == 3
+    names = [node["label"].partition("#")[0] for node in data["nodes"]]
+    assert names.count("y") == 3 and len({node["label"] for node in data["nodes"]}) == len(names)
     with record() as film, tn.no_backprop_mode():
         z = x.detach()
         z += 1.0
@@ -852,7 +895,7 @@ def test_a_graph_from_before_the_recording() -> None:
     assert functions(data, "backward") == ["Sum", "Multiply", "Exp"]
     assert all(step["at"] is None for step in steps(data, "backward"))
     assert sorted(labels(data).values()) == sorted(
-        ["Sum", "Multiply", "Exp", "x", "#0", "#1"]
+        ["Sum", "Multiply", "Exp", "x", "#1", "#2"]
     ) or (len(data["nodes"]) == 7)
 
 
@@ -956,7 +999,7 @@ def test_a_name_of_a_script_goes_with_the_variable() -> None:
     exec(code, space)
     data = space["film"].data()
     assert [node["label"] for node in data["nodes"] if node["kind"] == "variable"] == [
-        "x", "y", "y", "y", "y",
+        "x", "y", "y#1", "y#2", "y#3",
     ]  # fmt: skip
 
 
@@ -985,7 +1028,7 @@ def test_names_inside_of_functions_are_left_alone() -> None:
         inner = variable(1.0)
         inner = F.exp(inner)
         F.log(inner)
-    assert set(labels(film.data()).values()) == {"#0", "Exp", "#1", "Log", "#2"}
+    assert set(labels(film.data()).values()) == {"#1", "Exp", "#2", "Log", "#3"}
     code = "def f(v):\n    h = w * v\n    return h\nwith record() as film:\n    y = f(x)"
     space: dict[str, Any] = {"record": record, "__name__": "script"}
     space |= {"x": variable(2.0), "w": variable(3.0)}
@@ -1197,7 +1240,7 @@ def test_save_and_repr(tmp_path: Path) -> None:
     x = variable(1.0)
     with record("a title") as film:
         F.exp(x)
-    assert isinstance(film, Film) and repr(film) == "<Film 'a title': 1 steps, 1 functions>"
+    assert isinstance(film, Film) and repr(film) == "<Film 'a title': 1 step, 1 function>"
     film.save(tmp_path / "film.json")
     assert json.loads((tmp_path / "film.json").read_text(encoding="utf-8")) == film.data()
     film.save(str(tmp_path / "film.html"))
@@ -1208,6 +1251,30 @@ def test_save_and_repr(tmp_path: Path) -> None:
     frame = film._repr_html_()
     assert frame.startswith("<iframe ") and frame.count("<iframe") == 1
     assert frame.count('"') == 6 and "srcdoc=" in frame  # the page's own quotes are escaped
+
+
+@pytest.mark.parametrize("suffix", [".html", ".json"])
+def test_half_of_a_surrogate_pair_can_be_saved(tmp_path: Path, suffix: str) -> None:
+    """Such a name is that of a file whose bytes are no UTF-8."""
+    with record("caf\udce9.py") as film:
+        F.exp(variable(1.0, name="\ud800"))
+    path = tmp_path / f"film{suffix}"
+    film.save(path)
+    assert "caf?.py" in path.read_text(encoding="utf-8")
+
+
+def test_variables_of_one_name_are_told_apart() -> None:
+    def inside() -> Film:
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        with record() as film:
+            F.sum(net(np.ones((1, 2), "float32"))).backward()
+        return film
+
+    data = inside().data()
+    names = [node["label"] for node in data["nodes"] if node["kind"] == "variable"]
+    assert sorted(set(names)) == sorted(names) and {"weight", "bias"} < set(names)
+    (end,) = steps(data, "end")
+    assert end["title"].count("weight") == end["title"].count("bias") == 2
 
 
 def test_the_benchmark_runs() -> None:

@@ -450,6 +450,22 @@ def test_the_queue_tells_how_many_it_does_not_show(show: Callable[..., Shown]) -
     assert lines[1] == "and 24 more"
 
 
+def test_an_array_that_went_and_a_gradient_that_was_used_are_not_the_same(
+    show: Callable[..., Shown],
+) -> None:
+    film = dropped_film()
+    shown = show(film)
+    said = []
+    for position, step in enumerate(film["steps"]):
+        shown.page.goto(f"{shown.url}#step={position + 1}")
+        lines = shown.all("#focus-body .line strong", "e.textContent")
+        gone, used = "Array freed:" in lines, "Gradient used up:" in lines
+        assert used == bool(set(step["freed"]) & set(step["table"]["removed"]))
+        assert gone == bool(set(step["freed"]) - set(step["table"]["removed"]))
+        said += ["gone"] * gone + ["used"] * used
+    assert said == ["gone", "used"]
+
+
 def test_contributions_are_added_up_in_sight(show: Callable[..., Shown]) -> None:
     film = square_film()
     shown = show(film)

@@ -84,7 +84,7 @@ def test_the_screen_shows_a_step() -> None:
         "in x: \\(2,\\) float64 \\[1.0, 2.0\\]",
         "gradient from #2: \\(2,\\) float64 \\[1.0, 1.0\\]",
         "gradient to x: \\(2,\\) float64 \\[2.718, 7.389\\]",
-        "let go: #2",
+        "gradient used up: #2",
         "ran inside: Multiply, Multiply",
         "waiting: Exp \\(rank 0\\)",
         "gradient table\n +#1: .*\n +x: ",

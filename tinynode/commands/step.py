@@ -20,7 +20,8 @@ from typing import Any
 
 from tinynode.commands.command_line import CommandError
 from tinynode.nn.serializers import check_writable
-from tinynode.show.film import Film
+from tinynode.show.film import Film, plural
+from tinynode.show.film_text import printable
 from tinynode.show.recorder import record
 
 
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         film.save(path)
     except OSError as error:
         raise CommandError(f"--output {output}: {error.strerror}", status=1) from None
-    print(f"{len(film)} steps, written to {output}", flush=True)
+    print(printable(f"{plural(len(film), 'step')}, written to {output}"), flush=True)
     if not options.no_open and path.suffix.lower() != ".json":
         webbrowser.open(path.as_uri())
     return status

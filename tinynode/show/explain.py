@@ -210,7 +210,11 @@ def _by_itself(x: Variable) -> list[str]:
 
 def _intermediate(x: Variable) -> list[str]:
     """Of a function's output: what the leaves behind it tell, and what to do."""
-    leaves = [node for node in _leaves(_functions_behind([x.node])) if node.requires_grad]
+    leaves = [
+        node
+        for node in _leaves(functions_behind([x.node], differentiable=True))
+        if node.requires_grad
+    ]
     reached = sum(node.grad is not None for node in leaves)
     lines = [
         "- backward keeps the gradients of leaves alone: y.backward(retain_grad=True) keeps this "
