@@ -858,12 +858,13 @@ def test_an_atomic_write_leaves_the_old_file_or_the_new(
 # run
 
 
-def test_run_prints_headings_output_and_pictures_as_text(learn) -> None:
+def test_run_prints_text_code_output_and_pictures_as_text(learn) -> None:
     status, said = learn("run", "1")
     assert status == 0
     order = [
         "Step 1: doubling\n----",
         "Run\n---",
+        '  |         return "a picture in text"',
         "twice 8\n10\n",
         "with a picture\na picture in text",
     ]

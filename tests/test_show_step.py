@@ -154,7 +154,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The addresses that would have been opened in a browser."""
     addresses: list[str] = []
-    monkeypatch.setattr(step.webbrowser, "open", addresses.append)
+
+    def open_page(address: str) -> bool:
+        addresses.append(address)
+        return True
+
+    monkeypatch.setattr(step.webbrowser, "open", open_page)
     return addresses
 
 
@@ -166,6 +171,18 @@ def test_the_page_is_written_and_opened(
     assert page.lstrip().lower().startswith("<!doctype html")
     assert opened == [(folder / "script.html").resolve().as_uri()]
     assert capsys.readouterr().out == "6 steps, written to script.html\n"
+
+
+def test_where_there_is_no_browser_the_address_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def find_none(address: str) -> bool:
+        return False
+
+    monkeypatch.setattr(step.webbrowser, "open", find_none)
+    assert main(["step", "script.py"]) == 0
+    address = (folder / "script.html").resolve().as_uri()
+    assert f"no browser was found here: open {address} in one" in capsys.readouterr().out
 
 
 def test_output_and_no_open(folder: Path, opened: list[str]) -> None:

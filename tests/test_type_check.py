@@ -227,3 +227,8 @@ def test_expressions_convert_to_int_index_len_and_bool():
 def test_built_in_functions_refuse_wrong_inputs_before_the_array_library_does(call, label):
     with pytest.raises(InvalidType, match=rf"in: {label} \(Forward\)\n\nExpect: .*\nActual: "):
         call()
+
+
+def test_a_bias_without_axes_is_refused_in_words() -> None:
+    with pytest.raises(InvalidType, match="ndim"):
+        tn.functions.linear(np.ones((2, 3)), np.ones((4, 3)), np.array(1.0))

@@ -64,8 +64,9 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise CommandError(f"--output {output}: {error.strerror}", status=1) from None
     print(printable(f"{plural(len(film), 'step')}, written to {output}"), flush=True)
-    if not options.no_open and path.suffix.lower() != ".json":
-        webbrowser.open(path.as_uri())
+    is_page = path.suffix.lower() != ".json"
+    if is_page and not options.no_open and not webbrowser.open(path.as_uri()):
+        print(f"no browser was found here: open {path.as_uri()} in one")
     return status
 
 

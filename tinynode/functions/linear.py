@@ -99,7 +99,8 @@ class Linear(FunctionNode):
         expect(x.shape[-1] == w.shape[1], x.dtype == w.dtype)
         if len(in_types) == 3:
             b = in_types[2]
-            expect(b.ndim == 1, b.shape[0] == w.shape[0], b.dtype == w.dtype)
+            expect(b.ndim == 1, b.dtype == w.dtype)
+            expect(b.shape[0] == w.shape[0])  # only now: a 0-d array has no shape[0]
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, w = inputs[0], inputs[1]

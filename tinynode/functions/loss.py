@@ -111,8 +111,8 @@ class SoftmaxCrossEntropy(FunctionNode):
         expect(x.ndim == 2, labels.ndim == 1)
         expect(x.shape[0] == labels.shape[0], x.shape[1] >= 1)
         if len(in_types) == 3:
-            expect(in_types[2].ndim == 1, in_types[2].shape[0] == x.shape[1])
-            expect(in_types[2].dtype == x.dtype)
+            expect(in_types[2].ndim == 1, in_types[2].dtype == x.dtype)
+            expect(in_types[2].shape[0] == x.shape[1])
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, labels, *weights = inputs

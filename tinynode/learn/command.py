@@ -28,7 +28,7 @@ FIRST = f"""\
 The tinynode course: from x * x to a compiled network, in steps that you run, break and mend.
 
 Make a folder of your own and work there. For each step
-  {PROGRAM} run 01      shows what the step prints and draws
+  {PROGRAM} run 01      shows the step: its text, its code, what it prints and draws
   {PROGRAM} start 01    writes the exercise into this folder, as step01.py
   {PROGRAM} check 01    checks your step01.py
   {PROGRAM} hint 01     gives a hint, the next one each time
@@ -327,12 +327,16 @@ def run_step(options: argparse.Namespace) -> int:
 
 
 def _print_cell(cell: Cell, output: Output) -> None:
-    """The headings of a cell of text; what a cell of code printed and drew."""
+    """A cell of text; or a cell of code, after a bar, and what it printed and drew."""
     if cell.kind == "markdown":
         for line in cell.source.splitlines():
-            if line.startswith("#"):
-                print(f"\n{line.lstrip('#').strip()}\n{'-' * len(line.lstrip('#').strip())}")
+            title = line.lstrip("#").strip()
+            print(f"\n{title}\n{'-' * len(title)}" if line.startswith("#") else line)
+        print()
         return
+    for line in cell.source.strip("\n").splitlines():
+        print(f"  | {line}".rstrip())
+    print()
     for text in (output.printed, output.shown):
         if text.strip():
             print(text.rstrip("\n"), flush=True)

@@ -12,6 +12,7 @@ x = tn.Variable(np.array([1.0, 2.0, 3.0]), name="x")
 y = tn.Variable(np.array([4.0, 5.0, 6.0]), name="y")
 
 z = F.sum(x * y + x)
+z.name = "z"
 z.backward()
 
 print("dz/dx = y + 1 =", x.grad)
