@@ -462,17 +462,25 @@ class Training:
         def loss_of(*batch: Any) -> Any:
             return self.model.loss(ops, p, *batch)
 
-        function = tn.compile(loss_of) if compiled else loss_of
         optimizer = getattr(tn.nn, self.optimizer)(parameters, lr=LR) if self.optimizer else None
+        whole = compiled and optimizer is not None  # else the gradients are what is wanted
+        function = tn.compile(loss_of) if compiled and not whole else loss_of
 
-        def step() -> Any:
+        def update(*batch: Any) -> Any:
             for parameter in parameters:
                 parameter.cleargrad()
-            loss = function(*data)
+            loss = function(*batch)
             loss.backward()
+            if optimizer is not None:
+                optimizer.update()
+            return loss
+
+        update = tn.compile(update) if whole else update
+
+        def step() -> Any:
+            loss = update(*data)
             if optimizer is None:
                 return [loss, *[parameter.grad for parameter in parameters]]
-            optimizer.update()
             return [loss, *parameters]
 
         return step

@@ -969,7 +969,7 @@ def test_pages_show_text_code_output_and_pictures(learn) -> None:
     status, said = learn("pages", "--folder", "docs")
     assert status == 0 and "wrote docs/step01_first.md" in said
     text = Path("docs/step01_first.md").read_text()
-    head = "# Step 1: doubling\n\n[Program](step01_first.py) · [Notebook](step01_first.ipynb)"
+    head = "# Step 1: doubling\n\n[Notebook](step01_first.ipynb) · In a terminal: `python -m "
     assert text.startswith(head)
     assert "`python -m tinynode.learn start 01` · Prints the same on every backend\n" in text
     assert "[step 10](step10_second.md)" in text
@@ -978,7 +978,6 @@ def test_pages_show_text_code_output_and_pictures(learn) -> None:
     picture = "```text\nwith a picture\n```\n\n![A nice & small picture](step01_first-1.svg)"
     assert picture in text and "```text\na picture" not in text
     assert Path("docs/step01_first-1.svg").read_text().startswith("<svg>")
-    assert Path("docs/step01_first.py").read_text() == STEP_1
     notebook = json.loads(Path("docs/step01_first.ipynb").read_text())
     assert [cell["id"] for cell in notebook["cells"]][:2] == ["cell-01", "cell-02"]
     assert set(notebook["metadata"]) == {"kernelspec", "language_info"}
@@ -1004,7 +1003,7 @@ def test_pages_are_the_same_every_time_and_stale_ones_are_named(learn, course: P
     stale = [line.split()[0] for line in said.splitlines() if "is not up to date" in line]
     assert status == 1
     assert {name.removeprefix("docs/") for name in stale} == {
-        *("step10_second.md", "step10_second.py", "step10_second.ipynb", "index.md"),
+        *("step10_second.md", "step10_second.ipynb", "index.md"),
         *("step01_first.md", "step01_first-7.svg", "step02_gone.md"),
     }
     assert "twice 9" in page.read_text()

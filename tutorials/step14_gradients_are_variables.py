@@ -70,7 +70,7 @@ for order in range(1, 6):
     print(f"derivative {order}: {g if g is None else float(g)}")
 
 # %% [markdown]
-# `4 x^3`, `12 x^2`, `24 x`, `24`: each backward passed through the graph that the one before has
+# `4 x^3`, `12 x^2`, `24 x`, `24`: each backward passed through the graph that the one before had
 # recorded. No rule for second derivatives was needed anywhere. The fifth is 0, and `tn.grad` says
 # `None`: the fourth is a sum of constants, so **no way leads from it to `x`**.
 #

@@ -148,8 +148,8 @@ print_backward(fast_swish)
 # easy: `gx` is `gy` times something, so the gradient of `gy` is `h` times the same something,
 # which is `SwishGrad` again.
 #
-# **`target_input_indexes`** says which gradients are wanted: 0 stands for `x`, 1 for `gy`. Until
-# now you could ignore it. Here, one half of the work is often for nobody:
+# **`target_input_indexes`** says which gradients are wanted: 0 stands for `x`, 1 for `gy`. You
+# know it from `Multiply` in step 9. Here too, a part of the work is often for nobody:
 
 
 # %%

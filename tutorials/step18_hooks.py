@@ -100,8 +100,8 @@ with hooks.PrintHook(sep="  "):
     h = F.tanh(x)
 
 # %% [markdown]
-# `TimerHook` measures. Here is a network as in step 12, one step of training. `own time` leaves
-# out what ran inside. (Your times will differ.)
+# `TimerHook` measures. Here is a network as in step 12, one forward and one backward. `own time`
+# leaves out what ran inside. (Your times will differ.)
 
 # %%
 model = nn.Sequential(nn.Linear(20, 50), F.tanh, nn.Linear(50, 3)).to_device(tn.get_device())
@@ -212,7 +212,8 @@ print("part: ", part.counts)
 # %% [markdown]
 # One thing is missing: `forward_postprocess` is given the *inputs*, not the results. For those,
 # derive from `ResultHook`. It has two more methods, and they get Variables. The entries of
-# `grad_inputs` belong to `indexes`, the positions that were asked for.
+# `grad_inputs` belong to `indexes`, the positions that were asked for. (`ResultHook` has a
+# `deleted` and two postprocess methods itself: one of your own must call that of `super()` too.)
 #
 # | method | is called |
 # |---|---|

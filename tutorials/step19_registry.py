@@ -271,7 +271,8 @@ for action in take_a_name, overwrite, misspell, read_too_early:
 # ## Exercise
 # Write a registry that refuses a name that is taken, and a `run` that refuses a program with a
 # name written twice. Then register `mul` with `mul_grad`, and `tanh` with `tanh_grad`, and write
-# `grad_op(op)`, which makes the gradient operator of an operator: nothing but names.
+# `grad_op(op)`, which makes the gradient operator of an operator: nothing but names. So that one
+# rule fits all types, a gradient operator gets the *outputs* as well: `tanh_grad` wants them.
 #
 #     python -m tinynode.learn start 19
 #     python -m tinynode.learn check 19

@@ -98,7 +98,8 @@ for title, eager, by_net in zip(
 # What does a plan do? `explain` tells. The device `fast` puts elementwise operators that follow
 # each other into one **group**: it takes a block of the array that fits into the cache of the
 # processor, runs all operators of the group on it, and goes on with the next block. That is called
-# **fusing**. An operator without such a kernel **falls back**: its own `forward` is called.
+# **fusing**. An operator that has no kernel for this (step 23) **falls back**: its own `forward`
+# is called.
 
 
 # %%

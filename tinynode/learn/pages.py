@@ -6,7 +6,6 @@ files of their own, which any generator of sites understands. A page of a step i
 
     step07_weak_references.md       text, code, and output
     step07_weak_references-1.svg    its pictures
-    step07_weak_references.py       the step itself, to download
     step07_weak_references.ipynb    the notebook, not run, to download
 
 What cells with the tag "varies" print is written and not compared: times, and memory.
@@ -46,7 +45,7 @@ python -m tinynode.learn
 ```
 
 What these pages show as printed and drawn is what the steps print and draw. Each page has its step
-as a program and as a notebook to download. This makes all notebooks, run, with their pictures; it
+as a notebook to download. This makes all notebooks, run, with their pictures; it
 needs `pip install 'tinynode[notebooks]'`:
 
 ```sh
@@ -172,7 +171,6 @@ def make(step: Step) -> Page:
         if rendered:
             parts.append(f"{START}\n\n{rendered}\n\n{END}" if varies else rendered)
     page.files[f"{stem}.md"] = "\n\n".join(parts) + "\n"
-    page.files[step.path.name] = step.path.read_text(encoding="utf-8")
     page.files[f"{stem}.ipynb"] = notebooks.as_text(notebooks.make(step))
     return page
 
@@ -180,7 +178,7 @@ def make(step: Step) -> Page:
 def under_title(text: str, step: Step, cell: Cell) -> str:
     """The first cell, with a line below the title that says where the step is to be had."""
     stem = step.path.stem
-    line = f"[Program]({step.path.name}) · [Notebook]({stem}.ipynb)"
+    line = f"[Notebook]({stem}.ipynb) · In a terminal: `python -m tinynode.learn run {step.key}`"
     if step.stub.exists():
         line += f" · Exercise: `python -m tinynode.learn start {step.key}`"
     if "portable" in cell.tags:

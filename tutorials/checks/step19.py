@@ -138,7 +138,13 @@ def expect_registered(work, name, grad):
 
 
 def outputs_of(work, name, *arrays):
-    got = work.REGISTRY[name].function(*arrays)
+    try:
+        got = work.REGISTRY[name].function(*arrays)
+    except TypeError as error:
+        look = "A gradient gets inputs, outputs, and gradients of the outputs, used or not."
+        raise CheckFailed(
+            f"{name!r} of {len(arrays)} arrays", "a tuple", str(error), look
+        ) from None
     look = "A function returns a tuple, with one number or array for each output."
     expect_true(f"what {name!r} returns is a tuple", isinstance(got, tuple), look)
     return got
@@ -174,7 +180,8 @@ def check_grad_op(work):
         got = work.grad_op(work.Op(*arguments))
         if not isinstance(got, work.Op):
             raise CheckFailed("what grad_op returns", "an Op", type(got).__name__, look)
-        expect_equal(f"the gradient operator of {work.Op(*arguments)}", str(got), right, look)
+        line = f"{', '.join(got.outputs)} = {got.type}({', '.join(got.inputs)})"
+        expect_equal(f"the gradient operator of {arguments}", line, right, look)
 
     def without():
         work.grad_op(work.Op("mul_grad", ["u", "v", "z", "g"], ["a", "b"]))

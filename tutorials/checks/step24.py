@@ -136,7 +136,10 @@ def attempt(work, *arguments):
 
 def check_losses(work):
     """The losses are those of the eager step."""
-    look = "cleargrads, the loss, backward, update: all four, in this order."
+    look = (
+        "cleargrads, the loss, backward, update: all four. A difference from the 7th digit on: is "
+        "limit an array of 64 bits, as np.asarray(limit) is? tn.asarray(limit) has 32."
+    )
     for title, optimizer_of in (("SGD with momentum", sgd), ("Adam", adam)):
         losses, parameters, _ = attempt(work, optimizer_of)
         right, right_parameters, _ = train(eager_make_step, optimizer_of)
