@@ -1120,3 +1120,14 @@ def test_a_wheel_carries_the_course(tmp_path: Path) -> None:
 
 def test_a_checkout_has_the_course_at_its_root() -> None:
     assert sources.tutorials() == ROOT / "tutorials"
+
+
+def test_the_next_step_is_one_after_the_last_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = Progress(tmp_path)
+    progress.note("15", passed=True)
+    command._say_next(progress, "14")
+    assert capsys.readouterr().out.startswith("Next: Step 16")
+    command._say_next(progress, "capstone")
+    assert capsys.readouterr().out.startswith("Next: Step 1:")

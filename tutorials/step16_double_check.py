@@ -163,7 +163,7 @@ class CutFlip(tn.FunctionNode):
 
     def backward(self, target_input_indexes, grad_outputs):
         (gy,) = grad_outputs
-        return (tn.Variable(gy.xp.flip(gy.array)),)
+        return (tn.Variable(gy.xp.flip(gy.array)),)  # gy.xp is namespace_of(gy.array)
 
 
 def cut_cube(x):

@@ -179,7 +179,8 @@ tn.show.bars(
 # %% [markdown]
 # With few numbers, an eager step spends its time in Python: nodes, checks, the walk of backward.
 # A net has none of that, and the more operators there are, the more it saves. With many numbers
-# the arithmetic takes most of the time, and both must do that.
+# the arithmetic takes most of the time, and both must do that: no gain in time is to be expected
+# there.
 #
 # The other cost is memory. Eagerly, each operator makes a new array, a **buffer**, as long as `x`.
 # A fused group keeps what lies between its operators in the cache. Only what leaves the group

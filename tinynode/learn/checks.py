@@ -72,7 +72,7 @@ def expect_true(what: str, condition: Any, look: str) -> None:
         CheckFailed: It is not.
     """
     if not bool(condition):
-        raise CheckFailed(what, "this to be true", "it is not", look)
+        raise CheckFailed(what, "yes", "no", look)
 
 
 def expect_raises(

@@ -143,9 +143,11 @@ def _state(facts: dict[str, Any]) -> str:
     return "started" if facts.get("started") else "-"
 
 
-def _say_next(progress: Progress) -> None:
-    """The first step that is not done, and what to type for it."""
-    for step in sources.steps():
+def _say_next(progress: Progress, after: str = "") -> None:
+    """The next step that is not done, and what to type for it; after the last one, the first."""
+    steps = sources.steps()
+    later = [step for step in steps if step.key > after]
+    for step in [*later, *steps]:
         facts = progress.of(step.key)
         if facts.get("passed") or not step.stub.exists():
             continue
@@ -252,7 +254,7 @@ def check(options: argparse.Namespace) -> int:
         passed=report.passed or bool(facts.get("passed")),  # once done stays done
     )
     if report.passed:
-        _say_next(progress)
+        _say_next(progress, step.key)
     return 0 if report.passed else 1
 
 

@@ -186,6 +186,12 @@ MISTAKES: tuple[tuple[str, str], ...] = (
         _CODE.replace("F.flip(F.cumulative_sum(F.flip(g)))", "F.cumulative_sum(F.flip(g))"),
     ),
     (
+        "the function of the package is called, and the backward is left as it was",
+        _CODE.replace("F.exp(-x)", "x.xp.exp(-x.array)").replace(
+            "return Softplus().apply((x,))[0]", "return F.softplus(x)"
+        ),
+    ),
+    (
         "the sign of x is lost",
         _CODE.replace("F.exp(-x)", "F.exp(x)"),
     ),

@@ -79,7 +79,7 @@ def expect_gradients(work, forward, target, look, no_grad=(), seed=0):
             if gradient in backward.output_names:
                 nowhere = (
                     f"{name} is frozen, or no way leads from it to the target but through a "
-                    "variable of no_grad: such a variable needs no gradient, nor do those behind."
+                    "variable of no_grad. Such a variable needs no gradient, nor what made it."
                 )
                 raise CheckFailed(what, "no such output", "it is written", nowhere)
             continue
@@ -291,6 +291,12 @@ MISTAKES: tuple[tuple[str, str], ...] = (
         _RIGHT.replace("if wanted and not", "if not").replace(
             '        if name in no_grad:\n            return "@EMPTY@"\n', ""
         ),
+    ),
+    (
+        "what is behind a frozen variable is kept, and gets a gradient of zeros",
+        _RIGHT.replace("needed.update(wanted)", "needed.update(op.input_names)")
+        .replace("if y in needed else", "if y in parts or y == target else")
+        .replace("if y not in needed:", "if y not in parts and y != target:"),
     ),
     (
         "readers are counted in the whole net: a sum waits for parts that never come",

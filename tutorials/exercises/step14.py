@@ -4,7 +4,8 @@
 own element of x only.
 
 1. ``derivatives(f, x, n)``: a list of n + 1 Variables: f(x), its first derivative, its second, ...
-   Where ``tn.grad`` gives None, the derivative is zero: put zeros there.
+   Where ``tn.grad`` gives None, the derivative is zero: put zeros there, a Variable of the shape
+   of x. (``x.xp`` is the library of the array of x, as ``tn.namespace_of`` gives it.)
 2. ``newton(f, x, steps)``: x after so many steps of Newton's method, x - f'(x) / f''(x).
    Each step begins at a leaf, so that no graph grows from step to step.
 """
