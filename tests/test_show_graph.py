@@ -1302,3 +1302,11 @@ def test_a_large_diagram_without_graphviz(monkeypatch: pytest.MonkeyPatch) -> No
 def test_fold_repeats_leaves_a_graph_without_repeats_as_it_is() -> None:
     diagram = graph(perceptron())
     assert fold_repeats(diagram.nodes, diagram.edges) == (diagram.nodes, diagram.edges)
+
+
+def test_a_gradient_that_is_not_in_a_list_is_refused() -> None:
+    x = tn.Variable(np.ones(3))
+    y = tn.functions.sum(x * x)
+    (gx,) = tn.grad([y], [x], enable_double_backprop=True)
+    with pytest.raises(TypeError, match=r"gradients must be a list, got .* gradients=\[gx\]"):
+        graph(y, gradients=gx)  # type: ignore[arg-type]

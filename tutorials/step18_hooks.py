@@ -10,7 +10,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import hooks, nn
-from tinynode.hooks.results import ResultHook
+from tinynode.hooks import ResultHook
 
 tn.seed(0)
 

@@ -1,7 +1,8 @@
 """Hooks that are ready to use: time, text, memory, NaN, and a GPU's profiler and memory pool.
 
 ``with TimerHook() as timer:`` watches every function of this thread; ``function.add_hook(hook)``
-watches one. Hooks of your own derive from ``tinynode.FunctionHook``.
+watches one. Hooks of your own derive from ``tinynode.FunctionHook``, or from
+``ResultHook`` if they look at results.
 """
 
 from tinynode.hooks.device_memory import CUDAMemoryHook
@@ -9,6 +10,7 @@ from tinynode.hooks.memory import MemoryHook
 from tinynode.hooks.nan import NaNHook
 from tinynode.hooks.nvtx import NVTXHook
 from tinynode.hooks.printing import PrintHook
+from tinynode.hooks.results import ResultHook
 from tinynode.hooks.timer import TimerHook
 
 __all__ = [
@@ -17,5 +19,6 @@ __all__ = [
     "NVTXHook",
     "NaNHook",
     "PrintHook",
+    "ResultHook",
     "TimerHook",
 ]

@@ -88,6 +88,10 @@ def graph(
 
 
 def _check(roots: Sequence[Any], gradients: Sequence[Any], limit: Any, direction: Any) -> None:
+    if isinstance(gradients, Variable):
+        raise TypeError(
+            f"graph: gradients must be a list, got {describe(gradients)}. Write gradients=[gx]."
+        )
     if not roots and not gradients:
         raise ValueError("graph: give at least one Variable or net: tinynode.show.graph(y).")
     nets = [isinstance(root, _NETS) for root in roots]

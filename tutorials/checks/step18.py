@@ -148,7 +148,7 @@ def check_new_start(work):
 
 
 _CODE = """
-from tinynode.hooks.results import ResultHook
+from tinynode.hooks import ResultHook
 
 
 def has_nan(variables):

@@ -10,7 +10,7 @@ whichever comes first. What runs inside of a backward belongs to that backward, 
 itself. When the hook is registered (``added``), it starts anew.
 """
 
-from tinynode.hooks.results import ResultHook
+from tinynode.hooks import ResultHook
 
 
 def has_nan(variables):

@@ -1,6 +1,6 @@
 """Solution 18: a hook that remembers where the first NaN was made."""
 
-from tinynode.hooks.results import ResultHook
+from tinynode.hooks import ResultHook
 
 
 def has_nan(variables):
