@@ -1131,3 +1131,29 @@ def test_the_next_step_is_one_after_the_last_work(
     assert capsys.readouterr().out.startswith("Next: Step 16")
     command._say_next(progress, "capstone")
     assert capsys.readouterr().out.startswith("Next: Step 1:")
+
+
+def test_an_endless_loop_ends_also_where_nobody_listens_any_more(
+    course: Path, tmp_path: Path
+) -> None:
+    work = tmp_path / "step01.py"
+    begun = tmp_path / "begun"
+    work.write_text(f"open({str(begun)!r}, 'w').close()\nwhile True:\n    pass\n")
+    command = [sys.executable, "-m", "tinynode.learn.examiner", str(work)]
+    process = subprocess.Popen(
+        [*command, str(course / "checks" / "step01.py"), "3"],
+        env=checking.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(300):
+            if begun.exists():
+                break
+            time.sleep(0.1)
+        assert process.stdout is not None
+        process.stdout.close()  # as when the caller was killed
+        assert process.wait(timeout=30) == 1
+    finally:
+        process.kill()
+        process.wait()

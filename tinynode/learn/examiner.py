@@ -172,8 +172,10 @@ class Examiner:
         lines: list[str] = []
         for _ in range(ATTEMPTS):  # while we look, a frame may end, and then leads nowhere
             lines = lines or self._place(sys._current_frames().get(thread))
-        self.tell(event="too long", seconds=seconds, lines=lines, printed=self._printed.take())
-        os._exit(1)
+        try:
+            self.tell(event="too long", seconds=seconds, lines=lines, printed=self._printed.take())
+        finally:
+            os._exit(1)  # also where nobody listens any more
 
     def _place(self, frame: types.FrameType | None) -> list[str]:
         """The innermost line of the learner's that is being run."""
