@@ -347,7 +347,8 @@ def test_a_check_that_expects_no_number_is_the_checks_mistake() -> None:
 
 def test_true_is_true() -> None:
     checks.expect_true("what", np.True_, "look")
-    assert "not" in failure(checks.expect_true, []).got
+    failed = failure(checks.expect_true, [])
+    assert (failed.expected, failed.got) == ("yes", "no")
 
 
 def test_an_expected_error_is_returned_and_others_are_shown() -> None:
