@@ -13,41 +13,18 @@ with one of these statuses:
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 
 import tinynode
 from tinynode.commands import backends, settings, step, train
-from tinynode.commands.command_line import CommandError, Parser, show_help
+from tinynode.commands.command_line import Parser, run_command, show_help
 
 COMMANDS = (train, step, backends, settings)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status."""
-    try:
-        status = _run(arguments)
-        sys.stdout.flush()
-        return status
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # what is still in the buffer has nowhere to go, and Python would try once more at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-
-
-def _run(arguments: Sequence[str] | None) -> int:
-    options = _parser().parse_args(arguments)
-    try:
-        status: int = options.run(options)
-    except CommandError as error:
-        message = " ".join(str(error).split())  # in one line
-        print(f"{options.parser.prog}: error: {message}", file=sys.stderr)
-        return error.status
-    return status
+    return run_command(_parser(), arguments)
 
 
 def _parser() -> Parser:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 
@@ -27,6 +29,40 @@ class Parser(argparse.ArgumentParser):
         text = " ".join(message.split())
         print(f"{self.prog}: error: {text} (see --help)", file=sys.stderr)
         sys.exit(2)
+
+
+def run_command(
+    parser: Parser, arguments: Sequence[str] | None, farewell: str = "interrupted"
+) -> int:
+    """Read the arguments and run the command that they name; returns its exit status.
+
+    Args:
+        parser: its defaults, or those of a command, are ``run`` and ``parser``.
+        arguments: None means those of the process.
+        farewell: what is said after Ctrl-C.
+    """
+    try:
+        status = _status(parser.parse_args(arguments))
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        print(farewell, file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # what is still in the buffer has nowhere to go, and Python would try once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _status(options: argparse.Namespace) -> int:
+    """The status that a command ends with; the message of a CommandError goes to stderr."""
+    try:
+        status: int = options.run(options)
+    except CommandError as error:
+        message = " ".join(str(error).split())  # in one line
+        print(f"{options.parser.prog}: error: {message}", file=sys.stderr)
+        return error.status
+    return status
 
 
 def show_help(options: argparse.Namespace) -> int:

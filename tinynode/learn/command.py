@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tinynode.commands.command_line import CommandError, Parser, positive_number
+from tinynode.commands.command_line import CommandError, Parser, positive_number, run_command
 from tinynode.learn import checking, notebooks, pages, sources
 from tinynode.learn.cells import Cell, Output, read, run
 from tinynode.learn.progress import Progress, unused, write_atomically
@@ -40,28 +39,7 @@ Make a folder of your own and work there. For each step
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status."""
-    try:
-        status = _run(arguments)
-        sys.stdout.flush()
-        return status
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # what is still in the buffer has nowhere to go, and Python would try once more at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-
-
-def _run(arguments: Sequence[str] | None) -> int:
-    options = _parser().parse_args(arguments)
-    try:
-        status: int = options.run(options)
-    except CommandError as error:
-        message = " ".join(str(error).split())
-        print(f"{options.parser.prog}: error: {message}", file=sys.stderr)
-        return error.status
-    return status
+    return run_command(_parser(), arguments, "\ninterrupted")
 
 
 def _parser() -> Parser:
