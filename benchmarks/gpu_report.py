@@ -31,9 +31,9 @@ import numpy as np
 import tinynode as tn
 from benchmarks import digits_step
 from tinynode import functions, nn, random
-from tinynode.backend import Device
 from tinynode.commands.train import JOBS
 from tinynode.commands.training import Trainer
+from tinynode.devices import Device
 from tinynode.errors import DeviceError
 
 PARTS = ("op_table", "training", "steps")

@@ -24,6 +24,9 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from device_tables import restored_tables
+
+from tinynode.devices import registry
 
 COMPILER = shutil.which("g++") or shutil.which("c++")
 NUMBER_OF_DEVICES = 2
@@ -374,21 +377,17 @@ def installed() -> Iterator[ModuleType]:
 
     Gives the backend's module, registered.
     """
-    import tinynode.backend
-
     with contextlib.ExitStack() as stack:
-        for value in vars(tinynode.backend).values():
-            if type(value) is dict:  # the registry of backends, and what is remembered of types
-                stack.enter_context(mock.patch.dict(value))
+        stack.enter_context(restored_tables())
         stack.enter_context(mock.patch.dict(sys.modules, make_modules()))
         for name in list(sys.modules):
             if name.startswith(("tinynode_cupy", "array_api_compat.cupy")):
                 del sys.modules[name]
         import tinynode_cupy
 
-        tinynode.backend._backends.pop("cupy", None)
-        for name in list(tinynode.backend._devices):
+        registry.backends.pop("cupy", None)
+        for name in list(registry.devices):
             if name.startswith("cupy"):
-                del tinynode.backend._devices[name]
-        tinynode.backend.register_backend(tinynode_cupy)
+                del registry.devices[name]
+        registry.register_backend(tinynode_cupy)
         yield tinynode_cupy

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.backend import Device
+from tinynode.devices import Device
 from tinynode.net.operator import Operator
 from tinynode.net.plan import Forms, Plan, note_forms
 

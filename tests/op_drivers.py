@@ -14,9 +14,8 @@ import numpy as np
 from op_cases import Case, Input
 
 import tinynode as tn
-from tinynode.backend import Device, find_device
+from tinynode.devices import Device, find_device
 from tinynode.errors import dtype_name
-from tinynode.function_hook import Observer, observing
 
 Hosts = list[Any]
 """NumPy arrays: the values of a row's inputs, of outputs, or of gradients."""
@@ -361,7 +360,7 @@ def check_hooks(case: Case, device_name: str) -> None:
 # --- pure steps ----------------------------------------------------------------------------------
 
 
-class Recorder(Observer, tn.FunctionHook):
+class Recorder(tn.FunctionHook):
     """Every application and every step back, with copies of the arrays as they were then."""
 
     name = "Recorder"
@@ -375,11 +374,13 @@ class Recorder(Observer, tn.FunctionHook):
         self.copies += [(array, tn.to_host(array).copy()) for array in in_data]
 
     def applied(self, function: Any, inputs: Any, outputs: Any) -> None:
+        if getattr(function, "is_random", False):
+            return  # it draws anew at each run
         arrays, results = [x.array for x in inputs], [y.array for y in outputs]
         self.applications.append((function, arrays, results))
         self.copies += [(array, tn.to_host(array).copy()) for array in results]
 
-    def stepped_back(self, function: Any, targets: Any, grad_outputs: Any, results: Any) -> None:
+    def after_backward(self, function: Any, targets: Any, grad_outputs: Any, results: Any) -> None:
         self.steps.append((function, targets, grad_outputs, results))
 
 
@@ -387,7 +388,7 @@ def record(case: Case, device_name: str, seed: int) -> Recorder:
     """Run a row forward, backward, and backward again, under a recorder."""
     hosts = draw_inputs(case, case.dtypes[0], seed)
     recorder = Recorder()
-    with recorder, observing(recorder):
+    with recorder:
         found = Derivatives(case, hosts, tn.get_device(device_name))
         if case.order >= 2:
             found.differentiate_again()

@@ -10,11 +10,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from device_tables import restored_tables
 
 import tinynode as tn
-from tinynode import backend as backend_module
-from tinynode.backend import backend_names, backend_of, find_device, get_backend
 from tinynode.commands import main
+from tinynode.devices import (
+    arrays,
+    backend_names,
+    backend_of,
+    find_device,
+    get_backend,
+    loader,
+    registry,
+)
 from tinynode.errors import DeviceError, DeviceMixError
 
 PLUGIN = """
@@ -57,10 +65,9 @@ def owns(array):
 @pytest.fixture
 def plugins(monkeypatch, tmp_path):
     """A place for plugin modules, and the list of what installed packages offer."""
-    for table in ("_backends", "_devices", "_backend_of_type", "_namespace_of_type"):
-        monkeypatch.setattr(backend_module, table, dict(getattr(backend_module, table)))
     offered = []
-    monkeypatch.setattr(backend_module, "_offered", lambda: list(offered))
+    monkeypatch.setattr(loader, "offered_backends", lambda: list(offered))
+    monkeypatch.setattr(registry, "offered_backends", lambda: list(offered))
     monkeypatch.syspath_prepend(str(tmp_path))
     before = set(sys.modules)
 
@@ -70,7 +77,8 @@ def plugins(monkeypatch, tmp_path):
         dist = SimpleNamespace(name=package, version="1.0")
         offered.append(point._for(dist))
 
-    yield offer
+    with restored_tables():
+        yield offer
     for module in set(sys.modules) - before:
         if module.startswith("some_"):
             del sys.modules[module]
@@ -114,7 +122,7 @@ def test_a_plugin_that_was_mended_can_be_loaded_without_a_restart(plugins):
     with pytest.raises(DeviceError):
         tn.get_device("plugin")
     plugins(PLUGIN)
-    (point,) = {p.value for p in backend_module._offered()}
+    (point,) = {p.value for p in loader.offered_backends()}
     assert point == "some_plugin" and str(tn.get_device("plugin")) == "plugin:0"
 
 
@@ -132,7 +140,7 @@ def test_a_plugin_that_is_no_backend(plugins):
 
 def test_a_plugin_under_another_name_than_its_own(plugins):
     plugins(PLUGIN, name="alias")
-    with pytest.raises(DeviceError, match="offers as 'alias' is 'plugin'"):
+    with pytest.raises(DeviceError, match="offers 'plugin' under the name 'alias'"):
         tn.get_device("alias")
 
 
@@ -153,28 +161,28 @@ def test_one_plugin_that_is_listed_twice_is_one(plugins):
 
 def test_a_plugin_cannot_take_the_name_of_an_own_backend(plugins):
     plugins("raise RuntimeError('never imported')", name="numpy")
-    backend_module._backends.pop("numpy", None)
+    registry.backends.pop("numpy", None)
     assert get_backend("numpy").__name__ == "tinynode_numpy"
 
 
 def test_a_plugin_under_a_wrong_name_cannot_take_over_an_own_backend(plugins, monkeypatch):
-    monkeypatch.delitem(backend_module._backends, "fast", raising=False)
-    for spec in [spec for spec in backend_module._devices if spec.startswith("fast")]:
-        monkeypatch.delitem(backend_module._devices, spec)
+    monkeypatch.delitem(registry.backends, "fast", raising=False)
+    for spec in [spec for spec in registry.devices if spec.startswith("fast")]:
+        monkeypatch.delitem(registry.devices, spec)
     plugins(PLUGIN.replace('"plugin"', '"fast"'), name="wrong")
-    with pytest.raises(DeviceError, match="offers as 'wrong' is 'fast'"):
+    with pytest.raises(DeviceError, match="offers 'fast' under the name 'wrong'"):
         tn.get_device("wrong")
     assert get_backend("fast").__name__ == "tinynode_fast"
 
 
 @pytest.mark.parametrize("name", ["cupy", "fast", "numpy"])
 def test_the_names_of_own_backends_are_not_for_others(plugins, monkeypatch, name):
-    monkeypatch.delitem(backend_module._backends, name, raising=False)
+    monkeypatch.delitem(registry.backends, name, raising=False)
     plugins(PLUGIN.replace('"plugin"', f'"{name}"'))
     module = importlib.import_module("some_plugin")
     with pytest.raises(DeviceError, match=f"the name '{name}' is that of tinynode's own backend"):
         tn.register_backend(module)
-    assert name not in backend_module._backends
+    assert name not in registry.backends
 
 
 def test_an_own_backend_may_be_registered_as_well():
@@ -189,7 +197,7 @@ BROKEN = [
     ("devices = ('0',)", "devices of .* must be a function, got tuple"),
     ("def namespace(): raise OSError('gone')", "namespace.. raises OSError: gone"),
     ("capabilities = None", "capabilities of .* must be a frozenset of texts, got None"),
-    ("name = 3", "is 3"),
+    ("name = 3", "offers 3 under"),
     ("import sys; sys.exit(1)", "cannot be imported: SystemExit: 1"),
 ]
 
@@ -225,9 +233,9 @@ def test_a_backend_that_was_registered_and_breaks_later(plugins):
 
 
 def test_a_backend_whose_import_failed_is_not_said_to_work(plugins, monkeypatch):
-    monkeypatch.delitem(backend_module._backends, "fast", raising=False)
-    for spec in [spec for spec in backend_module._devices if spec.startswith("fast")]:
-        monkeypatch.delitem(backend_module._devices, spec)
+    monkeypatch.delitem(registry.backends, "fast", raising=False)
+    for spec in [spec for spec in registry.devices if spec.startswith("fast")]:
+        monkeypatch.delitem(registry.devices, spec)
     monkeypatch.setitem(sys.modules, "tinynode_fast", None)  # Python: this import fails
     with pytest.raises(DeviceError, match="backend 'fast' cannot be imported") as caught:
         tn.get_device("fast")
@@ -288,7 +296,7 @@ def test_a_numpy_array_given_to_a_model_on_another_device():
 def test_an_overlay_does_not_take_arrays_that_nobody_gave_it(plugins):
     plugins(OVERLAY)
     overlay = get_backend("plugin")
-    backend_module._backend_of_type.clear()
+    arrays.backend_of_type.clear()
     assert find_device(np.ones(1)) is tn.get_device("numpy")
     with tn.using_device("plugin"):
         assert find_device(np.ones(1)) is tn.get_device("plugin")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import strategies as st
 
 import tinynode as tn
+from tinynode.core.hooks import thread_state
 from tinynode.errors import BackwardSeedError, GradientShapeError, GradientTypeError
-from tinynode.function_hook import Observer, observing, thread_state
 
 F = tn.functions
 
@@ -414,15 +414,27 @@ def test_a_result_that_is_no_tuple_is_a_type_error(result):
 
 
 WRONG_GRADIENTS = [
-    (lambda: np.ones((2, 3)), TypeError, "input 1 is ndarray of shape (2, 3), float64"),
-    (lambda: 1.0, TypeError, "input 1 is float 1.0"),
-    (lambda: variable(np.ones((3, 2))), ValueError, "input 1 is (3, 2), the input has (2, 3)"),
-    (lambda: variable(np.ones(3)), ValueError, "input 1 is (3,), the input has (2, 3)"),
-    (lambda: variable(1.0), ValueError, "input 1 is (), the input has (2, 3)"),
+    (
+        lambda: np.ones((2, 3)),
+        TypeError,
+        "input 1: expected a Variable, got ndarray of shape (2, 3), float64",
+    ),
+    (lambda: 1.0, TypeError, "input 1: expected a Variable, got float 1.0"),
+    (
+        lambda: variable(np.ones((3, 2))),
+        ValueError,
+        "input 1: Shape of data and grad mismatch: (2, 3) != (3, 2)",
+    ),
+    (
+        lambda: variable(np.ones(3)),
+        ValueError,
+        "input 1: Shape of data and grad mismatch: (2, 3) != (3,)",
+    ),
+    (lambda: variable(1.0), ValueError, "input 1: Shape of data and grad mismatch: (2, 3) != ()"),
     (
         lambda: variable(np.ones((2, 3)), np.float32),
         TypeError,
-        "input 1 is float32, the input has float64",
+        "input 1: Dtype of data and grad mismatch: float64 != float32",
     ),
 ]
 
@@ -449,7 +461,8 @@ def test_a_gradient_of_a_wrong_device_is_an_error():
     x = variable([1.0])
     y = custom(lambda indexes, grads: (strict,), x)
     with pytest.raises(
-        GradientTypeError, match=r"gradient of input 0 is on strict.*input is on numpy"
+        GradientTypeError,
+        match=r"gradient of input 0: Device .*data is on numpy, grad is on strict",
     ):
         y.backward()
 
@@ -552,7 +565,9 @@ def test_the_default_backward_accumulate_is_backward_plus_what_is_there(full):
 # --- lazy_grad_sum ---------------------------------------------------------------------------
 
 
-class Recorder(Observer):
+class Recorder(tn.FunctionHook):
+    name = "Recorder"
+
     def __init__(self):
         self.labels = []
 
@@ -568,7 +583,7 @@ def test_lazy_grad_sum_gives_equal_gradients_with_one_n_ary_addition(double):
             h = F.sin(x)
             y = F.sum(h * 2.0 + F.exp(h) + h * h + F.tanh(h) + h)
         recorder = Recorder()
-        with observing(recorder):
+        with recorder:
             y.backward(enable_double_backprop=double)
         return x, recorder.labels
 
@@ -874,20 +889,22 @@ def test_unchain_backward_of_a_ladder_is_linear():
 def test_an_observer_sees_each_step_with_the_gradients_of_the_targets():
     steps = []
 
-    class Watcher(Observer):
-        def stepped_back(self, function, target_input_indexes, grad_outputs, grad_inputs):
+    class Watcher(tn.FunctionHook):
+        name = "Watcher"
+
+        def after_backward(self, function, target_input_indexes, grad_outputs, grad_inputs):
             steps.append((function, target_input_indexes, grad_outputs, grad_inputs))
 
     x = variable(3.0)
     y = np.asarray(2.0) * x
     z = F.exp(y)
-    with observing(Watcher()):
+    with Watcher():
         z.backward()
     assert [s[0] for s in steps] == [z.creator, y.creator]
     _, indexes, grad_outputs, grad_inputs = steps[1]
     assert indexes == (1,) and len(grad_outputs) == 1 and len(grad_inputs) == 1
     assert grad_inputs[0].array == x.grad
-    assert thread_state.observers == []
+    assert thread_state.hooks == {}
 
 
 # --- the joint backward ----------------------------------------------------------------------
@@ -1007,16 +1024,20 @@ def test_joint_backward_refuses_other_keywords_and_other_sequences():
 @pytest.mark.parametrize(
     ("gradient", "error", "message"),
     [
-        (np.asarray(1.0), TypeError, "must be a Variable, got ndarray"),
-        (variable([1.0]), ValueError, r"has shape \(1,\), the variable has \(\)"),
-        (variable(1.0, np.float32), TypeError, "is float32, the variable is float64"),
+        (np.asarray(1.0), TypeError, "expected a Variable, got ndarray"),
+        (variable([1.0]), ValueError, r"Shape of data and grad mismatch: \(\) != \(1,\)"),
+        (
+            variable(1.0, np.float32),
+            TypeError,
+            "Dtype of data and grad mismatch: float64 != float32",
+        ),
     ],
 )
 def test_wrong_grad_outputs_are_named(gradient, error, message):
     x = variable(3.0)
     y = x * 2.0
     for call in (lambda: tn.backward([y], [gradient]), lambda: tn.grad([y], [x], [gradient])):
-        with pytest.raises(error, match=r"grad_outputs\[0\] " + message):
+        with pytest.raises(error, match=r"grad_outputs\[0\]: " + message):
             call()
     assert x.grad is None
 

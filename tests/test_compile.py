@@ -17,8 +17,8 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions as fn
+from tinynode.core.hooks import thread_state
 from tinynode.errors import GraphError, TraceError
-from tinynode.function_hook import thread_state
 from tinynode.net import NetOp, Scope, Trace
 from tinynode.net.program import NetFunction
 
@@ -343,7 +343,7 @@ def test_an_object_is_no_result() -> None:
         tn.compile(lambda x: Result(x * 2))(variable())
     with pytest.raises(TraceError, match=r"what <lambda> returned: .* told apart"):
         tn.compile(lambda x: {1, 2})(variable())
-    assert tn.config.tracing is None
+    assert not thread_state.hooks
 
 
 # --- gradients -----------------------------------------------------------------------------------
@@ -938,7 +938,7 @@ def test_hooks_see_one_function() -> None:
         with Names() as hook:
             y.backward()
         assert hook.backward == ["power"] and hook.forward == []
-        assert not thread_state.watched
+        assert not thread_state.hooks
 
 
 def test_hooks_see_the_functions_inside_when_asked() -> None:
@@ -997,7 +997,7 @@ def test_a_look_at_a_value_is_an_error_that_names_line_and_way_out(what: str) ->
         frames = traceback.extract_tb(caught.value.__traceback__)
         line = function.__code__.co_firstlineno
         assert any(f.filename == __file__ and f.lineno == line for f in frames)
-    assert tn.config.tracing is None and not thread_state.watched
+    assert not thread_state.hooks
     function(variable())  # eagerly it works
 
 
@@ -1100,7 +1100,7 @@ def test_giving_a_captured_variable_an_array_is_an_error() -> None:
             with pytest.raises(TraceError, match="was given an array that no recorded function"):
                 fast(variable())
             close(state.array, X)
-    assert tn.config.tracing is None
+    assert not thread_state.hooks
     close(tn.compile(lambda x: x * state)(variable()).array, X * X)
 
 
@@ -1151,7 +1151,7 @@ class Square(tn.Function):
 def test_an_old_style_function_is_an_error() -> None:
     with pytest.raises(TraceError, match="Square is an old-style Function"):
         tn.compile(lambda x: Square()(x))(variable())
-    assert tn.config.tracing is None
+    assert not thread_state.hooks
 
 
 def test_an_error_of_ones_own_leaves_everything_usable() -> None:
@@ -1170,7 +1170,7 @@ def test_an_error_of_ones_own_leaves_everything_usable() -> None:
     for _ in range(2):
         with pytest.raises(StopError):
             fast(variable(), True)
-        assert tn.config.tracing is None and not thread_state.watched
+        assert not thread_state.hooks
         close(state.array, X)
     close(fast(variable(), False).array, [[3.0, 6.0], [6.0, 8.0]])
     with pytest.raises(StopError):

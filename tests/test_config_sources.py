@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import tinynode as tn
-from tinynode.backend import current_device
 from tinynode.commands import main
 from tinynode.config_sources import KINDS, Source, read_sources, working_folder
+from tinynode.devices import current_device
 from tinynode.errors import ConfigError, DeviceError
 
 

@@ -47,8 +47,7 @@ def in_thread(call):
         ("type_check", True),
         ("dtype", "float32"),
         ("lazy_grad_sum", False),
-        ("in_recomputing", False),
-        ("will_recompute", False),
+        ("recompute_phase", None),
         ("device", None),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode.conversion import is_operand
+from tinynode.core.conversion import is_operand
 from tinynode.errors import DeviceError, DeviceMixError, OperandError, RequiresGradError
 
 F = tn.functions

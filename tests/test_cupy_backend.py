@@ -23,7 +23,7 @@ import tinynode as tn
 from benchmarks import gpu_report
 from tinynode import functions as fn
 from tinynode import nn
-from tinynode.backend import Device, fallback_uses, kernel_uses
+from tinynode.devices import Device, fallback_uses, kernel_uses
 from tinynode.errors import DeviceError, DeviceMixError
 from tinynode.hooks import CUDAMemoryHook, NVTXHook
 

@@ -19,7 +19,7 @@ from test_compile_table import check
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode import nn
-from tinynode.backend import Device
+from tinynode.devices import Device
 from tinynode.errors import TraceError
 from tinynode.functions.activation import Sigmoid
 from tinynode.functions.extrema import ExtremeGrad

@@ -13,11 +13,11 @@ import array_api_strict
 import numpy as np
 import op_drivers
 import pytest
+from device_tables import restored_tables
 from op_table import CASES
 
 import tinynode as tn
-from tinynode import backend as backend_module
-from tinynode.backend import current_device, find_device
+from tinynode.devices import current_device, fallback_uses, find_device
 from tinynode.errors import DeviceError, DeviceMixError, OutputError
 
 F = tn.functions
@@ -57,20 +57,18 @@ made = SimpleNamespace(synchronized=[])
 @pytest.fixture
 def fake(monkeypatch):
     """A registered backend, forgotten again after the test."""
-    tables = ("_backends", "_devices", "_backend_of_type", "_namespace_of_type")
-    for table in tables:
-        monkeypatch.setattr(backend_module, table, dict(getattr(backend_module, table)))
-    backend_module.fallback_uses.clear()
-    made.synchronized.clear()
-    module = make_backend()
-    tn.register_backend(module)
-    yield module
-    backend_module.fallback_uses.clear()
+    with restored_tables():
+        fallback_uses.clear()
+        made.synchronized.clear()
+        module = make_backend()
+        tn.register_backend(module)
+        yield module
+        fallback_uses.clear()
 
 
 def fallbacks():
     """How often functions fell back."""
-    return {key: use.calls for key, use in backend_module.fallback_uses.items()}
+    return {key: use.calls for key, use in fallback_uses.items()}
 
 
 def on(device, values, dtype=np.float64, **settings):
@@ -257,7 +255,7 @@ def test_fallback_means_the_portable_forward_and_is_counted_with_its_reason(fake
         y = F.exp(x)
     assert y.array == 1.0 and y.device is x.device
     assert fallbacks() == {("fake", "Exp", reason): 2}
-    assert backend_module.fallback_uses["fake", "Exp", reason].seconds > 0
+    assert fallback_uses["fake", "Exp", reason].seconds > 0
     y.backward()
     assert x.grad == 1.0
 

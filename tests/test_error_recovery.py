@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode.function_hook import Observer, observing, thread_state
+from tinynode.core.hooks import thread_state
 
 F = tn.functions
 
@@ -100,7 +100,9 @@ class Hook(tn.FunctionHook):
         self.fail("backward_postprocess")
 
 
-class Watcher(Observer):
+class Watcher(tn.FunctionHook):
+    name = "Watcher"
+
     def __init__(self, fail_in=()):
         self.fail_in = fail_in
 
@@ -108,14 +110,14 @@ class Watcher(Observer):
         if "applied" in self.fail_in:
             raise PlantedError
 
-    def stepped_back(self, function, target_input_indexes, grad_outputs, grad_inputs):
-        if "stepped_back" in self.fail_in:
+    def after_backward(self, function, target_input_indexes, grad_outputs, grad_inputs):
+        if "after_backward" in self.fail_in:
             raise PlantedError
 
 
 def program(x, fail_in, hook, how):
     """x^2 by three kinds of functions, forward and backward, watched by a hook and an observer."""
-    with hook, observing(Watcher(fail_in)):
+    with hook, Watcher(fail_in):
         h = x * 1.0
         parts = [
             Square(fail_in).apply((h,))[0],
@@ -149,12 +151,12 @@ PHASES = [
     "backward_preprocess",
     "backward_postprocess",
     "applied",
-    "stepped_back",
+    "after_backward",
 ]
 
 
 def snapshot():
-    return dict(vars(tn.config)), dict(thread_state.hooks), list(thread_state.observers)
+    return dict(vars(tn.config)), dict(thread_state.hooks)
 
 
 @pytest.mark.parametrize("debug", [False, True])
@@ -169,7 +171,7 @@ def test_after_an_error_in_any_phase_everything_works_as_before(phase, how, lazy
         inside = snapshot()
         with pytest.raises(PlantedError):
             program(x, (phase,), hook, how)
-        assert snapshot() == inside and thread_state.watched is False
+        assert snapshot() == inside
         if phase != "deleted":  # which comes last, after a sweep that came to its end
             assert x.grad is grad
         assert x.array is array and x.creator is None and x.rank == 0
@@ -254,7 +256,7 @@ def test_one_of_two_hooks_raises_and_both_are_gone_after_their_blocks():
     good.name = "good"
     with pytest.raises(PlantedError), good, Hook(["forward_preprocess"]):
         x * x
-    assert thread_state.hooks == {} and thread_state.watched is False
+    assert thread_state.hooks == {}
     with good:
         y = x * x
         assert list(thread_state.hooks) == ["good"]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tinynode as tn
+from tinynode.core.hooks import thread_state
 from tinynode.errors import HookError
-from tinynode.function_hook import Observer, observing, thread_state
 
 F = tn.functions
 
@@ -58,7 +58,7 @@ class Recorder(tn.FunctionHook):
 
 
 def clean():
-    return thread_state.hooks == {} and thread_state.watched is False
+    return thread_state.hooks == {}
 
 
 # --- the class -------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_with_registers_the_hook_returns_it_and_unregisters_it():
     events = []
     hook = Recorder("a", events)
     with hook as entered:
-        assert entered is hook and list(thread_state.hooks) == ["a"] and thread_state.watched
+        assert entered is hook and list(thread_state.hooks) == ["a"]
         assert events == [("a", "added", None)]
     assert events == [("a", "added", None), ("a", "deleted", None)] and clean()
 
@@ -386,59 +386,171 @@ def test_a_hook_may_register_another_one_inside_a_callback():
     assert [e[2] for e in events if e[1] == "forward_pre"] == ["Sin"] and clean()
 
 
-# --- observers -------------------------------------------------------------------------------
+# --- the further events ------------------------------------------------------------------------
 
 
-def test_an_observer_is_called_after_the_hooks_and_removed_after_the_block():
+class Everything(tn.FunctionHook):
+    """Writes down every event, by its name and the function's label."""
+
+    name = "Everything"
+
+    def __init__(self, events):
+        self.events = events
+
+    def forward_preprocess(self, function, in_data):
+        self.events.append(("forward_preprocess", function.label))
+
+    def forward_postprocess(self, function, in_data):
+        self.events.append(("forward_postprocess", function.label))
+
+    def applied(self, function, inputs, outputs):
+        assert all(isinstance(x, tn.Variable) for x in (*inputs, *outputs))
+        self.events.append(("applied", function.label, function.inputs is not None))
+
+    def before_backward(self, sweep, function):
+        assert [ref() in sweep.table.gradients for ref in function.outputs] == [True]
+        self.events.append(("before_backward", function.label))
+
+    def backward_preprocess(self, function, in_data, out_grad):
+        self.events.append(("backward_preprocess", function.label))
+
+    def backward_postprocess(self, function, in_data, out_grad):
+        self.events.append(("backward_postprocess", function.label))
+
+    def after_backward(self, function, target_input_indexes, grad_outputs, grad_inputs):
+        assert len(target_input_indexes) == len(grad_inputs)
+        self.events.append(("after_backward", function.label))
+
+    def after_accumulate(self, sweep, function):
+        assert all(node in sweep.table.gradients for node in function.inputs)
+        self.events.append(("after_accumulate", function.label))
+
+    def sweep_began(self, sweep):
+        self.events.append(("sweep_began", len(sweep.heap)))
+
+    def sweep_ended(self, sweep, error):
+        self.events.append(("sweep_ended", type(error).__name__, len(sweep.results)))
+
+    def failed(self, function, direction, error):
+        self.events.append(("failed", function.label, direction, str(error)))
+
+    def value_read(self, what):
+        self.events.append(("value_read", what))
+
+    def array_assigned(self, variable):
+        self.events.append(("array_assigned", variable.name))
+
+    def gradient_cleared(self, variable):
+        self.events.append(("gradient_cleared", variable.name))
+
+
+def test_the_order_of_all_events_of_a_forward_and_a_backward():
     events = []
+    x = variable(1.0)
+    with Everything(events):
+        F.identity(x).backward()
+    assert events == [
+        ("forward_preprocess", "Identity"),
+        ("forward_postprocess", "Identity"),
+        ("applied", "Identity", True),
+        ("sweep_began", 1),
+        ("before_backward", "Identity"),
+        ("backward_preprocess", "Identity"),
+        ("backward_postprocess", "Identity"),
+        ("after_backward", "Identity"),
+        ("after_accumulate", "Identity"),
+        ("sweep_ended", "NoneType", 1),
+    ]
+    assert clean()
 
-    class Watcher(Observer):
-        def applied(self, function, inputs, outputs):
-            events.append(("observer", "applied", function.label))
 
-        def stepped_back(self, function, target_input_indexes, grad_outputs, grad_inputs):
-            events.append(("observer", "stepped_back", function.label))
+def test_a_forward_that_raises_is_failed_and_nothing_after_it():
+    events = []
+    with Everything(events), pytest.raises(RuntimeError, match="planted"):
+        Fails("forward").apply((variable(1.0),))
+    assert events == [
+        ("forward_preprocess", "Fails"),
+        ("failed", "Fails", "forward", "planted"),
+    ]
+
+
+def test_a_backward_that_raises_is_failed_and_the_sweep_ends_with_the_error():
+    events = []
+    (y,) = Fails("backward").apply((variable(1.0),))
+    with Everything(events), pytest.raises(RuntimeError, match="planted"):
+        y.backward()
+    assert events == [
+        ("sweep_began", 1),
+        ("before_backward", "Fails"),
+        ("backward_preprocess", "Fails"),
+        ("failed", "Fails", "backward", "planted"),
+        ("sweep_ended", "RuntimeError", 0),
+    ]
+
+
+def test_every_hook_of_the_function_hears_that_it_failed_also_by_another_hook():
+    class Raises(tn.FunctionHook):
+        name = "raises"
+
+        def forward_postprocess(self, function, in_data):
+            raise RuntimeError("of a hook")
+
+    first, last = [], []
+    f = F.Exp()
+    f.add_hook(Everything(last))
+    with Everything(first), Raises(), pytest.raises(RuntimeError, match="of a hook"):
+        f.apply((variable(1.0),))
+    # the local hook of that name stands in the place of the thread's one
+    assert first == [] and last == [
+        ("forward_preprocess", "Exp"),
+        ("forward_postprocess", "Exp"),
+        ("failed", "Exp", "forward", "of a hook"),
+    ]
+
+
+def test_an_interrupt_is_a_failure_too():
+    class Interrupted(tn.FunctionNode):
+        def forward(self, inputs):
+            raise KeyboardInterrupt
+
+    events = []
+    with Everything(events), pytest.raises(KeyboardInterrupt):
+        Interrupted().apply((variable(1.0),))
+    assert events[-1] == ("failed", "Interrupted", "forward", "") and clean()
+
+
+def test_a_hook_hears_what_happens_to_values_outside_of_functions():
+    events = []
+    x = variable(1.0, name="x")
+    with Everything(events):
+        float(x)
+        _ = x.array
+        x.array = np.array(2.0)
+        x.cleargrad()
+        bool(x)
+    number = "x.item(), or bool(x), int(x) or float(x),"
+    assert events == [
+        ("value_read", number),
+        ("value_read", "x.array"),
+        ("array_assigned", "x"),
+        ("gradient_cleared", "x"),
+        ("value_read", number),
+    ]
+
+
+def test_a_hook_may_refuse_that_values_are_read():
+    class Refuses(tn.FunctionHook):
+        def value_read(self, what):
+            raise RuntimeError(what)
 
     x = variable(1.0)
-    with Recorder("a", events), observing(Watcher()):
-        y = F.identity(x)
-        y.backward()
-    assert [e[1] for e in events] == [
-        "added",
-        "forward_pre",
-        "forward_post",
-        "applied",
-        "backward_pre",
-        "backward_post",
-        "stepped_back",
-        "deleted",
-    ]
-    assert clean() and thread_state.observers == []
+    with Refuses(), pytest.raises(RuntimeError, match=r"x\.array"):
+        _ = x.array
+    assert x.array == 1.0
 
 
-def test_the_default_observer_does_nothing():
-    with observing(Observer()):
+def test_a_hook_without_any_override_changes_nothing():
+    with tn.FunctionHook():
         x = variable(1.0)
         (x * x).backward()
     assert x.grad == 2.0
-
-
-def test_an_observer_is_removed_by_an_exception_too():
-    with pytest.raises(RuntimeError, match="planted"), observing(Observer()):
-        raise RuntimeError("planted")
-    assert thread_state.observers == [] and clean()
-
-
-def test_the_same_observer_may_be_registered_twice():
-    calls = []
-
-    class Watcher(Observer):
-        def applied(self, function, inputs, outputs):
-            calls.append(function.label)
-
-    watcher = Watcher()
-    with observing(watcher):
-        with observing(watcher):
-            F.exp(variable(1.0))
-        F.sin(variable(1.0))
-    assert calls == ["Exp", "Exp", "Sin"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Iterator
 from types import ModuleType
@@ -13,16 +14,16 @@ import pytest
 import tinynode as tn
 import tinynode_numpy
 from tinynode import functions
-from tinynode.backend import Device
+from tinynode.core.hooks import thread_state
+from tinynode.devices import Device
 from tinynode.errors import DeviceError
-from tinynode.function_hook import thread_state
 from tinynode.hooks import CUDAMemoryHook, NVTXHook
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_watching() -> Iterator[None]:
     yield
-    assert not thread_state.hooks and not thread_state.watched
+    assert not thread_state.hooks
 
 
 class Pretend(ModuleType):
@@ -125,18 +126,28 @@ def test_nvtx_ranges_are_closed_after_an_error() -> None:
     with NVTXHook(backend.device()):
         with pytest.raises(ZeroDivisionError):
             Takes(backend, 5, 0, Takes(backend, -7, 0)).apply((variable(),))
-        assert backend.open == ["Takes5.forward", "Takes-7.forward"]
+        assert backend.open == []
         functions.sin(variable())
         assert backend.open == []
     assert backend.lines == ["Takes5.forward", "  Takes-7.forward", "Sin.forward"]
 
 
-def test_nvtx_ranges_of_functions_that_raised_are_closed_when_the_hook_goes() -> None:
+def test_nvtx_ranges_that_are_open_are_closed_when_the_hook_goes() -> None:
     backend = Pretend()
-    with NVTXHook(backend.device()) as hook:
-        with pytest.raises(ZeroDivisionError):
-            Takes(backend, 5, 0, Takes(backend, -7, 0)).apply((variable(),))
-        assert len(backend.open) == 2
+    hook = NVTXHook(backend.device())
+
+    class Leaves(tn.FunctionNode):
+        """Leaves the hook's block before its own forward has ended."""
+
+        def forward(self, inputs: Any) -> Any:
+            assert backend.open == ["Leaves.forward"]
+            hook.__exit__(None, None, None)
+            return inputs
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(hook)
+        Leaves().apply((variable(),))
+        stack.pop_all()
     assert backend.open == [] and hook._running == {}
 
 
@@ -157,7 +168,7 @@ def test_nvtx_ranges_do_not_nest_under_those_of_functions_that_raised() -> None:
         for _ in range(3):
             with pytest.raises(ZeroDivisionError):
                 Takes(backend, -7, 0).apply((variable(),))
-            assert len(backend.open) == sum(map(len, hook._running.values())) == 1
+            assert len(backend.open) == sum(map(len, hook._running.values())) == 0
         y = Fails(backend, 1, 0, Takes(backend, 2, 0)).apply((variable(),))[0]
         with pytest.raises(ZeroDivisionError):
             sweep(y)
@@ -277,7 +288,7 @@ def test_memory_of_a_function_that_raised_is_forgotten() -> None:
         for _ in range(3):
             with pytest.raises(ZeroDivisionError):
                 Takes(backend, -7, 0).apply((variable(),))
-            assert [len(calls) for calls in memory._running.values()] == [1]
+            assert [len(calls) for calls in memory._running.values()] == [0]
         Retries(backend).apply((variable(),))
         assert [len(calls) for calls in memory._running.values()] == [0]
     assert memory.call_history == [("Takes20", 20, 0), ("Retries", -6, 0)]

@@ -9,7 +9,6 @@ import pytest
 
 import tinynode as tn
 from tinynode.errors import GraphError
-from tinynode.function_hook import Observer, observing
 
 F = tn.functions
 
@@ -357,13 +356,15 @@ def test_observers_and_hooks_see_grad_as_they_see_backward():
         def backward_preprocess(self, function, in_data, out_grad):
             labels.append(("hook", function.label))
 
-    class Watcher(Observer):
-        def stepped_back(self, function, target_input_indexes, grad_outputs, grad_inputs):
+    class Watcher(tn.FunctionHook):
+        name = "Watcher"
+
+        def after_backward(self, function, target_input_indexes, grad_outputs, grad_inputs):
             labels.append(("observer", function.label))
 
     x = variable(1.0)
     y = F.exp(x)
-    with Hook(), observing(Watcher()):
+    with Hook(), Watcher():
         tn.grad([y], [x])
     assert labels == [("hook", "Exp"), ("observer", "Exp")]
 

@@ -9,7 +9,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions as fn
-from tinynode.errors import NetError
+from tinynode.errors import NetError, snake_case
 from tinynode.net import (
     NetOp,
     Operator,
@@ -22,7 +22,7 @@ from tinynode.net import (
     register_op,
 )
 from tinynode.net.operator import EMPTY
-from tinynode.net.registry import snake_case, type_name
+from tinynode.net.registry import type_name
 
 X = np.asarray([[1.0, 2.0], [3.0, 4.0]])
 W = np.asarray([[0.5, -1.0], [0.25, 2.0]])

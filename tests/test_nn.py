@@ -23,9 +23,11 @@ import pytest
 
 import tinynode as tn
 from tinynode import nn, random
+from tinynode.devices import registry
 from tinynode.errors import GraphError, OperandError, StateError
 from tinynode.nn import initializers
-from tinynode.nn.serializers import add_prefix, npz_bytes, take_prefix
+from tinynode.nn.serializers import npz_bytes
+from tinynode.nn.state import add_prefix, take_prefix
 
 F = tn.functions
 ROOT = Path(__file__).resolve().parent.parent
@@ -647,9 +649,9 @@ class Overlay:
 def test_a_parameter_stays_on_its_device_where_two_share_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(tn.backend._backends, "overlay", Overlay())
-    monkeypatch.setitem(tn.backend._devices, "overlay", None)  # so that it is taken out again
-    del tn.backend._devices["overlay"]
+    monkeypatch.setitem(registry.backends, "overlay", Overlay())
+    monkeypatch.setitem(registry.devices, "overlay", None)  # so that it is taken out again
+    del registry.devices["overlay"]
     overlay = tn.get_device("overlay")
     model = nn.Linear(2, 1)
     optimizer = nn.Adam(model)

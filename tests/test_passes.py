@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from net_forms import forms_of
 
 import tinynode as tn
+from tinynode.functions.network import DropoutMask
 from tinynode.net import Operator, passes
-from tinynode.net.helpers import Constant, DropoutMask
+from tinynode.net.helpers import Constant
 from tinynode.net.operator import EMPTY, operator_of
 from tinynode.net.passes import (
     PASSES,

@@ -65,9 +65,9 @@ def test_what_is_said_to_be_equivalent_is_planted_by_name(tool, mutants):
         ("Cos.backward", "return (gy * sin(x),)"),  # a sign
         (
             "Multiply.backward",
-            "gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None",
+            "gx = gz if 0 in target_input_indexes else None",
         ),
-        ("Multiply.backward", "gx = gz * y if 0 in target_input_indexes else None"),
+        ("Multiply.backward", "gy = gz * x.detach() if 1 in target_input_indexes else None"),
         ("Multiply.forward", "self.retain_inputs((1,))"),
         ("Tanh.backward", "return (gy * (1.0 - y * y.detach()),)"),  # a cut, seen at second order
         ("MatMul.backward", "return (gy, gx)"),

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_tables import restored_tables
 
 import tinynode as tn
-from tinynode import backend, functions, gradient_check
+from tinynode import functions, gradient_check
+from tinynode.core.hooks import thread_state
+from tinynode.devices import fallback_uses
 from tinynode.errors import GraphError, HookError, InvalidType, OutputError
-from tinynode.function_hook import thread_state
 from tinynode.hooks import TimerHook
 from tinynode.type_check import expect
 
@@ -172,21 +174,10 @@ class PretendBackend:
 
 def apply_on_pretend(node: tn.FunctionNode, value: Any, fast: bool) -> tn.Variable:
     """Apply a node on the pretend backend, which is forgotten afterwards."""
-    tables: list[dict[Any, Any]] = [
-        backend._backends,
-        backend._devices,
-        backend._backend_of_type,
-        backend._namespace_of_type,
-    ]
-    before = [dict(table) for table in tables]
-    try:
+    with restored_tables():
         tn.register_backend(PretendBackend(fast))
         with tn.using_device("pretend"):
             return node.apply((tn.asarray(value, device="pretend"),))[0]
-    finally:
-        for table, entries in zip(tables, before, strict=True):
-            table.clear()
-            table.update(entries)
 
 
 # --- FunctionNode ------------------------------------------------------------------------------
@@ -254,12 +245,12 @@ def forward_fast() -> None:
         def forward_fast(self, inputs: Arrays) -> Any:
             return (inputs[0] + 3,) if inputs[0].ndim == 1 else tn.Fallback("only for vectors")
 
-    backend.fallback_uses.clear()
+    fallback_uses.clear()
     assert WhereAmI().forward_fast(()) is tn.Fallback
     assert apply_on_pretend(Fast(), [1.0], fast=True).array.tolist() == [4.0]
-    assert backend.fallback_uses == {}
+    assert fallback_uses == {}
     assert apply_on_pretend(Fast(), [[1.0]], fast=True).array.tolist() == [[3.0]]
-    ((_, *key),) = backend.fallback_uses
+    ((_, *key),) = fallback_uses
     assert key == ["Fast", "only for vectors"]
 
 

@@ -22,8 +22,8 @@ import pytest
 
 import tinynode as tn
 from tinynode import nn
-from tinynode.backprop import Sweep
-from tinynode.function_hook import Observer, observing, thread_state
+from tinynode.core.backprop import Sweep
+from tinynode.core.hooks import thread_state
 from tinynode.show import Film, recorder
 from tinynode.show.film_sources import AROUND, WHOLE_FILE, Files, describe_class
 from tinynode.show.film_values import CELLS, Values
@@ -36,7 +36,7 @@ Data = dict[str, Any]
 @pytest.fixture(autouse=True)
 def nothing_watches_afterwards() -> Iterator[None]:
     yield
-    assert not thread_state.hooks and not thread_state.observers and not thread_state.watched
+    assert not thread_state.hooks
 
 
 def variable(*values: float, name: str | None = None) -> tn.Variable:
@@ -93,7 +93,9 @@ def tables(data: Data) -> list[dict[str, int | None]]:
     return found
 
 
-class Truth(Observer):
+class Truth(tn.FunctionHook):
+    name = "Truth"
+
     """What the sweeps' own tables and heaps are after each of their steps."""
 
     def __init__(self) -> None:
@@ -106,13 +108,13 @@ class Truth(Observer):
     def sweep_began(self, sweep: Sweep) -> None:
         self.note(sweep)
 
-    def handed_on(self, sweep: Sweep, function: tn.FunctionNode) -> None:
+    def after_accumulate(self, sweep: Sweep, function: tn.FunctionNode) -> None:
         self.order.append(function.label)
         self.ranks.append(function.rank)
         self.note(sweep)
 
     def note(self, sweep: Sweep) -> None:
-        gradients = [rounded(g.array) for g in sweep.gradients.values()]
+        gradients = [rounded(g.array) for g in sweep.table.gradients.values()]
         self.tables.append(sorted(gradients))
         self.queues.append([(-rank, f.label) for rank, _, f in sorted(sweep.heap)[:20]])
 
@@ -279,7 +281,7 @@ def test_a_kept_gradient_is_not_freed() -> None:
 def test_the_gradient_table_and_the_queue_replayed() -> None:
     truth = Truth()
     x, y = variable(1.0, -2.0, 3.0), variable(0.3, 0.2, 0.1)
-    with record() as film, observing(truth):
+    with record() as film, truth:
         a, b = F.tanh(x * y), F.exp(x) + y
         c = (a * b + a * x).sum() + F.max(b)
         c.backward()
@@ -294,7 +296,7 @@ def test_random_graphs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     leaves = [tn.Variable(rng.normal(size=3), name=f"leaf{i}") for i in range(3)]
     truth = Truth()
-    with record() as film, observing(truth), tn.using_config("lazy_grad_sum", seed % 2 == 1):
+    with record() as film, truth, tn.using_config("lazy_grad_sum", seed % 2 == 1):
         pool = list(leaves)
         for _ in range(12):
             a, b = (pool[i] for i in rng.integers(0, len(pool), 2))
@@ -594,7 +596,7 @@ def test_values_are_of_the_time_of_the_step() -> None:
 def test_double_backprop() -> None:
     x = variable(2.0, name="x")
     truth = Truth()
-    with record() as film, observing(truth):
+    with record() as film, truth:
         y = x * x * x
         y.backward(enable_double_backprop=True)
         gx = x.grad_var
@@ -625,7 +627,7 @@ def test_without_double_backprop_inner_functions_are_labels() -> None:
 def test_grad() -> None:
     x, y = variable(1.0, 2.0, name="x"), variable(3.0, 4.0, name="y")
     truth = Truth()
-    with record() as film, observing(truth):
+    with record() as film, truth:
         (gx,) = tn.grad([F.sum(x * y + y)], [x])
     data = film.data()
     check_against_truth(data, truth)
@@ -660,7 +662,7 @@ def test_a_second_sweep_adds_to_the_grad() -> None:
 def test_several_outputs_at_once() -> None:
     x = variable(1.0, 2.0, name="x")
     truth = Truth()
-    with record() as film, observing(truth):
+    with record() as film, truth:
         outputs = [F.sum(x * x), F.max(x)]
         tn.backward(outputs, [tn.Variable(np.array(1.0)), tn.Variable(np.array(2.0))])
     data = film.data()
@@ -688,7 +690,7 @@ class GradientInside(tn.FunctionNode):
 def test_a_sweep_inside_of_a_sweep() -> None:
     x = variable(2.0, name="x")
     truth = Truth()
-    with record() as film, observing(truth):
+    with record() as film, truth:
         y = GradientInside().apply((x * 1.0,))[0]
         y.backward()
     data = film.data()
@@ -715,7 +717,7 @@ def test_a_sweep_inside_of_a_sweep() -> None:
 def test_lazy_grad_sum() -> None:
     x = variable(1.0, 2.0, name="x")
     truth = Truth()
-    with record() as film, observing(truth), tn.using_config("lazy_grad_sum", True):
+    with record() as film, truth, tn.using_config("lazy_grad_sum", True):
         y = F.sum(x * x + x)
         y.backward()
     data = film.data()
@@ -743,7 +745,7 @@ class Accumulates(tn.FunctionNode):
 def test_backward_accumulate() -> None:
     x = variable(1.0, 2.0, name="x")
     truth = Truth()
-    with record() as film, observing(truth):
+    with record() as film, truth:
         a = x * 1.0
         y = F.sum(Accumulates().apply((a,))[0] + F.exp(F.exp(a * 0.0)))
         y.backward()
@@ -887,7 +889,7 @@ def test_a_graph_from_before_the_recording() -> None:
     x = variable(1.0, 2.0, name="x")
     y = F.sum(F.exp(x) * x)
     truth = Truth()
-    with record() as film, observing(truth):
+    with record() as film, truth:
         y.backward()
     data = film.data()
     check_against_truth(data, truth)
@@ -1088,18 +1090,6 @@ def test_recording_changes_no_result() -> None:
         filmed = train()
     assert filmed == plain
     assert len(steps(film.data(), "end")) == 3
-
-
-def test_an_unwatched_sweep_tells_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: Any) -> None:
-        raise AssertionError("the watched step ran")
-
-    monkeypatch.setattr(Sweep, "_step_watched", fail)
-    x = variable(1.0, 2.0)
-    F.sum(x * x).backward()
-    assert x.grad.tolist() == [2.0, 4.0]
-    with pytest.raises(AssertionError, match="the watched step ran"), observing(Observer()):
-        F.sum(x * x).backward()
 
 
 # --- errors and limits ---------------------------------------------------------------------------

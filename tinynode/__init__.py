@@ -8,8 +8,36 @@ y.backward()
 x.grad                            # array([2., 4., 6.], dtype=float32)
 """
 
+from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
 from tinynode import functions, gradient_check, hooks, net, nn, random, show
-from tinynode.backend import (
+from tinynode import old_names as old_names  # the modules of version 0.1, as the next lines
+from tinynode.checkpoint import checkpoint, forget
+from tinynode.configuration import (
+    config,
+    force_backprop_mode,
+    global_config,
+    is_debug,
+    no_backprop_mode,
+    set_debug,
+    using_config,
+)
+from tinynode.core import backprop as backprop
+from tinynode.core import conversion as conversion
+from tinynode.core import debug as debug
+from tinynode.core import function as function
+from tinynode.core import function_node as function_node
+from tinynode.core import hooks as function_hook  # noqa: F401
+from tinynode.core import variable as variable
+from tinynode.core import variable_node as variable_node
+from tinynode.core.backprop import backward, grad
+from tinynode.core.conversion import as_array, as_variable, asarray
+from tinynode.core.function import Function, FunctionAdapter
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.hooks import FunctionHook
+from tinynode.core.variable import Variable
+from tinynode.core.variable_node import VariableNode
+from tinynode.derivatives import hvp, jacobian, value_and_grad
+from tinynode.devices import (
     Backend,
     Device,
     Fallback,
@@ -20,27 +48,9 @@ from tinynode.backend import (
     to_host,
     using_device,
 )
-from tinynode.backprop import backward, grad
-from tinynode.configuration import (
-    config,
-    force_backprop_mode,
-    global_config,
-    is_debug,
-    no_backprop_mode,
-    set_debug,
-    using_config,
-)
-from tinynode.conversion import as_array, as_variable, asarray
-from tinynode.derivatives import hvp, jacobian, value_and_grad
 from tinynode.errors import TinynodeError
-from tinynode.forget import forget
-from tinynode.function import Function, FunctionAdapter
-from tinynode.function_hook import FunctionHook
-from tinynode.function_node import FunctionNode
 from tinynode.net import compile, trace
 from tinynode.random import seed
-from tinynode.variable import Variable
-from tinynode.variable_node import VariableNode
 
 __version__ = "0.1.0"
 
@@ -60,6 +70,7 @@ __all__ = [
     "as_variable",
     "asarray",
     "backward",
+    "checkpoint",
     "compile",
     "config",
     "force_backprop_mode",

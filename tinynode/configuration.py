@@ -25,8 +25,9 @@ import difflib
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from typing import Any, TextIO
 
 from tinynode.config_sources import Source, check_value, read_sources, working_folder
@@ -50,12 +51,9 @@ class Configuration(threading.local):
     """The device of new Variables, by name; None means ``numpy``."""
     lazy_grad_sum: bool = False
     """Keep a gradient's contributions in a list, and add them when they are needed."""
-    tracing: Any = None
-    """What records the functions of this thread as a net, if anything does."""
-    in_recomputing: bool = False
-    """``forget`` is running its function again, for a backward."""
-    will_recompute: bool = False
-    """``forget`` is running its function for the first time and will run it again."""
+    recompute_phase: str | None = None
+    """``"first"`` while ``checkpoint`` runs its function for the first time, ``"again"`` while it
+    runs the function again for a backward, else None."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set in this thread; users may add settings, but not one that is a slip of the pen.
@@ -65,6 +63,24 @@ class Configuration(threading.local):
         """
         _check_assignment(self, name, value)
         super().__setattr__(name, value)
+
+    @property
+    def will_recompute(self) -> bool:
+        """Of version 0.1: ``recompute_phase == "first"``."""
+        return self._is_phase("will_recompute", "first")
+
+    @property
+    def in_recomputing(self) -> bool:
+        """Of version 0.1: ``recompute_phase == "again"``."""
+        return self._is_phase("in_recomputing", "again")
+
+    def _is_phase(self, name: str, phase: str) -> bool:
+        warnings.warn(
+            f"config.{name} is config.recompute_phase == {phase!r} now.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        return self.recompute_phase == phase
 
     def origin(self, name: str) -> str:
         """Where the value that counts in this thread came from.
@@ -136,7 +152,8 @@ def _load() -> None:
 
 def setting_names(settings: Configuration) -> list[str]:
     """The names of all settings, those that users added included."""
-    names = {name for name in vars(Configuration) if not name.startswith("_")}
+    own = vars(Configuration).items()
+    names = {name for name, value in own if name[0] != "_" and not isinstance(value, property)}
     return sorted((names | set(vars(settings))) - {"origin", "show"})
 
 
@@ -173,20 +190,37 @@ def using_config(name: str | None = None, value: Any = None, **settings: Any) ->
         own.update(before)
 
 
+class backprop_mode(ContextDecorator):  # noqa: N801 - used as a function: with backprop_mode(False): ...
+    """``with backprop_mode(False):`` as ``using_config("enable_backprop", False)``, but quicker.
+
+    One object serves one ``with`` block at a time.
+    """
+
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+
+    def _recreate_cm(self) -> backprop_mode:
+        return backprop_mode(self.enabled)  # as a decorator, each call has a block of its own
+
+    def __enter__(self) -> None:
+        self.before = vars(config).get("enable_backprop")
+        vars(config)["enable_backprop"] = self.enabled
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if self.before is None:
+            vars(config).pop("enable_backprop", None)
+        else:
+            vars(config)["enable_backprop"] = self.before
+
+
 def no_backprop_mode() -> Any:
     """``with no_backprop_mode():`` functions record no graph."""
-    return using_config("enable_backprop", False)
+    return backprop_mode(False)
 
 
 def force_backprop_mode() -> Any:
     """``with force_backprop_mode():`` functions record a graph, inside no_backprop_mode() too."""
-    return using_config("enable_backprop", True)
-
-
-def refuse_while_tracing(what: str) -> None:
-    """Raise a TraceError if a net is recorded: it cannot hold what is asked for."""
-    if config.tracing is not None:
-        config.tracing.refuse(what)
+    return backprop_mode(True)
 
 
 def is_debug() -> bool:

@@ -21,13 +21,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinynode.backend import is_floating
-from tinynode.backprop import grad
 from tinynode.configuration import force_backprop_mode, using_config
-from tinynode.conversion import as_variable
+from tinynode.core.backprop import grad
+from tinynode.core.conversion import as_variable
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import is_floating
 from tinynode.errors import RequiresGradError, describe, dtype_name
 from tinynode.functions import concat, identity, reshape
-from tinynode.variable import Variable, wrap_array
 
 
 def value_and_grad(
@@ -165,7 +165,7 @@ def _call(
         y = f(*given, **kwargs)
     if not isinstance(y, Variable):
         raise TypeError(f"{name}: f must give a Variable, got {describe(y)}.")
-    if not is_floating(y._array):
+    if not is_floating(y.raw):
         raise RequiresGradError(
             f"{name}: f gives {dtype_name(y.dtype)}, which has no derivative. Cast it with astype."
         )
@@ -175,14 +175,14 @@ def _call(
 def _fresh(name: str, position: int, value: Any, connected: bool) -> Variable:
     """A Variable with the values of an argument: a leaf, or connected to the argument."""
     x = as_variable(value)
-    if not is_floating(x._array):
+    if not is_floating(x.raw):
         raise RequiresGradError(
-            f"{name}: argument {position} is {describe(x._array)}: only floating arguments have a "
+            f"{name}: argument {position} is {describe(x.raw)}: only floating arguments have a "
             "derivative. Cast it first, or leave its position out of argnums."
         )
     if connected and x.requires_grad:
         return identity(x)
-    return wrap_array(x._array, x.device, True)
+    return wrap_array(x.raw, x.device, True)
 
 
 def _check_scalar(name: str, y: Variable) -> None:
@@ -203,13 +203,13 @@ def _gradients(
 
 def or_zeros(gx: Variable | None, x: Variable) -> Variable:
     """A gradient of x, or zeros in place of None."""
-    return wrap_array(x.xp.zeros_like(x._array), x.device, False) if gx is None else gx
+    return wrap_array(x.xp.zeros_like(x.raw), x.device, False) if gx is None else gx
 
 
 def _basis(y: Variable, position: int) -> Variable:
     """1 at one position of y's elements, 0 elsewhere."""
     xp = y.xp
-    numbers = xp.arange(y.size, device=y._array.device)
+    numbers = xp.arange(y.size, device=y.raw.device)
     ones = xp.astype(numbers == position, y.dtype)
     return wrap_array(xp.reshape(ones, y.shape), y.device, False)
 
@@ -218,7 +218,7 @@ def _stack(rows: Sequence[Variable], y: Variable, x: Variable) -> Variable:
     """The derivatives of y's elements with respect to x, in one Variable of shape y + x."""
     shape = y.shape + x.shape
     if math.prod(shape) == 0:
-        zeros = x.xp.zeros(shape, dtype=x.dtype, device=x._array.device)
+        zeros = x.xp.zeros(shape, dtype=x.dtype, device=x.raw.device)
         return wrap_array(zeros, x.device, False)
     return reshape(concat([reshape(row, (1, x.size)) for row in rows]), shape)
 

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 
 import numpy
 
-from tinynode.backend import Array, device_of, is_floating, namespace_of, to_host
 from tinynode.configuration import using_config
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, device_of, is_floating, namespace_of, to_host
 from tinynode.errors import GraphError, NondifferentiableError, describe
-from tinynode.variable import Variable
 
 HostArray: TypeAlias = Any
 """A NumPy array."""

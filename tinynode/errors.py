@@ -28,6 +28,7 @@ came, and the next thing to try.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 
@@ -137,3 +138,8 @@ def describe(value: Any) -> str:
         text = repr(value)
         return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
     return f"{type(value).__name__} of shape {tuple(shape)}, {dtype_name(dtype)}"
+
+
+def snake_case(name: str) -> str:
+    """``LogSoftmax`` as ``log_softmax``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -42,14 +42,14 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import Array, device_of, is_floating, to_host
-from tinynode.backprop import backward, grad
 from tinynode.configuration import config, force_backprop_mode
+from tinynode.core.backprop import backward, grad
+from tinynode.core.variable import Variable, restore
 from tinynode.derivatives import or_zeros
+from tinynode.devices import Array, device_of, is_floating, to_host
 from tinynode.differences import HostArray, as_float64, numerical_grad
 from tinynode.errors import GraphError, NondifferentiableError, describe, dtype_name
 from tinynode.functions import astype
-from tinynode.variable import Variable
 
 __all__ = ["check_backward", "check_double_backward", "numerical_grad"]
 
@@ -376,7 +376,7 @@ class _Check:
             xs = [self._moved(x, directions[i], distance) for i, x in enumerate(self.arrays)]
             for p, start, d in zip(self.params, starts, directions[number:], strict=True):
                 # a new node: a graph that the user has recorded keeps the old one
-                p._array, p._node, p._grad_var = self._moved(start, d, distance), None, None
+                restore(p, None, self._moved(start, d, distance), None)
             return tuple(y.array for y in self.call([Variable(x) for x in xs]))
 
         starts = [p.array for p in self.params]
@@ -537,14 +537,14 @@ def _leaves_behind(ys: Sequence[Variable]) -> list[Variable]:
 @contextmanager
 def _lent(variables: Sequence[Variable]) -> Iterator[None]:
     """Variables that a check may change: without a gradient, and put back afterwards."""
-    before = [(v, v._array, v._node, v._grad_var) for v in variables]
+    before = [(v, v.raw, v.node_or_none, v.grad_var) for v in variables]
     for v in variables:
         v.cleargrad()
     try:
         yield
     finally:
         for v, array, node, grad_var in before:
-            v._array, v._node, v._grad_var = array, node, grad_var
+            restore(v, node, array, grad_var)
 
 
 def _dot(gradients: Sequence[HostArray | None], directions: Sequence[HostArray | None]) -> float:

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from tinynode.backend import Array, Device, get_device
 from tinynode.configuration import config
+from tinynode.core.hooks import thread_hooks
+from tinynode.devices import Array, Device, get_device
 from tinynode.errors import StateError, describe, dtype_name
 
 if TYPE_CHECKING:
@@ -149,8 +150,8 @@ def permutation(n: int, *, device: str | Device | None = None) -> Array:
 
 def _place(host: Any, dtype: Any, device: str | Device | None) -> Array:
     """Cast float64 draws on the host, then move them."""
-    if config.tracing is not None:
-        config.tracing.refuse_draw()
+    for hook in thread_hooks():
+        hook.numbers_drawn()
     target = get_device(device)
     return target.from_host(numpy.asarray(host).astype(host_dtype(dtype)))
 

@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, SupportsIndex
 
-from tinynode import backend
+from tinynode import devices
 from tinynode.errors import InvalidType, dtype_name
 
 
@@ -139,19 +139,19 @@ def _compare(
 def is_floating(in_type: Any) -> Any:
     """For use in ``expect``: the array's dtype is a real floating one."""
     if not isinstance(in_type, Expression):
-        return backend.is_floating(in_type)
+        return devices.is_floating(in_type)
     array = in_type.value
     text = f"{in_type.text}.dtype is floating"
-    return Condition(text, backend.is_floating(array), dtype_name(array.dtype))
+    return Condition(text, devices.is_floating(array), dtype_name(array.dtype))
 
 
 def is_integer(in_type: Any) -> Any:
     """For use in ``expect``: the array's dtype is an integer one, signed or not."""
     if not isinstance(in_type, Expression):
-        return backend.is_integer(in_type)
+        return devices.is_integer(in_type)
     array = in_type.value
     text = f"{in_type.text}.dtype is an integer dtype"
-    return Condition(text, backend.is_integer(array), dtype_name(array.dtype))
+    return Condition(text, devices.is_integer(array), dtype_name(array.dtype))
 
 
 def broadcasts(in_type: Any, other: Any, last: int = 0) -> Any:

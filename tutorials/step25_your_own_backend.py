@@ -18,7 +18,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
-from tinynode.backend import Backend
+from tinynode.devices import Backend
 from tinynode.learn import sources
 
 # %% [markdown]

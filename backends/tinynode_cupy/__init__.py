@@ -23,7 +23,7 @@ import cupy
 import cupyx
 import numpy
 
-from tinynode.backend import Fallback, count_use, fallback_uses, get_backend, kernel_uses
+from tinynode.devices import Fallback, count_use, get_backend, kernel_uses
 from tinynode.errors import DeviceError
 from tinynode_cupy import arrays as array_namespace
 from tinynode_cupy.kernels import CHECKED, KERNELS
@@ -134,12 +134,6 @@ def _run(node: Any, arrays: tuple[Any, ...]) -> Any:
     if not isinstance(outputs, Fallback):
         seconds = time.perf_counter() - start  # to start the work: the GPU goes on with it
         count_use(kernel_uses, (name, node.label, kernel.__name__), seconds)
-        return outputs
-    reason = outputs.reason
-    node.retain_inputs(())
-    node.retain_outputs(())
-    outputs = node.forward(arrays)
-    count_use(fallback_uses, (name, node.label, reason), time.perf_counter() - start)
     return outputs
 
 

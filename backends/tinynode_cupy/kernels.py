@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import cupy
 
-from tinynode.backend import Fallback
+from tinynode.devices import Fallback
 from tinynode.functions.activation import GELU, GELUGrad, LogSoftmax, TanhGELU, TanhGELUGrad
 from tinynode.functions.linalg import Cholesky, Inv, Solve
 from tinynode.functions.loss import SoftmaxCrossEntropy, SoftmaxCrossEntropyGrad, check_labels

@@ -21,15 +21,15 @@ from typing import Any, TypeAlias
 import cupy
 
 from tinynode import functions
-from tinynode.backend import Arrays, Device
-from tinynode.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode
+from tinynode.devices import Arrays, Device
+from tinynode.errors import snake_case
 from tinynode.functions.activation import Sigmoid
 from tinynode.functions.extrema import ExtremeGrad
 from tinynode.functions.zero_safe import ZeroSafeMultiply
 from tinynode.net.operator import Operator
 from tinynode.net.passes import TimesNumber, node_class_of
 from tinynode.net.plan import Form, Forms, Layout, Plan
-from tinynode.net.registry import snake_case
 from tinynode.nn.updates import AdamUpdate
 from tinynode_cupy import updates
 from tinynode_cupy.kernels import Elementwise

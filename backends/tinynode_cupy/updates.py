@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 import cupy
 
-from tinynode.backend import Arrays, Fallback, count_use, kernel_uses
-from tinynode.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode
+from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
 from tinynode.nn.optimizers import SGD, Adam, AdamW
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
 from tinynode_cupy.kernels import Elementwise, compile_elementwise

@@ -13,8 +13,8 @@ import time
 from typing import Any
 
 import tinynode_numpy
-from tinynode.backend import Arrays, Fallback, count_use, kernel_uses
-from tinynode.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode
+from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
 from tinynode_fast import blocks, elementwise, images, matrices, rows, updates
 from tinynode_fast.blocks import Entry
 from tinynode_fast.plain import PLAIN

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy
 from numpy import add, exp, multiply, subtract, tanh
 
-from tinynode.backend import Fallback
+from tinynode.devices import Fallback
 from tinynode.functions import activation
 from tinynode.functions.error_function import SINGLE
 from tinynode_fast.blocks import Arrays, Entry, Kernel, number, run_flat

@@ -16,7 +16,7 @@ from typing import Any
 import numpy
 from numpy.lib.stride_tricks import as_strided
 
-from tinynode.backend import Fallback
+from tinynode.devices import Fallback
 from tinynode.functions import convolution, pooling
 from tinynode.functions.windows import Windows
 from tinynode_fast.blocks import Arrays, Entry, memory_order, workspace

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import Fallback
+from tinynode.devices import Fallback
 from tinynode.functions import Linear, MatMul
 from tinynode_fast.blocks import Arrays, Entry
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from tinynode.backend import Arrays, Device, get_device
+from tinynode.devices import Arrays, Device, get_device
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.plan import Layout, Plan, call_node
 from tinynode_fast.emit import (

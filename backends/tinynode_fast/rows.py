@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import Fallback
+from tinynode.devices import Fallback
 from tinynode.functions import activation, loss, normalization, reduction, shaping
 from tinynode_fast import blocks
 from tinynode_fast.blocks import Arrays, Entry, Kernel, number, run

@@ -24,7 +24,7 @@ import numpy
 from numpy import add, multiply, subtract
 
 from tinynode import nn
-from tinynode.backend import Fallback, count_use, kernel_uses
+from tinynode.devices import Fallback, count_use, kernel_uses
 from tinynode.nn.updates import AdamUpdate
 from tinynode_fast.blocks import BLOCK, Arrays, Entry, Kernel, run
 from tinynode_fast.elementwise import FLOATS

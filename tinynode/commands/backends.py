@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from tinynode.backend import (
+from tinynode.devices import (
     Backend,
     backend_names,
     backend_origin,

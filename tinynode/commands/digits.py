@@ -9,8 +9,8 @@ much of it where other programs use the processors too.
 from __future__ import annotations
 
 from tinynode import nn, random
-from tinynode.backend import Array, Device, namespace_of
 from tinynode.commands.training import Job, cross_entropy
+from tinynode.devices import Array, Device, namespace_of
 from tinynode.functions import relu
 from tinynode.nn.initializers import he_normal
 

@@ -7,9 +7,9 @@ from typing import Any
 from tinynode import nn
 from tinynode.commands.digits import SIDE, jittered
 from tinynode.commands.training import Job, cross_entropy
+from tinynode.core.variable import Variable
 from tinynode.functions import relu, reshape
 from tinynode.nn.initializers import he_normal
-from tinynode.variable import Variable
 
 
 class AsImages(nn.Module):

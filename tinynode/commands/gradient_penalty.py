@@ -9,12 +9,12 @@ Source: Drucker and LeCun, Improving Generalization Performance Using Double Bac
 from __future__ import annotations
 
 from tinynode import nn
-from tinynode.backprop import grad
 from tinynode.commands.digits import SIDE, jittered
 from tinynode.commands.training import Job
-from tinynode.conversion import asarray
+from tinynode.core.backprop import grad
+from tinynode.core.conversion import asarray
+from tinynode.core.variable import Variable
 from tinynode.functions import softmax_cross_entropy, sum, tanh
-from tinynode.variable import Variable
 
 PENALTY = 0.05
 """What the squared norm of the gradient is multiplied by."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tinynode.backend import current_device
 from tinynode.config_sources import KINDS
 from tinynode.configuration import config
+from tinynode.devices import current_device
 from tinynode.errors import DeviceError
 
 ORDER = """\

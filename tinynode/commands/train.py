@@ -13,7 +13,6 @@ import time
 from typing import Any
 
 from tinynode import random
-from tinynode.backend import Device, get_device, using_device
 from tinynode.commands import digits, digits_cnn, gradient_penalty
 from tinynode.commands.command_line import (
     CommandError,
@@ -26,6 +25,7 @@ from tinynode.commands.command_line import (
 from tinynode.commands.display import PlainDisplay, make_display
 from tinynode.commands.interrupt import Interrupt
 from tinynode.commands.training import Job, Trainer
+from tinynode.devices import Device, get_device, using_device
 from tinynode.errors import DeviceError, StateError
 from tinynode.nn.serializers import check_writable, load, save
 

@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 import numpy
 
 from tinynode import random
-from tinynode.backend import Array, Device, get_device, to_host
 from tinynode.configuration import config, using_config
-from tinynode.conversion import asarray
+from tinynode.core.conversion import asarray
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Device, get_device, to_host
 from tinynode.errors import StateError
 from tinynode.functions import softmax_cross_entropy
 from tinynode.net import compile
 from tinynode.nn import Adam, Module
 from tinynode.nn.datasets import Classification
-from tinynode.nn.serializers import State, add_prefix, checked_state, take_prefix
-from tinynode.variable import Variable
+from tinynode.nn.state import State, add_prefix, checked_state, take_prefix
 
 AVERAGE_RATE = 0.995
 """How much of the mean parameters is kept in each step: they are means over some 200 steps."""

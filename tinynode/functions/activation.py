@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinynode.backend import Array, Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.functions.arithmetic import abs
 from tinynode.functions.comparison import greater, less
 from tinynode.functions.elementwise import exp, tanh
@@ -17,7 +18,6 @@ from tinynode.functions.reduction import require_elements, sum
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import normalize_axis, split
 from tinynode.functions.zero_safe import masked
-from tinynode.variable import Variable
 
 
 class Sigmoid(FunctionNode):

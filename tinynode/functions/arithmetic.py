@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from tinynode.backend import Arrays, is_integer, namespace_of
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, is_integer, namespace_of
 from tinynode.errors import OperandError, dtype_name
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.comparison import equal
 from tinynode.functions.elementwise import log, sign
-from tinynode.functions.operands import as_operand, as_operand_list, as_operands
+from tinynode.functions.operands import as_operand, as_operand_list
 from tinynode.functions.selection import where
 from tinynode.functions.zero_safe import zero_safe_multiply
 from tinynode.type_check import expect
-from tinynode.variable import Variable
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple
@@ -31,19 +31,18 @@ class Add(BroadcastingNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
-        return (namespace_of(x).add(x, y),)
+        return (x + y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gz,) = grad_outputs
-        assert gz is not None
-        gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
-        gy = unbroadcast(gz, self, 1) if 1 in target_input_indexes else None
-        return gx, gy
+        gx = gz if 0 in target_input_indexes else None
+        gy = gz if 1 in target_input_indexes else None
+        return self.unbroadcast(gx, gy)
 
 
 def add(x: Any, y: Any) -> Variable:
     """x + y, elementwise."""
-    return Add().apply(as_operands("add", x, y))[0]
+    return Add().apply((x, y))[0]
 
 
 class AddAll(FunctionNode):
@@ -90,19 +89,19 @@ class Subtract(BroadcastingNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
-        return (namespace_of(x).subtract(x, y),)
+        return (x - y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gz,) = grad_outputs
-        assert gz is not None
-        gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
-        gy = -unbroadcast(gz, self, 1) if 1 in target_input_indexes else None
-        return gx, gy
+        gx = gz if 0 in target_input_indexes else None
+        gy = gz if 1 in target_input_indexes else None
+        gx, gy = self.unbroadcast(gx, gy)
+        return gx, None if gy is None else -gy
 
 
 def subtract(x: Any, y: Any) -> Variable:
     """x - y, elementwise."""
-    return Subtract().apply(as_operands("subtract", x, y))[0]
+    return Subtract().apply((x, y))[0]
 
 
 class Multiply(BroadcastingNode):
@@ -115,20 +114,19 @@ class Multiply(BroadcastingNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         self.retain_inputs((0, 1))
-        return (namespace_of(x).multiply(x, y),)
+        return (x * y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
-        assert gz is not None
-        gx = unbroadcast(gz * y, self, 0) if 0 in target_input_indexes else None
-        gy = unbroadcast(gz * x, self, 1) if 1 in target_input_indexes else None
-        return gx, gy
+        gx = gz * y if 0 in target_input_indexes else None
+        gy = gz * x if 1 in target_input_indexes else None
+        return self.unbroadcast(gx, gy)
 
 
 def multiply(x: Any, y: Any) -> Variable:
     """x * y, elementwise."""
-    return Multiply().apply(as_operands("multiply", x, y))[0]
+    return Multiply().apply((x, y))[0]
 
 
 class Divide(BroadcastingNode):
@@ -142,7 +140,7 @@ class Divide(BroadcastingNode):
         x, y = inputs
         self.retain_inputs((1,))
         self.retain_outputs((0,))
-        return (namespace_of(x).divide(x, y),)
+        return (x / y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gz,) = grad_outputs
@@ -158,7 +156,7 @@ class Divide(BroadcastingNode):
 
 def divide(x: Any, y: Any) -> Variable:
     """x / y, elementwise."""
-    return Divide().apply(as_operands("divide", x, y))[0]
+    return Divide().apply((x, y))[0]
 
 
 class FloorDivide(BroadcastingNode):
@@ -174,7 +172,7 @@ class FloorDivide(BroadcastingNode):
 
 def floor_divide(x: Any, y: Any) -> Variable:
     """The largest integer not above x / y, elementwise; it has no gradient."""
-    return FloorDivide().apply(as_operands("floor_divide", x, y))[0]
+    return FloorDivide().apply((x, y))[0]
 
 
 class Negative(FunctionNode):
@@ -182,7 +180,7 @@ class Negative(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        return (namespace_of(x).negative(x),)
+        return (-x,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
@@ -301,10 +299,10 @@ def pow(x: Any, y: Any) -> Variable:
     """
     if isinstance(x, Variable) and isinstance(y, int | float | numpy.integer | numpy.floating):
         exponent = y.item() if isinstance(y, numpy.generic) else y
-        if exponent < 0 and is_integer(x._array):
+        if exponent < 0 and is_integer(x.raw):
             raise OperandError(
                 f"pow: x is {dtype_name(x.dtype)}, and has no power {exponent} among the "
                 "integers. Cast it first with astype."
             )
         return PowConstant(exponent).apply((x,))[0]
-    return Pow().apply(as_operands("pow", x, y))[0]
+    return Pow().apply((x, y))[0]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.backend import Array, Arrays, Device, get_device, namespace_of, to_host
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Arrays, Device, get_device, namespace_of, to_host
 from tinynode.functions.operands import as_operand
-from tinynode.variable import Variable
 
 
 class Identity(FunctionNode):
@@ -83,7 +83,7 @@ def astype(x: Any, dtype: Any) -> Variable:
 
 def widened(x: Variable) -> Variable:
     """x in float32 if it is float16, where squares soon overflow; else x itself."""
-    return AsType(x.xp.float32).apply((x,))[0] if is_float16(x._array, x.xp) else x
+    return AsType(x.xp.float32).apply((x,))[0] if is_float16(x.raw, x.xp) else x
 
 
 def is_float16(array: Array, xp: Any) -> bool:

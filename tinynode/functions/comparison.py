@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.backend import Arrays, namespace_of
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.broadcasting import BroadcastingNode
-from tinynode.functions.operands import as_operands
-from tinynode.variable import Variable
 
 
 class Equal(BroadcastingNode):
@@ -20,7 +19,7 @@ class Equal(BroadcastingNode):
 
 def equal(x: Any, y: Any) -> Variable:
     """Whether x == y, elementwise."""
-    return Equal().apply(as_operands("equal", x, y))[0]
+    return Equal().apply((x, y))[0]
 
 
 class NotEqual(BroadcastingNode):
@@ -33,7 +32,7 @@ class NotEqual(BroadcastingNode):
 
 def not_equal(x: Any, y: Any) -> Variable:
     """Whether x != y, elementwise."""
-    return NotEqual().apply(as_operands("not_equal", x, y))[0]
+    return NotEqual().apply((x, y))[0]
 
 
 class Less(BroadcastingNode):
@@ -46,7 +45,7 @@ class Less(BroadcastingNode):
 
 def less(x: Any, y: Any) -> Variable:
     """Whether x < y, elementwise."""
-    return Less().apply(as_operands("less", x, y))[0]
+    return Less().apply((x, y))[0]
 
 
 class LessEqual(BroadcastingNode):
@@ -59,7 +58,7 @@ class LessEqual(BroadcastingNode):
 
 def less_equal(x: Any, y: Any) -> Variable:
     """Whether x <= y, elementwise."""
-    return LessEqual().apply(as_operands("less_equal", x, y))[0]
+    return LessEqual().apply((x, y))[0]
 
 
 class Greater(BroadcastingNode):
@@ -72,7 +71,7 @@ class Greater(BroadcastingNode):
 
 def greater(x: Any, y: Any) -> Variable:
     """Whether x > y, elementwise."""
-    return Greater().apply(as_operands("greater", x, y))[0]
+    return Greater().apply((x, y))[0]
 
 
 class GreaterEqual(BroadcastingNode):
@@ -85,4 +84,4 @@ class GreaterEqual(BroadcastingNode):
 
 def greater_equal(x: Any, y: Any) -> Variable:
     """Whether x >= y, elementwise."""
-    return GreaterEqual().apply(as_operands("greater_equal", x, y))[0]
+    return GreaterEqual().apply((x, y))[0]

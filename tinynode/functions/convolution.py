@@ -16,8 +16,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from tinynode.backend import Array, Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Arrays, namespace_of, put
 from tinynode.functions.linear import matmul
 from tinynode.functions.operands import (
     as_floating,
@@ -37,8 +38,6 @@ from tinynode.functions.windows import (
     require_four_axes,
     unfold_images,
 )
-from tinynode.functions.writing import put
-from tinynode.variable import Variable
 
 IntPair = int | tuple[int, int]
 

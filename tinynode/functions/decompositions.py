@@ -9,12 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.linear import matmul, matrix_transpose
 from tinynode.functions.operands import as_operand
 from tinynode.type_check import expect, is_floating
-from tinynode.variable import Variable
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple

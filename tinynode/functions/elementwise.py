@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.operands import as_operand
 from tinynode.functions.zero_safe import zero_safe_multiply
-from tinynode.variable import Variable
 
 
 class Exp(FunctionNode):

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tinynode.backend import Array, Arrays, backend_of, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Arrays, backend_of, namespace_of, put
 from tinynode.functions.elementwise import exp
 from tinynode.functions.operands import as_floating
-from tinynode.functions.writing import put
-from tinynode.variable import Variable
 
 # Double precision: erf(x) = x P(x^2) for |x| <= 1; highest power first
 NEAR = (

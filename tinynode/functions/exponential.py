@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.activation import sigmoid
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.operands import as_floating, as_operand, as_operands
 from tinynode.functions.selection import where
 from tinynode.functions.zero_safe import zero_safe_multiply
-from tinynode.variable import Variable
 
 
 class Expm1(FunctionNode):

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.elementwise import sign
 from tinynode.functions.operands import as_operand, as_operands, first_variable
 from tinynode.functions.rounding import floor
 from tinynode.functions.zero_safe import masked
-from tinynode.variable import Variable
 
 
 class _Extreme(BroadcastingNode):

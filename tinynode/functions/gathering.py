@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinynode.backend import Arrays, add_at, is_integer, namespace_of
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, add_at, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.indexes import check_bounds, index_list
 from tinynode.functions.operands import as_operand
 from tinynode.functions.shaping import normalize_axis, permute_dims, reshape
-from tinynode.variable import Variable
 
 
 class TakeRows(FunctionNode):
@@ -94,7 +94,7 @@ def require_integers(function: str, indices: Any, x: Variable, axis: int) -> Var
         variable = index_list(function, indices, x)
     else:
         variable = as_operand(function, "indices", indices, x)
-    if not is_integer(variable._array):
+    if not is_integer(variable.raw):
         raise OperandError(f"{function}: indices must be integers, got {describe(indices)}.")
     check_bounds(function, variable, x, axis)
     return variable

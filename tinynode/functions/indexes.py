@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from tinynode.backend import Array, Arrays, is_array, is_integer, namespace_of
+from tinynode.core.array_methods import ArrayMethods
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Array, Arrays, is_array, is_integer, namespace_of, put
 from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.functions.operands import as_operand, first_variable
-from tinynode.functions.writing import put
-from tinynode.variable import Variable, wrap_array
 
 
 class Slice(NamedTuple):
@@ -59,7 +59,7 @@ def freeze_index(function: str, index: Any, x: Variable) -> tuple[Index, list[Va
             frozen.append(_freeze_slice(function, item))
         elif _is_array(item):
             array = _index_array(function, item, x)
-            frozen.append(Place(1 if is_integer(array._array) else array.ndim))
+            frozen.append(Place(1 if is_integer(array.raw) else array.ndim))
             arrays.append(array)
         else:
             frozen.append(_integer(function, item))
@@ -95,7 +95,7 @@ def _is_array(item: Any) -> bool:
     """Lists, and arrays and Variables unless they are single integers."""
     if isinstance(item, list):
         return True
-    if isinstance(item, Variable):
+    if isinstance(item, ArrayMethods):
         return item.ndim > 0
     shape = getattr(item, "shape", ())
     return shape != () and not isinstance(item, type) and is_array(item)
@@ -106,10 +106,10 @@ def _index_array(function: str, item: Any, x: Variable) -> Variable:
     if isinstance(item, list):
         return index_list(function, item, x)
     variable = as_operand(function, "index", item, x)
-    if variable._device is not x._device:
+    if variable.device is not x.device:
         raise DeviceMixError(
-            f"{function}: an array in the index is on {variable._device}, x is on {x._device}. "
-            f"Move it with to_device(..., {str(x._device)!r})."
+            f"{function}: an array in the index is on {variable.device}, x is on {x.device}. "
+            f"Move it with to_device(..., {str(x.device)!r})."
         )
     if not x.xp.isdtype(variable.dtype, ("integral", "bool")):
         raise OperandError(
@@ -135,7 +135,7 @@ def index_list(function: str, values: Any, x: Variable) -> Variable:
             f"{function}: an index list must hold integers or bools, and lists in it be equally "
             f"long, got {describe(values)}."
         )
-    return wrap_array(x._device.from_host(host), x._device, False)
+    return wrap_array(x.device.from_host(host), x.device, False)
 
 
 def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Index:
@@ -239,7 +239,7 @@ def check_fits(function: str, index: Index, x: Variable, arrays: list[Variable])
 
 def _check_together(function: str, arrays: list[Variable]) -> None:
     """Arrays select element by element, so their shapes must broadcast together."""
-    shapes = [one.shape if is_integer(one._array) else _number_of_true(one) for one in arrays]
+    shapes = [one.shape if is_integer(one.raw) else _number_of_true(one) for one in arrays]
     try:
         numpy.broadcast_shapes(*shapes)
     except ValueError:
@@ -252,12 +252,12 @@ def _check_together(function: str, arrays: list[Variable]) -> None:
 
 
 def _number_of_true(mask: Variable) -> tuple[int]:
-    return (int(mask.xp.sum(mask.xp.astype(mask._array, mask.xp.int64))),)
+    return (int(mask.xp.sum(mask.xp.astype(mask.raw, mask.xp.int64))),)
 
 
 def _check_array(function: str, array: Variable, x: Variable, axis: int) -> None:
     """Integers must lie within the axis; a bool array has the lengths of the axes it covers."""
-    if is_integer(array._array):
+    if is_integer(array.raw):
         check_bounds(function, array, x, axis)
     elif array.shape != x.shape[axis : axis + array.ndim]:
         raise IndexError(
@@ -272,7 +272,7 @@ def check_bounds(function: str, indices: Variable, x: Variable, axis: int) -> No
     Raises:
         IndexError: one does.
     """
-    xp, array, length = indices.xp, indices._array, x.shape[axis]
+    xp, array, length = indices.xp, indices.raw, x.shape[axis]
     if indices.size and xp.any((array < -length) | (array >= length)):
         low, high = int(xp.min(array)), int(xp.max(array))
         raise IndexError(

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinynode.backend import Arrays, is_integer, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, is_integer, namespace_of
 from tinynode.functions.broadcasting import unbroadcast
 from tinynode.functions.gathering import AddAt, take
 from tinynode.functions.indexes import (
@@ -23,7 +24,6 @@ from tinynode.functions.indexes import (
 )
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.shaping import broadcasts_to, reshape
-from tinynode.variable import Variable
 
 
 class GetItem(FunctionNode):
@@ -65,7 +65,7 @@ def get_item(x: Any, index: Any) -> Variable:
     x = as_operand("get_item", "x", x, variable_in(index))
     frozen, arrays = freeze_index("get_item", index, x)
     check_fits("get_item", frozen, x, arrays)
-    if len(arrays) == 1 and len(frozen) == 1 and is_integer(arrays[0]._array):
+    if len(arrays) == 1 and len(frozen) == 1 and is_integer(arrays[0].raw):
         return take(x, arrays[0], axis=0)
     return GetItem(frozen).apply((x, *arrays))[0]
 
@@ -158,8 +158,8 @@ def set_item(x: Any, index: Any, value: Any) -> Variable:
 
 def _fitting(value: Variable, index: Index, x: Variable, arrays: list[Variable]) -> Variable:
     """The value, without leading axes of length 1 that the selection does not have."""
-    place = thaw_index(index, x.shape, tuple(array._array for array in arrays))
-    selection = tuple(x._array[place].shape)
+    place = thaw_index(index, x.shape, tuple(array.raw for array in arrays))
+    selection = tuple(x.raw[place].shape)
     extra = value.ndim - len(selection)
     shape = value.shape[extra:] if extra > 0 else value.shape
     if math.prod(shape) != value.size or not broadcasts_to(shape, selection):

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
-from tinynode.backend import Arrays, namespace_of
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Arrays, namespace_of
 from tinynode.errors import OperandError, describe
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.arithmetic import abs, multiply
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.decompositions import eigh, eigvalsh, svd, svdvals
@@ -50,7 +51,6 @@ from tinynode.functions.shaping import (
 )
 from tinynode.functions.zero_safe import zero_safe_multiply
 from tinynode.type_check import broadcasts, expect, is_floating
-from tinynode.variable import Variable, wrap_array
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple
@@ -174,7 +174,7 @@ class Det(SquareMatrixNode):
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
         assert gy is not None
-        if x.shape[-1] <= 32 and y.xp.any(y._array == 0):
+        if x.shape[-1] <= 32 and y.xp.any(y.raw == 0):
             return (column(column(gy)) * _cofactors(x),)
         return (column(column(gy * y)) * matrix_transpose(inv(x)),)
 
@@ -187,7 +187,7 @@ def _cofactors(x: Variable) -> Variable:
     minors = reshape(minors, (*x.shape[:-2], n, n - 1, n, n - 1))
     dets = det(moveaxis(minors, -2, -3))
     signs = (-1.0) ** numpy.add.outer(numpy.arange(n), numpy.arange(n))
-    return multiply(dets, as_operands("det", x._device.from_host(signs), x)[0])
+    return multiply(dets, as_operands("det", x.device.from_host(signs), x)[0])
 
 
 def det(x: Any) -> Variable:
@@ -256,12 +256,12 @@ class Cholesky(SquareMatrixNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gl,) = grad_outputs
         (lower,) = self.get_retained_outputs()
-        xp, array = lower.xp, lower._array
+        xp, array = lower.xp, lower.raw
         mask = xp.tril(xp.ones_like(array)) - 0.5 * xp.eye(
             array.shape[-1], dtype=array.dtype, device=array.device
         )
         transposed = matrix_transpose(lower)
-        inner = matmul(transposed, gl) * wrap_array(mask, lower._device, False)
+        inner = matmul(transposed, gl) * wrap_array(mask, lower.device, False)
         half = solve(transposed, inner)
         return (symmetric(solve(transposed, matrix_transpose(half))),)
 

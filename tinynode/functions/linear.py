@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.broadcasting import unbroadcast
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.reduction import sum
 from tinynode.functions.shaping import permute_dims, reshape
 from tinynode.type_check import broadcasts, expect
-from tinynode.variable import Variable
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple
@@ -141,6 +141,6 @@ def linear(x: Any, w: Any, b: Any = None) -> Variable:
     if b is None:
         return Linear().apply((x, w))[0]
     if not isinstance(b, Variable):  # a raw array takes the dtype of the weight
-        array = as_operand("linear", "b", b, w)._array
-        b = as_operands("linear", array, w, names=("b", "w"))[0]
+        as_operand("linear", "b", b, w)  # refuses a number
+        b = as_operands("linear", b, w, names=("b", "w"))[0]
     return Linear().apply((x, w, b))[0]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tinynode.backend import Array, Arrays, add_at, namespace_of
-from tinynode.backend import is_floating as is_floating_array
-from tinynode.backend import is_integer as is_integer_array
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Array, Arrays, add_at, namespace_of
+from tinynode.devices import is_floating as is_floating_array
+from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.activation import (
     log_softmax_array,
     log_softmax_gradient,
@@ -30,7 +31,6 @@ from tinynode.functions.regression import (
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import reshape
 from tinynode.type_check import expect, is_floating, is_integer
-from tinynode.variable import Variable, wrap_array
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple
@@ -60,7 +60,7 @@ def one_hot(labels: Array, like: Array) -> Array:
 
 def _signed(labels: Variable) -> Variable:
     """Integers as int64: labels are compared with -1, and PyTorch gathers by nothing else."""
-    if labels.dtype != labels.xp.int64 and is_integer_array(labels._filled()):
+    if labels.dtype != labels.xp.int64 and is_integer_array(labels.filled_array()):
         return astype(labels, labels.xp.int64)
     return labels
 
@@ -77,9 +77,9 @@ def _scores_and_labels(
             f"and {labels.shape}. More axes: bring the classes to the last, and reshape to (-1, "
             "classes) and (-1,)."
         )
-    if not is_floating_array(x._array):
+    if not is_floating_array(x.raw):
         raise OperandError(f"{function}: {argument} must be floating, got {describe(x)}.")
-    if not is_integer_array(labels._array):
+    if not is_integer_array(labels.raw):
         raise OperandError(f"{function}: labels must be integers, got {describe(labels)}.")
     return x, _signed(labels)
 
@@ -213,7 +213,7 @@ class SoftmaxCrossEntropyGrad(SoftmaxCrossEntropy):
         assert h is not None
         arguments = (self.reduction, self.ignore_label, self.smoothing)
         # gx is linear in g, so its derivative by g is gx at g = 1
-        one = wrap_array(g.xp.ones_like(g._array), g._device, False)
+        one = wrap_array(g.xp.ones_like(g.raw), g.device, False)
         per_g = SoftmaxCrossEntropyGrad(*arguments).apply((log_p, one, *constants))[0]
         rows = RowWeights(*arguments).apply((log_p, g, *constants))[0]
         axis = 1 if self.reduction == "none" else None
@@ -239,8 +239,8 @@ class RowWeights(SoftmaxCrossEntropyGrad):
         log_p, *constants = self.get_retained_inputs()
         assert gc is not None
         shape = (log_p.shape[0],) if self.reduction == "none" else ()
-        ones = gc.xp.ones(shape, dtype=gc.dtype, device=gc._array.device)
-        one = wrap_array(ones, gc._device, False)
+        ones = gc.xp.ones(shape, dtype=gc.dtype, device=gc.raw.device)
+        one = wrap_array(ones, gc.device, False)
         node = RowWeights(self.reduction, self.ignore_label, self.smoothing)
         total = gc * node.apply((log_p, one, *constants))[0]
         gg = reshape(total, -1) if self.reduction == "none" else sum(total)
@@ -478,15 +478,15 @@ def sigmoid_cross_entropy(
     labels = as_operand("sigmoid_cross_entropy", "t", t, x)
     check_reduction("sigmoid_cross_entropy", reduction)
     require_equal_shapes("sigmoid_cross_entropy", x, "t", labels)
-    if not is_floating_array(x._array):
+    if not is_floating_array(x.raw):
         raise OperandError(f"sigmoid_cross_entropy: x must be floating, got {describe(x)}.")
-    if not is_integer_array(labels._array):
+    if not is_integer_array(labels.raw):
         targets = as_operands("sigmoid_cross_entropy", x, t, names=("x", "t"))[1]
-        if not is_floating_array(targets._array):
+        if not is_floating_array(targets.raw):
             targets = astype(targets, x.dtype)  # bool
         return reduce(SigmoidCrossEntropy().apply((x, targets))[0], reduction)
     labels = _signed(labels)
-    flat = labels.xp.reshape(labels._array, (-1,))
+    flat = labels.xp.reshape(labels.raw, (-1,))
     check_labels("sigmoid_cross_entropy", "t, of 0 and 1,", flat, 2, ignore_label)
     valid = not_equal(labels, ignore_label)
     losses = SigmoidCrossEntropy().apply((x, astype(labels, x.dtype)))[0]

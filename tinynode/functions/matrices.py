@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from tinynode.backend import Array
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Array
 from tinynode.errors import dtype_name
-from tinynode.function_node import FunctionNode
 from tinynode.functions.linear import matrix_transpose
 from tinynode.functions.rearranging import expand_dims
 from tinynode.type_check import expect, is_floating
-from tinynode.variable import Variable, wrap_array
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple
@@ -53,9 +53,9 @@ SINGULAR = "A matrix is singular: adding a small multiple of the identity makes 
 
 def eye_beside(like: Variable) -> Variable:
     """The identity matrix as long as the last axis of ``like``, outside the graph."""
-    array = like._array
+    array = like.raw
     eye = like.xp.eye(array.shape[-1], dtype=array.dtype, device=array.device)
-    return wrap_array(eye, like._device, False)
+    return wrap_array(eye, like.device, False)
 
 
 def symmetric(x: Variable) -> Variable:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import Array, Device, is_integer, namespace_of
 from tinynode.configuration import config
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Arrays, Device, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
 from tinynode.functions.draws import note_generator
@@ -19,7 +21,6 @@ from tinynode.functions.operands import as_floating, as_operand, as_operands, fi
 from tinynode.functions.rearranging import broadcast_shapes
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import reshape
-from tinynode.variable import Variable, wrap_array
 
 
 def embedding(indices: Any, w: Any) -> Variable:
@@ -45,13 +46,25 @@ def embedding(indices: Any, w: Any) -> Variable:
     if isinstance(indices, list | tuple | int):
         indices = index_list("embedding", indices, w)
     rows = as_operand("embedding", "indices", indices, w)
-    if not is_integer(rows._array):
+    if not is_integer(rows.raw):
         raise OperandError(f"embedding: indices must be integers, got {describe(indices)}.")
-    check_rows(rows._array, w.shape)
-    if config.tracing is not None:  # a net checks at each run
-        rows = config.tracing.checked_rows(rows, w.shape)
+    rows = CheckedRows(w.shape).apply((rows,))[0]
     taken = TakeRows().apply((w, reshape(rows, -1)))[0]
     return reshape(taken, (*rows.shape, w.shape[1]))
+
+
+class CheckedRows(FunctionNode):
+    """y = x, indices that are rows of a matrix of some shape, or an IndexError.
+
+    x: (s), integer -> y: (s). No gradient.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        check_rows(inputs[0], self.shape)
+        return inputs
 
 
 def check_rows(indices: Array, shape: tuple[int, ...]) -> None:
@@ -62,6 +75,29 @@ def check_rows(indices: Array, shape: tuple[int, ...]) -> None:
             f"embedding: indices run from {int(xp.min(indices))} to {int(xp.max(indices))}; w "
             f"(shape {shape}) has the rows 0 to {shape[0] - 1}."
         )
+
+
+class DropoutMask(FunctionNode):
+    """m = what dropout multiplies by, drawn anew at each run: see ``functions.dropout``.
+
+    -> m: (shape). No gradient: there is no input.
+    """
+
+    is_random = True
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.output_device = device
+        self.ratio = ratio
+        self.generator = generator
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        device = self.output_device
+        assert device is not None
+        return (dropout_mask(self.shape, self.dtype, device, self.ratio, self.generator),)
 
 
 def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
@@ -91,11 +127,8 @@ def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
             f"dropout: generator must be a numpy.random.Generator, got {describe(generator)}. "
             "Make one with numpy.random.default_rng(seed)."
         )
-    if config.tracing is not None:  # a net draws anew at each run
-        mask: Variable = config.tracing.dropout_mask(source, ratio, generator)
-        return source * mask
-    drawn = dropout_mask(source.shape, source.dtype, source._device, ratio, generator)
-    return source * wrap_array(drawn, source._device, False)
+    mask = DropoutMask(source.shape, source.dtype, source.device, ratio, generator)
+    return source * mask.apply(())[0]
 
 
 def dropout_mask(
@@ -137,7 +170,7 @@ def scaled_dot_product_attention(
         scores = where(_check_mask(mask, scores), scores, -math.inf)
     if causal:
         n, m = scores.shape[-2:]
-        xp, device = scores.xp, scores._array.device
+        xp, device = scores.xp, scores.raw.device
         allowed = xp.arange(n, device=device)[:, None] >= xp.arange(m, device=device)[None, :]
         scores = where(allowed, scores, -math.inf)
     return matmul(softmax(scores, axis=-1), value)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.casting import is_float16
 from tinynode.functions.elementwise import sqrt
 from tinynode.functions.extrema import clip
@@ -20,7 +21,6 @@ from tinynode.functions.operands import (
 from tinynode.functions.reduction import mean, sum
 from tinynode.functions.shaping import broadcast_to, reshape
 from tinynode.type_check import expect, is_floating
-from tinynode.variable import Variable
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import Arrays, namespace_of
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.errors import OperandError, describe
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.arithmetic import abs, pow
 from tinynode.functions.casting import astype, narrowed, widened
 from tinynode.functions.comparison import equal, not_equal
@@ -20,7 +21,6 @@ from tinynode.functions.reduction import min as min_
 from tinynode.functions.reduction import sum as sum_
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import normalize_axes
-from tinynode.variable import Variable
 
 
 def vector_norm(

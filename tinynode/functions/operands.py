@@ -3,8 +3,7 @@
 Requirement: ``2 * x``, ``x + array`` and ``x * y`` all work, and anything else is an error that
 says what was expected.
 
-While a net is recorded, a Variable stands for each array among the arguments. Beside another
-Variable it does what the array would have done.
+While a net is recorded, a ``RawArgument`` stands for each array among the arguments.
 """
 
 from __future__ import annotations
@@ -15,22 +14,10 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import COMPLEX, Array, Device, find_device, is_floating, is_integer, kind_of
+from tinynode.core.conversion import RawArgument
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import COMPLEX, Device, find_device, is_floating, is_integer, kind_of
 from tinynode.errors import DeviceMixError, InvalidType, OperandError, describe, dtype_name
-from tinynode.variable import Variable, wrap_array
-
-
-class RawArgument(Variable):
-    """What stands for an array among the arguments of a function that is recorded."""
-
-    __slots__ = ()
-
-
-def raw_argument(array: Array, device: Device) -> RawArgument:
-    """A Variable that stands for an array."""
-    variable = RawArgument(array, requires_grad=False)
-    variable._device = device
-    return variable
 
 
 def as_operands(
@@ -45,11 +32,11 @@ def as_operands(
         DeviceMixError: an array on another device than the Variable beside it.
     """
     if isinstance(x, Variable):
-        if isinstance(y, Variable):
-            return (_weak(x, y), _weak(y, x)) if RawArgument in (type(x), type(y)) else (x, y)
-        return x, _beside(y, x, function, names[1])
+        return (x, y) if isinstance(y, Variable) else (x, _beside(y, x, function, names[1]))
     if isinstance(y, Variable):
         return _beside(x, y, function, names[0]), y
+    if isinstance(x, RawArgument) and isinstance(y, RawArgument):
+        return x.variable, y.variable  # two arrays: the array library promotes
     x = as_operand(function, names[0], x, beside)
     return x, _beside(y, x, function, names[1])
 
@@ -65,6 +52,8 @@ def as_operand(function: str, argument: str, value: Any, beside: Any = None) -> 
     """
     if isinstance(value, Variable):
         return value
+    if isinstance(value, RawArgument):
+        return value.variable
     if isinstance(beside, Variable):
         return wrap_array(value, _device_beside(value, beside, function, argument), False)
     device = find_device(value)
@@ -80,7 +69,7 @@ def _device_beside(
     value: Any, other: Variable, function: str, argument: str, number: bool = False
 ) -> Device:
     """The device of a Variable, if an array beside it lies there."""
-    device = other._device
+    device = other.device
     if device.holds(value):
         return device
     found = find_device(value, device)
@@ -122,7 +111,7 @@ def as_floating(function: str, argument: str, value: Any, beside: Any = None) ->
         DeviceMixError: an array on another device than the Variable beside it.
     """
     x = as_operand(function, argument, value, beside)
-    if not is_floating(x._array):
+    if not is_floating(x.raw):
         raise OperandError(
             f"{function}: {argument} must be floating, got {describe(value)}. Cast it first with "
             "astype."
@@ -167,6 +156,9 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
     """A number or an array as a Variable that fits beside ``other``."""
     if isinstance(value, bool | int | float | complex | numpy.generic):
         return _scalar_beside(value, other)
+    if isinstance(value, RawArgument):
+        is_cast = _is_cast(value.raw, other)
+        return value.variable.astype(other.dtype) if is_cast else value.variable
     device = _device_beside(value, other, function, argument, number=True)
     if _is_cast(value, other):
         value = device.xp.astype(value, other.dtype)
@@ -177,13 +169,7 @@ def _is_cast(array: Any, other: Variable) -> bool:
     """Whether an array takes the dtype of the Variable beside it."""
     if array.dtype == other.dtype:
         return False
-    return is_floating(other._filled()) and kind_of(array) < COMPLEX
-
-
-def _weak(x: Variable, other: Variable) -> Variable:
-    """One of two operands, of which one at least stands for an array, beside the other."""
-    is_strong = type(other) is RawArgument  # so x is a Variable, or both are arrays
-    return x if is_strong or not _is_cast(x._array, other) else x.astype(other.dtype)
+    return is_floating(other.filled_array()) and kind_of(array) < COMPLEX
 
 
 def _scalar_beside(value: Any, other: Variable) -> Variable:
@@ -191,14 +177,14 @@ def _scalar_beside(value: Any, other: Variable) -> Variable:
 
     A 0-d array costs less in NumPy's arithmetic than a Python number.
     """
-    reference = other._filled()
+    reference = other.filled_array()
     number = value.item() if isinstance(value, numpy.generic) else value
-    xp = other._device.xp
+    xp = other.device.xp
     if _fits(number, reference):
         array = xp.asarray(number, dtype=reference.dtype, device=reference.device)
     else:
         array = xp.asarray(number, device=reference.device)
-    return wrap_array(array, other._device, False)
+    return wrap_array(array, other.device, False)
 
 
 def _fits(number: Any, reference: Any) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of, put, put_sum
 from tinynode.functions.operands import as_floating
 from tinynode.functions.reduction import max as max_
 from tinynode.functions.reduction import mean, require_elements
@@ -17,8 +18,6 @@ from tinynode.functions.windows import (
     pair,
     require_four_axes,
 )
-from tinynode.functions.writing import put, put_sum
-from tinynode.variable import Variable
 
 IntPair = int | tuple[int, int]
 

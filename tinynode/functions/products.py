@@ -9,9 +9,10 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from tinynode.backend import Array, Arrays, namespace_of
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.indexing import get_item
 from tinynode.functions.linear import matmul
@@ -24,7 +25,6 @@ from tinynode.functions.shaping import (
     permute_dims,
     reshape,
 )
-from tinynode.variable import Variable
 
 
 def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Variable:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from tinynode.backend import Arrays, is_array, is_floating, namespace_of, to_host
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Arrays, is_array, is_floating, namespace_of, to_host
 from tinynode.errors import OperandError, describe
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.gathering import take
 from tinynode.functions.indexing import set_item
 from tinynode.functions.operands import as_integer, as_number, as_operand, as_operand_list
@@ -24,7 +25,6 @@ from tinynode.functions.shaping import (
     zeros_beside,
 )
 from tinynode.type_check import expect
-from tinynode.variable import Variable, wrap_array
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple
@@ -327,14 +327,14 @@ def pad(x: Any, pad_width: Any, value: float = 0) -> Variable:
     """
     x = as_operand("pad", "x", x)
     number = as_number("pad", "value", value)
-    if not is_floating(x._array):
+    if not is_floating(x.raw):
         number = as_integer("pad", "value", value)
     widths = _widths(pad_width, x)
     shape = tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True))
-    array = x._array
+    array = x.raw
     border = x.xp.full(shape, number, dtype=array.dtype, device=array.device)
     inside = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
-    return set_item(wrap_array(border, x._device, False), inside, x)
+    return set_item(wrap_array(border, x.device, False), inside, x)
 
 
 def _widths(pad_width: Any, x: Variable) -> list[tuple[int, ...]]:

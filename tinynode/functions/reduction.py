@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.arithmetic import divide
 from tinynode.functions.casting import astype
 from tinynode.functions.comparison import equal
@@ -15,7 +16,6 @@ from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.selection import where
 from tinynode.functions.shaping import broadcast_to, broadcasts_to, normalize_axes, reshape
 from tinynode.type_check import expect, is_floating
-from tinynode.variable import Variable
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple

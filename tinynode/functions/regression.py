@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.arithmetic import abs
 from tinynode.functions.extrema import clip
 from tinynode.functions.operands import as_floating, as_number, as_operands
 from tinynode.functions.reduction import mean, sum
-from tinynode.variable import Variable
 
 
 def check_reduction(function: str, reduction: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.operands import as_operand
-from tinynode.variable import Variable
 
 
 class Floor(FunctionNode):

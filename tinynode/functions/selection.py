@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinynode.backend import Array, Arrays, namespace_of
 from tinynode.configuration import config
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.broadcasting import unbroadcast
 from tinynode.functions.operands import as_integer, as_operand, as_operands, first_variable
 from tinynode.functions.shaping import zeros_beside
 from tinynode.type_check import broadcasts, expect
-from tinynode.variable import Variable, wrap_array
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple
@@ -77,9 +77,9 @@ def where(condition: Any, x: Any, y: Any) -> Variable:
 
 def _number_beside(condition: Variable, x: float, y: float) -> Variable:
     """x as a 0-d Variable, floating if one of the numbers is."""
-    xp, device = condition.xp, condition._device
+    xp, device = condition.xp, condition.device
     dtype = getattr(xp, config.dtype) if isinstance(x + y, float) else None
-    return wrap_array(xp.asarray(x, dtype=dtype, device=condition._array.device), device, False)
+    return wrap_array(xp.asarray(x, dtype=dtype, device=condition.raw.device), device, False)
 
 
 def tril(x: Any, *, k: int = 0) -> Variable:
@@ -117,6 +117,6 @@ def _lower(function: str, x: Variable, k: Any, above: int = 0) -> Array:
     diagonal = as_integer(function, "k", k) - above
     if x.ndim < 2:
         raise ValueError(f"{function}: x needs two axes at least, its shape is {x.shape}.")
-    xp, device = x.xp, x._array.device
+    xp, device = x.xp, x.raw.device
     rows = xp.arange(x.shape[-2], device=device)[:, None]
     return xp.arange(x.shape[-1], device=device)[None, :] <= rows + diagonal

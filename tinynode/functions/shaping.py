@@ -8,12 +8,12 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tinynode.backend import Arrays, namespace_of
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Arrays, namespace_of
 from tinynode.errors import OperandError, describe
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.operands import as_operand, as_operand_list
 from tinynode.type_check import expect
-from tinynode.variable import Variable, wrap_array
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple
@@ -289,9 +289,9 @@ class Split(FunctionNode):
 
 def zeros_beside(example: Variable, shape: Shape) -> Variable:
     """Zeros of the example's dtype and device, outside the graph."""
-    array = example._array
+    array = example.raw
     zeros = example.xp.zeros(shape, dtype=array.dtype, device=array.device)
-    return wrap_array(zeros, example._device, False)
+    return wrap_array(zeros, example.device, False)
 
 
 def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Variable, ...]:

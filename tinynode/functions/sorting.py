@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.gathering import TakeAlongAxis
 from tinynode.functions.operands import as_operand
 from tinynode.functions.reduction import require_elements
 from tinynode.functions.shaping import normalize_axis, reshape
-from tinynode.variable import Variable
 
 
 class ArgSort(FunctionNode):

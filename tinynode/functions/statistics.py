@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.casting import narrowed, widened
 from tinynode.functions.comparison import equal
 from tinynode.functions.elementwise import exp, sqrt
@@ -22,7 +23,6 @@ from tinynode.functions.shaping import (
     reshape,
     zeros_beside,
 )
-from tinynode.variable import Variable
 
 
 class Prod(Reduction):

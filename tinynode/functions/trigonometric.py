@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.backend import Arrays, namespace_of
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.comparison import equal
 from tinynode.functions.elementwise import sqrt
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.selection import where
 from tinynode.functions.zero_safe import zero_safe_multiply
-from tinynode.variable import Variable
 
 
 class Tan(FunctionNode):

@@ -11,10 +11,9 @@ import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tinynode.backend import Array, Arrays, backend_of, namespace_of
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.devices import Array, Arrays, backend_of, namespace_of, put, put_sum
 from tinynode.errors import OperandError, describe
-from tinynode.function_node import FunctionNode, Gradients, Indexes
-from tinynode.functions.writing import put, put_sum
 
 
 class Windows(NamedTuple):

@@ -8,11 +8,11 @@ the product is replaced only where the gradient is zero *and* the derivative is 
 
 from __future__ import annotations
 
-from tinynode.backend import Array, Arrays, namespace_of
-from tinynode.function_node import Gradients, Indexes
+from tinynode.core.function_node import Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
 from tinynode.functions.selection import where
-from tinynode.variable import Variable
 
 
 def masked(g: Array, mask: Array) -> Array:

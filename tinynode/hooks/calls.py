@@ -1,23 +1,17 @@
 """CallHook: the base of hooks that compare the end of a call with its beginning.
 
 Requirement: functions run inside others, so a hook keeps the calls that are under way, outermost
-first. The callback after a function is not called if the function raised: such a call is *lost*.
-It is noticed by its frame, which has left the stack, when the next call begins, or when one around
-it ends. So it is never mistaken for a call around others.
+first. A call of a function that raised is *lost*: it has a beginning and no end.
 """
 
 from __future__ import annotations
 
-import inspect
 import threading
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from tinynode.backend import Array, Arrays
-from tinynode.function_hook import FunctionHook
-
-if TYPE_CHECKING:
-    from tinynode.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.hooks import FunctionHook
+from tinynode.devices import Array, Arrays
 
 OptionalArrays = tuple[Array | None, ...]
 
@@ -26,19 +20,19 @@ class Running(NamedTuple):
     """A call under way.
 
     Attributes:
-        key: what its beginning and its end have in common: the function's id, the direction.
-        frame: the one that runs the function.
+        key: the function's id and the direction, which beginning and end have in common.
         call: what the hook remembers of it.
     """
 
     key: tuple[int, str]
-    frame: FrameType | None
     call: Any
 
 
 class CallHook(FunctionHook):
-    """A subclass says what happens when a call begins and ends; ``direction`` is ``"forward"`` or
-    ``"backward"``, ``around`` what it remembers of the call that this one is inside of, or None.
+    """A subclass says what happens when a call begins and ends.
+
+    ``direction`` is ``"forward"`` or ``"backward"``. ``around`` is what the hook remembers of the
+    call that this one is inside of, or None.
     """
 
     def __init__(self) -> None:
@@ -48,7 +42,7 @@ class CallHook(FunctionHook):
     def call_begins(
         self, function: FunctionNode, direction: str, arrays: OptionalArrays, around: Any
     ) -> Any:
-        """A call begins: what is to be remembered of it."""
+        """A call begins: returns what is to be remembered of it."""
 
     def call_ends(
         self,
@@ -85,14 +79,24 @@ class CallHook(FunctionHook):
     ) -> None:
         self._end(function, "backward", out_grad + in_data)
 
+    def failed(self, function: FunctionNode, direction: str, error: BaseException) -> None:
+        running = self._running.get(threading.get_ident(), [])
+        key = (id(function), direction)
+        if any(item.key == key for item in running):  # its beginning was seen, and no end
+            while running[-1].key != key:
+                self.call_is_lost(running.pop().call)
+            self.call_is_lost(running.pop().call)
+
+    def is_inside_backward(self) -> bool:
+        """True while the backward of a function is running in this thread."""
+        running = self._running.get(threading.get_ident(), ())
+        return any(direction == "backward" for (_, direction), _ in running)
+
     def _begin(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> None:
         running = self._running.setdefault(threading.get_ident(), [])
-        while running and not is_running(running[-1].frame):
-            self.call_is_lost(running.pop().call)
         around = running[-1].call if running else None
-        frame = frame_of_caller()
         call = self.call_begins(function, direction, arrays, around)
-        running.append(Running((id(function), direction), frame, call))
+        running.append(Running((id(function), direction), call))
 
     def _end(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> None:
         running = self._running.get(threading.get_ident(), [])
@@ -104,24 +108,3 @@ class CallHook(FunctionHook):
         call = running.pop().call
         around = running[-1].call if running else None
         self.call_ends(function, direction, arrays, call, around)
-
-
-def frame_of_caller() -> FrameType | None:
-    """The frame that runs a function, from inside a hook's callback: the one that called it.
-
-    Hooks are not told when a function raises, but its frame has left the stack then.
-    """
-    frame = inspect.currentframe()
-    while frame is not None and not frame.f_code.co_name.endswith("_preprocess"):
-        frame = frame.f_back
-    while frame is not None and frame.f_code.co_name.endswith("_preprocess"):  # of a subclass, too
-        frame = frame.f_back
-    return frame
-
-
-def is_running(frame: FrameType | None) -> bool:
-    """Whether a frame is one of those that led here."""
-    here = inspect.currentframe()
-    while here is not None and here is not frame:
-        here = here.f_back
-    return here is not None

@@ -10,16 +10,14 @@ Not yet run on a GPU: the tests run it on a backend that makes up its numbers.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypedDict, cast
+from typing import Any, NamedTuple, TextIO, TypedDict, cast
 
-from tinynode.backend import Device
+from tinynode.core.function_node import FunctionNode
+from tinynode.devices import Device, MemoryPool
 from tinynode.hooks.calls import CallHook, OptionalArrays
 from tinynode.hooks.memory import SIZE_OF_UNIT, in_unit
-from tinynode.hooks.nvtx import backend_with
+from tinynode.hooks.nvtx import device_with
 from tinynode.hooks.table import check_unit, fitting_unit, format_table
-
-if TYPE_CHECKING:
-    from tinynode.function_node import FunctionNode
 
 
 class PoolChange(NamedTuple):
@@ -76,14 +74,14 @@ class CUDAMemoryHook(CallHook):
 
     def __init__(self, device: str | Device | None = None) -> None:
         super().__init__()
-        self.device = backend_with("CUDAMemoryHook", "memory_pool", device)
+        self.device = device_with("CUDAMemoryHook", MemoryPool, "memory pool", device)
         self.calls: list[PoolChange] = []
         """Every call whose end was seen, in that order."""
         self._peak = 0
 
     def _pool(self) -> tuple[int, int]:
         """The bytes used and reserved now."""
-        backend = cast(Any, self.device.backend)
+        backend = cast(MemoryPool, self.device.backend)
         used, reserved = (
             backend.memory_used(self.device.index),
             backend.memory_reserved(self.device.index),

@@ -11,16 +11,14 @@ from __future__ import annotations
 import math
 import sys
 import weakref
-from typing import TYPE_CHECKING, NamedTuple, TextIO, TypedDict
+from typing import NamedTuple, TextIO, TypedDict
 
-from tinynode.backend import Array
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.variable import Variable
+from tinynode.devices import Array
 from tinynode.errors import dtype_name
 from tinynode.hooks.results import ResultHook
 from tinynode.hooks.table import check_unit, fitting_unit, format_table
-
-if TYPE_CHECKING:
-    from tinynode.function_node import FunctionNode
-    from tinynode.variable import Variable
 
 SIZE_OF_UNIT = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 

@@ -8,23 +8,17 @@ hook works without it, and on one function where that is enough.
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-from tinynode import backprop, debug
-from tinynode.backend import Array, Arrays
+from tinynode.core import debug
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Arrays
 from tinynode.errors import NaNError, describe
-from tinynode.hooks.results import ResultHook
-from tinynode.variable import Variable
-
-if TYPE_CHECKING:
-    from tinynode.function_node import FunctionNode
-
-_CALLS_BACKWARD = backprop._call.__code__
+from tinynode.hooks.calls import CallHook
 
 
-class NaNHook(ResultHook):
+class NaNHook(CallHook):
     """Raises NaNError at the first function that gives a NaN.
 
     A backward is judged by the gradients that it returns, not by the functions that it is made of.
@@ -39,15 +33,16 @@ class NaNHook(ResultHook):
     name = "NaNHook"
 
     def forward_preprocess(self, function: FunctionNode, in_data: Arrays) -> None:
+        super().forward_preprocess(function, in_data)
         if function.stack is None:
             function.stack = debug.capture_stack()
 
-    def after_forward(
+    def applied(
         self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
     ) -> None:
         for position, y in enumerate(outputs):
-            if debug.has_nan(y._array) and not _inside_backward():
-                _raise(function, f"output {position}", "forward", y._array, _origin(inputs))
+            if debug.has_nan(y.raw) and not self.is_inside_backward():
+                _raise(function, f"output {position}", "forward", y.raw, _origin(inputs))
 
     def after_backward(
         self,
@@ -57,19 +52,19 @@ class NaNHook(ResultHook):
         grad_inputs: tuple[Variable | None, ...],
     ) -> None:
         for position, gy in enumerate(grad_outputs):
-            if gy is not None and debug.has_nan(gy._array):
+            if gy is not None and debug.has_nan(gy.raw):
                 hint = (
                     "The NaN came in with this gradient: backward started from it, or the "
                     "contributions of several functions add up to NaN."
                 )
-                _raise(function, f"the gradient of output {position}", "backward", gy._array, hint)
+                _raise(function, f"the gradient of output {position}", "backward", gy.raw, hint)
         for position, gx in zip(target_input_indexes, grad_inputs, strict=True):
-            if isinstance(gx, Variable) and debug.has_nan(gx._array):
+            if isinstance(gx, Variable) and debug.has_nan(gx.raw):
                 hint = (
                     "The gradients of its outputs hold none: look at its inputs, where its "
                     "derivative may be infinite or undefined."
                 )
-                _raise(function, f"the gradient of input {position}", "backward", gx._array, hint)
+                _raise(function, f"the gradient of input {position}", "backward", gx.raw, hint)
 
 
 def _raise(function: FunctionNode, what: str, direction: str, array: Array, hint: str) -> NoReturn:
@@ -82,19 +77,6 @@ def _raise(function: FunctionNode, what: str, direction: str, array: Array, hint
 def _origin(inputs: tuple[Variable, ...]) -> str:
     """Whether the NaN was in an input already."""
     for position, x in enumerate(inputs):
-        if debug.has_nan(x._array):
+        if debug.has_nan(x.raw):
             return f"Its input {position} held a NaN already: look at where that comes from."
     return "Its inputs hold none: look at their values there."
-
-
-def _inside_backward() -> bool:
-    """Whether the backward of a function is running, as the interpreter's stack tells.
-
-    Counting callbacks would not do: a backward that raises gets no callback at its end.
-    """
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        if frame.f_code is _CALLS_BACKWARD:
-            return True
-        frame = frame.f_back
-    return False

@@ -9,14 +9,12 @@ Not yet run on a GPU: the tests run it on a backend that writes down what it is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from tinynode.backend import Device, get_device
+from tinynode.core.function_node import FunctionNode
+from tinynode.devices import Device, Profiler, get_device, supports
 from tinynode.errors import DeviceError
 from tinynode.hooks.calls import CallHook, OptionalArrays
-
-if TYPE_CHECKING:
-    from tinynode.function_node import FunctionNode
 
 
 class NVTXHook(CallHook):
@@ -41,7 +39,8 @@ class NVTXHook(CallHook):
 
     def __init__(self, device: str | Device | None = None) -> None:
         super().__init__()
-        self._backend = cast(Any, backend_with("NVTXHook", "ranges", device).backend)
+        found = device_with("NVTXHook", Profiler, "profiler ranges", device)
+        self._backend = cast(Profiler, found.backend)
 
     def call_begins(
         self, function: FunctionNode, direction: str, arrays: OptionalArrays, around: Any
@@ -62,16 +61,16 @@ class NVTXHook(CallHook):
         self._backend.range_pop()
 
 
-def backend_with(hook: str, capability: str, device: str | Device | None) -> Device:
-    """The device, whose backend must have a capability that the hook needs.
+def device_with(hook: str, part: type, title: str, device: str | Device | None) -> Device:
+    """The device, whose backend must have the optional part that the hook needs.
 
     Raises:
         DeviceError: it has not.
     """
     found = get_device(device)
-    if capability not in found.backend.capabilities:
+    if not supports(found.backend, part):
         raise DeviceError(
-            f"{hook}: device {found} has no {capability!r}, as GPUs do. Name one that has, as in "
+            f"{hook}: device {found} has no {title}, as GPUs do. Name one that has, as in "
             f'{hook}("cupy"), or make it the current device: with using_device("cupy"): ...'
         )
     return found

@@ -7,16 +7,14 @@ it is given: shape, dtype and a few values.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import numpy
 
-from tinynode.backend import Array, Arrays, to_host
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.hooks import FunctionHook
+from tinynode.devices import Array, Arrays, to_host
 from tinynode.errors import dtype_name
-from tinynode.function_hook import FunctionHook
-
-if TYPE_CHECKING:
-    from tinynode.function_node import FunctionNode
 
 
 class PrintHook(FunctionHook):

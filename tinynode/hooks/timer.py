@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TextIO, TypedDict
+from typing import Any, TextIO, TypedDict
 
-from tinynode.backend import backend_of, current_device
+from tinynode.core.function_node import FunctionNode
+from tinynode.devices import backend_of, current_device
 from tinynode.errors import dtype_name
 from tinynode.hooks.calls import CallHook, OptionalArrays
 from tinynode.hooks.table import check_unit, fitting_unit, format_table
-
-if TYPE_CHECKING:
-    from tinynode.function_node import FunctionNode
 
 SECONDS_OF_UNIT = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import tinynode as tn
 from tinynode.config_sources import KINDS
-from tinynode.function_hook import thread_state
+from tinynode.core.hooks import thread_state
 from tinynode.learn import cells
 from tinynode.learn.checking import environment
 

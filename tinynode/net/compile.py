@@ -19,10 +19,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tinynode.backend import Device
 from tinynode.configuration import config, no_backprop_mode
+from tinynode.core.hooks import is_recording_net, thread_state
+from tinynode.core.variable import Variable
+from tinynode.devices import Device
 from tinynode.errors import TraceError, describe
-from tinynode.function_hook import thread_state
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import Operator
 from tinynode.net.passes import is_random
@@ -31,7 +32,6 @@ from tinynode.net.structure import Identity, join, leaves, split
 from tinynode.net.trace import Trace, trace_split
 from tinynode.net.updates import Update
 from tinynode.nn.module import Wrapper
-from tinynode.variable import Variable
 
 _HELD_BY_ATTRS = 2
 """References to a value that only a dict holds, as ``sys.getrefcount`` counts them."""
@@ -81,7 +81,7 @@ class CompiledFunction(Wrapper):
         Raises:
             TraceError: the function does what a net cannot record.
         """
-        if config.tracing is not None or (self.inside_hooks and thread_state.watched):
+        if is_recording_net() or (self.inside_hooks and thread_state.hooks):
             return self.function(*args, **keywords)
         if config.debug:
             self._warn()
@@ -118,7 +118,7 @@ class CompiledFunction(Wrapper):
         finally:
             program.is_differentiated = before
         entry = self._entry(variables, skeleton)
-        arrays = tuple([x._array for x in self._inputs(entry, variables)])
+        arrays = tuple([x.raw for x in self._inputs(entry, variables)])
         return "\n".join(entry.program.describe(arrays, str(entry.trace.net)))
 
     def _title(self) -> str:
@@ -154,8 +154,8 @@ class CompiledFunction(Wrapper):
         state = _state_of(found.updates)
         known = [*variables, *captured, *state.values()]
         for name, x in zip([*found.inputs, *found.captured, *state], known, strict=True):
-            devices[name] = x._device
-        requires = [x._requires_grad for x in known]
+            devices[name] = x.device
+        requires = [x.requires_grad for x in known]
         flat = found.net.flattened()
         draws = [operator for operator in flat if is_random(operator)]
         for operator in draws:
@@ -226,10 +226,10 @@ def _forget(compiled: weakref.ref[CompiledFunction], key: Any, _: Any) -> None:
 
 def form(x: Variable) -> tuple[Any, ...]:
     """What a net depends on, of a Variable: everything but the values."""
-    array = x._array
+    array = x.raw
     if array is None:
         raise TraceError("compile: a Variable is empty (no array).")
-    return x._device, array.shape, array.dtype, x._requires_grad
+    return x.device, array.shape, array.dtype, x.requires_grad
 
 
 def settings() -> tuple[Any, ...]:

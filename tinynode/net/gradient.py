@@ -18,18 +18,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from tinynode.backend import is_floating
-from tinynode.backprop import call_backward
 from tinynode.configuration import force_backprop_mode
+from tinynode.core.backprop import grad
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import is_floating
 from tinynode.errors import NetError
-from tinynode.function_hook import observing
 from tinynode.functions.casting import Identity
 from tinynode.net.helpers import FillLike
 from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import EMPTY, GRAD, Operator, operator_of
-from tinynode.net.recorder import Namer, Recorder, needed_operators
+from tinynode.net.recorder import Namer, NetRecorder, needed_operators
 from tinynode.net.scope import Scope
-from tinynode.variable import Variable, wrap_array
 
 RENAME = "@RENAME@"
 """What is added, with a number, to the name of one of several parts of a gradient."""
@@ -62,7 +61,7 @@ def build_grad_op(operator: Operator, scope: Scope, no_grad_set: Collection[str]
     for position, name in enumerate(names):
         several = names.count(name) > 1
         part = f"{RENAME}{names[:position].count(name)}" if several else ""
-        wanted = name not in no_grad_set and is_floating(scope.find(name)._array)
+        wanted = name not in no_grad_set and is_floating(scope.find(name).raw)
         grad_inputs.append(f"{name}{GRAD}{part}" if wanted else EMPTY)
     grad_outputs = [name if name == EMPTY else name + GRAD for name in operator.output_names]
     namer = Namer([*names, *operator.output_names, *grad_inputs, *grad_outputs])
@@ -81,7 +80,7 @@ def _record_backward(
     targets = tuple(i for i, name in enumerate(request.grad_inputs) if name != EMPTY)
     node = operator.make_node()
     sources = [scope.find(name, operator.type) for name in operator.input_names]
-    xs = [wrap_array(x._array, x._device, i in targets) for i, x in enumerate(sources)]
+    xs = [wrap_array(x.raw, x.device, i in targets) for i, x in enumerate(sources)]
     with force_backprop_mode():
         ys = node.apply(tuple(xs))
         if not targets or node.inputs is None:
@@ -89,7 +88,7 @@ def _record_backward(
         gys = _example_gradients(ys, request.grad_outputs)
         if all(gy is None for gy in gys):
             return []
-        recorder = Recorder(namer)
+        recorder = NetRecorder(namer)
         for variables, names in (
             (xs, operator.input_names),
             (ys, operator.output_names),
@@ -98,8 +97,14 @@ def _record_backward(
             for variable, name in zip(variables, names, strict=True):
                 if variable is not None:
                     recorder.bind(variable, name)
-        with observing(recorder):
-            results = call_backward(node, targets, tuple(gys))
+        given = [(y, gy) for y, gy in zip(ys, gys, strict=True) if gy is not None]
+        with recorder:
+            results = grad(
+                [y for y, _ in given],
+                [xs[i] for i in targets],
+                [gy for _, gy in given],
+                enable_double_backprop=True,
+            )
     wanted = [request.grad_inputs[i] for i in targets]
     return _written_to(recorder, results, wanted)
 
@@ -108,14 +113,14 @@ def _example_gradients(ys: Sequence[Variable], names: Sequence[str]) -> list[Var
     """A Variable of ones for each output that has a gradient."""
     examples: list[Variable | None] = []
     for y, name in zip(ys, names, strict=True):
-        given = name != EMPTY and y._array is not None and is_floating(y._array)
-        ones = wrap_array(y.xp.ones_like(y._array), y._device, True) if given else None
+        given = name != EMPTY and y.raw is not None and is_floating(y.raw)
+        ones = wrap_array(y.xp.ones_like(y.raw), y.device, True) if given else None
         examples.append(ones)
     return examples
 
 
 def _written_to(
-    recorder: Recorder, results: Sequence[Variable | None], wanted: list[str]
+    recorder: NetRecorder, results: Sequence[Variable | None], wanted: list[str]
 ) -> list[Operator]:
     """The recorded operators, so that the results have the names that are wanted."""
     copies, renamed = [], {}
@@ -218,7 +223,7 @@ class _Builder:
         filled = []
         for name, gradient in zip(operator.output_names, grad_outputs, strict=True):
             empty = gradient == EMPTY and name != EMPTY
-            if empty and is_floating(self.scope.find(name)._array):
+            if empty and is_floating(self.scope.find(name).raw):
                 gradient = self.namer.like(f"{name}@ZERO")
                 operators.append(operator_of(FillLike(0.0), [name], [gradient]))
             filled.append(gradient)
@@ -336,12 +341,12 @@ def _check_targets(net: NetOp, targets: Iterable[str]) -> None:
 
 def _needed(net: NetOp, sources: Iterable[str], no_grad: set[str], scope: Scope) -> set[str]:
     """The floating variables that depend on a source, the sources included."""
-    needed = {name for name in sources if is_floating(scope.find(name)._array)}
+    needed = {name for name in sources if is_floating(scope.find(name).raw)}
     for operator in net.flattened():
         if needed.isdisjoint(operator.input_names):
             continue
         for name in operator.output_names:
-            if name != EMPTY and name not in no_grad and is_floating(scope.find(name)._array):
+            if name != EMPTY and name not in no_grad and is_floating(scope.find(name).raw):
                 needed.add(name)
     return needed
 

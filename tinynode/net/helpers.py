@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tinynode.backend import Array, Arrays, Device, namespace_of
-from tinynode.function_node import FunctionNode
-from tinynode.functions.network import check_rows, dropout_mask
+from tinynode.core.function_node import FunctionNode
+from tinynode.devices import Array, Arrays, Device, namespace_of
 from tinynode.net.registry import register_op
 
 
@@ -38,45 +35,6 @@ class FillLike(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         return (namespace_of(x).full_like(x, self.value),)
-
-
-@register_op()
-class DropoutMask(FunctionNode):
-    """m = what dropout multiplies by, drawn anew at each run: see ``functions.dropout``.
-
-    -> m: (shape). No gradient: there is no input.
-    """
-
-    is_random = True
-
-    def __init__(
-        self, shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
-    ) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.output_device = device
-        self.ratio = ratio
-        self.generator = generator
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        device = self.output_device
-        assert device is not None
-        return (dropout_mask(self.shape, self.dtype, device, self.ratio, self.generator),)
-
-
-@register_op()
-class CheckedRows(FunctionNode):
-    """y = x, indices that are rows of a matrix of some shape, or an IndexError.
-
-    x: (s), integer -> y: (s). No gradient.
-    """
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        check_rows(inputs[0], self.shape)
-        return inputs
 
 
 @register_op()

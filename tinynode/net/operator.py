@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tinynode.backend import Device
 from tinynode.configuration import no_backprop_mode
+from tinynode.core.function_node import FunctionNode
+from tinynode.devices import Device
 from tinynode.errors import NetError, describe
-from tinynode.function_node import FunctionNode
 from tinynode.net.registry import OpInfo, get_op_info, type_name
 from tinynode.net.scope import Scope
 

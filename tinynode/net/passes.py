@@ -13,8 +13,8 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
-from tinynode.backend import Arrays, find_device, namespace_of, to_host
-from tinynode.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.devices import Arrays, find_device, namespace_of, to_host
 from tinynode.functions.arithmetic import Multiply
 from tinynode.functions.casting import Identity
 from tinynode.functions.linear import MatMul

@@ -11,8 +11,9 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from tinynode.backend import Arrays, Device, namespace_of
-from tinynode.function_node import FunctionNode
+from tinynode.core.dispatch import run_forward
+from tinynode.core.function_node import FunctionNode
+from tinynode.devices import Arrays, Device, Planner, namespace_of, supports
 from tinynode.net.helpers import Constant
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import is_random, simplify
@@ -175,17 +176,10 @@ def call_node(
 ) -> Arrays:
     """One step's outputs: by the backend's kernel, or the portable forward."""
     try:
-        results = device.backend.forward(node, arrays)
-        if type(results) is not tuple:  # Fallback
-            results = node.forward(arrays)
+        return run_forward(node, arrays, device, output_device)
     except Exception as error:
         error.add_note(f"It was raised by this operator of a net: {operator}")
         raise
-    types = output_device.array_types
-    for result in results:
-        if type(result) not in types and result is not None:
-            return tuple([r if r is None else output_device.lift(r) for r in results])
-    return tuple(results)
 
 
 def note_forms(forms: Forms, names: Sequence[str], arrays: Sequence[Any]) -> None:
@@ -237,7 +231,6 @@ def plan_of(
     """
     if len(used) == 1:
         (device,) = used
-        make_plan = getattr(device.backend, "make_plan", None)
-        if make_plan is not None:
-            return make_plan(operators, devices, outputs, forms, saved, layout)
+        if supports(device.backend, Planner):
+            return device.backend.make_plan(operators, devices, outputs, forms, saved, layout)
     return Plan(operators, devices, [*outputs, *saved])

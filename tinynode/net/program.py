@@ -13,17 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tinynode.backend import Arrays, Device, is_floating, namespace_of
 from tinynode.configuration import config
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.hooks import is_recording_net
+from tinynode.core.variable import wrap_array
+from tinynode.devices import Arrays, Device, is_floating, namespace_of
 from tinynode.errors import TraceError
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.net.gradient import build_backward
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import GRAD, Operator
 from tinynode.net.plan import Saved, first_run
 from tinynode.net.recorder import needed_operators, without_hooks
 from tinynode.net.scope import Scope
-from tinynode.variable import wrap_array
 
 Key = tuple[Indexes, Indexes]
 """Which gradients: the inputs that ask for one, and the outputs that have one."""
@@ -137,7 +138,7 @@ class Program:
         net = NetOp(self.operators, self.title)
         net.run(scope)
         floating = [self.outputs[i] for i in given]
-        floating = [name for name in floating if is_floating(scope.find(name)._array)]
+        floating = [name for name in floating if is_floating(scope.find(name).raw)]
         sources = [self.inputs[i] for i in targets]
         backward = build_backward(net, scope, (), floating, sources, False, self.inputs, True)
         operators = backward.net.flattened()
@@ -250,10 +251,10 @@ class NetFunction(FunctionNode):
         key = target_input_indexes, given
         gys = [gy for gy in grad_outputs if gy is not None]
         xs = self.get_retained_inputs()
-        arrays = tuple([x._array for x in xs])
+        arrays = tuple([x.raw for x in xs])
         program = self.program
         found = program.gradient(key, arrays)
-        recorded = config.enable_backprop or config.tracing is not None
+        recorded = config.enable_backprop or is_recording_net()
         results: Sequence[Any]
         if recorded or not found.is_covered:
             joint = program.joint(key, arrays)
@@ -262,11 +263,11 @@ class NetFunction(FunctionNode):
             if self._saved is None:  # the first time: run once more, and save
                 program.save_from_now_on()
                 _, self._saved = program.run(arrays, True)
-            given_arrays = tuple([gy._array for gy in gys])
+            given_arrays = tuple([gy.raw for gy in gys])
             assert self._saved is not None
             gradients = program.run_gradient(key, arrays, self._saved, given_arrays)
             results = [
-                wrap_array(array, xs[i]._device, False)
+                wrap_array(array, xs[i].device, False)
                 for i, array in zip(found.reached, gradients, strict=True)
             ]
         each = iter(results)

@@ -21,18 +21,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tinynode.backend import Array, Device, namespace_of
 from tinynode.configuration import config
+from tinynode.core.function import FunctionAdapter
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.hooks import FunctionHook, thread_state
+from tinynode.core.variable import Variable, restore
+from tinynode.core.variable_node import VariableNode
+from tinynode.devices import Array, Device, namespace_of
 from tinynode.errors import TraceError
-from tinynode.function import FunctionAdapter
-from tinynode.function_hook import Observer, thread_state
-from tinynode.function_node import FunctionNode
 from tinynode.functions.indexing import GetItem, Positions
-from tinynode.net.helpers import CheckedRows, Constant, DropoutMask, StopGradient
+from tinynode.net.helpers import Constant, StopGradient
 from tinynode.net.operator import EMPTY, Operator, operator_of
 from tinynode.net.updates import Update
-from tinynode.variable import Variable
-from tinynode.variable_node import VariableNode
 
 
 class Namer:
@@ -89,7 +89,7 @@ class GradientWrite(NamedTuple):
 
     def repeat(self, results: Mapping[str, Variable]) -> None:
         """Do it again, with the results of a run."""
-        self.variable._grad_var = None if self.name is None else results[self.name].detach()
+        self.variable.grad_var = None if self.name is None else results[self.name].detach()
 
 
 class Write(NamedTuple):
@@ -114,13 +114,19 @@ class Write(NamedTuple):
         """Do it again, with the results of a run."""
         result = results[self.name]
         if self.moved:
-            self.variable._become(result if self.requires_grad else result.detach())
+            self.variable.become(result if self.requires_grad else result.detach())
         else:
-            self.variable._array = result._array
+            self.variable.raw = result.raw
 
 
-class Recorder(Observer):
-    """Collects operators. Use it by ``with observing(recorder):``.
+class NetRecorder(FunctionHook):
+    """Collects operators. Use it by ``with recorder:``.
+
+    Args:
+        namer: gives names to variables.
+        title: the name of the function that is recorded.
+        records_nets: True if a whole function is recorded. Then values must not be read off
+            Variables. False for the ``backward`` of one function.
 
     Attributes:
         operators: what was recorded, in run order.
@@ -130,7 +136,11 @@ class Recorder(Observer):
         title: the name of the function that is recorded.
     """
 
-    def __init__(self, namer: Namer, title: str = "the function") -> None:
+    def __init__(
+        self, namer: Namer, title: str = "the function", records_nets: bool = False
+    ) -> None:
+        self.name = f"net recorder {id(self)}"
+        self.records_nets = records_nets
         self.namer = namer
         self.title = title
         self.operators: list[Operator] = []
@@ -158,8 +168,8 @@ class Recorder(Observer):
     def bind(self, variable: Variable, name: str) -> None:
         """Say what a Variable is called."""
         self._names[variable.node] = name
-        if variable._array is not None:
-            self._arrays[id(variable._array)] = name, _reference(variable._array)
+        if variable.raw is not None:
+            self._arrays[id(variable.raw)] = name, _reference(variable.raw)
 
     def _name_of_array(self, array: Array) -> str | None:
         """What the Variable with this very array is called, if it was seen."""
@@ -190,7 +200,7 @@ class Recorder(Observer):
         read = [self._without_gradient(x) if is_cut else self.name_of(x) for x in inputs]
         written = []
         for y in outputs:
-            name = EMPTY if y._array is None else self.namer.new("t")
+            name = EMPTY if y.raw is None else self.namer.new("t")
             self.bind(y, name)
             self._computed.add(name)
             written.append(name)
@@ -208,10 +218,10 @@ class Recorder(Observer):
                 "update(), which a net does at its end. Return before, and go on in another call."
             )
         leaf = self._leaves.get(variable.node)
-        if leaf is not None and variable._array is not leaf.array:
+        if leaf is not None and variable.raw is not leaf.array:
             return self._name_of_new_array(variable, leaf)
         if variable.node not in self._names:
-            known = self._name_of_array(variable._array)
+            known = self._name_of_array(variable.raw)
             if known is not None and known in self._computed:
                 name = self.namer.new("t")
                 self._computed.add(name)
@@ -223,19 +233,19 @@ class Recorder(Observer):
 
     def _name_of_new_array(self, variable: Variable, leaf: _Leaf) -> str:
         """The name of what was written to a captured Variable, such as a running mean."""
-        if variable._requires_grad:
+        if variable.requires_grad:
             raise self.failure(
                 f"{self.title}: {leaf.name} requires a gradient, was given a new array, and is "
                 "read again: a net has one value of it. Go on with the new value as a Variable "
                 "of its own, or in another call."
             )
         # where it is not known, the end of the recording says so
-        return self._name_of_array(variable._array) or leaf.name
+        return self._name_of_array(variable.raw) or leaf.name
 
     def _without_gradient(self, variable: Variable) -> str:
         """The name of what no_backprop_mode() sees of a Variable: no gradient comes back to it."""
         name = self.name_of(variable)
-        if name in self._plain or not variable._requires_grad:
+        if name in self._plain or not variable.requires_grad:
             return name
         if name not in self._copies:
             self._copies[name] = self.namer.new("t")
@@ -249,51 +259,49 @@ class Recorder(Observer):
 
     def _leaf(self, variable: Variable, known: str | None) -> str:
         """A name for a Variable from outside, or for the copy of one: ``finish`` finds out."""
-        name = self.namer.like(variable._name) if variable._name else self.namer.new("c")
+        name = self.namer.like(variable.name) if variable.name else self.namer.new("c")
         copy = None if known is None else self._add_copy(known, name)
         self._leaves[variable.node] = _Leaf(
             name,
             weakref.ref(variable),
-            variable._array,
-            variable._device,
-            variable._grad_var,
+            variable.raw,
+            variable.device,
+            variable.grad_var,
             copy,
         )
         return name
 
-    def dropout_mask(self, x: Variable, ratio: float, generator: Any) -> Variable:
-        """What dropout multiplies x by, as an operator that draws at each run of the net."""
-        return DropoutMask(x.shape, x.dtype, x._device, ratio, generator).apply(())[0]
-
-    def checked_rows(self, indices: Variable, shape: tuple[int, ...]) -> Variable:
-        """The indices, by an operator that checks at each run that they are rows of a matrix."""
-        return CheckedRows(shape).apply((indices,))[0]
-
-    def note_module(self, module: Any) -> None:
-        """A module is called: what is recorded depends on its ``training``."""
+    def module_called(self, module: Any) -> None:
+        """What is recorded depends on the module's ``training``."""
         if module not in self.modules:
             self.modules.append(module)
 
-    def refuse_draw(self) -> None:
+    def numbers_drawn(self) -> None:
         """Raise: random numbers that are drawn now would be the same in each run of the net."""
+        if not self.records_nets:
+            return
         raise self.failure(
             f"{self.title}: tinynode.random draws numbers while a net is recorded: every run would"
             " get the same. Draw them before, and pass them as an argument. (dropout may be "
             "recorded: it draws at each run.)"
         )
 
-    def refuse_setting(self, what: str) -> None:
+    def setting_assigned(self, what: str) -> None:
         """Raise: a number that is set now would be the same in each run of the net."""
+        if not self.records_nets:
+            return
         raise self.failure(
             f"{self.title}: {what} is set while a net is recorded, and a net would not set it "
             "again. Set it outside of the compiled function: it is read anew at each run."
         )
 
-    def refuse(self, what: str) -> None:
-        """Raise: something asks for the values of a Variable, which a net does not have.
+    def value_read(self, what: str) -> None:
+        """Raise: the values of a Variable are read, and a net has none.
 
-        This holds for every Variable: what was read off a parameter now would stay as it is now.
+        This holds for every Variable: a value that is read off a parameter would never change.
         """
+        if not self.records_nets:
+            return
         raise self.failure(
             f"{self.title}: {what} asks for the value of a Variable while a net is recorded, and "
             "nets have shapes and dtypes but no values. Keep to functions of Variables "
@@ -337,27 +345,37 @@ class Recorder(Observer):
         self.operators[:0] = constants
         return captured
 
-    def note_cleared(self, variable: Variable) -> None:
+    def array_assigned(self, variable: Variable) -> None:
+        """The net has to know the variable before its array is replaced."""
+        if self.records_nets:
+            self.name_of(variable)
+
+    def gradient_cleared(self, variable: Variable) -> None:
         """A gradient is set to None: what is computed after that does not add to what was."""
+        if not self.records_nets:
+            return
         if variable.node not in self._names:
             self.name_of(variable)
         self._cleared.add(variable.node)
 
-    def note_update(self, optimizer: Any, slots: Sequence[Any]) -> None:
+    def update_requested(self, optimizer: Any, slots: Sequence[Any]) -> bool:
         """An optimizer updates its parameters. Nothing is computed: the first run does that.
 
         Args:
             optimizer: the optimizer.
             slots: what it knows of each of its parameters.
 
+        Returns:
+            True: the update became operators of the net.
+
         Raises:
             TraceError: a net cannot do what ``update`` would do now.
         """
         update = Update(optimizer, self.namer)
-        missing = [slot.parameter for slot in slots if slot.parameter._grad_var is None]
+        missing = [slot.parameter for slot in slots if slot.parameter.grad_var is None]
         is_skipping = optimizer.allow_missing and len(missing) < len(slots)
         for slot in slots:
-            parameter, gradient = slot.parameter, slot.parameter._grad_var
+            parameter, gradient = slot.parameter, slot.parameter.grad_var
             if gradient is None and is_skipping:
                 continue
             name = self._check_update(optimizer, parameter, gradient)
@@ -365,6 +383,7 @@ class Recorder(Observer):
             self._updated.add(parameter.node)
         update.skipped += [p for p in missing if p.node not in self._cleared]
         self.updates.append(update)
+        return True
 
     def _check_update(self, optimizer: Any, parameter: Variable, gradient: Any) -> str:
         """The name of a parameter that can be updated."""
@@ -400,15 +419,16 @@ class Recorder(Observer):
             variable = leaf.variable()
             if variable is None:
                 continue
-            moved, has_new_array = variable._node is not node, variable._array is not leaf.array
+            moved = variable.node_or_none is not node
+            has_new_array = variable.raw is not leaf.array
             if moved or has_new_array:
                 name = self._name_of_write(variable, moved)
                 if name is None:
                     problems.append(_OTHER_ARRAY.format(leaf.name))
                 else:
-                    flag = variable._requires_grad
+                    flag = variable.requires_grad
                     writes.append(Write(variable, leaf.name, name, moved, flag))
-            gradient = variable._grad_var
+            gradient = variable.grad_var
             name = None if gradient is None else self._names.get(gradient.node)
             if self._changed_after_update(variable, name):
                 problems.append(_AFTER_UPDATE.format(leaf.name))
@@ -429,8 +449,8 @@ class Recorder(Observer):
 
     def _name_of_write(self, variable: Variable, moved: bool) -> str | None:
         if moved:
-            return None if variable._node is None else self._names.get(variable._node)
-        return self._name_of_array(variable._array)
+            return None if variable.node_or_none is None else self._names.get(variable.node)
+        return self._name_of_array(variable.raw)
 
 
 def _reference(array: Array) -> Callable[[], Array | None]:
@@ -445,7 +465,7 @@ _SELECTING = (GetItem, Positions)
 
 
 def _is_mask(x: Variable) -> bool:
-    return bool(x._array.dtype == x.xp.bool)
+    return bool(x.raw.dtype == x.xp.bool)
 
 
 _AFTER_UPDATE = (
@@ -465,26 +485,17 @@ _GRADIENT = (
 
 def _put_back(variable: Variable, node: VariableNode, leaf: _Leaf) -> None:
     """Give a Variable what it had when it was first met."""
-    if variable._node is not node:
-        variable._leave_node()
-        variable._node = node
-        node._variable = leaf.variable
-    variable._array = leaf.array
-    variable._device = leaf.device
-    variable._requires_grad = node.requires_grad
-    variable._grad_var = leaf.grad
+    restore(variable, node, leaf.array, leaf.grad)
 
 
 @contextmanager
 def without_hooks() -> Iterator[None]:
     """A recording is no call of the user's: hooks of the thread do not see its functions."""
     hooks, thread_state.hooks = thread_state.hooks, {}
-    thread_state.update()
     try:
         yield
     finally:
         thread_state.hooks = hooks
-        thread_state.update()
 
 
 def needed_operators(operators: list[Operator], names: Iterable[Any]) -> list[Operator]:

@@ -12,13 +12,12 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-import re
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from tinynode import functions
-from tinynode.errors import NetError, describe
-from tinynode.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode
+from tinynode.errors import NetError, describe, snake_case
 from tinynode.functions import linalg
 
 NodeClass = TypeVar("NodeClass", bound=type[FunctionNode])
@@ -121,11 +120,6 @@ def type_name(node_class: type[FunctionNode]) -> str:
             name = f"{node_class.__module__}.{node_class.__qualname__}"
         register_op(name)(node_class)
     return _type_of_class[node_class]
-
-
-def snake_case(name: str) -> str:
-    """``LogSoftmax`` as ``log_softmax``."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def _register_library() -> None:

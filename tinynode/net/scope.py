@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tinynode.conversion import as_variable
+from tinynode.core.conversion import as_variable
+from tinynode.core.variable import Variable
 from tinynode.errors import NetError
-from tinynode.variable import Variable
 
 
 class Scope:

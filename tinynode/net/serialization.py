@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import Array, Device, _backends, find_device, get_device, to_host
+from tinynode.devices import Array, Device, find_device, get_device, to_host
+from tinynode.devices.registry import backends
 from tinynode.errors import DeviceError, NetError, describe, dtype_name
 from tinynode.functions.indexes import Place, Slice
 from tinynode.functions.windows import Windows
@@ -213,7 +214,7 @@ def _backend_of_dtype(value: Any) -> str | None:
         return None
     if isinstance(value, type) and issubclass(value, numpy.generic):
         return "numpy"
-    for backend in _backends.values():
+    for backend in backends.values():
         known = getattr(backend.namespace(), name, None)
         if type(known) is type(value) and known == value:
             return backend.name

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy
 
-from tinynode.backend import Device, find_device
+from tinynode.core.conversion import RawArgument
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Device, find_device
 from tinynode.errors import TraceError, describe
-from tinynode.variable import Variable, wrap_array
 
 
 class Slot(NamedTuple):
@@ -112,6 +113,8 @@ def split(value: Any, where: str) -> tuple[list[Variable], Any]:
 
 
 def _skeleton(value: Any, variables: list[Variable], where: str) -> Any:
+    if isinstance(value, RawArgument):
+        value = value.variable
     if isinstance(value, Variable):
         variables.append(value)
         return Slot(len(variables) - 1)

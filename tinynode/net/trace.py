@@ -12,16 +12,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tinynode.configuration import using_config
+from tinynode.core.conversion import RawArgument
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.errors import TraceError
-from tinynode.function_hook import observing
 from tinynode.functions.draws import noted_generators, put_back
-from tinynode.functions.operands import raw_argument
 from tinynode.net.net_op import NetOp
 from tinynode.net.recorder import (
     GradientWrite,
     Namer,
-    Recorder,
+    NetRecorder,
     Write,
     needed_operators,
     without_hooks,
@@ -37,7 +36,6 @@ from tinynode.net.structure import (
 )
 from tinynode.net.updates import Update
 from tinynode.nn.module import Module
-from tinynode.variable import Variable, wrap_array
 
 
 class Trace(NamedTuple):
@@ -105,15 +103,16 @@ def _name_of(function: Any) -> str:
 
 def trace_split(function: Callable[..., Any], variables: list[Variable], skeleton: Any) -> Trace:
     """``trace`` of a call that was split already."""
-    recorder = Recorder(Namer(), _name_of(function))
-    stand_ins = [wrap_array(x._array, x._device, x._requires_grad) for x in variables]
+    recorder = NetRecorder(Namer(), _name_of(function), records_nets=True)
+    stand_ins = [wrap_array(x.raw, x.device, x.requires_grad) for x in variables]
+    arguments: list[Any] = list(stand_ins)
     for i in raw_positions(skeleton):
-        stand_ins[i] = raw_argument(variables[i]._array, variables[i]._device)
+        arguments[i] = RawArgument(stand_ins[i])
     names = _input_names(function, skeleton, recorder.namer)
     for stand_in, name in zip(stand_ins, names, strict=True):
         recorder.bind(stand_in, name)
     try:
-        outputs, flags, result = _record(function, join(skeleton, stand_ins.__getitem__), recorder)
+        outputs, flags, result = _record(function, join(skeleton, arguments.__getitem__), recorder)
         _check_arguments(recorder.title, names, stand_ins, variables)
     except BaseException:
         with contextlib.suppress(TraceError):  # the first error is the one to show
@@ -138,7 +137,7 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
 
 
 def _record(
-    function: Callable[..., Any], arguments: Any, recorder: Recorder
+    function: Callable[..., Any], arguments: Any, recorder: NetRecorder
 ) -> tuple[list[str], dict[str, bool], Any]:
     """Run the function: the names of what it returned, whether each requires a gradient, and the
     skeleton. No Variable that it made is held afterwards.
@@ -152,13 +151,13 @@ def _record(
 
 
 def _watch(
-    function: Callable[..., Any], args: Any, keywords: Any, recorder: Recorder
+    function: Callable[..., Any], args: Any, keywords: Any, recorder: NetRecorder
 ) -> tuple[list[str], dict[str, bool], Any]:
     """Run the function under the recorder's eyes."""
-    with using_config(tracing=recorder), without_hooks(), observing(recorder):
+    with without_hooks(), recorder:
         owner = getattr(function, "__self__", None)
         if isinstance(owner, Module):  # a method, which may ask whether it is in training
-            recorder.note_module(owner)
+            recorder.module_called(owner)
         returned = function(*args, **keywords)
     if recorder.error is not None:  # the function has caught it, and gone on without
         raise recorder.error
@@ -167,7 +166,7 @@ def _watch(
     results, result = split(returned, where)
     check_constants(result, where)
     outputs = [recorder.name_of(y) for y in results]
-    return outputs, {n: y._requires_grad for n, y in zip(outputs, results, strict=True)}, result
+    return outputs, {n: y.requires_grad for n, y in zip(outputs, results, strict=True)}, result
 
 
 def _check_arguments(
@@ -175,13 +174,13 @@ def _check_arguments(
 ) -> None:
     """Refuse a function that changed a Variable which it was given."""
     for name, stand_in, x in zip(names, stand_ins, variables, strict=True):
-        if stand_in._array is not x._array:
+        if stand_in.raw is not x.raw:
             raise TraceError(
                 f"{title}: the argument {name} was written to, which a net cannot repeat on the "
                 f"Variable of the caller. Write to a copy: {name} = functions.identity({name}), "
                 "and return it."
             )
-        if stand_in._grad_var is not None:
+        if stand_in.grad_var is not None:
             raise TraceError(
                 f"{title}: the gradient of the argument {name} was changed, by backward() for "
                 "example, which a net cannot repeat. Take gradients with tinynode.grad and return "

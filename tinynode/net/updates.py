@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.net.operator import Operator, operator_of
 from tinynode.net.registry import register_op
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, OwnStep, SGDUpdate
-from tinynode.variable import Variable, wrap_array
 
 register_op("sgd_update")(SGDUpdate)
 register_op()(MomentumUpdate)
@@ -89,7 +89,7 @@ class Update:
 
     def inputs(self) -> dict[str, Variable]:
         """What the operators read beside parameters and gradients, as it is now, by name."""
-        device = self.parts[0].slot.parameter._device
+        device = self.parts[0].slot.parameter.device
         numbers = {name: getattr(self.optimizer, key) for key, name in self._numbers.items()}
         numbers.update((name, slot.count + 1) for name, slot in self._counts.values())
         found = {
@@ -114,7 +114,7 @@ class Update:
                 or part.slot.moments.keys() != part.read.keys()
             ):
                 return False
-        return all(parameter._grad_var is None for parameter in self.skipped)
+        return all(parameter.grad_var is None for parameter in self.skipped)
 
     def writes(self) -> Iterator[tuple[str, str]]:
         """What is written, and what to it."""
@@ -125,10 +125,10 @@ class Update:
     def release(self) -> None:
         """Let go of the gradients of the last step: the run may use their memory."""
         for part in self.parts:
-            part.slot.parameter._grad_var = None
+            part.slot.parameter.grad_var = None
 
     def repeat(self, results: Mapping[str, Variable]) -> None:
         """Put the results of a run in their places."""
         for part in self.parts:
-            moments = {key: results[name]._array for key, name in part.written.items()}
-            part.slot.take(results[part.result]._array, moments)
+            moments = {key: results[name].raw for key, name in part.written.items()}
+            part.slot.take(results[part.result].raw, moments)

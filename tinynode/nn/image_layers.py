@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tinynode import functions, random
-from tinynode.backend import Array, Device, get_device, to_host
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Device, get_device, to_host
 from tinynode.functions.windows import pair
 from tinynode.nn.checks import checked_size
 from tinynode.nn.initializers import lecun_normal, zeros
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Parameter, fresh_copy
-from tinynode.variable import Variable
 
 IntPair = int | tuple[int, int]
 Pair = tuple[int, int]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from tinynode import random
-from tinynode.backend import Array, Device, get_device
+from tinynode.devices import Array, Device, get_device
 
 
 def lecun_normal(

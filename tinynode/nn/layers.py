@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tinynode import functions, random
-from tinynode.backend import Array, Device
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Device
 from tinynode.errors import describe
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import lecun_normal, zeros
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Parameter
-from tinynode.variable import Variable
 
 
 class Linear(Module):

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from tinynode.backend import Device, get_device, to_host
-from tinynode.configuration import config
+from tinynode.core.hooks import thread_hooks
+from tinynode.devices import Device, get_device, to_host
 from tinynode.errors import dtype_name
 from tinynode.nn.parameter import Buffer, Parameter, assign, assign_gradient, fresh_copy, moved
-from tinynode.nn.serializers import State, checked_state
+from tinynode.nn.state import State, checked_state
 
 
 class Wrapper:
@@ -56,8 +56,8 @@ class Module:
         )
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        if config.tracing is not None:  # a net depends on what the module is set to
-            config.tracing.note_module(self)
+        for hook in thread_hooks():
+            hook.module_called(self)
         return self.forward(*inputs, **options)
 
     def named_parameters(self) -> list[tuple[str, Parameter]]:

@@ -6,15 +6,15 @@ import math
 from typing import Any
 
 from tinynode import functions
-from tinynode.backend import Device
 from tinynode.configuration import config, no_backprop_mode
+from tinynode.core.variable import Variable
+from tinynode.devices import Device
 from tinynode.functions.normalization import batch_norm_with_statistics
 from tinynode.functions.operands import as_operands
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import ones, zeros
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Buffer, Parameter, assign
-from tinynode.variable import Variable
 
 
 class BatchNorm(Module):
@@ -77,7 +77,7 @@ class BatchNorm(Module):
                 f"BatchNorm: x has one value for each channel (shape {y.shape}): there is no "
                 "variance to divide by. Train on larger batches; to evaluate call eval() first."
             )
-        if not config.in_recomputing:  # the first run of a forgotten part has done it
+        if config.recompute_phase != "again":  # the first run has done it
             with no_backprop_mode():
                 self._follow(self.running_mean, mean)
                 least_0 = functions.maximum(variance, 0.0)  # rounding may have led below
@@ -90,7 +90,7 @@ class BatchNorm(Module):
         Of Variables, so that a net can record it.
         """
         new = running * (1.0 - self.momentum) + batch * self.momentum
-        assign(running, new.astype(running.dtype)._array, running.device)
+        assign(running, new.astype(running.dtype).raw, running.device)
 
     def __repr__(self) -> str:
         return f"BatchNorm({self.gamma.size}, eps={self.eps}, momentum={self.momentum})"

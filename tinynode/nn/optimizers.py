@@ -8,28 +8,28 @@ as it is.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy
 
-from tinynode.backend import (
+from tinynode.core.dispatch import is_fallback, run_portable
+from tinynode.core.hooks import tell_value_read, thread_hooks
+from tinynode.core.variable import Variable
+from tinynode.devices import (
     Array,
     Device,
     Fallback,
-    count_use,
-    fallback_uses,
+    OptimizerUpdate,
+    supports,
     to_host,
 )
-from tinynode.configuration import config, refuse_while_tracing
 from tinynode.errors import GraphError, OperandError, StateError, describe, dtype_name
 from tinynode.nn.checks import checked_number
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import assign, assign_gradient, fresh_copy, moved
-from tinynode.nn.serializers import State, checked_state
+from tinynode.nn.state import State, checked_state
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, OwnStep, SGDUpdate, UpdateFunction
-from tinynode.variable import Variable
 
 Moments: TypeAlias = dict[str, Array]
 """What an optimizer remembers of one parameter: arrays of the parameter's shape, by name."""
@@ -76,8 +76,8 @@ class Optimizer:
 
     @lr.setter
     def lr(self, lr: float) -> None:
-        if config.tracing is not None:
-            config.tracing.refuse_setting(f"{type(self).__name__}.lr")
+        for hook in thread_hooks():
+            hook.setting_assigned(f"{type(self).__name__}.lr")
         self._lr = checked_number(f"{type(self).__name__}: lr", lr, 0.0, math.inf)
 
     def step(
@@ -105,38 +105,34 @@ class Optimizer:
         Raises:
             GraphError: a parameter has no gradient, or one of another shape; none has changed.
         """
-        if config.tracing is not None:  # the update becomes operators of a net
-            config.tracing.note_update(self, self._slots)
-            return
+        for hook in thread_hooks():
+            if hook.update_requested(self, self._slots):
+                return
         ready = self._ready()
         results = self._results(ready)
         for slot, (array, moments) in zip(ready, results, strict=True):
             slot.accept(array, moments)
 
     def _results(self, ready: list[_Slot]) -> Sequence[tuple[Array, Moments]]:
-        """The next arrays and moments: by the backend's own update, or else by ``step``.
-
-        A backend with the capability ``"optimizer_update"`` has a function
-        ``update_parameters(optimizer, steps)``: it gets the arguments of ``step`` for each
-        parameter, and returns a list of what ``step`` returns, or ``Fallback``. It may write to
-        the moments, but not to the parameters' arrays, which graphs may retain.
-        """
+        """The next arrays and moments: by the backend's ``OptimizerUpdate``, else by ``step``."""
         steps = [
             (slot.parameter.array, slot.parameter.grad, slot.moments, slot.count + 1)
             for slot in ready
         ]
-        backend: Any = ready[0].device.backend
-        if "optimizer_update" not in backend.capabilities:
-            return [self.step(*arguments) for arguments in steps]
-        alike = all(slot.device is ready[0].device for slot in ready)
-        given = backend.update_parameters(self, steps) if alike else Fallback("several devices")
-        if not isinstance(given, Fallback):
-            return cast("list[tuple[Array, Moments]]", given)
-        start = time.perf_counter()
-        results = [self.step(*arguments) for arguments in steps]
-        seconds = time.perf_counter() - start
-        count_use(fallback_uses, (backend.name, type(self).__name__, given.reason), seconds)
-        return results
+        device = ready[0].device
+        if not supports(device.backend, OptimizerUpdate):
+            return self._each_step(steps)
+        alike = all(slot.device is device for slot in ready)
+        results: Any = Fallback("several devices")
+        if alike:
+            results = device.backend.update_parameters(self, steps)
+        if is_fallback(results):
+            results = run_portable(results, device, type(self).__name__, self._each_step, steps)
+        return cast("list[tuple[Array, Moments]]", results)
+
+    def _each_step(self, steps: Sequence[Any]) -> list[tuple[Array, Moments]]:
+        """The next arrays and moments, parameter by parameter."""
+        return [self.step(*arguments) for arguments in steps]
 
     def _ready(self) -> list[_Slot]:
         """The parameters that have a gradient, which fits, with their moments beside them."""
@@ -329,8 +325,8 @@ class SGD(Optimizer):
 
     @momentum.setter
     def momentum(self, momentum: float) -> None:
-        if config.tracing is not None:
-            config.tracing.refuse_setting("SGD.momentum")
+        for hook in thread_hooks():
+            hook.setting_assigned("SGD.momentum")
         self._momentum = checked_number("SGD: momentum", momentum, 0.0, 1.0)
         others = tuple(name for name in self.moment_names if name != "v")  # those of a subclass
         self.moment_names = (*others, "v") if self._momentum else others
@@ -459,7 +455,7 @@ def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> 
     Raises:
         ValueError: ``max_norm`` is not positive, or the norm is not finite; nothing has changed.
     """
-    refuse_while_tracing("clip_gradients, which stands between two compiled functions,")
+    tell_value_read("clip_gradients, which stands between two compiled functions,")
     limit = checked_number("clip_gradients: max_norm", max_norm, 0.0, math.inf)
     if limit == 0:
         raise ValueError("clip_gradients: max_norm must be above 0.")

@@ -8,7 +8,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from tinynode.backend import (
+from tinynode.core.hooks import thread_hooks
+from tinynode.core.variable import Variable
+from tinynode.devices import (
     Array,
     Device,
     find_device,
@@ -17,9 +19,7 @@ from tinynode.backend import (
     to_host,
     using_device,
 )
-from tinynode.configuration import config
 from tinynode.errors import DeviceMixError, OperandError, describe
-from tinynode.variable import Variable
 
 
 class Parameter(Variable):
@@ -115,10 +115,8 @@ def assign(variable: Variable, array: Array, device: Device) -> None:
 
     Two devices may share one kind of memory, so an array alone does not tell its device.
     """
-    if config.tracing is None and variable._is_like(array, device):  # the usual case, quickly
-        if variable._node is not None:
-            variable._node.data = None  # who retained the old array has it
-        variable._array = array
+    if not thread_hooks() and variable.is_like(array, device):  # the usual case, quickly
+        variable.replace_array(array, device)
         return
     with using_device(device):
         variable.array = array

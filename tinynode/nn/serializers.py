@@ -16,19 +16,14 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy
 
-from tinynode.backend import is_array, to_host
 from tinynode.errors import StateError, describe
-from tinynode.variable import Variable
+from tinynode.nn.module import Module
+from tinynode.nn.state import State, host_array, take_prefix
 
-if TYPE_CHECKING:
-    from tinynode.nn.module import Module
-
-State = dict[str, Any]
-"""Names and their NumPy arrays."""
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
 _DAMAGE = (
     EOFError,
@@ -66,7 +61,7 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
             f"save: the second argument must be a Module or a dict of arrays, got "
             f"{describe(module_or_state)}. The path comes first: save('model.npz', model)."
         )
-    content = npz_bytes({name: _host("save", name, value) for name, value in state.items()})
+    content = npz_bytes({name: host_array("save", name, value) for name, value in state.items()})
     target = os.path.realpath(path)  # a link stays a link
     file, temporary = _temporary_beside(target)
     try:
@@ -78,15 +73,6 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
     finally:
         with contextlib.suppress(FileNotFoundError):  # it is gone if all went well
             os.unlink(temporary)
-
-
-def _host(what: str, name: str, value: Any) -> Any:
-    if isinstance(value, Variable) or not is_array(value):
-        raise StateError(f"{what}: {name} must be an array, got {describe(value)}.")
-    host = to_host(value)
-    if host.dtype.hasobject:
-        raise StateError(f"{what}: {name} is {describe(host)}: Python objects cannot be saved.")
-    return host
 
 
 def _temporary_beside(target: str) -> tuple[BinaryIO, str]:
@@ -186,45 +172,3 @@ def _read(content: bytes) -> State:
         if not isinstance(array, numpy.ndarray):
             raise TypeError(f"{name} is no array")
     return state
-
-
-def checked_state(what: str, state: Mapping[str, Any], expected: Mapping[str, Any]) -> State:
-    """The state as host arrays, if its names, shapes and dtypes are those of ``expected``.
-
-    Raises:
-        StateError: they differ; the message names the entry, and both shapes or dtypes.
-    """
-    missing = [name for name in expected if name not in state]
-    unknown = [name for name in state if name not in expected]
-    if missing or unknown:
-        parts = [f"the state lacks {_some(missing)}"] if missing else []
-        parts += [f"the state has {_some(unknown)}, unknown here"] if unknown else []
-        raise StateError(f"{what}: {'; '.join(parts)}. Was it saved from another model?")
-    checked = {name: _host(what, name, state[name]) for name in expected}
-    for name, own in expected.items():
-        if checked[name].shape != own.shape or checked[name].dtype != own.dtype:
-            raise StateError(
-                f"{what}: {name} is {_kind(own)} here and {_kind(checked[name])} in the state. "
-                "Make the model with the sizes and the dtype that it was saved with."
-            )
-    return checked
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
-
-
-def _kind(array: Any) -> str:
-    return f"{array.dtype} of shape {array.shape}"
-
-
-def add_prefix(prefix: str, state: Mapping[str, Any]) -> State:
-    """The state with ``prefix/`` before each name: so that one file holds several states."""
-    return {f"{prefix}/{name}": array for name, array in state.items()}
-
-
-def take_prefix(prefix: str, state: Mapping[str, Any]) -> State:
-    """The entries whose names begin with ``prefix/``, without it: undoes ``add_prefix``."""
-    start = f"{prefix}/"
-    return {n.removeprefix(start): array for n, array in state.items() if n.startswith(start)}

@@ -8,14 +8,11 @@ these are Python numbers, in a net they are arrays of shape () in float64.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tinynode.backend import Array, Arrays, namespace_of
+from tinynode.core.function_node import FunctionNode
+from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import GraphError
-from tinynode.function_node import FunctionNode
-
-if TYPE_CHECKING:
-    from tinynode.nn.optimizers import Optimizer
 
 
 class UpdateFunction(FunctionNode):
@@ -94,7 +91,7 @@ class OwnStep(UpdateFunction):
 
     numbers = ("count",)
 
-    def __init__(self, optimizer: Optimizer) -> None:
+    def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer
 
     def forward(self, inputs: Arrays) -> Arrays:

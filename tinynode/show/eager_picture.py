@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinynode.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.variable import Variable
+from tinynode.core.variable_node import VariableNode
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.show.diagram import DiagramEdge, DiagramNode
 from tinynode.show.layout import group_name
 from tinynode.show.text_picture import functions_behind
-from tinynode.variable import Variable
-from tinynode.variable_node import VariableNode
 
 
 class EagerPicture:
@@ -111,7 +111,7 @@ class EagerPicture:
         if node.data is not None:
             words.append("array retained")
             marks.append("retained")
-        gradient = None if variable is None else variable._grad_var
+        gradient = None if variable is None else variable.grad_var
         if gradient is not None:
             has_graph = gradient.creator_node is not None
             words.append("grad, with a graph" if has_graph else "grad")
@@ -151,7 +151,7 @@ def _gradients_in(
     nodes.update(dict.fromkeys(roots))
     for node in nodes:
         variable = node.get_variable_or_none()
-        if variable is not None and variable._grad_var is not None:
+        if variable is not None and variable.grad_var is not None:
             name = names.get(id(variable), node.name)
-            found[id(variable._grad_var)] = f"{name}.grad" if name else ""
+            found[id(variable.grad_var)] = f"{name}.grad" if name else ""
     return found

@@ -16,15 +16,15 @@ from textwrap import fill
 
 import numpy
 
-from tinynode.backend import is_floating, to_host
-from tinynode.configuration import refuse_while_tracing
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.hooks import tell_value_read
+from tinynode.core.variable import Variable
+from tinynode.core.variable_node import VariableNode
+from tinynode.devices import is_floating, to_host
 from tinynode.errors import OperandError, describe, dtype_name
-from tinynode.function_node import FunctionNode
 from tinynode.nn.parameter import Buffer
 from tinynode.show.scales import number_text
 from tinynode.show.text_picture import functions_behind
-from tinynode.variable import Variable
-from tinynode.variable_node import VariableNode
 
 _WIDTH = 92
 _NAMED = 6  # so many Variables are named, the others counted
@@ -41,10 +41,10 @@ class Explanation(str):
 
 def explain_grad(x: Variable, y: Variable | None = None) -> Explanation:
     """What ``Variable.explain_grad`` does."""
-    refuse_while_tracing("x.explain_grad()")
+    tell_value_read("x.explain_grad()")
     if y is not None and not isinstance(y, Variable):
         raise OperandError(f"explain_grad: y must be a Variable or None, got {describe(y)}.")
-    if x._grad_var is not None:
+    if x.grad_var is not None:
         return _wrapped(_present(x))
     head = f"{_name(x)}.grad is None"
     lines = _without_graph(x)
@@ -64,11 +64,11 @@ def _wrapped(lines: list[str]) -> Explanation:
 
 def short_reason(x: Variable) -> str:
     """Why there is no gradient, in a few words: what is certain of it."""
-    if x._array is None:
+    if x.raw is None:
         return "the variable is empty"
-    if not x._requires_grad:
+    if not x.requires_grad:
         return "it requires no gradient"
-    if x._node is None:
+    if x.node_or_none is None:
         return "no recorded function uses it"
     if x.creator_node is not None:
         return "computed by a function: backward keeps it only with retain_grad=True"
@@ -84,14 +84,14 @@ def _name(x: Variable | VariableNode) -> str:
 
 def _present(x: Variable) -> list[str]:
     """What the gradient is, and where it can have come from."""
-    assert x._grad_var is not None
-    lines = [f"{_name(x)}.grad is there: {_gradient_facts(x._grad_var)}."]
-    if x._array is not None and x._grad_var.shape != x.shape:
+    assert x.grad_var is not None
+    lines = [f"{_name(x)}.grad is there: {_gradient_facts(x.grad_var)}."]
+    if x.raw is not None and x.grad_var.shape != x.shape:
         lines.append(
             f"It has another shape than the array, {x.shape}: the array was replaced since. Call "
             "cleargrad(), and run backward again."
         )
-    if not x._requires_grad:
+    if not x.requires_grad:
         lines.append(
             "It was assigned, to grad or grad_var: backward gives none to a variable that "
             "requires no gradient."
@@ -107,14 +107,14 @@ def _present(x: Variable) -> list[str]:
             "Each backward that reaches it adds to it. How many did is not recorded: call "
             "cleargrad() before each backward that is to start anew."
         )
-    if x._grad_var.creator_node is not None:
+    if x.grad_var.creator_node is not None:
         lines.append("It has a graph of its own: grad_var can be differentiated in turn.")
     return lines
 
 
 def _gradient_facts(grad: Variable) -> str:
     """Shape, dtype, device, norm and range of a gradient."""
-    host = to_host(grad._array).astype(numpy.float64)
+    host = to_host(grad.raw).astype(numpy.float64)
     place = f"shape {grad.shape}, {dtype_name(grad.dtype)}, on {grad.device}"
     bad = int(host.size - numpy.isfinite(host).sum())
     if not host.size:
@@ -139,11 +139,11 @@ def _gradient_facts(grad: Variable) -> str:
 
 def _without_graph(x: Variable) -> list[str] | None:
     """The reasons that need no graph; None if there is none of them."""
-    if x._array is None:
+    if x.raw is None:
         return ["the variable is empty. Assign an array to its .array, and compute with it."]
-    if not x._requires_grad:
+    if not x.requires_grad:
         return _requires_none(x)
-    if x._node is not None and x._node.get_variable_or_none() is not x:
+    if x.node_or_none is not None and x.node_or_none.get_variable_or_none() is not x:
         return [
             "in the graph another Variable stands in its place, and a gradient goes to that one. "
             "That is so for what a function retained (get_retained_inputs), where the Variable "
@@ -154,7 +154,7 @@ def _without_graph(x: Variable) -> list[str] | None:
 
 
 def _requires_none(x: Variable) -> list[str]:
-    if not is_floating(x._array):
+    if not is_floating(x.raw):
         return [
             f"it is {dtype_name(x.dtype)}, and only floating dtypes have derivatives. Start from "
             "floats: 1.0 in place of 1, or tinynode.asarray(..., dtype='float32')."
@@ -178,7 +178,7 @@ def _requires_none(x: Variable) -> list[str]:
 
 def _by_itself(x: Variable) -> list[str]:
     """What the node and the graph behind it say, where no result was given."""
-    if x._node is None:
+    if x.node_or_none is None:
         return [
             "no recorded function has used it, so no backward can reach it. That is so for",
             "- a leaf that the result does not depend on, or that was used only under "
@@ -236,7 +236,7 @@ def _intermediate(x: Variable) -> list[str]:
 def _seen_from(x: Variable, y: Variable) -> list[str]:
     """Whether a backward from y reaches x, and if not, where the way ends."""
     to = y.name or "y"
-    if not y._requires_grad:
+    if not y.requires_grad:
         return [
             f"{to} requires no gradient, so {to}.backward() is an error: it is not floating, is a "
             "detach() of another, or was computed from variables none of which requires one."
@@ -258,7 +258,7 @@ def _seen_from(x: Variable, y: Variable) -> list[str]:
 
 def _uses(functions: Iterable[FunctionNode], x: Variable) -> list[FunctionNode]:
     """The functions that have x as an input."""
-    return [f for f in functions if any(node is x._node for node in f.inputs or ())]
+    return [f for f in functions if any(node is x.node_or_none for node in f.inputs or ())]
 
 
 def _reached(x: Variable, to: str, users: Sequence[FunctionNode]) -> list[str]:
@@ -316,7 +316,7 @@ def _leaves(functions: list[FunctionNode]) -> list[VariableNode]:
 def _has_array(node: VariableNode, x: Variable) -> bool:
     """Whether a leaf stands for the very array of x; one that nobody has any more is unknown."""
     variable = node.get_variable_or_none()
-    return node.data is x._array or (variable is not None and variable._array is x._array)
+    return node.data is x.raw or (variable is not None and variable.raw is x.raw)
 
 
 def _node(node: VariableNode) -> str:

@@ -6,7 +6,7 @@ kernels ran, which fell back and why, how often, and what time that took.
 
 from __future__ import annotations
 
-from tinynode.backend import Use, fallback_uses, kernel_uses
+from tinynode.devices import Use, fallback_uses, kernel_uses
 from tinynode.hooks.table import format_table
 
 _HEAD = ("backend", "function", "kernel or why not", "calls", "time, ms")

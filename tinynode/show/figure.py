@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import is_array, to_host
+from tinynode.core.variable import Variable
+from tinynode.devices import is_array, to_host
 from tinynode.errors import OperandError, describe
 from tinynode.show.scales import Axis, number_text
-from tinynode.variable import Variable
 
 _KEPT = 300  # the groups that a long curve is thinned to: about two pixels each
 

@@ -31,7 +31,7 @@ from tinynode.show.film_sources import Files, Place, describe_class
 from tinynode.show.film_values import Values
 
 if TYPE_CHECKING:
-    from tinynode.function_node import FunctionNode
+    from tinynode.core.function_node import FunctionNode
 
 Step = dict[str, Any]
 

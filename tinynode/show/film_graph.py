@@ -10,15 +10,15 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from tinynode.core.variable import Variable
+from tinynode.core.variable_node import VariableNode
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.show.film import GONE, Film, FilmNode
 from tinynode.show.film_sources import Place, script_names, user_frame
-from tinynode.variable import Variable
-from tinynode.variable_node import VariableNode
 
 if TYPE_CHECKING:
-    from tinynode.function_node import FunctionNode
+    from tinynode.core.function_node import FunctionNode
 
 
 class _Known(weakref.ref[Any]):
@@ -77,10 +77,10 @@ class FilmGraph:
         for known in gone:
             node = None if known.owner is None else known.owner()
             x = None if node is None else node.get_variable_or_none()
-            if x is None or x._array is None:
+            if x is None or x.raw is None:
                 freed.append(known.node.id)
             else:
-                self._watch(x._array, known.node, node)
+                self._watch(x.raw, known.node, node)
         return freed
 
     def know(self, thing: Any, shown: FilmNode) -> None:
@@ -99,14 +99,14 @@ class FilmGraph:
         Where no graph is recorded, a Variable has no node of its own, and is known by its array:
         that is what is left of the result of ``x += v``.
         """
-        if x._node is not None:
-            return self.variable(x._node, x, phase)
-        shown = self._find(self._without_node, x._array)
+        if x.node_or_none is not None:
+            return self.variable(x.node_or_none, x, phase)
+        shown = self._find(self._without_node, x.raw)
         if shown is None:
             shown = self._add_variable(VariableNode(x), x, rank, phase)  # x itself gets none
-            known = self._watch(x._array, shown)
+            known = self._watch(x.raw, shown)
             if known is not None:
-                self._without_node[id(x._array)] = known
+                self._without_node[id(x.raw)] = known
         self._take_name(x, shown)
         return shown
 
@@ -118,15 +118,15 @@ class FilmGraph:
         if shown is None:
             if x is None:
                 x = node.get_variable_or_none()
-            array = None if x is None else x._array
-            if node._creator_node is not None:
-                shown = self._output_of(node._creator_node, node)
+            array = None if x is None else x.raw
+            if node.creator_node is not None:
+                shown = self._output_of(node.creator_node, node)
             elif array is not None:
                 shown = self._find(self._without_node, array)  # used without a graph before
             if shown is None:
                 shown = self._add_variable(node, x, node.rank, phase)
                 known = self._watch(array, shown, node)
-                if known is not None and node._creator_node is None:
+                if known is not None and node.creator_node is None:
                     self._leaf_arrays[id(array)] = known
             self.know(node, shown)
         self._take_name(node, shown)
@@ -169,16 +169,16 @@ class FilmGraph:
             self._has_new_state = False
             for start, model in models:
                 for name, parameter in model._state():
-                    if parameter._node is not None:
-                        self._name(self._find(self._known, parameter._node), start + name)
+                    if parameter.node_or_none is not None:
+                        self._name(self._find(self._known, parameter.node_or_none), start + name)
         return frame.f_code.co_filename, frame.f_lineno
 
     def _call(self, x: Variable, name: str) -> None:
         """What the code calls a Variable."""
-        if x._node is None:
-            self._name(self._find(self._without_node, x._array), x._name or name)
+        if x.node_or_none is None:
+            self._name(self._find(self._without_node, x.raw), x.name or name)
         else:
-            self._name(self._find(self._known, x._node), x._name or name)
+            self._name(self._find(self._known, x.node_or_none), x.name or name)
 
     def _name(self, shown: FilmNode | None, name: str) -> None:
         """Name a node, unless it has a name; a parameter's own name is only part of it."""
@@ -249,5 +249,5 @@ class FilmGraph:
                 limit -= 1
                 self.function(function)
                 for node in function.inputs or ():
-                    if node._creator_node is not None:
-                        waiting.append(node._creator_node)
+                    if node.creator_node is not None:
+                        waiting.append(node.creator_node)

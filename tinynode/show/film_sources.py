@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from tinynode.backend import backend_names
-from tinynode.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode
+from tinynode.devices import backend_names
 
 Place = tuple[str, int]
 """A file, and a line in it."""
@@ -134,7 +134,7 @@ def _source(cls: type, names: tuple[str, ...]) -> str:
         owner = getattr(method, "__module__", "")
         if method is None or method is getattr(FunctionNode, name, None):
             continue
-        if owner == "tinynode.function":  # what old-style functions inherit
+        if owner == "tinynode.core.function":  # what old-style functions inherit
             continue
         try:
             return textwrap.dedent(inspect.getsource(method)).rstrip()

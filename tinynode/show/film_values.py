@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import Device
+from tinynode.devices import Device
 
 CELLS = 256
 """The most elements that are kept of one array."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tinynode.core.variable import Variable
 from tinynode.errors import describe
 from tinynode.net import CompiledFunction, NetOp, Operator, Scope, Trace
 from tinynode.nn.module import Module
@@ -28,7 +29,6 @@ from tinynode.show.folding import fold_repeats, nearest
 from tinynode.show.grouping import spread_groups
 from tinynode.show.layout import group_name
 from tinynode.show.net_picture import NetPicture
-from tinynode.variable import Variable
 
 _NETS = (NetOp, Operator, Trace, CompiledFunction)
 

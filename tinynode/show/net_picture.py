@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tinynode.core.variable import Variable
 from tinynode.net import CompiledFunction, NetOp, Operator, Scope, Trace
 from tinynode.net.operator import EMPTY, GRAD
 from tinynode.show.diagram import DiagramEdge, DiagramNode
-from tinynode.variable import Variable
 
 
 class NetPicture:

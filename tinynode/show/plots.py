@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy
 
-from tinynode.backend import Device, current_device, find_device
 from tinynode.configuration import config, no_backprop_mode
+from tinynode.core.variable import Variable
+from tinynode.devices import Device, current_device, find_device
 from tinynode.errors import describe, dtype_name
 from tinynode.show.figure import (
     Box,
@@ -33,7 +34,6 @@ from tinynode.show.figure import (
 from tinynode.show.plot_svg import svg_of
 from tinynode.show.plot_text import text_of
 from tinynode.show.scales import Axis, make_axis, named_axis, number_text
-from tinynode.variable import Variable
 
 _REGION_COLUMNS = 60
 _REGION_ROWS = 45

@@ -17,22 +17,19 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tinynode.backend import Arrays, Device
-from tinynode.configuration import config
+from tinynode.core.backprop import Sweep
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.hooks import FunctionHook
+from tinynode.core.variable import Variable
+from tinynode.core.variable_node import VariableNode
+from tinynode.devices import Arrays, Device
 from tinynode.errors import describe
-from tinynode.function_hook import FunctionHook, Observer, observing
 from tinynode.nn.module import Module
 from tinynode.show.film import Film, FilmNode
 from tinynode.show.film_graph import FilmGraph
 from tinynode.show.film_sources import Place
-from tinynode.variable import Variable
-from tinynode.variable_node import VariableNode
-
-if TYPE_CHECKING:
-    from tinynode.backprop import Sweep
-    from tinynode.function_node import FunctionNode
 
 MAX_STEPS = 3000
 """A film ends after that many steps."""
@@ -69,9 +66,9 @@ def record(title: str | None = None, *, model: Module | None = None) -> Iterator
     if model is not None and not isinstance(model, Module):
         raise TypeError(f"record: model must be a tinynode.nn.Module, got {describe(model)}.")
     film = Film(title)
-    recorder = Recorder(film, model)
+    recorder = FilmRecorder(film, model)
     try:
-        with recorder, observing(recorder):
+        with recorder:
             yield film
     except BaseException as error:
         if not isinstance(error, SystemExit) or error.code:
@@ -106,7 +103,7 @@ class _SweepState:
         self.entries: list[VariableNode] = []
 
 
-class Recorder(FunctionHook, Observer):
+class FilmRecorder(FunctionHook):
     """Writes the steps of this thread into a film.
 
     As a hook it learns when a function begins. Functions without that are no calls of the user's:
@@ -191,22 +188,20 @@ class Recorder(FunctionHook, Observer):
 
     def sweep_began(self, sweep: Sweep) -> None:
         """A sweep begins: the seeds are in its table."""
-        if config.tracing is not None:
-            return  # what is traced is no call of the user's
         state = _SweepState(sweep, self.graph.place())
         self._sweeps.append(state)
         if not self._has_room():
             return
         self.graph.add_behind([function for _, _, function in sweep.heap], MAX_STEPS)
         step = self._step("sweep", state.place)
-        for node, gradient in sweep.gradients.items():
+        for node, gradient in sweep.table.gradients.items():
             shown = self.graph.variable(node)
             state.table.add(shown.id)
             step["grad_outputs"].append([shown.id, self._value(gradient)])
         step["table"]["set"] = list(step["grad_outputs"])
         self._keep(step)
 
-    def stepping_back(self, sweep: Sweep, function: FunctionNode) -> None:
+    def before_backward(self, sweep: Sweep, function: FunctionNode) -> None:
         """A function's backward is about to run."""
         state = self._state_of(sweep)
         if state is None:
@@ -215,10 +210,12 @@ class Recorder(FunctionHook, Observer):
         if self._has_room():
             shown = self.graph.function(function)
             state.step = self._step("backward", shown.place, shown, function)
-            state.before = [node for node in function.inputs or () if node in sweep.gradients]
+            state.before = [
+                node for node in function.inputs or () if node in sweep.table.gradients
+            ]
             state.start = time.perf_counter()
 
-    def stepped_back(
+    def after_backward(
         self,
         function: FunctionNode,
         target_input_indexes: tuple[int, ...],
@@ -249,7 +246,7 @@ class Recorder(FunctionHook, Observer):
             if gx is not None:
                 reached.add(nodes[i])
 
-    def handed_on(self, sweep: Sweep, function: FunctionNode) -> None:
+    def after_accumulate(self, sweep: Sweep, function: FunctionNode) -> None:
         """The gradients are in the table: what has changed there, and what waits now."""
         state = self._state_of(sweep)
         if state is None or not state.step:
@@ -259,15 +256,15 @@ class Recorder(FunctionHook, Observer):
         new: dict[str, int | None] = {}
         last: dict[str, list[Any]] = {}
         for entry, node in zip(step["grad_inputs"], state.entries, strict=True):
-            if entry[2] != "none" and node in sweep.gradients:
-                new[entry[0]] = self._value(sweep.gradients[node])
-                if node not in sweep.pending:
+            if entry[2] != "none" and node in sweep.table.gradients:
+                new[entry[0]] = self._value(sweep.table.gradients[node])
+                if node not in sweep.table.waiting:
                     last[entry[0]] = entry  # of a variable at several positions
         for name, entry in last.items():
             entry[3] = new[name]
         table["set"] = [list(item) for item in new.items()]
         state.table.update(new)
-        kept = {shown.id for shown in map(self.graph.variable, sweep.kept)}
+        kept = {shown.id for shown in map(self.graph.variable, sweep.table.kept)}
         for shown in self.graph.outputs[step["function"]]:
             if shown.id in state.table:
                 table["removed"].append(shown.id)
@@ -295,12 +292,12 @@ class Recorder(FunctionHook, Observer):
         self, step: Step, sweep: Sweep, node: VariableNode, gradient: Variable
     ) -> None:
         """``[node, what the sweep came to, how it got there, grad]``; "none": not into a grad."""
-        found = sweep.gradients.get(node, gradient)
+        found = sweep.table.gradients.get(node, gradient)
         variable = node.get_variable_or_none()
         if variable is None:
             return  # nobody holds it, so it got nothing
         how = "none"
-        if variable._grad_var is gradient:
+        if variable.grad_var is gradient:
             how = "first" if found is gradient else "added"
         shown = self.graph.variable(node)
         total = None if how == "none" else self._value(gradient)
@@ -362,7 +359,7 @@ class Recorder(FunctionHook, Observer):
         return [[n.id, self._value(x)] for n, x in zip(nodes, xs, strict=True)]
 
     def _value(self, x: Variable | None) -> int | None:
-        return None if x is None else self.film.values.add(x._array, x._device)
+        return None if x is None else self.film.values.add(x.raw, x.device)
 
     def _kept_values(
         self, shown: Sequence[FilmNode], devices: Sequence[Device], arrays: Arrays

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.variable import Variable
+from tinynode.core.variable_node import VariableNode
 from tinynode.errors import describe
-from tinynode.function_node import FunctionNode
-from tinynode.variable import Variable
-from tinynode.variable_node import VariableNode
 
 
 def text(*variables: Variable, limit: int | None = 100) -> str:

@@ -12,12 +12,12 @@ import math
 
 import numpy
 
-from tinynode.backend import Array, to_host
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, to_host
 from tinynode.errors import dtype_name
 from tinynode.show.explain import short_reason
 from tinynode.show.figure import clean
 from tinynode.show.scales import number_text
-from tinynode.variable import Variable
 
 _ROWS = 8
 _COLUMNS = 10
@@ -28,9 +28,9 @@ def variable_html(x: Variable) -> str:
     """The table of a Variable; it inherits the colours of text and page."""
     rows = [
         ("", f"<b>{_escaped(type(x).__name__)} {_escaped(x.name or '')}</b>"),
-        ("value", _values(x._array)),
-        ("shape", "empty" if x._array is None else str(x.shape)),
-        ("dtype", "" if x._array is None else _escaped(dtype_name(x.dtype))),
+        ("value", _values(x.raw)),
+        ("shape", "empty" if x.raw is None else str(x.shape)),
+        ("dtype", "" if x.raw is None else _escaped(dtype_name(x.dtype))),
         ("device", _escaped(str(x.device))),
         ("requires_grad", str(x.requires_grad)),
         ("creator", _creator(x)),
@@ -57,9 +57,9 @@ def _creator(x: Variable) -> str:
 
 
 def _gradient(x: Variable) -> str:
-    if x._grad_var is None:
+    if x.grad_var is None:
         return f"None: {_escaped(short_reason(x))}"
-    return _values(x._grad_var._array)
+    return _values(x.grad_var.raw)
 
 
 def _values(array: Array | None) -> str:

@@ -6,12 +6,17 @@ unawares. ``asarray`` is the one place that converts, casts and moves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
 import tinynode
-from tinynode.backend import (
+from tinynode.configuration import config
+from tinynode.core.array_methods import ArrayMethods
+from tinynode.core.messages import check_inputs, decide_requires_grad
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import (
     Array,
     Device,
     device_of,
@@ -19,15 +24,59 @@ from tinynode.backend import (
     get_device,
     is_array,
     to_host,
+    using_device,
 )
-from tinynode.configuration import config
 from tinynode.errors import OperandError, describe, dtype_name
-from tinynode.variable import Variable, decide_requires_grad, wrap_array
+
+
+class RawArgument(ArrayMethods):
+    """An array among the arguments of a function while the function is recorded as a net.
+
+    It is no Variable, as the array is none: functions wrap it, and beside a Variable it takes the
+    Variable's dtype.
+
+    Attributes:
+        variable: the Variable that functions use in its place.
+    """
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+
+    @property
+    def raw(self) -> Array:
+        """The array."""
+        return self.variable.raw
+
+    @property
+    def device(self) -> Device:
+        """The device that holds the array."""
+        return self.variable.device
+
+    @property
+    def name(self) -> str | None:
+        """The name of the argument."""
+        return self.variable.name
+
+    @property
+    def requires_grad(self) -> bool:
+        """False: backward computes gradients for Variables only."""
+        return False
+
+    @property
+    def is_leaf(self) -> bool:
+        """False: an array requires no gradient."""
+        return False
+
+    def become(self, result: Variable) -> None:
+        """The end of a write to the array."""
+        self.variable.become(result)
 
 
 def is_operand(value: object) -> bool:
     """Whether a value may stand beside a Variable in an operator."""
-    if isinstance(value, Variable | bool | int | float | complex | numpy.generic):
+    if isinstance(value, ArrayMethods | bool | int | float | complex | numpy.generic):
         return True
     return not isinstance(value, type) and is_array(value)
 
@@ -38,6 +87,8 @@ def as_variable(value: Any) -> Variable:
     Raises:
         TypeError: the value is neither.
     """
+    if isinstance(value, RawArgument):
+        return value.variable
     if isinstance(value, Variable):
         return value
     device = device_of(value, "as_variable", "value")
@@ -46,8 +97,8 @@ def as_variable(value: Any) -> Variable:
 
 def as_array(value: Any) -> Array:
     """The array of a Variable; an array as it is."""
-    if isinstance(value, Variable):
-        return value._array
+    if isinstance(value, ArrayMethods):
+        return value.raw
     device_of(value, "as_array", "value")
     return value
 
@@ -74,6 +125,8 @@ def asarray(
     Raises:
         ValueError: ``copy=False`` and a copy is needed.
     """
+    if isinstance(obj, RawArgument):
+        obj = obj.variable
     if isinstance(obj, Variable):
         return _convert_variable(obj, dtype, device, copy, requires_grad)
     asked = None if device is None else get_device(device)
@@ -120,20 +173,20 @@ def _convert_variable(
     x: Variable, dtype: Any, device: Any, copy: bool | None, requires_grad: bool | None
 ) -> Variable:
     moved = x
-    if device is not None and get_device(device) is not x._device:
+    if device is not None and get_device(device) is not x.device:
         moved = tinynode.functions.to_device(moved, device)
     if dtype is not None:
-        wanted = _named_dtype(moved._device, dtype)
+        wanted = _named_dtype(moved.device, dtype)
         if moved.dtype != wanted:
             moved = tinynode.functions.astype(moved, wanted)
     if moved is x and copy:
         moved = tinynode.functions.copy(x)
     elif moved is not x and copy is False:
         raise ValueError("asarray: copy=False, but the dtype or the device has to change.")
-    if requires_grad is None or requires_grad == moved._requires_grad:
+    if requires_grad is None or requires_grad == moved.requires_grad:
         return moved
-    result = moved.detach()
-    result._requires_grad = decide_requires_grad(result._array, requires_grad)
+    result = wrap_array(moved.raw, moved.device, decide_requires_grad(moved.raw, requires_grad))
+    result.name = moved.name
     return result
 
 
@@ -163,14 +216,42 @@ def _holds_variables(obj: Any) -> bool:
     return False
 
 
+def wrap_inputs(function: Any, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+    """The inputs of a FunctionNode as Variables: arrays on the device of the first Variable.
+
+    Raises:
+        DeviceMixError: an input is neither a Variable nor an array; or the devices differ.
+        GraphError: a Variable is empty.
+    """
+    first = next((x for x in inputs if isinstance(x, Variable)), None)
+    wrapped = []
+    for position, x in enumerate(inputs):
+        if isinstance(x, ArrayMethods):
+            wrapped.append(as_variable(x))
+            continue
+        device = first.device if first is not None else None
+        if device is None or not device.holds(x):
+            device = device_of(x, function.label, f"input {position}")
+        wrapped.append(wrap_array(x, device, False))
+    check_inputs(function, wrapped)
+    return tuple(wrapped)
+
+
+def reduce_variable(x: Variable) -> tuple[Any, ...]:
+    """How a Variable is pickled: by its values on the host, outside of any graph."""
+    host = None if x.raw is None else to_host(x.raw)
+    grad = None if x.grad_var is None else to_host(x.grad_var.raw)
+    return rebuild, (type(x), host, str(x.device), x.name, x.requires_grad, grad)
+
+
 def rebuild(
     cls: type[Variable], host: Any, device: str, name: str | None, requires_grad: bool, grad: Any
 ) -> Variable:
     """A pickled Variable again: on its device, outside of any graph."""
     target = get_device(device)
     array = None if host is None else target.from_host(host)
-    variable = cls(array, name=name, requires_grad=requires_grad)
-    variable._device = target
+    with using_device(target):
+        variable = cls(array, name=name, requires_grad=requires_grad)
     if grad is not None:
-        variable._grad_var = wrap_array(target.from_host(grad), target, True)
+        variable.grad_var = wrap_array(target.from_host(grad), target, True)
     return variable

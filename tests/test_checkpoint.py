@@ -1,4 +1,4 @@
-"""forget: compute a part again in backward, in place of keeping it."""
+"""checkpoint: compute a part again in backward, in place of keeping it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_values_and_gradients_are_those_of_the_plain_call():
 def test_one_function_stands_in_the_graph():
     x, y = variable([0.3]), variable([0.7])
     z = tn.forget(body, x, y)
-    assert type(z.creator).__name__ == "Forget" and z.creator.inputs == (x.node, y.node)
+    assert type(z.creator).__name__ == "Checkpoint" and z.creator.inputs == (x.node, y.node)
     assert z.creator.get_retained_inputs() == (x, y)
 
 
@@ -110,8 +110,7 @@ def test_func_runs_without_backprop_first_and_with_it_in_backward():
         seen.append(
             (
                 tn.config.enable_backprop,
-                tn.config.will_recompute,
-                tn.config.in_recomputing,
+                tn.config.recompute_phase,
                 x.creator,
             )
         )
@@ -120,12 +119,8 @@ def test_func_runs_without_backprop_first_and_with_it_in_backward():
     x = variable([1.0])
     y = tn.forget(watched, x)
     y.backward()
-    assert seen == [(False, True, False, None), (True, False, True, None)]
-    assert (tn.config.enable_backprop, tn.config.will_recompute, tn.config.in_recomputing) == (
-        True,
-        False,
-        False,
-    )
+    assert seen == [(False, "first", None), (True, "again", None)]
+    assert tn.config.enable_backprop and tn.config.recompute_phase is None
 
 
 def test_under_no_backprop_mode_func_runs_once():
@@ -280,7 +275,7 @@ def test_an_error_in_the_second_call_leaves_the_generator_where_it_was():
     generator = np.random.default_rng(5)
 
     def body(x):
-        if tn.config.in_recomputing:
+        if tn.config.recompute_phase == "again":
             F.dropout(x, 0.5, generator)
             raise RuntimeError("again")
         return F.dropout(x, 0.5, generator)
@@ -294,13 +289,13 @@ def test_an_error_in_the_second_call_leaves_the_generator_where_it_was():
 
 @pytest.mark.parametrize("value", [None, 1.0, variable([1.0])])
 def test_func_must_be_callable(value):
-    with pytest.raises(TypeError, match="forget: func must be callable, got"):
+    with pytest.raises(TypeError, match="checkpoint: func must be callable, got"):
         tn.forget(value, variable([1.0]))
 
 
 @pytest.mark.parametrize("argument", [1.0, [1.0], None])
 def test_an_argument_that_is_neither_variable_nor_array_is_a_type_error(argument):
-    with pytest.raises(TypeError, match=r"forget: xs\[1\] must be a Variable or an array"):
+    with pytest.raises(TypeError, match=r"checkpoint: xs\[1\] must be a Variable or an array"):
         tn.forget(body, variable([1.0]), argument)
 
 
@@ -330,7 +325,7 @@ def test_a_wrong_element_is_named_with_an_ordinal(position, word):
 def test_double_backprop_is_a_runtime_error_that_says_so():
     x = variable([1.0])
     y = tn.forget(lambda v: v * v, x)
-    with pytest.raises(RuntimeError, match="forget: double backprop is not possible"):
+    with pytest.raises(RuntimeError, match="checkpoint: double backprop is not possible"):
         y.backward(enable_double_backprop=True)
     assert x.grad is None
     y.backward()
@@ -363,7 +358,24 @@ def test_an_error_in_func_restores_the_config_and_leaves_no_gradient(call):
     x = variable([1.0])
     with pytest.raises(ZeroDivisionError):
         tn.forget(fails, x).backward()
-    assert tn.config.enable_backprop and not tn.config.in_recomputing
-    assert not tn.config.will_recompute and x.grad is None
+    assert tn.config.enable_backprop and tn.config.recompute_phase is None
+    assert x.grad is None
     tn.forget(lambda v: v * 3.0, x).backward()
     assert x.grad == 3.0
+
+
+def test_both_names_are_one_function():
+    assert tn.forget is tn.checkpoint
+
+
+def test_the_settings_of_version_0_1_warn_and_give_the_phase():
+    def phases(x):
+        with pytest.warns(DeprecationWarning, match="recompute_phase == 'first'"):
+            first = tn.config.will_recompute
+        with pytest.warns(DeprecationWarning, match="recompute_phase == 'again'"):
+            seen.append((first, tn.config.in_recomputing))
+        return x * 2.0
+
+    seen = []
+    tn.checkpoint(phases, variable([1.0])).backward()
+    assert seen == [(True, False), (False, True)]

@@ -1,8 +1,8 @@
 """VariableNode: what the graph holds of a variable.
 
 Requirement: dropping the user's Variable frees its array, while the graph that backward needs
-lives on. So the graph is made of nodes that remember a shape and a dtype but no array, unless a
-function asked to retain it. A node holds its creator strongly and its Variable weakly:
+lives on. So a node remembers shape and dtype, and has an array only if a function retained it. A
+node holds its creator strongly and its Variable weakly:
 
     x.node <- f <- y.node        each arrow is a strong reference
 """
@@ -13,51 +13,39 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import tinynode
-from tinynode.backend import Array, Device
+from tinynode.devices import Array
 from tinynode.errors import GraphError, dtype_name
 
 if TYPE_CHECKING:
-    from tinynode.function_node import FunctionNode
-    from tinynode.variable import Variable
+    from tinynode.core.variable import Variable
 
 
 class VariableNode:
     """A variable as the graph sees it: shape, dtype, rank, creator, perhaps a retained array.
 
     Attributes:
-        shape: the array's shape, remembered without the array; None for an empty variable.
+        shape: the array's shape; None for an empty variable.
         dtype: its dtype, likewise.
-        device: its device, likewise.
+        device: its device.
         rank: 0 for a leaf, else the creator's rank + 1.
-        requires_grad: whether backward computes a gradient for it.
+        requires_grad: True if backward computes a gradient for it.
         data: the array that a function retained, else None.
     """
 
     __slots__ = (
-        "__weakref__",
-        "_creator_node",
-        "_variable",
-        "data",
-        "device",
-        "dtype",
-        "name",
-        "rank",
-        "requires_grad",
-        "shape",
+        *("__weakref__", "_creator_node", "_variable", "data", "device", "dtype", "name", "rank"),
+        *("requires_grad", "shape"),
     )
+    shape: Any
+    dtype: Any
+    data: Array | None
 
-    def __init__(
-        self, variable: Variable, creator_node: FunctionNode | None = None, rank: int = 0
-    ) -> None:
-        array = variable._array
-        self.shape: tuple[int, ...] | None = None if array is None else array.shape
-        self.dtype: Any = None if array is None else array.dtype
-        self.device: Device = variable._device
-        self.requires_grad: bool = variable._requires_grad
-        self.rank = rank
-        self.data: Array | None = None
-        self.name = variable._name
-        self._creator_node = creator_node
+    def __init__(self, variable: Variable, creator_node: Any = None, rank: int = 0) -> None:
+        array = variable.raw
+        self.shape, self.dtype = (None, None) if array is None else (array.shape, array.dtype)
+        self.device, self.requires_grad = variable._device, variable._requires_grad
+        self.name, self.data = variable._name, None
+        self._creator_node, self.rank = creator_node, rank
         self._variable: weakref.ref[Variable] | None = weakref.ref(variable)
 
     def __repr__(self) -> str:
@@ -72,7 +60,7 @@ class VariableNode:
         return f"{tuple(self.shape)}, {dtype}" if self.shape else dtype
 
     @property
-    def creator_node(self) -> FunctionNode | None:
+    def creator_node(self) -> Any:
         """The FunctionNode that has this node as an output; None for a leaf.
 
         Setting it sets the rank too; setting None unchains.
@@ -80,7 +68,7 @@ class VariableNode:
         return self._creator_node
 
     @creator_node.setter
-    def creator_node(self, function: FunctionNode | None) -> None:
+    def creator_node(self, function: Any) -> None:
         self._creator_node = function
         if function is not None:
             self.rank = function.rank + 1
@@ -110,24 +98,27 @@ class VariableNode:
         """The user's Variable if it is alive, else None."""
         return None if self._variable is None else self._variable()
 
-    def get_variable(self) -> Variable:
-        """The user's Variable if it is alive, else a fresh one bound to this node.
+    def set_variable(self, variable: Variable | None) -> None:
+        """Make a Variable the one that stands on this node, or None."""
+        self._variable = None if variable is None else weakref.ref(variable)
 
-        A fresh one has the retained array, or None where no function retained it.
+    def get_variable(self) -> Variable:
+        """The user's Variable if it is alive, else a new one on this node.
+
+        A new one has the retained array, or None if no function retained it.
         """
         variable = self.get_variable_or_none()
         if variable is None:
-            variable = tinynode.variable.variable_on_node(self, self.data)
-            self._variable = weakref.ref(variable)
+            variable = tinynode.core.variable.variable_on_node(self, self.data)
+            self.set_variable(variable)
         return variable
 
     def variable_with(self, array: Array) -> Variable:
-        """The user's Variable if it is alive and has that very array, else a fresh one."""
-        if self._variable is not None:
-            variable = self._variable()
-            if variable is not None and variable._array is array:
-                return variable
-        return tinynode.variable.variable_on_node(self, array)
+        """The user's Variable if it is alive and has that very array, else a new one."""
+        variable = None if self._variable is None else self._variable()
+        if variable is not None and variable.raw is array:
+            return variable
+        return tinynode.core.variable.variable_on_node(self, array)
 
     def retain_data(self) -> None:
         """Keep a reference to the Variable's array.
@@ -141,13 +132,12 @@ class VariableNode:
                 "cannot retain variable data: the variable has been already released. "
                 "Keep a reference to the Variable until then."
             )
-        self.data = variable._array
+        self.data = variable.raw
 
     @property
     def grad(self) -> Array | None:
         """The gradient array of the live Variable, else None."""
-        variable = self.get_variable_or_none()
-        return None if variable is None else variable.grad
+        return None if self.grad_var is None else self.grad_var.raw
 
     @property
     def grad_var(self) -> Variable | None:

@@ -1,4 +1,4 @@
-"""forget: compute a part of the graph again in backward, in place of keeping it.
+"""checkpoint: compute a part of the graph again in backward, in place of keeping it.
 
 Requirement: memory for time. The arrays that the inner functions would retain are dropped after
 forward; backward runs the function once more, with a graph, and differentiates that.
@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinynode.backend import Array, Arrays, Device, get_device
-from tinynode.backprop import backward
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode, using_config
+from tinynode.core.backprop import backward
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.hooks import is_recording_net
+from tinynode.core.messages import decide_requires_grad
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Array, Arrays, Device, get_device
 from tinynode.errors import GraphError, describe
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 from tinynode.functions.draws import drawing_again, note_generator, noted_generators
 from tinynode.functions.operands import as_operand_list
 from tinynode.random import get_generator
-from tinynode.variable import Variable, decide_requires_grad, wrap_array
 
 
-class Forget(FunctionNode):
+class Checkpoint(FunctionNode):
     """The outputs of ``func``, without the graph in between; backward runs ``func`` again.
 
     ``func`` gets Variables on ``device``, one for each entry of ``requires_grad``. A further input
@@ -42,13 +44,13 @@ class Forget(FunctionNode):
             return (outputs,)
         if not isinstance(outputs, tuple):
             raise GraphError(
-                "forget: func must return a Variable or a tuple of Variables, got "
+                "checkpoint: func must return a Variable or a tuple of Variables, got "
                 f"{describe(outputs)}."
             )
         for i, output in enumerate(outputs):
             if not isinstance(output, Variable):
                 raise GraphError(
-                    f"forget: func must return Variables; the {_ordinal(i + 1)} element of "
+                    f"checkpoint: func must return Variables; the {_ordinal(i + 1)} element of "
                     f"what it returned is {describe(output)}."
                 )
         return outputs
@@ -62,29 +64,29 @@ class Forget(FunctionNode):
         self.retain_inputs(arguments)
         with (
             no_backprop_mode(),
-            using_config("will_recompute", True),
+            using_config("recompute_phase", "first"),
             noted_generators() as self.generators,
         ):
             note_generator(get_generator())
             outputs = self._call(self._leaves([inputs[i] for i in arguments]))
-        return tuple(y._array for y in outputs)
+        return tuple(y.raw for y in outputs)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         if config.enable_backprop:
             raise GraphError(
-                "forget: double backprop is not possible through a forgotten part; call the "
+                "checkpoint: double backprop is not possible through a forgotten part; call the "
                 "function without forget."
             )
-        leaves = self._leaves([x._array for x in self.get_retained_inputs()])
+        leaves = self._leaves([x.raw for x in self.get_retained_inputs()])
         with (
             force_backprop_mode(),
-            using_config("in_recomputing", True),
+            using_config("recompute_phase", "again"),
             drawing_again(self.generators),
         ):
             outputs = self._call(leaves)
         if len(outputs) != len(grad_outputs):
             raise GraphError(
-                f"forget: func returned {len(grad_outputs)} outputs in forward and "
+                f"checkpoint: func returned {len(grad_outputs)} outputs in forward and "
                 f"{len(outputs)} in backward: it must do the same both times."
             )
         pairs = zip(outputs, grad_outputs, strict=True)
@@ -99,8 +101,8 @@ def _ordinal(number: int) -> str:
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
 
 
-def forget(func: Callable[..., Any], *xs: Any) -> Any:
-    """Call ``func(*xs)``, and forget what happens inside until backward needs it.
+def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
+    """Call ``func(*xs)`` without keeping its graph; backward runs ``func`` again.
 
     Random draws repeat themselves: the process-wide generator of ``tinynode.random``, and those
     that are given to ``dropout``, start in the second call where they started in the first, and go
@@ -120,19 +122,23 @@ def forget(func: Callable[..., Any], *xs: Any) -> Any:
         GraphError: it returns something else than Variables, or double backprop is asked for.
     """
     if not callable(func):
-        raise TypeError(f"forget: func must be callable, got {describe(func)}.")
-    if config.tracing is not None:  # a net keeps what its backward reads
+        raise TypeError(f"checkpoint: func must be callable, got {describe(func)}.")
+    if is_recording_net():  # a net keeps what its backward reads
         return func(*xs)
-    variables = as_operand_list("forget", "xs", xs)
+    variables = as_operand_list("checkpoint", "xs", xs)
     inputs = [v if v is x else _as_leaf(v) for v, x in zip(variables, xs, strict=True)]
     device = inputs[0].device if inputs else get_device()
     flags = tuple(x.requires_grad for x in inputs)
     if not any(flags):  # what func brings along may require a gradient all the same
         inputs.append(wrap_array(device.xp.zeros(()), device, True))
-    outputs = Forget(func, device, flags).apply(inputs)
+    outputs = Checkpoint(func, device, flags).apply(inputs)
     return outputs[0] if len(outputs) == 1 else outputs
 
 
 def _as_leaf(x: Variable) -> Variable:
     """An array that came as an argument, so that its gradient is computed."""
-    return wrap_array(x._array, x._device, decide_requires_grad(x._array, None))
+    return wrap_array(x.raw, x.device, decide_requires_grad(x.raw, None))
+
+
+forget = checkpoint
+"""Chainer's name for ``checkpoint``."""

@@ -11,10 +11,10 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tinynode.backend import Array, Arrays
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.hooks import FunctionHook
+from tinynode.devices import Array, Arrays
 from tinynode.errors import GradientShapeError, GraphError, describe
-from tinynode.function_hook import FunctionHook
-from tinynode.function_node import FunctionNode, Gradients, Indexes
 
 if TYPE_CHECKING:
     from tinynode.type_check import TypeInfoTuple

@@ -1,0 +1,26 @@
+"""The tables of devices and backends, for tests that register backends of their own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from unittest import mock
+
+from tinynode.devices import arrays, registry
+
+TABLES: list[dict] = [
+    registry.backends,
+    registry.devices,
+    arrays.backend_of_type,
+    arrays.namespace_of_type,
+    arrays.kinds_of_type,
+]
+
+
+@contextlib.contextmanager
+def restored_tables() -> Iterator[None]:
+    """After the block every table is as it was before."""
+    with contextlib.ExitStack() as stack:
+        for table in TABLES:
+            stack.enter_context(mock.patch.dict(table))
+        yield

@@ -1,0 +1,1 @@
+"""The graph: Variables, nodes, functions, and the backward pass."""

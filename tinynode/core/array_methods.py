@@ -1,0 +1,398 @@
+"""ArrayMethods: what a Variable does as an array.
+
+Requirement: a Variable feels like the array in it. So it has an array's facts, operators, shapes,
+writes, conversions and text. Each operator is a call of the function of that name in
+``tinynode.functions``; these lie above this module, and are looked up at call time.
+
+Writes (``x[i] = v``, ``x += v``) compute a new Variable, and this one moves to its node. So no
+array that a function retained ever changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy
+
+import tinynode
+from tinynode.configuration import config
+from tinynode.core.hooks import tell_value_read
+from tinynode.devices import Array, Device, check_cast, to_host, using_device
+from tinynode.errors import GraphError
+
+
+class ArrayMethods:
+    """Base class of Variable, and of what stands for an array while a net is recorded.
+
+    Attributes:
+        raw: the array itself. Functions of tinynode read it. ``Variable.array`` is the same array,
+            but tells the hooks that it is read.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # numpy_array * variable asks Variable.__rmul__
+    __hash__ = object.__hash__  # by identity, although == compares elementwise
+
+    raw: Array
+
+    @property
+    def device(self) -> Device:
+        """The device that holds the array."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str | None:
+        """A name for pictures and messages."""
+        raise NotImplementedError
+
+    @property
+    def requires_grad(self) -> bool:
+        """True if backward computes a gradient for it."""
+        raise NotImplementedError
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for a Variable that requires a gradient and that no function computed."""
+        raise NotImplementedError
+
+    def become(self, result: Any) -> None:
+        """Take over array and node of ``result``: the end of every write."""
+        raise NotImplementedError
+
+    # --- facts -----------------------------------------------------------------------------
+
+    def filled_array(self) -> Array:
+        """The array.
+
+        Raises:
+            GraphError: the variable is empty.
+        """
+        if self.raw is None:
+            raise GraphError(
+                f"variable {self.name or ''} is empty: it has no array yet. "
+                "Assign one to its .array."
+            )
+        return self.raw
+
+    @property
+    def xp(self) -> Any:
+        """The Array API namespace of the array."""
+        return self.device.xp
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The array's shape."""
+        return tuple(self.filled_array().shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return int(self.filled_array().ndim)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The array's dtype."""
+        return self.filled_array().dtype
+
+    # --- Python's conversions --------------------------------------------------------------
+
+    def item(self) -> Any:
+        """The Python number in a size-one variable."""
+        tell_value_read("x.item(), or bool(x), int(x) or float(x),")
+        if self.size != 1:
+            raise ValueError(
+                f"item(): only a variable of size one is a number, this one has shape "
+                f"{self.shape}. Index it, or use .array."
+            )
+        return to_host(self.raw).item()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        tell_value_read("an index")
+        return int(self.filled_array().__index__())
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of a 0-d variable: it has no axes.")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[tinynode.Variable]:
+        return iter([self[i] for i in range(len(self))])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        tell_value_read("numpy.asarray(x)")
+        if self.requires_grad:
+            raise TypeError(
+                "a Variable that requires a gradient does not turn into a NumPy array silently: "
+                "the graph would end there. Use x.array, x.detach(), or tinynode.functions."
+            )
+        return numpy.array(to_host(self.filled_array()), dtype=dtype, copy=copy)
+
+    def __repr__(self) -> str:
+        return self._text("variable", ", ")
+
+    def __str__(self) -> str:
+        return self._text("variable", " ")
+
+    def __format__(self, spec: str) -> str:
+        """The text of ``str``; with a specification that of its number: ``f"{loss:.3f}"``."""
+        return format(self.item(), spec) if spec else str(self)
+
+    def _text(self, word: str, separator: str) -> str:
+        head = f"{word} {self.name}" if self.name else word
+        return array_text(self.raw, head, separator)
+
+    def __copy__(self: Any) -> Any:
+        with using_device(self.device):
+            copied = type(self)(self.raw, name=self.name, requires_grad=self.requires_grad)
+        copied.grad_var = self.grad_var
+        return copied
+
+    def __reduce__(self: Any) -> tuple[Any, ...]:
+        return tinynode.core.conversion.reduce_variable(self)
+
+    def summary(self: Any) -> str:
+        """Name, shape, dtype, device and creator in one line."""
+        creator = "leaf" if self.creator_node is None else f"from {self.creator_node.label}"
+        grad = "requires grad" if self.requires_grad else "no grad"
+        return f"{self.name or 'variable'}: {self.label} on {self.device}, {grad}, {creator}"
+
+    def debug_print(self: Any) -> str:
+        """The summary, and mean, standard deviation and a few values of array and gradient."""
+        texts = [statistics_text("array", self.raw), statistics_text("grad", self.grad)]
+        return "\n".join([self.summary(), *texts])
+
+    def _repr_html_(self: Any) -> str:
+        return tinynode.show.variable_html.variable_html(self)
+
+    def explain_grad(self: Any, y: tinynode.Variable | None = None) -> str:
+        """Why ``grad`` is there or None, in words, and what to do next.
+
+        Args:
+            y: the Variable that ``backward`` is called on: says if it depends on this variable.
+        """
+        return tinynode.show.explain.explain_grad(self, y)
+
+    # --- shapes ----------------------------------------------------------------------------
+
+    @property
+    def T(self) -> tinynode.Variable:
+        """The variable with its axes reversed."""
+        return tinynode.functions.permute_dims(self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self) -> tinynode.Variable:
+        """The variable with its last two axes swapped: each matrix of a stack transposed."""
+        return tinynode.functions.matrix_transpose(self)
+
+    def reshape(self, *shape: Any) -> tinynode.Variable:
+        """The same elements in another shape: ``x.reshape(2, 3)`` or ``x.reshape((2, 3))``."""
+        return tinynode.functions.reshape(self, _one_tuple(shape))
+
+    def transpose(self, *axes: Any) -> tinynode.Variable:
+        """The axes in another order; reversed where none is given."""
+        if not axes or axes == (None,):
+            return self.T
+        return tinynode.functions.permute_dims(self, _one_tuple(axes))
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> tinynode.Variable:
+        """The sum over ``axis``, or over all elements."""
+        return tinynode.functions.sum(self, axis=axis, keepdims=keepdims)
+
+    def mean(
+        self, axis: Any = None, *, weights: Any = None, keepdims: bool = False
+    ) -> tinynode.Variable:
+        """The mean over ``axis``, or over all elements; ``weights`` broadcast to the shape."""
+        return tinynode.functions.mean(self, axis=axis, weights=weights, keepdims=keepdims)
+
+    def to_device(self, device: str | Device) -> tinynode.Variable:
+        """A Variable with the same values on another device; its gradient comes back here."""
+        return tinynode.functions.to_device(self, device)
+
+    def astype(self, dtype: Any) -> tinynode.Variable:
+        """A Variable with the values cast to ``dtype``."""
+        return tinynode.functions.astype(self, dtype)
+
+    def __getitem__(self, index: Any) -> tinynode.Variable:
+        return tinynode.functions.get_item(self, index)
+
+    # --- operators -------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.Add().apply((self, other))[0]
+
+    def __radd__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.Add().apply((other, self))[0]
+
+    def __sub__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.Subtract().apply((self, other))[0]
+
+    def __rsub__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.Subtract().apply((other, self))[0]
+
+    def __mul__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.Multiply().apply((self, other))[0]
+
+    def __rmul__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.Multiply().apply((other, self))[0]
+
+    def __truediv__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.Divide().apply((self, other))[0]
+
+    def __rtruediv__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.Divide().apply((other, self))[0]
+
+    def __floordiv__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.FloorDivide().apply((self, other))[0]
+
+    def __rfloordiv__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.FloorDivide().apply((other, self))[0]
+
+    def __pow__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.pow(self, other)
+
+    def __rpow__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.pow(other, self)
+
+    def __matmul__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.matmul(other, self)
+
+    def __neg__(self) -> tinynode.Variable:
+        return tinynode.functions.negative(self)
+
+    def __pos__(self) -> Self:
+        return self
+
+    def __abs__(self) -> tinynode.Variable:
+        return tinynode.functions.abs(self)
+
+    def __eq__(self, other: object) -> Any:
+        if not tinynode.core.conversion.is_operand(other):
+            return NotImplemented
+        return tinynode.functions.equal(self, other)
+
+    def __ne__(self, other: object) -> Any:
+        if not tinynode.core.conversion.is_operand(other):
+            return NotImplemented
+        return tinynode.functions.not_equal(self, other)
+
+    def __lt__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.less(self, other)
+
+    def __le__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.greater(self, other)
+
+    def __ge__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.greater_equal(self, other)
+
+    # --- writing: functional underneath ------------------------------------------------------
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._check_writable("x[i] = v")
+        if hasattr(value, "dtype") and not isinstance(value, type):
+            array = value.raw if isinstance(value, ArrayMethods) else value
+            check_cast("x[i] = v", array, self.filled_array())
+        self.become(tinynode.functions.set_item(self, index, value))
+
+    def __iadd__(self, other: Any) -> Self:
+        return self._written("x += v", tinynode.functions.add(self, other))
+
+    def __isub__(self, other: Any) -> Self:
+        return self._written("x -= v", tinynode.functions.subtract(self, other))
+
+    def __imul__(self, other: Any) -> Self:
+        return self._written("x *= v", tinynode.functions.multiply(self, other))
+
+    def __itruediv__(self, other: Any) -> Self:
+        return self._written("x /= v", tinynode.functions.divide(self, other))
+
+    def __ifloordiv__(self, other: Any) -> Self:
+        return self._written("x //= v", tinynode.functions.floor_divide(self, other))
+
+    def __ipow__(self, other: Any) -> Self:
+        return self._written("x **= v", tinynode.functions.pow(self, other))
+
+    def __imatmul__(self, other: Any) -> Self:
+        return self._written("x @= v", tinynode.functions.matmul(self, other))
+
+    def copydata(self: Any, other: tinynode.Variable) -> None:
+        """Copy another Variable's values into this one's array, which stays the same object."""
+        tell_value_read("x.copydata()")
+        host = to_host(other.filled_array())
+        if self.raw is None:
+            self.array = self.device.from_host(host.copy())
+        else:
+            values = self.xp.asarray(self.device.from_host(host), dtype=self.raw.dtype)
+            self.raw[...] = values
+
+    def _check_writable(self, operation: str) -> None:
+        if self.is_leaf and config.enable_backprop:  # without it every result looks like a leaf
+            raise GraphError(
+                f"{operation}: this variable is a leaf that requires a gradient, and writing to "
+                "it would make that meaningless. Compute a new Variable from it (x = x + v), "
+                "or assign to x.array between two passes."
+            )
+
+    def _written(self, operation: str, result: tinynode.Variable) -> Self:
+        self._check_writable(operation)
+        if result.shape != self.shape:
+            raise ValueError(
+                f"{operation}: the result has shape {result.shape}, x has shape {self.shape}: "
+                "an in-place operator keeps the shape. Write x = x + v instead."
+            )
+        if result.dtype != self.dtype:
+            check_cast(operation, result.raw, self.raw)
+            result = tinynode.functions.astype(result, self.dtype)
+        self.become(result)
+        return self
+
+
+def _one_tuple(arguments: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(arguments) == 1 and isinstance(arguments[0], tuple | list):
+        return tuple(arguments[0])
+    return arguments
+
+
+def array_text(array: Array, head: str, separator: str) -> str:
+    """``head(values)``; for an array without values also its shape."""
+    if array is None:
+        return f"{head}(None)"
+    host = to_host(array)
+    values = numpy.array2string(host, separator=separator, prefix=head + "(")
+    shape = f", shape={host.shape}" if host.size == 0 else ""
+    return f"{head}({values}{shape})"
+
+
+def statistics_text(title: str, array: Array | None) -> str:
+    """Mean, standard deviation and a few values, in lines."""
+    if array is None:
+        return f"  {title}: None"
+    host = to_host(array)
+    values = f"  {title}: {numpy.array2string(host, threshold=20, edgeitems=2)}"
+    if not host.size or host.dtype.kind not in "iufb":
+        return values
+    return f"  {title}: mean {host.mean():.6g}, std {host.std():.6g}\n{values}"

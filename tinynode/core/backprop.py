@@ -1,0 +1,293 @@
+"""The backward pass: ``backward`` and ``grad``.
+
+Requirement: each function runs its backward once, after all functions that used its outputs, in a
+graph of any depth. So the pass is a loop over a heap ordered by rank, called a *sweep*. The rank
+of a function is above the ranks of everything it depends on, so the highest rank is always ready.
+
+Gradients are written to the Variables only at the end. On an error, every ``grad`` is unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any, Self
+
+from tinynode.configuration import backprop_mode, config
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.gradient_table import GradientTable
+from tinynode.core.hooks import active_hooks, tell_failed, thread_state
+from tinynode.core.messages import (
+    check_gradient,
+    check_seedless,
+    check_sequences,
+    checked_seed,
+    explain_backward_error,
+    gradients_bug,
+    refused_backward,
+)
+from tinynode.core.paths import nodes_between
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable_node import VariableNode
+from tinynode.devices import current_device, is_floating
+
+
+class Sweep:
+    """One backward pass over a graph: a loop over a heap of functions.
+
+    Args:
+        table: the gradients; at first those that the pass starts from.
+        wanted: the nodes that need a gradient; None means every one that requires one.
+
+    Attributes:
+        heap: the functions that wait, as (-rank, number, function). Ties come out first in, first
+            out; functions themselves are never compared.
+        results: the gradients that the pass came to; set at its end.
+    """
+
+    def __init__(
+        self, table: GradientTable, wanted: Collection[VariableNode] | None = None
+    ) -> None:
+        self.table, self.wanted = table, wanted
+        self.hooks, self.debug = thread_state.hooks, config.debug
+        creators = dict.fromkeys([node._creator_node for node in table.gradients])
+        creators.pop(None, None)  # that of a leaf
+        self.seen: set[FunctionNode] = set(creators)
+        self.heap = [(-f.rank, number, f) for number, f in enumerate(creators, 1)]
+        heapify(self.heap)
+        self.results: dict[VariableNode, Variable] = {}
+
+    def __enter__(self) -> Self:
+        for hook in list(self.hooks.values()):
+            hook.sweep_began(self)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        for hook in list(self.hooks.values()):
+            hook.sweep_ended(self, error)
+
+    def run(self) -> dict[VariableNode, Variable]:
+        """Run the backward of each function that is reached; gives the gradients that are left."""
+        wanted = self.wanted
+        while self.heap:
+            function, targets = heappop(self.heap)[2], []
+            for i, node in enumerate(function.inputs or ()):
+                if node.requires_grad and (wanted is None or node in wanted):
+                    targets.append(i)
+            if targets:
+                self._step(function, tuple(targets))
+        return self.table.finish()
+
+    def _step(self, function: FunctionNode, targets: Indexes) -> None:
+        """One function: take its outputs' gradients, run its backward, add up the results."""
+        is_watched = self.hooks or function._local_hooks or self.debug
+        hooks = active_hooks(function) if is_watched else ()
+        for hook in hooks:
+            hook.before_backward(self, function)
+        grad_outputs = self.table.take_grad_outputs(function)
+        try:
+            for hook in hooks:
+                hook.backward_preprocess(function, *_arrays_for_hooks(function, grad_outputs))
+            try:
+                if type(function).backward_accumulate is FunctionNode.backward_accumulate:
+                    grad_inputs = function.backward(targets, grad_outputs)
+                else:
+                    grad_inputs = _accumulate(self.table, function, targets, grad_outputs)
+                if type(grad_inputs) is not tuple or len(grad_inputs) != len(targets):
+                    grad_inputs = _for_targets(function, targets, grad_inputs)
+            except Exception as error:
+                explain_backward_error(error, function)
+                raise
+            for hook in hooks:
+                hook.backward_postprocess(function, *_arrays_for_hooks(function, grad_outputs))
+            for hook in hooks:
+                hook.after_backward(function, targets, grad_outputs, grad_inputs)
+        except BaseException as error:
+            tell_failed(hooks, function, "backward", error)
+            raise
+        for creator in self.table.add(function, targets, grad_inputs):
+            if creator not in self.seen:
+                self.seen.add(creator)
+                heappush(self.heap, (-creator.rank, len(self.seen), creator))
+        for hook in hooks:
+            hook.after_accumulate(self, function)
+
+
+def _arrays_for_hooks(function: FunctionNode, grad_outputs: Gradients) -> tuple[Any, Any]:
+    """``in_data`` and ``out_grad``, as hooks get them."""
+    out_grad = tuple([None if gy is None else gy.raw for gy in grad_outputs])
+    return function.retained_in_data(), out_grad
+
+
+def _accumulate(
+    table: GradientTable, function: FunctionNode, targets: Indexes, grad_outputs: Gradients
+) -> Gradients:
+    """Run the ``backward_accumulate`` of a class that overrides it, on the gradients so far."""
+    nodes = function.inputs or ()
+    so_far = tuple([table.take(nodes[i]) for i in targets])
+    results = function.backward_accumulate(targets, grad_outputs, so_far)
+    if not isinstance(results, tuple | list) or len(results) != len(targets):
+        raise gradients_bug(function, results, (len(targets),))
+    return tuple([old if gx is None else gx for gx, old in zip(results, so_far, strict=True)])
+
+
+def _for_targets(function: FunctionNode, targets: Indexes, results: Any) -> Gradients:
+    """The gradients of the target inputs, out of a backward's results for all inputs."""
+    number = len(function.inputs or ())
+    if not isinstance(results, tuple | list) or len(results) not in (len(targets), number):
+        raise gradients_bug(function, results, (len(targets), number))
+    return tuple(results if len(results) == len(targets) else [results[i] for i in targets])
+
+
+def backward_one(
+    y: Variable, retain_grad: bool, enable_double_backprop: bool, loss_scale: float | None
+) -> None:
+    """The work of ``Variable.backward``."""
+    if not (y._requires_grad and type(retain_grad) is type(enable_double_backprop) is bool):
+        raise refused_backward(y, retain_grad, enable_double_backprop)
+    seed = y._grad_var
+    if seed is None:
+        check_seedless(y)
+        seed = _ones_like(y, loss_scale)
+    node = y._node
+    if node is None or node._creator_node is None:
+        return  # the gradient of a leaf stays
+    with backprop_mode(enable_double_backprop), y._device.active():
+        table = GradientTable(keep=None if retain_grad else ())
+        table.gradients[node] = seed
+        _run_and_write(table)
+    if not retain_grad:
+        y._grad_var = None
+
+
+def _ones_like(y: Variable, loss_scale: float | None) -> Variable:
+    ones = y.xp.ones_like(y.raw)
+    if loss_scale is not None:
+        ones = y.device.lift(ones * loss_scale)
+    return wrap_array(ones, y.device, y.requires_grad)
+
+
+def _run_and_write(table: GradientTable) -> None:
+    """Run a sweep, then write the gradients to the Variables: all of them, or on error none."""
+    with Sweep(table) as sweep:
+        left = sweep.run()
+        written: list[tuple[Variable, Variable]] = []
+        for node, gradient in (*table.kept.items(), *left.items()):
+            variable, is_leaf = node.get_variable_or_none(), node._creator_node is None
+            if variable is None or (node in left and not is_leaf):
+                continue
+            if is_leaf and variable._grad_var is not None:
+                gradient = table.with_old(variable._grad_var, gradient)
+            sweep.results[node] = gradient
+            written.append((variable, gradient))
+        for variable, gradient in written:
+            variable._grad_var = gradient
+
+
+def backward(
+    outputs: Sequence[Variable],
+    grad_outputs: Sequence[Variable | None] | None = None,
+    *,
+    enable_double_backprop: bool = False,
+) -> None:
+    """Run one backward pass from several outputs at once.
+
+    Gradients are added to the leaves' ``grad``, as by ``Variable.backward``.
+
+    Args:
+        outputs: the Variables to start from.
+        grad_outputs: their gradients. If left out, each output's own ``grad`` is used up.
+        enable_double_backprop: record a graph of the backward pass.
+
+    Raises:
+        TypeError: an argument is not a tuple or a list.
+        ValueError: the lengths differ.
+        BackwardSeedError: an output has no gradient to start from.
+    """
+    check_sequences("backward", "outputs", outputs, "grad_outputs", grad_outputs)
+    own = grad_outputs is None
+    given = [y.grad_var for y in outputs] if grad_outputs is None else grad_outputs
+    device = outputs[0].device if outputs else current_device()
+    with backprop_mode(enable_double_backprop), device.active():
+        table = GradientTable()
+        for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
+            seed = checked_seed(y, gy, position)
+            # an output given twice: explicit gradients add up, its own counts once; and a leaf
+            # among the outputs already has its gradient
+            if not own or (y.creator_node is not None and y.node not in table.gradients):
+                table.add_seed(y, seed)
+        _run_and_write(table)
+    for y in outputs:
+        if own and y.creator_node is not None:
+            y._grad_var = None
+
+
+def grad(
+    outputs: Sequence[Variable],
+    inputs: Sequence[Variable],
+    grad_outputs: Sequence[Variable | None] | None = None,
+    grad_inputs: Sequence[Variable | None] | None = None,
+    set_grad: bool = False,
+    retain_grad: bool = False,
+    enable_double_backprop: bool = False,
+    loss_scale: float | None = None,
+) -> list[Variable | None]:
+    """The gradients of ``outputs`` with respect to ``inputs``, without touching any ``grad``.
+
+    Only functions between the two are visited. None stands for an input that no recorded function
+    connects with the outputs: if all functions were recorded, its gradient is exactly zero.
+
+    Args:
+        outputs: the Variables to differentiate.
+        inputs: the Variables to differentiate with respect to; intermediate ones too.
+        grad_outputs: gradients to start from; ones where left out, of any shape.
+        grad_inputs: gradients to add to the results.
+        set_grad: also write the results to the inputs' ``grad_var``.
+        retain_grad: also write the gradients of the function outputs that were passed.
+        enable_double_backprop: record a graph, so that the results can be differentiated.
+        loss_scale: multiplies the ones that stand for gradients left out.
+
+    Raises:
+        TypeError: an argument is not a tuple or a list.
+        ValueError: the lengths differ.
+    """
+    check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
+    check_sequences("grad", "inputs", inputs, "grad_inputs", grad_inputs)
+    given = grad_outputs if grad_outputs is not None else [None] * len(outputs)
+    device = outputs[0].device if outputs else current_device()
+    with backprop_mode(enable_double_backprop), device.active():
+        nodes = [x.node for x in inputs]
+        wanted = nodes_between(nodes, [y.node for y in outputs])
+        table = GradientTable(keep=None if retain_grad else set(nodes))
+        for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
+            if gy is not None:
+                check_gradient(gy, y, f"grad: grad_outputs[{position}]")
+            if y.node in wanted and (gy is not None or is_floating(y.filled_array())):
+                table.add_seed(y, _ones_like(y, loss_scale) if gy is None else gy)
+        with Sweep(table, wanted) as sweep:
+            left = sweep.run()
+            found = [left.get(node, table.kept.get(node)) for node in nodes]
+            for position, extra in enumerate(grad_inputs or ()):
+                if extra is not None:
+                    check_gradient(extra, inputs[position], f"grad: grad_inputs[{position}]")
+                    gx = found[position]
+                    found[position] = extra if gx is None else table.sum_of(gx, extra)
+            sweep.results = {n: gx for n, gx in zip(nodes, found, strict=True) if gx is not None}
+            for node in table.kept if retain_grad else ():
+                if (variable := node.get_variable_or_none()) is not None:
+                    variable.grad_var = table.kept[node]
+            for x, gx in zip(inputs, found, strict=True) if set_grad else ():
+                x.grad_var = gx
+    return found
+
+
+def unchain_backward(y: Variable) -> None:
+    """The work of ``Variable.unchain_backward``: a loop, since graphs are deep."""
+    waiting = [y.creator_node]
+    while waiting:
+        function = waiting.pop()
+        if function is None:
+            continue
+        for node in function.inputs or ():
+            waiting.append(node.creator_node)
+        function.unchain()

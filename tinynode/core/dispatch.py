@@ -1,0 +1,81 @@
+"""Dispatch: a backend's own kernel, else the portable definition, then 0-d arrays for scalars.
+
+Requirement: there is one way from a function and arrays to its outputs. Eager code, nets, CuPy and
+optimizers all take it, so a Fallback is counted and cleaned up in the same way everywhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tinynode.core.messages import output_not_array, output_not_tuple
+from tinynode.devices import Array, Arrays, Device, Fallback, count_use, fallback_uses
+
+
+def run_forward(function: Any, arrays: Arrays, device: Device, output_device: Device) -> Arrays:
+    """The output arrays of a FunctionNode.
+
+    Args:
+        function: the FunctionNode; its ``forward`` is the portable definition.
+        arrays: the input arrays, on ``device``.
+        device: its backend may have a kernel for the function.
+        output_device: the device of the outputs.
+
+    Raises:
+        OutputError: ``forward`` did not return a tuple of arrays.
+    """
+    outputs = device.backend.forward(function, arrays)
+    if type(outputs) is not tuple:
+        outputs = _after_fallback(outputs, function, arrays, device)
+    for output in outputs:
+        if type(output) not in output_device.array_types:
+            return _lift(outputs, output_device, function.label)
+    return outputs
+
+
+def _after_fallback(result: Any, function: Any, arrays: Arrays, device: Device) -> Arrays:
+    """Run the portable forward if a kernel returned ``Fallback``; the result is a tuple."""
+    if is_fallback(result):
+        function.retain_inputs(())
+        function.retain_outputs(())
+        with device.active():
+            result = run_portable(result, device, function.label, function.forward, arrays)
+    if isinstance(result, tuple):
+        return tuple(result)
+    raise output_not_tuple(function.label, result)
+
+
+def is_fallback(result: Any) -> bool:
+    """True for the class ``Fallback`` and its instances."""
+    return result is Fallback or isinstance(result, Fallback)
+
+
+def run_portable(
+    fallback: Any, device: Device, label: str, portable: Callable[..., Any], *arguments: Any
+) -> Any:
+    """Run a portable definition after a ``Fallback``, and count it with the reason."""
+    reason = fallback.reason if isinstance(fallback, Fallback) else "no reason given"
+    start = time.perf_counter()
+    result = portable(*arguments)
+    seconds = time.perf_counter() - start
+    count_use(fallback_uses, (device.backend.name, label, reason), seconds)
+    return result
+
+
+def _lift(outputs: tuple[Any, ...], device: Device, label: str) -> Arrays:
+    """Scalars of the array library as 0-d arrays; None stays None, anything else is an error."""
+    lifted: list[Array | None] = []
+    for position, output in enumerate(outputs):
+        array = None if output is None else device.lift(output)
+        if array is None and output is not None:
+            raise output_not_array(label, position, output, device)
+        lifted.append(array)
+    return tuple(lifted)
+
+
+def add_arrays(a: Array, b: Array, device: Device) -> Array:
+    """a + b, of two arrays of one device, without a FunctionNode."""
+    total = device.xp.add(a, b)
+    return total if type(total) in device.array_types else device.lift(total)

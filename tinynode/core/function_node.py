@@ -1,0 +1,354 @@
+"""FunctionNode: one application of a function, and what connects nodes in the graph.
+
+Requirement: a new function is one class with ``forward`` and ``backward``, and ``apply`` can be
+stepped through phase by phase:
+
+    unwrap    the arrays, their device, and whether a gradient is required
+    check     check_type_forward
+    run       forward, by the device's backend, between the events of hooks
+    wrap      the outputs as Variables
+    connect   x.node <- f <- y.node, and the arrays that the function retains
+
+A FunctionNode holds its input nodes strongly and its output nodes weakly. So a graph has no
+reference cycles, and is freed as soon as the last variable that needs it goes.
+"""
+
+from __future__ import annotations
+
+import traceback
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from tinynode.configuration import config
+from tinynode.core.conversion import wrap_inputs
+from tinynode.core.dispatch import run_forward
+from tinynode.core.hooks import HookOwner, active_hooks, tell_failed, thread_state
+from tinynode.core.messages import (
+    check_one_shape,
+    inputs_as_tuple,
+    positions_to_retain,
+    retained_arrays,
+)
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable_node import VariableNode
+from tinynode.devices import (
+    Array,
+    Arrays,
+    Device,
+    Fallback,
+    backend_of,
+    current_device,
+    is_floating,
+)
+from tinynode.errors import GraphError
+from tinynode.type_check import TypeInfoTuple, run_check
+
+Indexes: TypeAlias = tuple[int, ...]
+"""Positions of inputs or outputs."""
+Gradients: TypeAlias = tuple[Variable | None, ...]
+"""A gradient for each input or output; None where there is none."""
+Gradient: TypeAlias = tuple[Variable]
+"""The gradient of the only output of a function."""
+
+
+class FunctionNode(HookOwner):
+    """Base class of differentiable functions; an instance is one application.
+
+    Write ``forward`` on arrays and ``backward`` on Variables. Since ``backward`` is made of
+    differentiable functions, its result can be differentiated again. A function is a pure step:
+    every array that it uses is an input of ``apply`` or an output, and the attributes that its
+    constructor sets are hashable constants.
+
+    Attributes:
+        inputs: the input VariableNodes; None until ``apply`` has recorded a graph.
+        outputs: weak references to the output VariableNodes; None likewise.
+        rank: the largest rank of the inputs.
+        stack: the lines of user code that applied it, in debug mode; else None.
+        lazy_grad_sum: ``config.lazy_grad_sum`` at the time of ``apply``.
+        is_elementwise: promises that every output has one and the same shape.
+        is_broadcasting: the function has two inputs, and only checks that their shapes broadcast.
+        output_device: the device of the outputs, if it is not that of the inputs.
+    """
+
+    inputs: tuple[VariableNode, ...] | None = None
+    outputs: tuple[weakref.ref[VariableNode], ...] | None = None
+    rank: int = 0
+    stack: traceback.StackSummary | None = None
+    lazy_grad_sum: bool = False
+    is_elementwise: bool = False
+    is_broadcasting: bool = False
+    output_device: Device | None = None
+    retained_checksums: tuple[tuple[str, Array, int], ...] = ()
+
+    _applied: bool = False
+    _retained_input_indexes: Indexes = ()
+    _retained_output_indexes: Indexes = ()
+    _input_data: tuple[Array | None, ...] = ()
+    _output_data: tuple[Array | None, ...] = ()
+
+    # --- apply, phase by phase ---------------------------------------------------------------
+
+    def apply(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        """Compute the outputs and grow the graph.
+
+        Args:
+            inputs: Variables or arrays. Arrays are wrapped, and receive no gradient.
+
+        Returns:
+            A tuple of output Variables, also where there is only one.
+
+        Raises:
+            InvalidType: ``check_type_forward`` refused the inputs.
+            DeviceMixError: the inputs are on several devices.
+            OutputError: ``forward`` did not return a tuple of arrays.
+            GraphError: this instance was applied before.
+        """
+        if self._applied or type(inputs) is not tuple:
+            inputs = inputs_as_tuple(self, inputs)
+        # unwrap the inputs: their arrays, and the one device that holds them
+        device = getattr(inputs[0], "_device", None) if inputs else None
+        raws, requires_grad = [], False
+        for x in inputs:
+            if not isinstance(x, Variable) or x._device is not device or x.raw is None:
+                return self.apply(self.as_variables(inputs))
+            requires_grad = requires_grad or x._requires_grad
+            raws.append(x.raw)
+        arrays, device = tuple(raws), device or self.output_device or current_device()
+        # check their types; shapes that are equal broadcast
+        if not self.is_broadcasting or arrays[0].shape != arrays[1].shape:
+            self._check_types(arrays)
+        # run forward, between the events of hooks
+        is_watched = thread_state.hooks or self._local_hooks or config.debug
+        hooks = active_hooks(self) if is_watched else ()
+        output_device = self.output_device or device
+        try:
+            for hook in hooks:
+                hook.forward_preprocess(self, arrays)
+            results = run_forward(self, arrays, device, output_device)
+            for hook in hooks:
+                hook.forward_postprocess(self, arrays)
+        except BaseException as error:
+            tell_failed(hooks, self, "forward", error)
+            raise
+        # wrap the outputs
+        outputs = self._wrap(results, output_device, requires_grad)
+        self._applied = True
+        # connect the nodes of inputs and outputs
+        if requires_grad and config.enable_backprop:
+            self._connect(inputs, arrays, outputs)
+        for hook in hooks:
+            hook.applied(self, inputs, outputs)
+        return outputs
+
+    def as_variables(self, inputs: tuple[Any, ...]) -> tuple[Variable, ...]:
+        """The inputs as Variables: arrays are wrapped, on the device of the first Variable."""
+        return wrap_inputs(self, inputs)
+
+    def _check_types(self, arrays: Arrays) -> None:
+        """Run ``check_type_forward``, if the class or the instance brings one."""
+        own = type(self).check_type_forward is not FunctionNode.check_type_forward
+        if (own or "check_type_forward" in vars(self)) and config.type_check:
+            run_check(self, arrays)
+
+    def _wrap(self, results: Arrays, device: Device, requires_grad: bool) -> tuple[Variable, ...]:
+        """The outputs as Variables; a floating one requires a gradient if an input does."""
+        if len(results) == 1:
+            return (wrap_array(results[0], device, requires_grad),)
+        if self.is_elementwise:
+            check_one_shape(self, results)
+        return tuple([wrap_array(y, device, requires_grad) for y in results])
+
+    def _connect(
+        self, variables: tuple[Variable, ...], arrays: Arrays, outputs: tuple[Variable, ...]
+    ) -> None:
+        """Put this function between the nodes of its inputs and outputs, and retain arrays."""
+        kept = self._input_data = retained_arrays(self, self._retained_input_indexes, arrays)
+        inputs, references, rank = [], [], 0
+        for i, x in enumerate(variables):
+            node = x._node or x.node
+            if kept[i] is not None:
+                node.data = kept[i]
+            rank = node.rank if node.rank > rank else rank
+            inputs.append(node)
+        for y in outputs:
+            y._node = VariableNode(y, self, rank + 1)
+            references.append(weakref.ref(y._node))
+        self.rank, self.inputs, self.outputs = rank, tuple(inputs), tuple(references)
+        if config.lazy_grad_sum:
+            self.lazy_grad_sum = True
+        if self._retained_output_indexes:
+            results = tuple([y.raw for y in outputs])
+            self._output_data = retained_arrays(self, self._retained_output_indexes, results)
+            for y, array in zip(outputs, self._output_data, strict=True):
+                y.node.data = array
+
+    # --- what a function defines -------------------------------------------------------------
+
+    @property
+    def _impl_name(self) -> str:
+        """The name that profilers show."""
+        return type(self).__name__
+
+    @property
+    def user_function(self) -> Any:
+        """What ``VariableNode.creator`` gives: this node, or an old-style Function behind it."""
+        return self
+
+    @property
+    def node(self) -> FunctionNode:
+        """The FunctionNode itself; an old-style Function has its adapter here."""
+        return self
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        """Check the inputs with ``type_check.expect``; by default, nothing."""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        """The outputs, a tuple of arrays, from a tuple of arrays.
+
+        Written once against the Array API standard. Or override ``forward_cpu`` and
+        ``forward_gpu``: by default this calls one of them, as the arrays' backend says.
+        """
+        if not inputs:
+            raise GraphError(f"{self.label}: override forward() in a function without inputs.")
+        if "gpu" in backend_of(inputs[0]).capabilities:
+            return self.forward_gpu(inputs)
+        return self.forward_cpu(inputs)
+
+    def forward_cpu(self, inputs: Arrays) -> Arrays:
+        """The outputs, from arrays in the CPU's memory."""
+        raise NotImplementedError(f"{self.label} has neither forward() nor forward_cpu().")
+
+    def forward_gpu(self, inputs: Arrays) -> Arrays:
+        """The outputs, from arrays in a GPU's memory."""
+        raise NotImplementedError(f"{self.label} has neither forward() nor forward_gpu().")
+
+    def forward_fast(self, inputs: Arrays) -> Any:
+        """The outputs on a fast path, or ``Fallback`` to ask for the portable forward."""
+        return Fallback
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Any:
+        """The gradients of the inputs, from those of the outputs.
+
+        Args:
+            target_input_indexes: sorted indexes of the inputs whose gradients are asked for; at
+                least one.
+            grad_outputs: a Variable for each output, None where there is no gradient.
+
+        Returns:
+            A tuple as long as the inputs, or as ``target_input_indexes``; None for an input that
+            gets no gradient. By default None for each: the function is not differentiable.
+        """
+        return (None,) * len(target_input_indexes)
+
+    def backward_accumulate(
+        self, target_input_indexes: Indexes, grad_outputs: Gradients, grad_inputs: Gradients
+    ) -> Any:
+        """As ``backward``, fused with adding the gradients that the inputs already have.
+
+        Override it where adding in place of returning is cheaper.
+
+        Args:
+            target_input_indexes: as for ``backward``.
+            grad_outputs: as for ``backward``.
+            grad_inputs: what other functions contributed to the target inputs so far, None where
+                nothing. A variable at several positions has its gradient at the first only.
+
+        Returns:
+            A tuple as long as ``target_input_indexes``, with ``grad_inputs`` added in.
+        """
+        gradients = self.backward(target_input_indexes, grad_outputs)
+        if len(gradients) != len(target_input_indexes):
+            gradients = tuple(gradients[i] for i in target_input_indexes)
+        accumulated = []
+        for gx, other in zip(gradients, grad_inputs, strict=True):
+            accumulated.append(other if gx is None else gx if other is None else gx + other)
+        return tuple(accumulated)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise GraphError(
+            f"{self.label} is a FunctionNode, which is not callable: "
+            f"use {self.label}().apply((x,))."
+        )
+
+    # --- retaining -----------------------------------------------------------------------------
+
+    def retain_inputs(self, indexes: Iterable[int]) -> None:
+        """Keep these inputs' arrays for backward. Call it from forward; the last call counts."""
+        if type(indexes) is not tuple:
+            indexes = positions_to_retain(self, "retain_inputs", indexes)
+        self._retained_input_indexes = indexes
+
+    def retain_outputs(self, indexes: Iterable[int]) -> None:
+        """Keep these outputs' arrays for backward. Call it from forward; the last call counts."""
+        if type(indexes) is not tuple:
+            indexes = positions_to_retain(self, "retain_outputs", indexes)
+        self._retained_output_indexes = indexes
+
+    def get_retained_inputs(self) -> tuple[Variable, ...]:
+        """The retained inputs as Variables, in the order of the indexes; ``()`` if there are none.
+
+        The user's Variable if it still has the array that forward saw, else a new one on its node.
+        """
+        if self.inputs is None:
+            return ()
+        retained = []
+        for i in self._retained_input_indexes:
+            retained.append(self.inputs[i].variable_with(self._input_data[i]))
+        return tuple(retained)
+
+    def get_retained_outputs(self) -> tuple[Variable, ...]:
+        """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
+
+        None stands for an output that forward gave as None. If an output's node was freed, a new
+        node takes its place as an output of this function, for double backprop.
+        """
+        if self.outputs is None:
+            return ()
+        retained: list[Any] = []
+        for i in self._retained_output_indexes:
+            node = self.outputs[i]()
+            array = self._output_data[i]
+            if array is None:
+                retained.append(None)
+            elif node is None:
+                retained.append(self._revive_output(i, array))
+            else:
+                retained.append(node.variable_with(array))
+        return tuple(retained)
+
+    def _revive_output(self, index: int, array: Array) -> Variable:
+        assert self.outputs is not None and self.inputs is not None
+        device = self.output_device or self.inputs[0].device
+        variable = wrap_array(array, device, is_floating(array))
+        variable.node.creator_node = self
+        variable.node.data = array
+        outputs = list(self.outputs)
+        outputs[index] = weakref.ref(variable.node)
+        self.outputs = tuple(outputs)
+        return variable
+
+    @property
+    def output_data(self) -> tuple[Array | None, ...]:
+        """The retained output arrays, None for each output that is not retained."""
+        if self.outputs is None or not self._retained_output_indexes:
+            raise GraphError(
+                f"{self.label}: retain_outputs() was not called, or no graph recorded."
+            )
+        return self._output_data
+
+    def retained_in_data(self) -> tuple[Array | None, ...]:
+        """The input arrays, None for each that is not retained: the hooks' ``in_data``."""
+        return self._input_data or (None,) * len(self.inputs or ())
+
+    def unchain(self) -> None:
+        """Take this function out of the graph: its outputs become leaves of their rank."""
+        for reference in self.outputs or ():
+            node = reference()
+            if node is not None:
+                node.unchain()
+        self.inputs = None
+        self.outputs = None
+        self._input_data = ()
+        self._output_data = ()
+        self.retained_checksums = ()

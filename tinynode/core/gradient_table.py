@@ -1,0 +1,129 @@
+"""GradientTable: all gradients of one backward pass, by node.
+
+Requirement: the gradients that reach a variable by several ways are added. Nothing that a user can
+see changes before the pass has ended, so the gradients stand here, and not in the Variables.
+
+There are three ways to add. In a *recorded* pass a sum is a function of the graph. Otherwise a sum
+is a plain addition of arrays. With ``lazy_grad_sum`` contributions wait in a list, and one
+function adds them when the sum is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import tinynode
+from tinynode.configuration import config
+from tinynode.core.dispatch import add_arrays
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.hooks import is_recording_net
+from tinynode.core.messages import check_backward_gradient, check_gradient
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable_node import VariableNode
+
+
+class GradientTable:
+    """The gradients of a backward pass.
+
+    Args:
+        keep: the nodes whose gradient stays in ``kept`` when their creator takes it; None for all.
+
+    Attributes:
+        gradients: the gradients of leaves, and of nodes whose creator has not run yet.
+        waiting: further contributions to these, under ``lazy_grad_sum``.
+        own: the nodes whose gradient is a sum that was made here: it may get a new array.
+        kept: gradients that creators took.
+        recorded: True if sums are functions: for double backprop, and while a net is recorded.
+    """
+
+    def __init__(self, keep: Collection[VariableNode] | None = ()) -> None:
+        self.keep = keep
+        self.recorded = config.enable_backprop or is_recording_net()
+        self.gradients: dict[VariableNode, Variable] = {}
+        self.waiting: dict[VariableNode, list[Variable]] = {}
+        self.own: set[VariableNode] = set()
+        self.kept: dict[VariableNode, Variable] = {}
+
+    def add_seed(self, y: Variable, gy: Variable) -> None:
+        """Add a gradient that the pass starts from."""
+        gradient = self.gradients.get(y.node)
+        self.gradients[y.node] = gy if gradient is None else self.sum_of(gradient, gy)
+
+    def add(
+        self, function: FunctionNode, targets: Indexes, grad_inputs: Gradients
+    ) -> list[FunctionNode]:
+        """Add the results of a function's backward to the gradients of its inputs.
+
+        Returns:
+            The creators of the inputs that got their first gradient.
+
+        Raises:
+            GradientError: a result does not fit its input.
+        """
+        creators, inputs = [], function.inputs or ()
+        for position, i in enumerate(targets):
+            node, gx = inputs[i], grad_inputs[position]
+            if gx is None:
+                continue
+            if type(gx) is not Variable or gx.raw.shape != node.shape:
+                check_backward_gradient(gx, function, i)
+            if gx.raw.dtype is not node.dtype or gx._device is not node.device:
+                check_backward_gradient(gx, function, i)
+            if node in self.gradients:
+                self._accumulate(node, gx, function.lazy_grad_sum)
+                continue
+            self.gradients[node] = gx
+            if node._creator_node is not None:
+                creators.append(node._creator_node)
+        return creators
+
+    def _accumulate(self, node: VariableNode, gx: Variable, lazy: bool) -> None:
+        """Add a further contribution to the gradient of a node."""
+        current = self.gradients[node]
+        if lazy:
+            self.waiting.setdefault(node, []).append(gx)
+        elif node in self.own:
+            current.raw = add_arrays(current.raw, gx.raw, current._device)
+        else:
+            self.gradients[node] = self.sum_of(current, gx)
+            self.own.update(() if self.recorded else (node,))
+
+    def sum_of(self, a: Variable, b: Variable) -> Variable:
+        """a + b: a function if the pass is recorded, else a plain addition of arrays."""
+        if self.recorded:
+            return a + b
+        return wrap_array(add_arrays(a.raw, b.raw, a.device), a.device, a.requires_grad)
+
+    def with_old(self, old: Variable, gradient: Variable) -> Variable:
+        """The gradient of a leaf, added to the one that the leaf has from before."""
+        check_gradient(old, gradient, "x.grad")
+        return self.sum_of(old, gradient)
+
+    def take(self, node: VariableNode) -> Variable | None:
+        """Remove the gradient of a node from the table, all contributions added."""
+        gradient = self.gradients.pop(node, None)
+        self.own.discard(node)
+        if node in self.waiting and gradient is not None:
+            gradient = tinynode.functions.add_all(gradient, *self.waiting.pop(node))
+        return gradient
+
+    def take_grad_outputs(self, function: FunctionNode) -> Gradients:
+        """Remove the gradients of a function's outputs; None for an output without one."""
+        grad_outputs: list[Variable | None] = []
+        for reference in function.outputs or ():
+            node = reference()
+            if node is None or node._creator_node is not function:  # freed, or unchained since
+                grad_outputs.append(None)
+                continue
+            gradient = self.take(node) if self.waiting else self.gradients.pop(node, None)
+            if gradient is not None and (self.keep is None or node in self.keep):
+                self.kept[node] = gradient
+            grad_outputs.append(gradient)
+        return tuple(grad_outputs)
+
+    def finish(self) -> dict[VariableNode, Variable]:
+        """The gradients that are left, all contributions added."""
+        for node in list(self.waiting):
+            if (total := self.take(node)) is not None:
+                self.gradients[node] = total
+        return self.gradients

@@ -1,0 +1,262 @@
+"""Hooks: objects that are told what happens while functions run.
+
+Requirement: a profiler, a debugger or a recorder of nets sees every function application, and the
+functions know nothing of it. Without a hook, all this costs one look at an empty dictionary.
+
+There is one class of events, ``FunctionHook``. ``with hook:`` registers a hook for all functions
+of this thread. ``function.add_hook(hook)`` registers it for one function. The events, in order:
+
+    one application     forward_preprocess, forward, forward_postprocess, applied
+    one backward pass   sweep_began, the steps, sweep_ended
+    one step of it      before_backward, backward_preprocess, backward, backward_postprocess,
+                        after_backward, after_accumulate
+    an exception        failed, in place of the events that are still to come
+    outside functions   value_read, array_assigned, gradient_cleared
+
+This module lies below FunctionNode and Variable, so it calls their types ``Any``.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+from tinynode.configuration import config
+from tinynode.devices import Array, Arrays
+from tinynode.errors import HookError, describe
+
+
+class _ThreadState(threading.local):
+    """The hooks of this thread, by name, in the order of registration."""
+
+    def __init__(self) -> None:
+        self.hooks: dict[str, FunctionHook] = {}
+
+
+thread_state = _ThreadState()
+
+
+class FunctionHook:
+    """Base class of hooks: override the events that you need.
+
+    ``function`` is a FunctionNode. ``in_data`` is a tuple of arrays; in the backward events it has
+    None for each input that the function did not retain. ``out_grad`` is a tuple of arrays, with
+    None for an output without a gradient. Functions that run inside a function's backward are
+    function applications too: their events come between that function's ``backward_preprocess``
+    and ``backward_postprocess``.
+
+    Hooks are called in the order of registration, those of the thread first. A hook of one
+    function replaces the thread's hook of the same name.
+    """
+
+    name = "FunctionHook"
+    records_nets = False
+    """True for a recorder of nets. Sums of gradients then run as functions, so that it sees them,
+    and ``checkpoint`` keeps the graph of its function."""
+
+    def __enter__(self) -> Self:
+        if self.name in thread_state.hooks:
+            raise HookError(
+                f"hook {self.name} already exists: give this one another name, "
+                "or leave the other `with` block first."
+            )
+        thread_state.hooks[self.name] = self
+        try:
+            self.added(None)
+        except BaseException:
+            thread_state.hooks.pop(self.name, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.deleted(None)
+        finally:
+            thread_state.hooks.pop(self.name, None)
+
+    # --- registration --------------------------------------------------------------------------
+
+    def added(self, function: Any) -> None:
+        """The hook was registered: for one function, or with None for this thread."""
+
+    def deleted(self, function: Any) -> None:
+        """The hook is about to be unregistered."""
+
+    # --- one application -----------------------------------------------------------------------
+
+    def forward_preprocess(self, function: Any, in_data: Arrays) -> None:
+        """A function's forward is about to run."""
+
+    def forward_postprocess(self, function: Any, in_data: Arrays) -> None:
+        """A function's forward has run; its results are not in the graph yet."""
+
+    def applied(self, function: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+        """A function was applied to Variables, and connected if a graph is recorded."""
+
+    # --- one step of a backward pass -------------------------------------------------------------
+
+    def before_backward(self, sweep: Any, function: Any) -> None:
+        """A sweep took a function from its heap; the gradients are still in its table."""
+
+    def backward_preprocess(
+        self,
+        function: Any,
+        in_data: tuple[Array | None, ...],
+        out_grad: tuple[Array | None, ...],
+    ) -> None:
+        """A function's backward is about to run."""
+
+    def backward_postprocess(
+        self,
+        function: Any,
+        in_data: tuple[Array | None, ...],
+        out_grad: tuple[Array | None, ...],
+    ) -> None:
+        """A function's backward has run."""
+
+    def after_backward(
+        self,
+        function: Any,
+        target_input_indexes: tuple[int, ...],
+        grad_outputs: tuple[Any, ...],
+        grad_inputs: tuple[Any, ...],
+    ) -> None:
+        """A function's backward gave ``grad_inputs``, one for each target index."""
+
+    def after_accumulate(self, sweep: Any, function: Any) -> None:
+        """The gradients of a step are in the sweep's table, and new functions in its heap."""
+
+    # --- a backward pass -------------------------------------------------------------------------
+
+    def sweep_began(self, sweep: Any) -> None:
+        """A backward pass begins: its table has the seeds, its heap their creators."""
+
+    def sweep_ended(self, sweep: Any, error: BaseException | None) -> None:
+        """A backward pass has ended: with ``sweep.results``, or by an exception."""
+
+    # --- exceptions ------------------------------------------------------------------------------
+
+    def failed(self, function: Any, direction: str, error: BaseException) -> None:
+        """A function's ``"forward"`` or ``"backward"`` ended with an exception.
+
+        Every hook of the function hears it, also a hook that heard the postprocess event already
+        (a later hook may have raised). No further event of this application or step follows.
+        """
+
+    # --- outside of functions: for the thread's hooks only ---------------------------------------
+
+    def value_read(self, what: str) -> None:
+        """The program reads values off a Variable: ``x.array``, ``bool(x)``, ``float(x)`` ..."""
+
+    def array_assigned(self, variable: Any) -> None:
+        """``variable.array`` is about to be replaced."""
+
+    def gradient_cleared(self, variable: Any) -> None:
+        """``variable.cleargrad()`` was called."""
+
+    def numbers_drawn(self) -> None:
+        """``tinynode.random`` is about to draw numbers outside of a function."""
+
+    def module_called(self, module: Any) -> None:
+        """A Module is about to be called."""
+
+    def setting_assigned(self, what: str) -> None:
+        """A number of an optimizer, such as its learning rate, is about to be assigned."""
+
+    def update_requested(self, optimizer: Any, parameters: Any) -> bool:
+        """An optimizer is about to update its parameters. True: the hook does it, in its place."""
+        return False
+
+
+debug_hooks: list[FunctionHook] = []
+"""The hook of debug mode: ``tinynode.core.debug`` puts it here."""
+
+
+def thread_hooks() -> list[FunctionHook]:
+    """The hooks of this thread, in a list: a hook may register another one while it is called."""
+    return list(thread_state.hooks.values())
+
+
+def active_hooks(function: HookOwner) -> list[FunctionHook]:
+    """The hooks of a function: debug mode's, the thread's, then its own."""
+    hooks = {**thread_state.hooks, **(function._local_hooks or {})}
+    return [*(debug_hooks if config.debug else ()), *hooks.values()]
+
+
+def tell_failed(
+    hooks: list[FunctionHook] | tuple[()], function: Any, direction: str, error: BaseException
+) -> None:
+    """Tell hooks that a function's forward or backward raised."""
+    for hook in hooks:
+        hook.failed(function, direction, error)
+
+
+def tell_value_read(what: str) -> None:
+    """The gate through which values leave Variables: hooks hear it, and may refuse it."""
+    for hook in thread_hooks():
+        hook.value_read(what)
+
+
+def is_recording_net() -> bool:
+    """True while a hook of this thread records functions as a net."""
+    hooks = thread_state.hooks
+    return bool(hooks) and any(hook.records_nets for hook in hooks.values())
+
+
+class HookOwner:
+    """What has hooks of its own: the base of FunctionNode."""
+
+    _local_hooks: dict[str, FunctionHook] | None = None
+
+    @property
+    def label(self) -> str:
+        """A short text for messages and pictures: the class name, unless overridden."""
+        return type(self).__name__
+
+    @property
+    def local_function_hooks(self) -> dict[str, FunctionHook]:
+        """The hooks of this function, by name, in the order of registration."""
+        if self._local_hooks is None:
+            self._local_hooks = {}
+        return self._local_hooks
+
+    def add_hook(self, hook: FunctionHook, name: str | None = None) -> None:
+        """Register a hook for this function only; ``name`` defaults to the hook's.
+
+        Raises:
+            TypeError: the object is no FunctionHook.
+            HookError: the function has a hook of that name.
+        """
+        if not isinstance(hook, FunctionHook):
+            raise TypeError(f"add_hook: expected a FunctionHook, got {describe(hook)}.")
+        key = hook.name if name is None else name
+        if key in self.local_function_hooks:
+            raise HookError(f"Hook {key} already exists in {self.label}: give it another name.")
+        self.local_function_hooks[key] = hook
+        try:
+            hook.added(self)
+        except BaseException:
+            del self.local_function_hooks[key]
+            raise
+
+    def delete_hook(self, name: str) -> None:
+        """Unregister a hook of this function.
+
+        Raises:
+            HookError: the function has no hook of that name.
+        """
+        if name not in self.local_function_hooks:
+            raise HookError(
+                f"Hook {name} does not exist in {self.label}: it has "
+                f"{sorted(self.local_function_hooks)}."
+            )
+        try:
+            self.local_function_hooks[name].deleted(self)
+        finally:
+            del self.local_function_hooks[name]

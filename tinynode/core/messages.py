@@ -1,0 +1,386 @@
+"""Checks whose failure has a long text, and the texts of the graph's errors.
+
+Requirement: an error names the function, the argument, what was expected, what came, and the next
+thing to try. These texts would hide the way of an array through the graph, so they stand here.
+The checks raise; the other functions give the error to raise.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import tinynode
+from tinynode.devices import Array, Arrays, Device, device_of, find_device, is_floating
+from tinynode.errors import (
+    BackwardSeedError,
+    DeviceMixError,
+    GradientError,
+    GradientShapeError,
+    GradientTypeError,
+    GraphError,
+    OperandError,
+    OutputError,
+    RequiresGradError,
+    describe,
+    dtype_name,
+)
+
+# --- making a Variable ---------------------------------------------------------------------------
+
+
+def require_array(array: Any) -> Device:
+    """The device of what ``Variable(...)`` was given.
+
+    Raises:
+        DeviceMixError: it is no array of a known backend.
+    """
+    if isinstance(array, tinynode.Variable):
+        raise DeviceMixError(
+            f"Variable: array must be an array, got {describe(array)}. A second Variable on the "
+            "same array is x.detach(), or functions.identity(x) in the graph."
+        )
+    return device_of(array, "Variable", "array")
+
+
+def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
+    """True if a Variable on the array requires a gradient; None asks for the default.
+
+    Raises:
+        RequiresGradError: True was asked of a dtype that is not floating.
+    """
+    can = array is None or is_floating(array)
+    if requires_grad is None:
+        return can
+    if requires_grad and not can:
+        raise RequiresGradError(
+            f"Variable: requires_grad=True, but the array is {dtype_name(array.dtype)}: only "
+            "floating dtypes can require a gradient. Cast it first, or leave requires_grad out."
+        )
+    return requires_grad
+
+
+def device_of_gradient(grad: Any, device_of_data: Device) -> Device:
+    """The device of an array that is assigned to ``x.grad``.
+
+    Raises:
+        GradientTypeError: it is no array of a known backend.
+    """
+    if isinstance(grad, tinynode.Variable):
+        raise GradientTypeError("grad: expected an array, got a Variable. Assign it to grad_var.")
+    device = device_of_data if device_of_data.holds(grad) else find_device(grad)
+    if device is None:
+        raise GradientTypeError(f"grad: expected an array, got {describe(grad)}.")
+    return device
+
+
+# --- gradients -----------------------------------------------------------------------------------
+
+
+def check_gradient(gx: Any, x: Any, title: str) -> None:
+    """Refuse a gradient of x that does not fit x, a VariableNode or a Variable.
+
+    Args:
+        gx: the gradient.
+        x: what it is the gradient of.
+        title: says in messages whose gradient it is.
+
+    Raises:
+        GradientTypeError: it is no Variable, or its device or dtype differs.
+        GradientShapeError: its shape differs.
+    """
+    if not isinstance(gx, tinynode.Variable):
+        raise GradientTypeError(
+            f"{title}: expected a Variable, got {describe(gx)}. Compute it from Variables, so "
+            "that it can be differentiated again."
+        )
+    if gx.device is not x.device:
+        raise GradientTypeError(
+            f"{title}: Device of data and grad mismatch: data is on {x.device}, grad is on "
+            f"{gx.device}. Move it with to_device({str(x.device)!r})."
+        )
+    if gx.shape != x.shape:
+        raise GradientShapeError(
+            f"{title}: Shape of data and grad mismatch: {x.shape} != {gx.shape}. If the data was "
+            "broadcast, bring the gradient back with sum_to(gx, x.shape)."
+        )
+    if gx.dtype != x.dtype:
+        raise GradientTypeError(
+            f"{title}: Dtype of data and grad mismatch: {dtype_name(x.dtype)} != "
+            f"{dtype_name(gx.dtype)}. Cast it with astype(gx, x.dtype)."
+        )
+
+
+def check_backward_gradient(gx: Any, function: Any, position: int) -> None:
+    """``check_gradient`` for what a function's backward gave for one of its inputs."""
+    title = f"Function `{function.label}` has a bug: the gradient of input {position}"
+    try:
+        check_gradient(gx, function.inputs[position], title)
+    except GradientError as error:
+        add_forward_stack(error, function)
+        raise
+
+
+def gradients_bug(function: Any, results: Any, expected: Sequence[int]) -> GradientError:
+    """The error for a backward that gave no tuple, or a tuple of another length."""
+    if not isinstance(results, tuple | list):
+        return GradientTypeError(
+            f"Function `{function.label}` has a bug: its backward must return a tuple, got "
+            f"{describe(results)}. Return (gx,) with a comma, for one gradient too."
+        )
+    allowed = " or ".join(str(number) for number in dict.fromkeys(expected))
+    return GradientShapeError(
+        f"Function `{function.label}` has a bug: number of gradients returned from backward "
+        f"is incorrect: {len(results)} != expected {allowed}."
+    )
+
+
+def explain_backward_error(error: Exception, function: Any) -> None:
+    """Add notes to an exception of a backward: what was not retained, and where it was called."""
+    if str(error).startswith(("not enough values to unpack", "tuple index out of range")):
+        for what, indexes in (
+            ("inputs", function._retained_input_indexes),
+            ("outputs", function._retained_output_indexes),
+        ):
+            if not indexes:
+                error.add_note(
+                    f"retain_{what}(...) was not called in forward of {function.label}: if its "
+                    f"backward uses get_retained_{what}(), forward has to name them, e.g. "
+                    f"self.retain_{what}((0,))."
+                )
+    if not function.stack:
+        error.add_note(
+            f"It was raised in the backward of {function.label}. Debug mode (tn.set_debug(True) "
+            "before forward) shows where the function was called."
+        )
+    add_forward_stack(error, function)
+
+
+def add_forward_stack(error: BaseException, function: Any) -> None:
+    """Add to an exception of a backward where the function was called in forward."""
+    if function.stack and isinstance(error, Exception):
+        lines: list[Any] = traceback.format_list(function.stack)
+        error.add_note(
+            f"{function.label} was called in forward here. Stacktrace of the function is below:\n"
+            + "".join(lines).rstrip()
+        )
+
+
+# --- the arguments of backward and grad ----------------------------------------------------------
+
+
+def check_can_start(function: str, argument: str, y: Any) -> None:
+    """Refuse to start a backward pass from a Variable that requires no gradient.
+
+    Raises:
+        BackwardSeedError: says why it requires none.
+    """
+    if y.requires_grad:
+        return
+    if y.raw is not None and not is_floating(y.raw):
+        raise BackwardSeedError(
+            f"{function}: {argument} is {dtype_name(y.dtype)}, and only floating dtypes have "
+            "derivatives. Start from floats: 1.0 in place of 1, or x.astype('float32')."
+        )
+    raise BackwardSeedError(
+        f"{function}: {argument} ({y.label}) requires no gradient: no input of its functions "
+        "does. Make the inputs with requires_grad=True."
+    )
+
+
+def refused_backward(y: Any, retain_grad: Any, enable_double_backprop: Any) -> TypeError:
+    """The error for ``y.backward()`` if y requires no gradient, or an option is not a bool.
+
+    Raises:
+        BackwardSeedError: y requires no gradient.
+    """
+    check_can_start("y.backward()", "y", y)
+    is_first = not isinstance(retain_grad, bool)
+    name = "retain_grad" if is_first else "enable_double_backprop"
+    value = retain_grad if is_first else enable_double_backprop
+    return TypeError(
+        f"y.backward(): {name} must be a bool, got {describe(value)}. A gradient to start "
+        "from goes into y.grad first."
+    )
+
+
+def check_seedless(y: Any) -> None:
+    """Refuse ``y.backward()`` without a gradient, unless a function computed y, of size one.
+
+    Raises:
+        BackwardSeedError: y is a leaf, or has several elements.
+    """
+    if y.creator_node is None:
+        raise BackwardSeedError(
+            f"y.backward(): y ({y.label}) was computed by no recorded function: it is a leaf; "
+            "or it was computed under no_backprop_mode(); or it is a gradient, and "
+            "enable_double_backprop=True was left out."
+        )
+    if y.size != 1:
+        raise BackwardSeedError(
+            f"y.backward(): y has shape {y.shape}, so there is no single gradient to start from; "
+            "set y.grad to an array of that shape first, or call sum(y).backward()."
+        )
+
+
+def checked_seed(y: Any, gy: Any, position: int) -> Any:
+    """The gradient of an output of ``tinynode.backward``, if it is there and fits.
+
+    Raises:
+        BackwardSeedError: the output requires no gradient, or has none to start from.
+        GradientError: the gradient does not fit the output.
+    """
+    check_can_start("backward", f"outputs[{position}]", y)
+    if gy is None:
+        raise BackwardSeedError(
+            f"backward: output {position} (shape {y.shape}) has no gradient: set its grad, or "
+            "give grad_outputs."
+        )
+    check_gradient(gy, y, f"backward: grad_outputs[{position}]")
+    return gy
+
+
+def check_sequences(
+    function: str, name: str, variables: Any, gradients_name: str, gradients: Any
+) -> None:
+    """Refuse arguments that are no sequences of Variables, or gradients of another number.
+
+    Raises:
+        TypeError: an argument is not a tuple or a list, or has something else than Variables.
+        ValueError: the lengths differ.
+    """
+    for title, sequence in ((name, variables), (gradients_name, gradients)):
+        if sequence is gradients and gradients is None:
+            continue
+        if not isinstance(sequence, tuple | list):
+            raise TypeError(
+                f"{function}: {title} must be a tuple or a list, got {describe(sequence)}. "
+                "Write (x,) for one."
+            )
+    for position, x in enumerate(variables):
+        if not isinstance(x, tinynode.Variable):
+            raise OperandError(
+                f"{function}: {name}[{position}] must be a Variable, got {describe(x)}."
+            )
+    if gradients is not None and len(gradients) != len(variables):
+        raise ValueError(
+            f"{function}: {gradients_name} has {len(gradients)} entries, expected "
+            f"{len(variables)}."
+        )
+
+
+# --- apply and forward ---------------------------------------------------------------------------
+
+
+def inputs_as_tuple(function: Any, inputs: Any) -> tuple[Any, ...]:
+    """The inputs of ``apply`` as a tuple.
+
+    Raises:
+        GraphError: the FunctionNode was applied before.
+        OperandError: a single Variable or array stands in the place of the tuple.
+    """
+    if function._applied:
+        raise GraphError(
+            f"{function.label}: this instance was applied before. A FunctionNode is one "
+            "application: make a new instance for each call."
+        )
+    if isinstance(inputs, tinynode.Variable) or hasattr(inputs, "dtype"):
+        raise OperandError(
+            f"{function.label}.apply: inputs must be a tuple, got {describe(inputs)}. Write "
+            "apply((x,)) for one."
+        )
+    return tuple(inputs)
+
+
+def check_inputs(function: Any, inputs: Sequence[Any]) -> None:
+    """Refuse input Variables that are empty or on several devices.
+
+    Raises:
+        GraphError: a Variable is empty.
+        DeviceMixError: the devices differ.
+    """
+    for x in inputs:
+        if x.raw is None:
+            raise GraphError(f"{function.label}: variable {x.name or ''} is empty (no array).")
+    if len({x.device for x in inputs}) > 1:
+        parts = [f"input {i} on {x.device}" for i, x in enumerate(inputs)]
+        raise DeviceMixError(
+            f"{function.label}: incompatible array types are mixed in the forward input: "
+            f"{', '.join(parts)}. Move them to one device with x.to_device(...)."
+        )
+
+
+def output_not_tuple(label: str, result: Any) -> OutputError:
+    """The error for a forward that returned no tuple."""
+    return OutputError(
+        f"forward output must be a tuple ({label})\nActual: {describe(result)}\n"
+        "Try: return (y,) with a comma, for one output too."
+    )
+
+
+def output_not_array(label: str, position: int, output: Any, device: Device) -> OutputError:
+    """The error for a forward that returned something else than arrays."""
+    return OutputError(
+        f"forward output must be a tuple of arrays of device {device} "
+        f"({label})\nActual: output {position} is {describe(output)}"
+    )
+
+
+def check_one_shape(function: Any, outputs: Arrays) -> None:
+    """Refuse outputs of several shapes of a function with ``is_elementwise = True``.
+
+    Raises:
+        GraphError: the shapes differ.
+    """
+    shapes = [tuple(y.shape) for y in outputs if y is not None]
+    if len(set(shapes)) > 1:
+        raise GraphError(
+            f"{function.label} has is_elementwise = True, which promises outputs of one shape; "
+            f"its forward returned the shapes {', '.join(map(str, shapes))}."
+        )
+
+
+def positions_to_retain(function: Any, method: str, indexes: Any) -> tuple[int, ...]:
+    """The positions that forward wants to retain, as a tuple.
+
+    Raises:
+        TypeError: they are no sequence.
+    """
+    if not isinstance(indexes, Iterable):
+        raise TypeError(
+            f"{function.label}: {method} takes the positions as a tuple, such as (0,), got "
+            f"{describe(indexes)}."
+        )
+    return tuple(indexes)
+
+
+def retained_arrays(
+    function: Any, indexes: tuple[int, ...], arrays: Arrays
+) -> tuple[Array | None, ...]:
+    """The arrays at the positions that forward retains, None at the others.
+
+    Raises:
+        IndexError: a position does not exist.
+    """
+    if indexes == _EVERY.get(len(arrays)):
+        return arrays
+    if not indexes:
+        return _NOTHING.setdefault(len(arrays), (None,) * len(arrays))
+    kept: list[Array | None] = [None] * len(arrays)
+    try:
+        for i in indexes:
+            kept[i] = arrays[i]
+    except (IndexError, TypeError):
+        raise IndexError(
+            f"{function.label}: forward called retain_inputs({function._retained_input_indexes}) "
+            f"and retain_outputs({function._retained_output_indexes}), but there is no position "
+            f"{indexes} among {len(arrays)} arrays."
+        ) from None
+    return tuple(kept)
+
+
+_EVERY = {1: (0,), 2: (0, 1), 3: (0, 1, 2)}
+"""All positions of a few arrays."""
+_NOTHING: dict[int, tuple[None, ...]] = {}
+"""For functions of n arrays that retain none: one tuple for all of them."""

@@ -1,0 +1,335 @@
+"""Variable: what a user holds.
+
+Requirement: a Variable feels like the array in it, and remembers how it was computed. It has the
+array, its device and its gradient. The graph hangs on its ``node``, which is made when a graph
+first needs it. The base class has what a Variable does as an array: operators, shapes, text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tinynode
+from tinynode.configuration import config, using_config
+from tinynode.core.array_methods import ArrayMethods
+from tinynode.core.hooks import tell_value_read, thread_hooks
+from tinynode.core.messages import (
+    check_gradient,
+    decide_requires_grad,
+    device_of_gradient,
+    require_array,
+)
+from tinynode.core.variable_node import VariableNode
+from tinynode.devices import Array, Device, get_device
+
+
+class Variable(ArrayMethods):
+    """An array that remembers how it was computed.
+
+    Args:
+        array: an array of a known backend, or None for an empty variable. Lists and numbers go
+            through ``tinynode.asarray``.
+        name: shown in pictures of the graph and in messages.
+        grad: an initial gradient, of the array's shape, dtype and device.
+        requires_grad: True if backward computes a gradient for it. By default floating dtypes
+            require one; integers and bools never can.
+
+    Attributes:
+        raw: the array itself, for the functions of tinynode. Users read ``array``.
+
+    Raises:
+        TypeError: ``array`` is not an array, or an integer array is asked to require a gradient.
+    """
+
+    __slots__ = ("__weakref__", "_device", "_grad_var", "_name", "_node", "_requires_grad", "raw")
+
+    def __init__(
+        self,
+        array: Array | None = None,
+        *,
+        name: str | None = None,
+        grad: Array | None = None,
+        requires_grad: bool | None = None,
+    ) -> None:
+        self.raw: Array = array
+        self._device: Device = get_device() if array is None else require_array(array)
+        self._requires_grad: bool = decide_requires_grad(array, requires_grad)
+        self._name = name
+        self._node: VariableNode | None = None
+        self._grad_var: Variable | None = None
+        if grad is not None:
+            self.grad = grad
+
+    # --- the array -------------------------------------------------------------------------
+
+    @property
+    def array(self) -> Array:
+        """The array. Assigning a new one leaves recorded functions untouched.
+
+        One of another shape, dtype or device starts a new leaf: gradients of the old array do not
+        belong to it any more.
+        """
+        tell_value_read("x.array")
+        return self.raw
+
+    @array.setter
+    def array(self, array: Array | None) -> None:
+        for hook in thread_hooks():
+            hook.array_assigned(self)
+        device = self._device
+        asked = config.device is not None  # a device that was asked for goes before its own
+        if array is not None and (asked or not device.holds(array)):
+            device = require_array(array)
+        if self._requires_grad and array is not None:
+            decide_requires_grad(array, True)
+        self.replace_array(array, device)
+
+    def replace_array(self, array: Array | None, device: Device) -> None:
+        """Take a new array that is known to be right."""
+        if not self.is_like(array, device):
+            self.leave_node()  # recorded functions keep the node, with the old shape
+        if self._node is not None:
+            self._node.data = None  # the functions that retained the old array still hold it
+        self.raw, self._device = array, device
+
+    def is_like(self, array: Array | None, device: Device) -> bool:
+        """True if an array has the device, the shape and the dtype of the present one."""
+        old = self.raw
+        if array is None or old is None:
+            return array is old
+        return device is self._device and array.shape == old.shape and array.dtype == old.dtype
+
+    @property
+    def data(self) -> Array:
+        """The same as ``array``."""
+        return self.array
+
+    @data.setter
+    def data(self, array: Array | None) -> None:
+        self.array = array
+
+    @property
+    def device(self) -> Device:
+        """The device that holds the array."""
+        return self._device
+
+    # --- the graph -------------------------------------------------------------------------
+
+    @property
+    def node(self) -> VariableNode:
+        """What the graph holds of this variable."""
+        if self._node is None:
+            self._node = VariableNode(self)
+        return self._node
+
+    @property
+    def node_or_none(self) -> VariableNode | None:
+        """The node, or None as long as no graph needed it."""
+        return self._node
+
+    @property
+    def requires_grad(self) -> bool:
+        """True if backward computes a gradient for it. It is decided when the Variable is made."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, requires_grad: bool) -> None:
+        raise AttributeError(
+            "requires_grad is decided when a Variable is made: use Variable(x.array, "
+            f"requires_grad={requires_grad}), or x.detach() for one without a gradient."
+        )
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for a Variable that requires a gradient and that no function computed."""
+        return self._requires_grad and self.creator_node is None
+
+    @property
+    def name(self) -> str | None:
+        """A name for pictures and messages."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self._name = name
+        if self._node is not None:
+            self._node.name = name
+
+    @property
+    def label(self) -> str:
+        """Shape and dtype as a short text."""
+        return self.node.label
+
+    @property
+    def rank(self) -> int:
+        """0 for a leaf, else the creator's rank + 1."""
+        return 0 if self._node is None else self._node.rank
+
+    @property
+    def creator_node(self) -> Any:
+        """The FunctionNode that computed it; None for a leaf."""
+        return None if self._node is None else self._node.creator_node
+
+    @creator_node.setter
+    def creator_node(self, function: Any) -> None:
+        self.node.creator_node = function
+
+    @property
+    def creator(self) -> Any:
+        """As ``creator_node``, but for an old-style function the Function object itself."""
+        return None if self._node is None else self._node.creator
+
+    @creator.setter
+    def creator(self, creator: Any) -> None:
+        self.node.creator = creator
+
+    def set_creator(self, creator: Any) -> None:
+        """The same as ``variable.creator = creator``."""
+        self.node.creator = creator
+
+    def set_creator_node(self, creator_node: Any) -> None:
+        """The same as ``variable.creator_node = creator_node``; takes a Function as well."""
+        self.node.creator = creator_node
+
+    def retain_data(self) -> None:
+        """Let the node keep a reference to the array."""
+        self.node.retain_data()
+
+    def unchain(self) -> None:
+        """Forget the creator: backward stops at this variable."""
+        if self._node is not None:
+            self._node.unchain()
+
+    def unchain_backward(self) -> None:
+        """Unchain every function before this variable: the graph behind it is let go."""
+        tinynode.core.backprop.unchain_backward(self)
+
+    def detach(self) -> Variable:
+        """A Variable on the same array, outside the graph, that requires no gradient."""
+        detached = wrap_array(self.raw, self._device, False)
+        detached._name = self._name
+        return detached
+
+    def become(self, result: Variable) -> None:
+        """Move to the node of ``result``: the end of every write (``x[i] = v``, ``x += v``).
+
+        Recorded functions keep the old node and its array. A leaf without back-propagation takes
+        the array only, and stays that leaf.
+        """
+        if self.is_leaf:
+            self.raw = result.raw
+            return
+        self.leave_node()
+        self.raw, self._requires_grad = result.raw, result._requires_grad
+        self._grad_var = None  # it was the gradient of the old value
+        self._node = result._node
+        if self._node is not None:
+            self._node.set_variable(self)
+            self._node.name = self._name
+
+    def leave_node(self) -> None:
+        """Let go of the node. Recorded functions keep the node and its array."""
+        if self._node is not None and self._node.get_variable_or_none() is self:
+            self._node.set_variable(None)
+        self._node = None
+
+    # --- the gradient ----------------------------------------------------------------------
+
+    @property
+    def grad(self) -> Array | None:
+        """The gradient's array, or None. Assigning an array checks shape, dtype and device."""
+        if self._grad_var is None:
+            return None
+        tell_value_read("x.grad")
+        return self._grad_var.raw
+
+    @grad.setter
+    def grad(self, grad: Array | None) -> None:
+        if grad is None:
+            self._grad_var = None
+        else:
+            self.grad_var = wrap_array(grad, device_of_gradient(grad, self._device), True)
+
+    @property
+    def grad_var(self) -> Variable | None:
+        """The gradient as a Variable: part of a graph itself under double backprop."""
+        return self._grad_var
+
+    @grad_var.setter
+    def grad_var(self, grad_var: Variable | None) -> None:
+        if grad_var is not None and (self.raw is not None or not isinstance(grad_var, Variable)):
+            check_gradient(grad_var, self, "x.grad_var")
+        self._grad_var = grad_var
+
+    def cleargrad(self) -> None:
+        """Set the gradient to None. Call it before each backward, or gradients add up."""
+        for hook in thread_hooks():
+            hook.gradient_cleared(self)
+        self._grad_var = None
+
+    def addgrad(self, other: Variable) -> None:
+        """Add another Variable's gradient to this one's."""
+        own, extra = self._grad_var, other._grad_var
+        if own is not None and extra is not None:
+            has_graph = own.creator_node is not None or extra.creator_node is not None
+            with using_config("enable_backprop", has_graph):
+                extra = own + extra
+        if extra is not None:
+            self.grad_var = extra
+
+    def backward(
+        self,
+        retain_grad: bool = False,
+        enable_double_backprop: bool = False,
+        loss_scale: float | None = None,
+    ) -> None:
+        """Compute the gradient of this variable with respect to every leaf before it.
+
+        The gradients are *added* to the leaves' ``grad``; call ``cleargrad()`` on them first. The
+        graph stays, so backward can be called again. It starts from this variable's own ``grad``,
+        which is used up; if that is None, a size-one variable starts from 1.
+
+        Args:
+            retain_grad: keep the gradients of intermediate variables, and of this one, too.
+            enable_double_backprop: record a graph of the backward pass, so that the gradients'
+                ``grad_var`` can be differentiated in turn.
+            loss_scale: multiplies the 1 that a size-one variable starts from.
+
+        Raises:
+            BackwardSeedError: there is nothing to start from.
+            GradientError: a function's backward returned a wrong gradient.
+        """
+        tinynode.core.backprop.backward_one(self, retain_grad, enable_double_backprop, loss_scale)
+
+
+_new_variable = Variable.__new__
+
+
+def wrap_array(array: Array | None, device: Device, requires_grad: bool) -> Variable:
+    """A Variable on an array of that device; only a floating one can require a gradient."""
+    if requires_grad and (array is None or array.dtype not in device.floating_dtypes):
+        requires_grad = device.is_floating(array)
+    variable = _new_variable(Variable)
+    variable.raw, variable._device, variable._requires_grad = array, device, requires_grad
+    variable._name = variable._node = variable._grad_var = None
+    return variable
+
+
+def variable_on_node(node: VariableNode, array: Array | None) -> Variable:
+    """A Variable on an existing node, with that array."""
+    variable = wrap_array(array, node.device, node.requires_grad)
+    variable._requires_grad, variable._name, variable._node = node.requires_grad, node.name, node
+    return variable
+
+
+def restore(
+    variable: Variable, node: VariableNode | None, array: Array | None, grad_var: Variable | None
+) -> None:
+    """Bring a Variable back to a node, an array and a gradient; None starts a new leaf."""
+    if variable._node is not node:
+        variable.leave_node()
+        variable._node = node
+    if node is not None:
+        node.set_variable(variable)
+        variable._device, variable._requires_grad = node.device, node.requires_grad
+    variable.raw, variable._grad_var = array, grad_var

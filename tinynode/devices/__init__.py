@@ -1,0 +1,110 @@
+"""Devices, and the backends behind them: the modules of this folder, each above the one before.
+
+``protocol``   what a backend module has, and may have
+``dtypes``     kinds of dtypes
+``loader``     which backends there are
+``device``     a backend plus an index
+``registry``   backends and devices by name; the current device
+``arrays``     questions about raw arrays
+``use_counts`` which functions ran by a kernel, and which fell back
+"""
+
+from tinynode.devices.arrays import (
+    add_at,
+    backend_of,
+    base_of,
+    check_cast,
+    device_of,
+    find_device,
+    is_array,
+    is_floating,
+    is_integer,
+    kind_of,
+    namespace_of,
+    put,
+    put_sum,
+    to_host,
+)
+from tinynode.devices.device import Device, device_names, indices_of, namespace_from
+from tinynode.devices.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, kind_of_dtype
+from tinynode.devices.loader import backend_origin
+from tinynode.devices.protocol import (
+    OPTIONAL_PARTS,
+    Array,
+    Arrays,
+    Backend,
+    CurrentDevice,
+    Fallback,
+    FunctionalWrites,
+    MemoryPool,
+    OptimizerUpdate,
+    Overlay,
+    Planner,
+    Profiler,
+    Scatter,
+    Versioned,
+    supports,
+)
+from tinynode.devices.registry import (
+    backend_names,
+    current_device,
+    get_backend,
+    get_device,
+    register_backend,
+    synchronize,
+    using_device,
+)
+from tinynode.devices.use_counts import Use, count_use, fallback_uses, kernel_uses
+
+__all__ = [
+    "BOOL",
+    "COMPLEX",
+    "FLOATING",
+    "INTEGER",
+    "OPTIONAL_PARTS",
+    "Array",
+    "Arrays",
+    "Backend",
+    "CurrentDevice",
+    "Device",
+    "Fallback",
+    "FunctionalWrites",
+    "MemoryPool",
+    "OptimizerUpdate",
+    "Overlay",
+    "Planner",
+    "Profiler",
+    "Scatter",
+    "Use",
+    "Versioned",
+    "add_at",
+    "backend_names",
+    "backend_of",
+    "backend_origin",
+    "base_of",
+    "check_cast",
+    "count_use",
+    "current_device",
+    "device_names",
+    "device_of",
+    "fallback_uses",
+    "find_device",
+    "get_backend",
+    "get_device",
+    "indices_of",
+    "is_array",
+    "is_floating",
+    "is_integer",
+    "kernel_uses",
+    "kind_of",
+    "kind_of_dtype",
+    "namespace_from",
+    "namespace_of",
+    "put",
+    "put_sum",
+    "register_backend",
+    "supports",
+    "synchronize",
+    "to_host",
+    "using_device",
+]

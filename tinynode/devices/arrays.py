@@ -1,0 +1,172 @@
+"""Questions about raw arrays: which backend, which device, which namespace, which kind of dtype.
+
+Requirement: the answers stand in tables by array type, since asking an array itself
+(``__array_namespace__``) costs as much as adding two small ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinynode.devices.device import Device, device_name
+from tinynode.devices.dtypes import FLOATING, INTEGER, kind_of_dtype
+from tinynode.devices.protocol import Array, Backend, FunctionalWrites, Overlay, Scatter, supports
+from tinynode.devices.registry import backends, current_device, get_backend, get_device
+from tinynode.errors import DeviceError, DeviceMixError, OperandError, describe, dtype_name
+
+backend_of_type: dict[type, Backend] = {}
+namespace_of_type: dict[type, Any] = {}
+kinds_of_type: dict[type, dict[Any, int]] = {}
+"""The kinds of dtypes, by array type: dtypes of two libraries do not compare."""
+
+
+def find_device(array: object, first: Device | None = None) -> Device | None:
+    """The device that holds an array, or None if no loaded backend owns the object.
+
+    The device ``first``, by default the current one, is asked first. So two backends on one kind
+    of memory do not compete.
+    """
+    first = first or current_device()
+    if first.owns(array):
+        return _device_at(first.backend, array)
+    owner = _owner(array)
+    return None if owner is None else _device_at(owner, array)
+
+
+def _owner(array: object) -> Backend | None:
+    """The loaded backend whose memory holds an array."""
+    for backend in [get_backend("numpy"), *backends.values()]:
+        if backend.owns(array):
+            return base_of(backend)
+    return None
+
+
+def is_array(value: object) -> bool:
+    """True if a loaded backend owns an object, or that of the current device, if it is usable."""
+    if _owner(value) is not None:
+        return True
+    try:
+        return current_device().owns(value)
+    except (DeviceError, TypeError):
+        return False
+
+
+def base_of(backend: Backend) -> Backend:
+    """The backend whose memory a backend shares; itself, if it has memory of its own."""
+    return get_backend(backend.base) if supports(backend, Overlay) else backend
+
+
+def _device_at(backend: Backend, array: Array) -> Device:
+    device = get_device(device_name(backend, backend.index_of(array)))
+    device.array_types.add(type(array))
+    return device
+
+
+def device_of(array: object, function: str, argument: str) -> Device:
+    """The device that holds an array.
+
+    Raises:
+        DeviceMixError: no backend owns the object; names the function and the argument.
+    """
+    device = find_device(array)
+    if device is None:
+        raise DeviceMixError(
+            f"{function}: {argument} must be an array of a known backend, got {describe(array)}. "
+            "tinynode.asarray(...) accepts lists, numbers and Variables. For an array of another "
+            "library, load its backend first: tinynode.get_device(name), with a name that "
+            "`python -m tinynode backends` lists."
+        )
+    return device
+
+
+def backend_of(array: Array) -> Backend:
+    """The backend whose memory holds an array."""
+    backend = backend_of_type.get(type(array))
+    if backend is None:
+        backend = _owner(array) or base_of(device_of(array, "backend_of", "array").backend)
+        backend_of_type[type(array)] = backend
+    return backend
+
+
+def namespace_of(array: Array) -> Any:
+    """The Array API namespace of an array, found by its type."""
+    try:
+        return namespace_of_type[type(array)]
+    except KeyError:
+        namespace = backend_of(array).namespace()
+        namespace_of_type[type(array)] = namespace
+        return namespace
+
+
+def kind_of(array: Array) -> int:
+    """The kind of an array's dtype: ``BOOL``, ``INTEGER``, ``FLOATING`` or ``COMPLEX``."""
+    try:
+        return kinds_of_type[type(array)][array.dtype]
+    except KeyError:
+        kind = kind_of_dtype(namespace_of(array), array.dtype)
+        kinds_of_type.setdefault(type(array), {})[array.dtype] = kind
+        return kind
+
+
+def is_floating(array: Array) -> bool:
+    """True if an array's dtype is a real floating one: only such arrays can have a gradient."""
+    return kind_of(array) == FLOATING
+
+
+def is_integer(array: Array) -> bool:
+    """True if an array's dtype is an integer one, signed or not."""
+    return kind_of(array) == INTEGER
+
+
+def check_cast(operation: str, value: Array, target: Array) -> None:
+    """Refuse to write floats into integers, or complex numbers into real ones.
+
+    Raises:
+        OperandError: the kind of ``value`` is above that of ``target``.
+    """
+    if kind_of(value) > kind_of(target):
+        raise OperandError(
+            f"{operation}: the value is {dtype_name(value.dtype)}, x is "
+            f"{dtype_name(target.dtype)}, which cannot hold it. Cast x first: x.astype(...)."
+        )
+
+
+def to_host(array: Array) -> Array:
+    """An array of any backend as a NumPy array; memory may be shared."""
+    return backend_of(array).to_host(array)
+
+
+def add_at(indices: Array, values: Array, length: int) -> Array:
+    """Rows of values added up by index: result[indices[k]] += values[k], from zeros.
+
+    indices: (k), integer, values: (k, ...) -> (length, ...). The Array API standard has no such
+    function. A backend without ``Scatter`` goes through the host.
+    """
+    backend = backend_of(values)
+    if supports(backend, Scatter):
+        return backend.add_at(indices, values, length)
+    numpy_backend: Any = get_backend("numpy")
+    host = numpy_backend.add_at(to_host(indices), to_host(values), length)
+    return backend.from_host(host, backend.index_of(values))
+
+
+def put(array: Array, place: Any, value: Any) -> Array:
+    """The array with a value at an index: the same array where it can be written to.
+
+    The array must be new: nobody else may hold it. Callers go on with the result, since the
+    arrays of some libraries never change (``FunctionalWrites``).
+    """
+    backend = backend_of(array)
+    if supports(backend, FunctionalWrites):
+        return backend.put(array, place, value)
+    array[place] = value
+    return array
+
+
+def put_sum(array: Array, place: Any, value: Array) -> Array:
+    """The array with a value added at a basic index; otherwise as ``put``."""
+    backend = backend_of(array)
+    if supports(backend, FunctionalWrites):
+        return backend.put(array, place, array[place] + value)
+    array[place] += value
+    return array

@@ -1,0 +1,20 @@
+"""Kinds of dtypes: bool, integer, real floating, complex.
+
+Requirement: each array library has dtypes of its own, and those of two libraries do not compare.
+So a dtype is always looked at together with the namespace of its library.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+BOOL, INTEGER, FLOATING, COMPLEX = range(4)
+"""The kinds, in the order in which a cast loses nothing."""
+
+
+def kind_of_dtype(namespace: Any, dtype: Any) -> int:
+    """The kind of a dtype: ``BOOL``, ``INTEGER``, ``FLOATING`` or ``COMPLEX``."""
+    for kind, name in ((BOOL, "bool"), (INTEGER, "integral"), (FLOATING, "real floating")):
+        if namespace.isdtype(dtype, name):
+            return kind
+    return COMPLEX

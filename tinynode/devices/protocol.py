@@ -1,0 +1,193 @@
+"""What a backend module has, and what it may have besides.
+
+Requirement: adding an array library takes one small module, and its author sees on one page all
+that a backend may bring. ``Backend`` lists the required part. Each further protocol is one
+optional part; ``supports(backend, Planner)`` says whether a backend has it.
+
+| optional part | members | who asks for it |
+|---|---|---|
+| ``Overlay`` | ``base`` | devices: arrays without an explicit device belong to the base |
+| ``Versioned`` | ``version`` | ``python -m tinynode backends`` |
+| ``CurrentDevice`` | ``on_device`` | ``using_device`` and the backward pass |
+| ``Scatter`` | ``add_at`` | gradients of indexing |
+| ``FunctionalWrites`` | ``put`` | functions that fill an array piece by piece |
+| ``Planner`` | ``make_plan`` | nets: how a compiled net runs |
+| ``OptimizerUpdate`` | ``update_parameters`` | optimizers: one update of all parameters |
+| ``Profiler`` | ``range_push``, ``range_pop`` | ``NVTXHook`` |
+| ``MemoryPool`` | ``memory_used``, ``memory_reserved`` | ``CUDAMemoryHook`` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
+
+Array: TypeAlias = Any
+"""An array of any library that follows the Array API standard."""
+Arrays: TypeAlias = tuple[Array, ...]
+
+
+class Fallback:
+    """What a backend's ``forward`` returns to ask for the function's portable forward.
+
+    Either the class itself, or an instance with a reason: ``Fallback("float16 has no kernel")``.
+    """
+
+    def __init__(self, reason: str = "no reason given") -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"Fallback({self.reason!r})"
+
+
+class Backend(Protocol):
+    """The required part of a backend module. ``tinynode_numpy`` is the shortest example."""
+
+    name: str
+    """The name that users write: ``numpy``, ``cupy``."""
+    capabilities: frozenset[str]
+    """Facts about the library. ``"gpu"`` selects ``forward_gpu``, else ``forward_cpu`` is used.
+    ``"cpu"`` lets functions cut their work into pieces that fit the cache. ``"float64"`` says
+    that the library has float64."""
+
+    def devices(self) -> tuple[str, ...]:
+        """The indices of the devices on this machine; the first one is the default."""
+
+    def namespace(self) -> Any:
+        """The Array API namespace of the arrays."""
+
+    def owns(self, array: object) -> bool:
+        """True if an object is an array of this backend."""
+
+    def index_of(self, array: Array) -> str:
+        """The index of the device that holds an array of this backend."""
+
+    def from_host(self, array: Array, index: str) -> Array:
+        """A NumPy array, on device ``index``; memory may be shared."""
+
+    def to_host(self, array: Array) -> Array:
+        """An array of this backend as a NumPy array; memory may be shared."""
+
+    def synchronize(self, index: str) -> None:
+        """Wait until the device has finished its work."""
+
+    def lift(self, value: object) -> Array | None:
+        """The 0-d array for a scalar of the array library; None for any other object."""
+
+    def forward(self, node: Any, arrays: Arrays) -> Any:
+        """Run a FunctionNode on arrays of this backend: a tuple of arrays, or ``Fallback``."""
+
+
+class Overlay(Protocol):
+    """A backend that shares the memory of another backend, as ``fast`` shares that of NumPy."""
+
+    base: str
+    """The name of the other backend. An array without an explicit device belongs to it."""
+
+
+class Versioned(Protocol):
+    """A backend that states the version of its library."""
+
+    version: str
+
+
+class CurrentDevice(Protocol):
+    """A backend whose library puts new arrays on a *current* device."""
+
+    def on_device(self, index: str) -> AbstractContextManager[Any]:
+        """A ``with`` block in which device ``index`` is the library's current device."""
+
+
+class Scatter(Protocol):
+    """A backend with a scatter-add, which the Array API standard lacks."""
+
+    def add_at(self, indices: Array, values: Array, length: int) -> Array:
+        """result[indices[k]] += values[k], from zeros.
+
+        indices: (k), integer, values: (k, ...) -> (length, ...).
+        """
+
+
+class FunctionalWrites(Protocol):
+    """A backend whose arrays never change, as those of JAX."""
+
+    def put(self, array: Array, place: Any, value: Any) -> Array:
+        """A new array with ``value`` at the index ``place``."""
+
+
+class Planner(Protocol):
+    """A backend that plans how a compiled net runs."""
+
+    def make_plan(
+        self,
+        operators: Sequence[Any],
+        devices: Any,
+        outputs: Sequence[str],
+        forms: Any,
+        saved: Sequence[str],
+        layout: Any,
+    ) -> Any:
+        """A plan with ``run``, ``describe`` and ``layout``: see ``tinynode.net.plan.plan_of``."""
+
+
+class OptimizerUpdate(Protocol):
+    """A backend that updates all parameters of an optimizer at once."""
+
+    def update_parameters(self, optimizer: Any, steps: Sequence[Any]) -> Any:
+        """A list of (array, moments), or ``Fallback``.
+
+        Args:
+            optimizer: the optimizer.
+            steps: for each parameter its array, its gradient, its moments by name, and the number
+                of this step, from 1.
+
+        It may write to the moments. It must not write to the arrays: graphs may retain them.
+        """
+
+
+class Profiler(Protocol):
+    """A backend that marks named ranges in the profiler of its vendor."""
+
+    def range_push(self, text: str) -> None:
+        """Begin a range of that name in this thread."""
+
+    def range_pop(self) -> None:
+        """End the newest range of this thread."""
+
+
+class MemoryPool(Protocol):
+    """A backend whose library keeps a pool of device memory."""
+
+    def memory_used(self, index: str) -> int:
+        """The bytes that arrays use on device ``index``."""
+
+    def memory_reserved(self, index: str) -> int:
+        """The bytes that the pool holds of device ``index``."""
+
+
+OPTIONAL_PARTS: tuple[type, ...] = (
+    Overlay,
+    Versioned,
+    CurrentDevice,
+    Scatter,
+    FunctionalWrites,
+    Planner,
+    OptimizerUpdate,
+    Profiler,
+    MemoryPool,
+)
+"""Every optional part of a backend."""
+
+Part = TypeVar("Part")
+
+
+def supports(backend: object, part: type[Part]) -> TypeGuard[Part]:
+    """True if a backend has every member of an optional part, such as ``Planner``."""
+    return all(hasattr(backend, name) for name in members_of(part))
+
+
+def members_of(part: type) -> list[str]:
+    """The names that a protocol lists: attributes first, then functions."""
+    functions = [name for name in vars(part) if not name.startswith("_")]
+    return [*part.__annotations__, *functions]
