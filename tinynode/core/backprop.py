@@ -9,23 +9,15 @@ Gradients are written to the Variables only at the end. On an error, every ``gra
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, Self
 
 from tinynode.configuration import backprop_mode, config
+from tinynode.core import messages
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.gradient_table import GradientTable
-from tinynode.core.hooks import active_hooks, tell_failed, thread_state
-from tinynode.core.messages import (
-    check_gradient,
-    check_seedless,
-    check_sequences,
-    checked_seed,
-    explain_backward_error,
-    gradients_bug,
-    refused_backward,
-)
+from tinynode.core.hooks import active_hooks, retained_and_gradients, tell_failed, thread_state
 from tinynode.core.paths import nodes_between
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
@@ -45,9 +37,7 @@ class Sweep:
         results: the gradients that the pass came to; set at its end.
     """
 
-    def __init__(
-        self, table: GradientTable, wanted: Collection[VariableNode] | None = None
-    ) -> None:
+    def __init__(self, table: GradientTable, wanted: set[VariableNode] | None = None) -> None:
         self.table, self.wanted = table, wanted
         self.hooks, self.debug = thread_state.hooks, config.debug
         creators = dict.fromkeys([node._creator_node for node in table.gradients])
@@ -87,19 +77,21 @@ class Sweep:
         grad_outputs = self.table.take_grad_outputs(function)
         try:
             for hook in hooks:
-                hook.backward_preprocess(function, *_arrays_for_hooks(function, grad_outputs))
+                hook.backward_preprocess(function, *retained_and_gradients(function, grad_outputs))
             try:
                 if type(function).backward_accumulate is FunctionNode.backward_accumulate:
                     grad_inputs = function.backward(targets, grad_outputs)
                 else:
                     grad_inputs = _accumulate(self.table, function, targets, grad_outputs)
                 if type(grad_inputs) is not tuple or len(grad_inputs) != len(targets):
-                    grad_inputs = _for_targets(function, targets, grad_inputs)
+                    grad_inputs = messages.gradients_of_targets(function, targets, grad_inputs)
             except Exception as error:
-                explain_backward_error(error, function)
+                messages.explain_backward_error(error, function)
                 raise
             for hook in hooks:
-                hook.backward_postprocess(function, *_arrays_for_hooks(function, grad_outputs))
+                hook.backward_postprocess(
+                    function, *retained_and_gradients(function, grad_outputs)
+                )
             for hook in hooks:
                 hook.after_backward(function, targets, grad_outputs, grad_inputs)
         except BaseException as error:
@@ -113,12 +105,6 @@ class Sweep:
             hook.after_accumulate(self, function)
 
 
-def _arrays_for_hooks(function: FunctionNode, grad_outputs: Gradients) -> tuple[Any, Any]:
-    """``in_data`` and ``out_grad``, as hooks get them."""
-    out_grad = tuple([None if gy is None else gy.raw for gy in grad_outputs])
-    return function.retained_in_data(), out_grad
-
-
 def _accumulate(
     table: GradientTable, function: FunctionNode, targets: Indexes, grad_outputs: Gradients
 ) -> Gradients:
@@ -127,16 +113,8 @@ def _accumulate(
     so_far = tuple([table.take(nodes[i]) for i in targets])
     results = function.backward_accumulate(targets, grad_outputs, so_far)
     if not isinstance(results, tuple | list) or len(results) != len(targets):
-        raise gradients_bug(function, results, (len(targets),))
+        raise messages.gradients_bug(function, results, (len(targets),))
     return tuple([old if gx is None else gx for gx, old in zip(results, so_far, strict=True)])
-
-
-def _for_targets(function: FunctionNode, targets: Indexes, results: Any) -> Gradients:
-    """The gradients of the target inputs, out of a backward's results for all inputs."""
-    number = len(function.inputs or ())
-    if not isinstance(results, tuple | list) or len(results) not in (len(targets), number):
-        raise gradients_bug(function, results, (len(targets), number))
-    return tuple(results if len(results) == len(targets) else [results[i] for i in targets])
 
 
 def backward_one(
@@ -144,10 +122,10 @@ def backward_one(
 ) -> None:
     """The work of ``Variable.backward``."""
     if not (y._requires_grad and type(retain_grad) is type(enable_double_backprop) is bool):
-        raise refused_backward(y, retain_grad, enable_double_backprop)
+        raise messages.refused_backward(y, retain_grad, enable_double_backprop)
     seed = y._grad_var
     if seed is None:
-        check_seedless(y)
+        messages.check_seedless(y)
         seed = _ones_like(y, loss_scale)
     node = y._node
     if node is None or node._creator_node is None:
@@ -177,7 +155,8 @@ def _run_and_write(table: GradientTable) -> None:
             if variable is None or (node in left and not is_leaf):
                 continue
             if is_leaf and variable._grad_var is not None:
-                gradient = table.with_old(variable._grad_var, gradient)
+                messages.check_gradient(variable._grad_var, gradient, "x.grad")
+                gradient = table.sum_of(variable._grad_var, gradient)
             sweep.results[node] = gradient
             written.append((variable, gradient))
         for variable, gradient in written:
@@ -204,16 +183,15 @@ def backward(
         ValueError: the lengths differ.
         BackwardSeedError: an output has no gradient to start from.
     """
-    check_sequences("backward", "outputs", outputs, "grad_outputs", grad_outputs)
+    messages.check_sequences("backward", "outputs", outputs, "grad_outputs", grad_outputs)
     own = grad_outputs is None
     given = [y.grad_var for y in outputs] if grad_outputs is None else grad_outputs
     device = outputs[0].device if outputs else current_device()
     with backprop_mode(enable_double_backprop), device.active():
         table = GradientTable()
         for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
-            seed = checked_seed(y, gy, position)
-            # an output given twice: explicit gradients add up, its own counts once; and a leaf
-            # among the outputs already has its gradient
+            seed = messages.checked_seed(y, gy, position)
+            # explicit gradients of an output add up; its own counts once, and a leaf keeps it
             if not own or (y.creator_node is not None and y.node not in table.gradients):
                 table.add_seed(y, seed)
         _run_and_write(table)
@@ -251,8 +229,8 @@ def grad(
         TypeError: an argument is not a tuple or a list.
         ValueError: the lengths differ.
     """
-    check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
-    check_sequences("grad", "inputs", inputs, "grad_inputs", grad_inputs)
+    messages.check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
+    messages.check_sequences("grad", "inputs", inputs, "grad_inputs", grad_inputs)
     given = grad_outputs if grad_outputs is not None else [None] * len(outputs)
     device = outputs[0].device if outputs else current_device()
     with backprop_mode(enable_double_backprop), device.active():
@@ -261,15 +239,17 @@ def grad(
         table = GradientTable(keep=None if retain_grad else set(nodes))
         for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
             if gy is not None:
-                check_gradient(gy, y, f"grad: grad_outputs[{position}]")
-            if y.node in wanted and (gy is not None or is_floating(y.filled_array())):
+                messages.check_gradient(gy, y, f"grad: grad_outputs[{position}]")
+            if (gy is not None or is_floating(y.filled_array())) and y.node in wanted:
                 table.add_seed(y, _ones_like(y, loss_scale) if gy is None else gy)
         with Sweep(table, wanted) as sweep:
             left = sweep.run()
             found = [left.get(node, table.kept.get(node)) for node in nodes]
             for position, extra in enumerate(grad_inputs or ()):
                 if extra is not None:
-                    check_gradient(extra, inputs[position], f"grad: grad_inputs[{position}]")
+                    messages.check_gradient(
+                        extra, inputs[position], f"grad: grad_inputs[{position}]"
+                    )
                     gx = found[position]
                     found[position] = extra if gx is None else table.sum_of(gx, extra)
             sweep.results = {n: gx for n, gx in zip(nodes, found, strict=True) if gx is not None}
@@ -279,15 +259,3 @@ def grad(
             for x, gx in zip(inputs, found, strict=True) if set_grad else ():
                 x.grad_var = gx
     return found
-
-
-def unchain_backward(y: Variable) -> None:
-    """The work of ``Variable.unchain_backward``: a loop, since graphs are deep."""
-    waiting = [y.creator_node]
-    while waiting:
-        function = waiting.pop()
-        if function is None:
-            continue
-        for node in function.inputs or ():
-            waiting.append(node.creator_node)
-        function.unchain()

@@ -188,7 +188,7 @@ class FunctionAdapter(FunctionNode):
         Its inputs are all that the gradients may depend on, the retained outputs too: so
         differentiating them again is an error, and not silently zero.
         """
-        in_data = self.retained_in_data()
+        in_data = self._input_data or (None,) * len(self.inputs or ())
         gradient = OldStyleGradient(
             self.function,
             target_input_indexes,

@@ -21,26 +21,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from tinynode.configuration import config
+from tinynode.core import messages
 from tinynode.core.conversion import wrap_inputs
 from tinynode.core.dispatch import run_forward
 from tinynode.core.hooks import HookOwner, active_hooks, tell_failed, thread_state
-from tinynode.core.messages import (
-    check_one_shape,
-    inputs_as_tuple,
-    positions_to_retain,
-    retained_arrays,
-)
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import (
-    Array,
-    Arrays,
-    Device,
-    Fallback,
-    backend_of,
-    current_device,
-    is_floating,
-)
+from tinynode.devices import Array, Arrays, Device, Fallback, current_device, device_of
 from tinynode.errors import GraphError
 from tinynode.type_check import TypeInfoTuple, run_check
 
@@ -105,7 +92,7 @@ class FunctionNode(HookOwner):
             GraphError: this instance was applied before.
         """
         if self._applied or type(inputs) is not tuple:
-            inputs = inputs_as_tuple(self, inputs)
+            inputs = messages.inputs_as_tuple(self, inputs)
         # unwrap the inputs: their arrays, and the one device that holds them
         device = getattr(inputs[0], "_device", None) if inputs else None
         raws, requires_grad = [], False
@@ -156,14 +143,14 @@ class FunctionNode(HookOwner):
         if len(results) == 1:
             return (wrap_array(results[0], device, requires_grad),)
         if self.is_elementwise:
-            check_one_shape(self, results)
+            messages.check_one_shape(self, results)
         return tuple([wrap_array(y, device, requires_grad) for y in results])
 
     def _connect(
         self, variables: tuple[Variable, ...], arrays: Arrays, outputs: tuple[Variable, ...]
     ) -> None:
         """Put this function between the nodes of its inputs and outputs, and retain arrays."""
-        kept = self._input_data = retained_arrays(self, self._retained_input_indexes, arrays)
+        kept = messages.retained_arrays(self, self._retained_input_indexes, arrays)
         inputs, references, rank = [], [], 0
         for i, x in enumerate(variables):
             node = x._node or x.node
@@ -175,20 +162,16 @@ class FunctionNode(HookOwner):
             y._node = VariableNode(y, self, rank + 1)
             references.append(weakref.ref(y._node))
         self.rank, self.inputs, self.outputs = rank, tuple(inputs), tuple(references)
-        if config.lazy_grad_sum:
-            self.lazy_grad_sum = True
+        self._input_data = kept
+        self.lazy_grad_sum = config.lazy_grad_sum
         if self._retained_output_indexes:
             results = tuple([y.raw for y in outputs])
-            self._output_data = retained_arrays(self, self._retained_output_indexes, results)
-            for y, array in zip(outputs, self._output_data, strict=True):
+            kept = messages.retained_arrays(self, self._retained_output_indexes, results)
+            for y, array in zip(outputs, kept, strict=True):
                 y.node.data = array
+            self._output_data = kept
 
     # --- what a function defines -------------------------------------------------------------
-
-    @property
-    def _impl_name(self) -> str:
-        """The name that profilers show."""
-        return type(self).__name__
 
     @property
     def user_function(self) -> Any:
@@ -211,7 +194,7 @@ class FunctionNode(HookOwner):
         """
         if not inputs:
             raise GraphError(f"{self.label}: override forward() in a function without inputs.")
-        if "gpu" in backend_of(inputs[0]).capabilities:
+        if "gpu" in device_of(inputs[0], self.label, "input 0").backend.capabilities:
             return self.forward_gpu(inputs)
         return self.forward_cpu(inputs)
 
@@ -246,16 +229,9 @@ class FunctionNode(HookOwner):
     ) -> Any:
         """As ``backward``, fused with adding the gradients that the inputs already have.
 
-        Override it where adding in place of returning is cheaper.
-
-        Args:
-            target_input_indexes: as for ``backward``.
-            grad_outputs: as for ``backward``.
-            grad_inputs: what other functions contributed to the target inputs so far, None where
-                nothing. A variable at several positions has its gradient at the first only.
-
-        Returns:
-            A tuple as long as ``target_input_indexes``, with ``grad_inputs`` added in.
+        Override it where that is cheaper. ``grad_inputs`` has what other functions contributed to
+        the target inputs, None where nothing. A variable at several positions has its gradient at
+        the first. The result is as long as ``target_input_indexes``, with ``grad_inputs`` added.
         """
         gradients = self.backward(target_input_indexes, grad_outputs)
         if len(gradients) != len(target_input_indexes):
@@ -266,23 +242,20 @@ class FunctionNode(HookOwner):
         return tuple(accumulated)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise GraphError(
-            f"{self.label} is a FunctionNode, which is not callable: "
-            f"use {self.label}().apply((x,))."
-        )
+        raise messages.call_of_function_node(self)
 
     # --- retaining -----------------------------------------------------------------------------
 
     def retain_inputs(self, indexes: Iterable[int]) -> None:
         """Keep these inputs' arrays for backward. Call it from forward; the last call counts."""
         if type(indexes) is not tuple:
-            indexes = positions_to_retain(self, "retain_inputs", indexes)
+            indexes = messages.positions_to_retain(self, "retain_inputs", indexes)
         self._retained_input_indexes = indexes
 
     def retain_outputs(self, indexes: Iterable[int]) -> None:
         """Keep these outputs' arrays for backward. Call it from forward; the last call counts."""
         if type(indexes) is not tuple:
-            indexes = positions_to_retain(self, "retain_outputs", indexes)
+            indexes = messages.positions_to_retain(self, "retain_outputs", indexes)
         self._retained_output_indexes = indexes
 
     def get_retained_inputs(self) -> tuple[Variable, ...]:
@@ -292,38 +265,31 @@ class FunctionNode(HookOwner):
         """
         if self.inputs is None:
             return ()
-        retained = []
-        for i in self._retained_input_indexes:
-            retained.append(self.inputs[i].variable_with(self._input_data[i]))
-        return tuple(retained)
+        indexes, arrays = self._retained_input_indexes, self._input_data
+        return tuple([self.inputs[i].variable_with(arrays[i]) for i in indexes])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
 
         None stands for an output that forward gave as None. If an output's node was freed, a new
-        node takes its place as an output of this function, for double backprop.
+        node takes its place, so that double backprop goes on.
         """
         if self.outputs is None:
             return ()
         retained: list[Any] = []
         for i in self._retained_output_indexes:
-            node = self.outputs[i]()
-            array = self._output_data[i]
+            array, node = self._output_data[i], self.outputs[i]()
             if array is None:
                 retained.append(None)
-            elif node is None:
-                retained.append(self._revive_output(i, array))
             else:
-                retained.append(node.variable_with(array))
+                retained.append(node.variable_with(array) if node else self._revived(i, array))
         return tuple(retained)
 
-    def _revive_output(self, index: int, array: Array) -> Variable:
-        assert self.outputs is not None and self.inputs is not None
-        device = self.output_device or self.inputs[0].device
-        variable = wrap_array(array, device, is_floating(array))
-        variable.node.creator_node = self
-        variable.node.data = array
-        outputs = list(self.outputs)
+    def _revived(self, index: int, array: Array) -> Variable:
+        """A Variable on a new node, in the place of an output's node that was freed."""
+        variable = wrap_array(array, device_of(array, self.label, f"output {index}"), True)
+        variable.node.creator_node, variable.node.data = self, array
+        outputs = list(self.outputs or ())
         outputs[index] = weakref.ref(variable.node)
         self.outputs = tuple(outputs)
         return variable
@@ -332,14 +298,8 @@ class FunctionNode(HookOwner):
     def output_data(self) -> tuple[Array | None, ...]:
         """The retained output arrays, None for each output that is not retained."""
         if self.outputs is None or not self._retained_output_indexes:
-            raise GraphError(
-                f"{self.label}: retain_outputs() was not called, or no graph recorded."
-            )
+            raise messages.outputs_not_retained(self)
         return self._output_data
-
-    def retained_in_data(self) -> tuple[Array | None, ...]:
-        """The input arrays, None for each that is not retained: the hooks' ``in_data``."""
-        return self._input_data or (None,) * len(self.inputs or ())
 
     def unchain(self) -> None:
         """Take this function out of the graph: its outputs become leaves of their rank."""
@@ -347,8 +307,5 @@ class FunctionNode(HookOwner):
             node = reference()
             if node is not None:
                 node.unchain()
-        self.inputs = None
-        self.outputs = None
-        self._input_data = ()
-        self._output_data = ()
-        self.retained_checksums = ()
+        self.inputs = self.outputs = None
+        self._input_data = self._output_data = self.retained_checksums = ()

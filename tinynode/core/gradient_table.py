@@ -17,7 +17,7 @@ from tinynode.configuration import config
 from tinynode.core.dispatch import add_arrays
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
-from tinynode.core.messages import check_backward_gradient, check_gradient
+from tinynode.core.messages import check_backward_gradient
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
 
@@ -93,11 +93,6 @@ class GradientTable:
         if self.recorded:
             return a + b
         return wrap_array(add_arrays(a.raw, b.raw, a.device), a.device, a.requires_grad)
-
-    def with_old(self, old: Variable, gradient: Variable) -> Variable:
-        """The gradient of a leaf, added to the one that the leaf has from before."""
-        check_gradient(old, gradient, "x.grad")
-        return self.sum_of(old, gradient)
 
     def take(self, node: VariableNode) -> Variable | None:
         """Remove the gradient of a node from the table, all contributions added."""

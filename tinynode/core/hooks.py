@@ -197,6 +197,14 @@ def tell_failed(
         hook.failed(function, direction, error)
 
 
+def retained_and_gradients(
+    function: Any, grad_outputs: tuple[Any, ...]
+) -> tuple[tuple[Array | None, ...], tuple[Array | None, ...]]:
+    """``in_data`` and ``out_grad`` of the events of a backward."""
+    out_grad = tuple([None if gy is None else gy.raw for gy in grad_outputs])
+    return function._input_data or (None,) * len(function.inputs or ()), out_grad
+
+
 def tell_value_read(what: str) -> None:
     """The gate through which values leave Variables: hooks hear it, and may refuse it."""
     for hook in thread_hooks():
@@ -217,6 +225,11 @@ class HookOwner:
     @property
     def label(self) -> str:
         """A short text for messages and pictures: the class name, unless overridden."""
+        return type(self).__name__
+
+    @property
+    def _impl_name(self) -> str:
+        """The name that profilers show."""
         return type(self).__name__
 
     @property

@@ -61,6 +61,22 @@ def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
     return requires_grad
 
 
+def requires_grad_is_fixed(requires_grad: Any) -> AttributeError:
+    """The error for an assignment to ``x.requires_grad``."""
+    return AttributeError(
+        "requires_grad is decided when a Variable is made: use Variable(x.array, "
+        f"requires_grad={requires_grad}), or x.detach() for one without a gradient."
+    )
+
+
+def variable_released() -> GraphError:
+    """The error for ``retain_data`` of a node without a Variable."""
+    return GraphError(
+        "cannot retain variable data: the variable has been already released. "
+        "Keep a reference to the Variable until then."
+    )
+
+
 def device_of_gradient(grad: Any, device_of_data: Device) -> Device:
     """The device of an array that is assigned to ``x.grad``.
 
@@ -134,6 +150,18 @@ def gradients_bug(function: Any, results: Any, expected: Sequence[int]) -> Gradi
         f"Function `{function.label}` has a bug: number of gradients returned from backward "
         f"is incorrect: {len(results)} != expected {allowed}."
     )
+
+
+def gradients_of_targets(function: Any, targets: tuple[int, ...], results: Any) -> tuple[Any, ...]:
+    """The gradients of the target inputs, out of a backward's results for all inputs.
+
+    Raises:
+        GradientError: a backward gave no tuple, or a tuple of another length.
+    """
+    number = len(function.inputs or ())
+    if not isinstance(results, tuple | list) or len(results) not in (len(targets), number):
+        raise gradients_bug(function, results, (len(targets), number))
+    return tuple(results if len(results) == len(targets) else [results[i] for i in targets])
 
 
 def explain_backward_error(error: Exception, function: Any) -> None:
@@ -309,6 +337,19 @@ def check_inputs(function: Any, inputs: Sequence[Any]) -> None:
             f"{function.label}: incompatible array types are mixed in the forward input: "
             f"{', '.join(parts)}. Move them to one device with x.to_device(...)."
         )
+
+
+def call_of_function_node(function: Any) -> GraphError:
+    """The error for ``function_node(x)``, which is ``function_node.apply((x,))``."""
+    return GraphError(
+        f"{function.label} is a FunctionNode, which is not callable: "
+        f"use {function.label}().apply((x,))."
+    )
+
+
+def outputs_not_retained(function: Any) -> GraphError:
+    """The error for ``output_data`` of a function that retained no output."""
+    return GraphError(f"{function.label}: retain_outputs() was not called, or no graph recorded.")
 
 
 def output_not_tuple(label: str, result: Any) -> OutputError:

@@ -1,8 +1,9 @@
-"""The part of a graph between some inputs and some outputs: what ``grad`` visits."""
+"""Walks over a graph that run no function: its part between two ends, and its end."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable_node import VariableNode
@@ -39,3 +40,15 @@ def nodes_between(
                 if output in users or output in outputs:
                     waiting.append(output)
     return between
+
+
+def unchain_backward(y: Any) -> None:
+    """The work of ``Variable.unchain_backward``: a loop, since graphs are deep."""
+    waiting = [y.creator_node]
+    while waiting:
+        function = waiting.pop()
+        if function is None:
+            continue
+        for node in function.inputs or ():
+            waiting.append(node.creator_node)
+        function.unchain()

@@ -11,14 +11,9 @@ from typing import Any
 
 import tinynode
 from tinynode.configuration import config, using_config
+from tinynode.core import messages
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.hooks import tell_value_read, thread_hooks
-from tinynode.core.messages import (
-    check_gradient,
-    decide_requires_grad,
-    device_of_gradient,
-    require_array,
-)
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Device, get_device
 
@@ -33,9 +28,6 @@ class Variable(ArrayMethods):
         grad: an initial gradient, of the array's shape, dtype and device.
         requires_grad: True if backward computes a gradient for it. By default floating dtypes
             require one; integers and bools never can.
-
-    Attributes:
-        raw: the array itself, for the functions of tinynode. Users read ``array``.
 
     Raises:
         TypeError: ``array`` is not an array, or an integer array is asked to require a gradient.
@@ -52,8 +44,8 @@ class Variable(ArrayMethods):
         requires_grad: bool | None = None,
     ) -> None:
         self.raw: Array = array
-        self._device: Device = get_device() if array is None else require_array(array)
-        self._requires_grad: bool = decide_requires_grad(array, requires_grad)
+        self._device: Device = get_device() if array is None else messages.require_array(array)
+        self._requires_grad = messages.decide_requires_grad(array, requires_grad)
         self._name = name
         self._node: VariableNode | None = None
         self._grad_var: Variable | None = None
@@ -79,10 +71,13 @@ class Variable(ArrayMethods):
         device = self._device
         asked = config.device is not None  # a device that was asked for goes before its own
         if array is not None and (asked or not device.holds(array)):
-            device = require_array(array)
+            device = messages.require_array(array)
         if self._requires_grad and array is not None:
-            decide_requires_grad(array, True)
+            messages.decide_requires_grad(array, True)
         self.replace_array(array, device)
+
+    data = array
+    """The same as ``array``."""
 
     def replace_array(self, array: Array | None, device: Device) -> None:
         """Take a new array that is known to be right."""
@@ -98,15 +93,6 @@ class Variable(ArrayMethods):
         if array is None or old is None:
             return array is old
         return device is self._device and array.shape == old.shape and array.dtype == old.dtype
-
-    @property
-    def data(self) -> Array:
-        """The same as ``array``."""
-        return self.array
-
-    @data.setter
-    def data(self, array: Array | None) -> None:
-        self.array = array
 
     @property
     def device(self) -> Device:
@@ -134,10 +120,7 @@ class Variable(ArrayMethods):
 
     @requires_grad.setter
     def requires_grad(self, requires_grad: bool) -> None:
-        raise AttributeError(
-            "requires_grad is decided when a Variable is made: use Variable(x.array, "
-            f"requires_grad={requires_grad}), or x.detach() for one without a gradient."
-        )
+        raise messages.requires_grad_is_fixed(requires_grad)
 
     @property
     def is_leaf(self) -> bool:
@@ -184,12 +167,10 @@ class Variable(ArrayMethods):
         self.node.creator = creator
 
     def set_creator(self, creator: Any) -> None:
-        """The same as ``variable.creator = creator``."""
+        """The same as ``variable.creator = creator``, for a Function and for a FunctionNode."""
         self.node.creator = creator
 
-    def set_creator_node(self, creator_node: Any) -> None:
-        """The same as ``variable.creator_node = creator_node``; takes a Function as well."""
-        self.node.creator = creator_node
+    set_creator_node = set_creator
 
     def retain_data(self) -> None:
         """Let the node keep a reference to the array."""
@@ -202,7 +183,7 @@ class Variable(ArrayMethods):
 
     def unchain_backward(self) -> None:
         """Unchain every function before this variable: the graph behind it is let go."""
-        tinynode.core.backprop.unchain_backward(self)
+        tinynode.core.paths.unchain_backward(self)
 
     def detach(self) -> Variable:
         """A Variable on the same array, outside the graph, that requires no gradient."""
@@ -248,7 +229,8 @@ class Variable(ArrayMethods):
         if grad is None:
             self._grad_var = None
         else:
-            self.grad_var = wrap_array(grad, device_of_gradient(grad, self._device), True)
+            device = messages.device_of_gradient(grad, self._device)
+            self.grad_var = wrap_array(grad, device, True)
 
     @property
     def grad_var(self) -> Variable | None:
@@ -258,7 +240,7 @@ class Variable(ArrayMethods):
     @grad_var.setter
     def grad_var(self, grad_var: Variable | None) -> None:
         if grad_var is not None and (self.raw is not None or not isinstance(grad_var, Variable)):
-            check_gradient(grad_var, self, "x.grad_var")
+            messages.check_gradient(grad_var, self, "x.grad_var")
         self._grad_var = grad_var
 
     def cleargrad(self) -> None:
@@ -271,8 +253,7 @@ class Variable(ArrayMethods):
         """Add another Variable's gradient to this one's."""
         own, extra = self._grad_var, other._grad_var
         if own is not None and extra is not None:
-            has_graph = own.creator_node is not None or extra.creator_node is not None
-            with using_config("enable_backprop", has_graph):
+            with using_config("enable_backprop", bool(own.creator_node or extra.creator_node)):
                 extra = own + extra
         if extra is not None:
             self.grad_var = extra
@@ -302,14 +283,11 @@ class Variable(ArrayMethods):
         tinynode.core.backprop.backward_one(self, retain_grad, enable_double_backprop, loss_scale)
 
 
-_new_variable = Variable.__new__
-
-
 def wrap_array(array: Array | None, device: Device, requires_grad: bool) -> Variable:
     """A Variable on an array of that device; only a floating one can require a gradient."""
     if requires_grad and (array is None or array.dtype not in device.floating_dtypes):
         requires_grad = device.is_floating(array)
-    variable = _new_variable(Variable)
+    variable = object.__new__(Variable)
     variable.raw, variable._device, variable._requires_grad = array, device, requires_grad
     variable._name = variable._node = variable._grad_var = None
     return variable

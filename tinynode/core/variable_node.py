@@ -13,8 +13,9 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import tinynode
+from tinynode.core import messages
 from tinynode.devices import Array
-from tinynode.errors import GraphError, dtype_name
+from tinynode.errors import dtype_name
 
 if TYPE_CHECKING:
     from tinynode.core.variable import Variable
@@ -36,13 +37,11 @@ class VariableNode:
         *("__weakref__", "_creator_node", "_variable", "data", "device", "dtype", "name", "rank"),
         *("requires_grad", "shape"),
     )
-    shape: Any
-    dtype: Any
-    data: Array | None
 
     def __init__(self, variable: Variable, creator_node: Any = None, rank: int = 0) -> None:
         array = variable.raw
-        self.shape, self.dtype = (None, None) if array is None else (array.shape, array.dtype)
+        self.shape: Any = None if array is None else array.shape
+        self.dtype: Any = None if array is None else array.dtype
         self.device, self.requires_grad = variable._device, variable._requires_grad
         self.name, self.data = variable._name, None
         self._creator_node, self.rank = creator_node, rank
@@ -83,12 +82,10 @@ class VariableNode:
         self.creator_node = None if creator is None else creator.node
 
     def set_creator(self, creator: Any) -> None:
-        """The same as ``node.creator = creator``: takes a Function or a FunctionNode."""
+        """The same as ``node.creator = creator``, for a Function and for a FunctionNode."""
         self.creator = creator
 
-    def set_creator_node(self, creator_node: Any) -> None:
-        """The same as ``node.creator_node = creator_node``; takes a Function as well."""
-        self.creator = creator_node
+    set_creator_node = set_creator
 
     def unchain(self) -> None:
         """Forget the creator: backward stops here. The rank stays."""
@@ -128,10 +125,7 @@ class VariableNode:
         """
         variable = self.get_variable_or_none()
         if variable is None:
-            raise GraphError(
-                "cannot retain variable data: the variable has been already released. "
-                "Keep a reference to the Variable until then."
-            )
+            raise messages.variable_released()
         self.data = variable.raw
 
     @property

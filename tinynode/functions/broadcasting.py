@@ -21,7 +21,7 @@ def unbroadcast(gx: Variable, function: FunctionNode, i: int) -> Variable:
     """A gradient brought back to input ``i``: summed over broadcast axes, cast to its dtype."""
     node = function.inputs[i]  # type: ignore[index]
     if gx.raw.shape != node.shape:
-        gx = sum_to(gx, node.shape)  # type: ignore[arg-type]
+        gx = sum_to(gx, node.shape)
     if gx.raw.dtype != node.dtype:
         gx = astype(gx, node.dtype)
     return gx

@@ -118,7 +118,7 @@ class TakeAlongAxis(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
         (indices,) = self.get_retained_inputs()
-        shape = tuple(self.inputs[0].shape)  # type: ignore[index, arg-type]
+        shape = tuple(self.inputs[0].shape)  # type: ignore[index]
         positions = PositionsAlongAxis(self.axis, shape).apply((indices,))[0]
         flat = AddAt(math.prod(shape)).apply((reshape(gy, -1), positions))[0]
         return reshape(flat, shape), None

@@ -45,7 +45,7 @@ class GetItem(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         (gy,) = grad_outputs
         arrays = self.get_retained_inputs()
-        shape = tuple(self.inputs[0].shape)  # type: ignore[index, arg-type]
+        shape = tuple(self.inputs[0].shape)  # type: ignore[index]
         if not arrays:
             return GetItemGrad(self.index, shape).apply(grad_outputs)
         positions = Positions(self.index, shape).apply(arrays)[0]
