@@ -18,7 +18,14 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
-from tinynode.devices import Backend
+from tinynode.devices import (
+    OPTIONAL_PARTS,
+    Backend,
+    FunctionalWrites,
+    Scatter,
+    members_of,
+    supports,
+)
 from tinynode.learn import sources
 
 # %% [markdown]
@@ -261,24 +268,31 @@ table()
 # `take` goes over the host, with more bytes than its indices and weights: its gradient adds up
 # rows by index, and the standard has no function for that, so NumPy's is used.
 #
-# These are what `capabilities` are for. They say what a backend has beyond the standard:
-#
-# | capability | function | who needs it |
-# |---|---|---|
-# | `"put"` | `put(array, place, value)`: a new array | functions that fill arrays |
-# | `"add_at"` | `add_at(indices, values, length)` | gradients of indexing |
-# | `"gpu"`, `"cpu"` | | `forward_gpu` or `forward_cpu` (step 22) |
-#
-# ## Break it
-# A capability is a promise. What if a backend promises `put` and does not have it? And what if a
-# part of the protocol is missing, or the name is taken?
+# A backend may have **optional parts** for such functions. Each part is a small `Protocol`. These
+# are all of them, with their members:
 
 # %%
-counting.capabilities |= {"put"}
-try:
-    run(pad, "counting")
-except AttributeError as error:
-    print(f"AttributeError: {error}")
+for part in OPTIONAL_PARTS:
+    print(f"{part.__name__:16} {', '.join(members_of(part))}")
+
+# %% [markdown]
+# `counting` lacks two of them: `FunctionalWrites`, for functions that fill arrays, and `Scatter`,
+# for the gradients of indexing. A part has no other announcement. tinynode asks
+# `supports(backend, part)`, and the answer is True if the backend has all members of the part.
+#
+# ## Break it
+# What if a member has a wrong name? What if a required function is missing, or the name of the
+# backend is taken?
+
+
+# %%
+def puts(self, array, key, value):  # the name is wrong
+    return array.replaced(key, value)
+
+
+CountingBackend.puts = puts
+print("supports FunctionalWrites:", supports(counting, FunctionalWrites))
+del CountingBackend.puts
 
 
 class HalfABackend:
@@ -300,12 +314,12 @@ for wrong in HalfABackend(), CountingBackend():
 
 # %% [markdown]
 # ## Fix it
-# Both functions are short. They become methods of the class, and the promises are kept.
+# Both functions are short. They become methods of the class.
 
 
 # %%
-def put(self, array, place, value):
-    return array.replaced(place, value)
+def put(self, array, key, value):
+    return array.replaced(key, value)
 
 
 def add_at(self, indices, values, length):
@@ -315,7 +329,7 @@ def add_at(self, indices, values, length):
 
 
 CountingBackend.put, CountingBackend.add_at = put, add_at
-counting.capabilities |= {"put", "add_at"}
+print("supports both:", supports(counting, FunctionalWrites) and supports(counting, Scatter))
 table()
 
 # %% [markdown]

@@ -27,7 +27,7 @@ from tinynode.core.dispatch import run_forward
 from tinynode.core.hooks import HookOwner, active_hooks, tell_failed, thread_state
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Arrays, Device, Fallback, current_device, device_of
+from tinynode.devices import Array, Arrays, Device, Fallback, backend_of, current_device
 from tinynode.errors import GraphError
 from tinynode.type_check import TypeInfoTuple, run_check
 
@@ -194,7 +194,7 @@ class FunctionNode(HookOwner):
         """
         if not inputs:
             raise GraphError(f"{self.label}: override forward() in a function without inputs.")
-        if "gpu" in device_of(inputs[0], self.label, "input 0").backend.capabilities:
+        if "gpu" in backend_of(inputs[0]).capabilities:
             return self.forward_gpu(inputs)
         return self.forward_cpu(inputs)
 
@@ -274,20 +274,23 @@ class FunctionNode(HookOwner):
         None stands for an output that forward gave as None. If an output's node was freed, a new
         node takes its place, so that double backprop goes on.
         """
-        if self.outputs is None:
+        if self.outputs is None or self.inputs is None:
             return ()
         retained: list[Any] = []
         for i in self._retained_output_indexes:
             array, node = self._output_data[i], self.outputs[i]()
             if array is None:
                 retained.append(None)
+            elif node is not None:
+                retained.append(node.variable_with(array))
             else:
-                retained.append(node.variable_with(array) if node else self._revived(i, array))
+                device = self.output_device or self.inputs[0].device
+                retained.append(self._revived(i, array, device))
         return tuple(retained)
 
-    def _revived(self, index: int, array: Array) -> Variable:
+    def _revived(self, index: int, array: Array, device: Device) -> Variable:
         """A Variable on a new node, in the place of an output's node that was freed."""
-        variable = wrap_array(array, device_of(array, self.label, f"output {index}"), True)
+        variable = wrap_array(array, device, True)
         variable.node.creator_node, variable.node.data = self, array
         outputs = list(self.outputs or ())
         outputs[index] = weakref.ref(variable.node)

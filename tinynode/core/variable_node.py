@@ -118,11 +118,7 @@ class VariableNode:
         return tinynode.core.variable.variable_on_node(self, array)
 
     def retain_data(self) -> None:
-        """Keep a reference to the Variable's array.
-
-        Raises:
-            GraphError: the Variable has been released already.
-        """
+        """Keep a reference to the Variable's array. A released Variable is a GraphError."""
         variable = self.get_variable_or_none()
         if variable is None:
             raise messages.variable_released()

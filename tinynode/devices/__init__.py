@@ -43,6 +43,7 @@ from tinynode.devices.protocol import (
     Profiler,
     Scatter,
     Versioned,
+    members_of,
     supports,
 )
 from tinynode.devices.registry import (
@@ -98,6 +99,7 @@ __all__ = [
     "kernel_uses",
     "kind_of",
     "kind_of_dtype",
+    "members_of",
     "namespace_from",
     "namespace_of",
     "put",

@@ -150,7 +150,7 @@ def add_at(indices: Array, values: Array, length: int) -> Array:
     return backend.from_host(host, backend.index_of(values))
 
 
-def put(array: Array, place: Any, value: Any) -> Array:
+def put(array: Array, key: Any, value: Any) -> Array:
     """The array with a value at an index: the same array where it can be written to.
 
     The array must be new: nobody else may hold it. Callers go on with the result, since the
@@ -158,15 +158,15 @@ def put(array: Array, place: Any, value: Any) -> Array:
     """
     backend = backend_of(array)
     if supports(backend, FunctionalWrites):
-        return backend.put(array, place, value)
-    array[place] = value
+        return backend.put(array, key, value)
+    array[key] = value
     return array
 
 
-def put_sum(array: Array, place: Any, value: Array) -> Array:
+def put_sum(array: Array, key: Any, value: Array) -> Array:
     """The array with a value added at a basic index; otherwise as ``put``."""
     backend = backend_of(array)
     if supports(backend, FunctionalWrites):
-        return backend.put(array, place, array[place] + value)
-    array[place] += value
+        return backend.put(array, key, array[key] + value)
+    array[key] += value
     return array

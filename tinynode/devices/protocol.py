@@ -112,8 +112,8 @@ class Scatter(Protocol):
 class FunctionalWrites(Protocol):
     """A backend whose arrays never change, as those of JAX."""
 
-    def put(self, array: Array, place: Any, value: Any) -> Array:
-        """A new array with ``value`` at the index ``place``."""
+    def put(self, array: Array, key: Any, value: Any) -> Array:
+        """A new array with ``value`` at the index ``key``."""
 
 
 class Planner(Protocol):

@@ -19,7 +19,7 @@ jax.config.update("jax_enable_x64", True)
 
 name = "jax"
 version = jax.__version__
-capabilities = frozenset({"add_at", "cpu", "float64", "put"})
+capabilities = frozenset({"cpu", "float64"})
 
 _DEVICES = {str(device.id): device for device in jax.devices("cpu")}
 
@@ -76,6 +76,6 @@ def add_at(indices: Any, values: Any, length: int) -> Any:
     return zeros.at[indices].add(values)
 
 
-def put(array: Any, place: Any, value: Any) -> Any:
-    """A copy of the array with the value at an index: ``array[place] = value`` is an error."""
-    return array.at[place].set(value)
+def put(array: Any, key: Any, value: Any) -> Any:
+    """A copy of the array with the value at an index: ``array[key] = value`` is an error."""
+    return array.at[key].set(value)

@@ -17,7 +17,7 @@ import torch
 
 name = "torch"
 version = torch.__version__
-capabilities = frozenset({"add_at", "cpu", "float64"})
+capabilities = frozenset({"cpu", "float64"})
 
 
 def devices() -> tuple[str, ...]:

@@ -92,7 +92,7 @@ box.forward = lambda node, arrays: node.forward(arrays)
 
 def box_device():
     """The device of boxes, registered when it is first asked for."""
-    if "box" not in tn.backend.backend_names():
+    if "box" not in tn.devices.backend_names():
         tn.register_backend(box)
     return tn.get_device("box")
 

@@ -136,7 +136,7 @@ BACKEND.forward = lambda node, arrays: node.forward(arrays)
 @contextlib.contextmanager
 def instead_of_cupy(work):
     """Within the block, the learner's cupy is the stand-in."""
-    if "stand_in" not in tn.backend.backend_names():
+    if "stand_in" not in tn.devices.backend_names():
         tn.register_backend(BACKEND)
     ran.clear()
     with mock.patch.dict("sys.modules", cupy=STAND_IN):

@@ -20,19 +20,19 @@ HINTS = (
     "class of the array; there is one device, so index_of always gives its index.",
     "frozen(array) uses the memory of the NumPy array that it is given: give it a copy. forward "
     "calls node.forward(arrays). put uses array.replaced, which returns the new array.",
-    'capabilities gets "put". ENTRY_POINT has two lines: the first is '
+    "ENTRY_POINT has two lines. The first is "
     '[project.entry-points."tinynode.backends"], the second is frozen = "step25:BACKEND".',
 )
 
 
 def device(work):
     """The learner's backend, registered when it is first asked for."""
-    if "frozen" not in tn.backend.backend_names():
+    if "frozen" not in tn.devices.backend_names():
         try:
             tn.register_backend(work.BACKEND)
         except tn.TinynodeError as error:
             what, got = "register_backend(BACKEND)", str(error)[-300:]
-            look = "print(vars(tinynode.backend.Backend)) lists the protocol; or see the page."
+            look = "print(vars(tinynode.devices.Backend)) lists the protocol; or see the page."
             raise CheckFailed(what, "no complaint", got, look) from error
     return tn.get_device("frozen")
 
@@ -68,11 +68,12 @@ def check_conversions(work):
 
 def check_put(work):
     """put gives a new array, and leaves the old one as it was."""
-    look = 'Write a method put(self, array, place, value), and add "put" to capabilities.'
-    expect_true('"put" is in capabilities', "put" in work.BACKEND.capabilities, look)
+    look = "Write a method put(self, array, key, value)."
+    has_put = tn.devices.supports(work.BACKEND, tn.devices.FunctionalWrites)
+    expect_true("the backend has put", has_put, look)
     array = work.frozen(np.zeros(3))
     result = work.BACKEND.put(array, slice(0, 2), work.frozen(np.array([1.0, 2.0])))
-    look = "array.replaced(place, value) returns the new array: return it."
+    look = "array.replaced(key, value) returns the new array: return it."
     is_frozen = isinstance(result, work.Frozen)
     expect_true("put returns an array of the library", is_frozen, look)
     expect_close("the new array", result.to_numpy(), [1.0, 2.0, 0.0], look)
@@ -252,7 +253,7 @@ class FrozenBackend:
     """The library as a device of tinynode."""
 
     name = "frozen"
-    capabilities = frozenset({"cpu", "float64", "put"})
+    capabilities = frozenset({"cpu", "float64"})
 
     def __repr__(self):
         return "FrozenBackend()"
@@ -284,8 +285,8 @@ class FrozenBackend:
     def forward(self, node, arrays):
         return node.forward(arrays)
 
-    def put(self, array, place, value):
-        return array.replaced(place, value)
+    def put(self, array, key, value):
+        return array.replaced(key, value)
 
 
 BACKEND = FrozenBackend()
@@ -298,17 +299,16 @@ frozen = "step25:BACKEND"
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     ("from_host shares the memory", _RIGHT.replace("frozen(array.copy())", "frozen(array)")),
-    ("put is there, but not promised", _RIGHT.replace('"float64", "put"', '"float64"')),
-    ("put is promised, but not there", _RIGHT.replace("def put(", "def place(")),
+    ("put is not there", _RIGHT.replace("def put(", "def puts(")),
     (
         "put forgets to return",
-        _RIGHT.replace("return array.replaced(place", "array.replaced(place"),
+        _RIGHT.replace("return array.replaced(key", "array.replaced(key"),
     ),
     (
         "put changes the array",
         _RIGHT.replace(
-            "return array.replaced(place, value)",
-            "array._data[thawed(place)] = thawed(value)\n        return array",
+            "return array.replaced(key, value)",
+            "array._data[thawed(key)] = thawed(value)\n        return array",
         ),
     ),
     ("it owns everything", _RIGHT.replace("return isinstance(array, Frozen)", "return True")),

@@ -2,11 +2,12 @@
 
 The library comes first; leave it as it is. Its arrays, ``Frozen``, never change. ``frozen(array)``
 makes one on the memory of a NumPy array, ``x.to_numpy()`` is the way back, and
-``x.replaced(place, value)`` is a new array with a value at an index. Below it is your part:
+``x.replaced(key, value)`` is a new array with a value at an index. Below it is your part:
 
 1. Write what the class ``FrozenBackend`` lacks: owns, index_of, from_host, to_host, forward. If
    the program writes to its NumPy array afterwards, the array on the device must not change.
-2. Write ``put``, and say in ``capabilities`` that it is there.
+2. Write ``put``, the optional part ``FunctionalWrites``: ``put(array, key, value)`` is a new
+   array with ``value`` at the index ``key``.
 3. Write into ENTRY_POINT the lines of a pyproject.toml by which others would find BACKEND. What
    is found can be an object in a module: "module:object". The module is this file, step25.
 """

@@ -76,7 +76,7 @@ class FrozenBackend:
     """The library as a device of tinynode."""
 
     name = "frozen"
-    capabilities = frozenset({"cpu", "float64", "put"})
+    capabilities = frozenset({"cpu", "float64"})
 
     def __repr__(self):
         return "FrozenBackend()"
@@ -108,8 +108,8 @@ class FrozenBackend:
     def forward(self, node, arrays):
         return node.forward(arrays)
 
-    def put(self, array, place, value):
-        return array.replaced(place, value)
+    def put(self, array, key, value):
+        return array.replaced(key, value)
 
 
 BACKEND = FrozenBackend()
