@@ -1,8 +1,8 @@
-"""ArrayMethods: what a Variable does as an array.
+"""ArrayMethods: the methods that make a Variable an array.
 
-Requirement: a Variable feels like the array in it. So it has an array's facts, operators, shapes,
-writes, conversions and text. Each operator is a call of the function of that name in
-``tinynode.functions``; these lie above this module, and are looked up at call time.
+Requirement: a Variable feels like an array. So a Variable has an array's facts, operators, shapes,
+writes, conversions and text. Each operator calls a function of ``tinynode.functions``. The folder
+``functions`` lies above this module, so the function is looked up at call time.
 
 Writes (``x[i] = v``, ``x += v``) compute a new Variable, and this one moves to its node. So no
 array that a function retained ever changes.
@@ -24,11 +24,11 @@ from tinynode.errors import GraphError
 
 
 class ArrayMethods:
-    """Base class of Variable, and of what stands for an array while a net is recorded.
+    """Base class of Variable, and of the stand-in for an array while a net is recorded.
 
     Attributes:
-        raw: the array itself. Functions of tinynode read it. ``Variable.array`` is the same array,
-            but tells the hooks that it is read.
+        raw: the array, for functions of tinynode. ``Variable.array`` is the same array, and tells
+            the hooks about the reading.
     """
 
     __slots__ = ()

@@ -1,8 +1,8 @@
 """The backward pass: ``backward`` and ``grad``.
 
-Requirement: each function runs its backward once, after all functions that used its outputs, in a
-graph of any depth. So the pass is a loop over a heap ordered by rank, called a *sweep*. The rank
-of a function is above the ranks of everything it depends on, so the highest rank is always ready.
+Requirement: the backward of a function runs once, after the backward of all users of the outputs,
+in a graph of any depth. So the pass is a loop over a heap ordered by rank, called a *sweep*. The
+users of an output have higher ranks than the creator. So the highest rank is always ready.
 
 Gradients are written to the Variables only at the end. On an error, every ``grad`` is unchanged.
 """
@@ -28,13 +28,13 @@ class Sweep:
     """One backward pass over a graph: a loop over a heap of functions.
 
     Args:
-        table: the gradients; at first those that the pass starts from.
-        wanted: the nodes that need a gradient; None means every one that requires one.
+        table: the gradients; at first the gradients of the outputs.
+        wanted: the nodes that need a gradient; None means every node that requires a gradient.
 
     Attributes:
-        heap: the functions that wait, as (-rank, number, function). Ties come out first in, first
-            out; functions themselves are never compared.
-        results: the gradients that the pass came to; set at its end.
+        heap: the waiting functions, as (-rank, number, function). Ties come out first in, first
+            out; functions are never compared.
+        results: the results of the pass; set at the end.
     """
 
     def __init__(self, table: GradientTable, wanted: set[VariableNode] | None = None) -> None:
@@ -57,7 +57,7 @@ class Sweep:
             hook.sweep_ended(self, error)
 
     def run(self) -> dict[VariableNode, Variable]:
-        """Run the backward of each function that is reached; gives the gradients that are left."""
+        """Run the backward of each function in reach; gives the remaining gradients."""
         wanted = self.wanted
         while self.heap:
             function, targets = heappop(self.heap)[2], []
@@ -69,7 +69,7 @@ class Sweep:
         return self.table.finish()
 
     def _step(self, function: FunctionNode, targets: Indexes) -> None:
-        """One function: take its outputs' gradients, run its backward, add up the results."""
+        """A function's step: take the gradients of outputs, run backward, add up the results."""
         is_watched = self.hooks or function._local_hooks or self.debug
         hooks = active_hooks(function) if is_watched else ()
         for hook in hooks:
@@ -108,7 +108,7 @@ class Sweep:
 def _accumulate(
     table: GradientTable, function: FunctionNode, targets: Indexes, grad_outputs: Gradients
 ) -> Gradients:
-    """Run the ``backward_accumulate`` of a class that overrides it, on the gradients so far."""
+    """Run an overridden ``backward_accumulate`` on the gradients so far."""
     nodes = function.inputs or ()
     so_far = tuple([table.take(nodes[i]) for i in targets])
     results = function.backward_accumulate(targets, grad_outputs, so_far)
@@ -146,7 +146,7 @@ def _ones_like(y: Variable, loss_scale: float | None) -> Variable:
 
 
 def _run_and_write(table: GradientTable) -> None:
-    """Run a sweep, then write the gradients to the Variables: all of them, or on error none."""
+    """Run a sweep, then write all gradients to the Variables; on an error, none."""
     with Sweep(table) as sweep:
         left = sweep.run()
         written: list[tuple[Variable, Variable]] = []
@@ -175,7 +175,8 @@ def backward(
 
     Args:
         outputs: the Variables to start from.
-        grad_outputs: their gradients. If left out, each output's own ``grad`` is used up.
+        grad_outputs: the gradients of the outputs. By default the ``grad`` of each output is used
+            up.
         enable_double_backprop: record a graph of the backward pass.
 
     Raises:
@@ -212,18 +213,18 @@ def grad(
 ) -> list[Variable | None]:
     """The gradients of ``outputs`` with respect to ``inputs``, without touching any ``grad``.
 
-    Only functions between the two are visited. None stands for an input that no recorded function
-    connects with the outputs: if all functions were recorded, its gradient is exactly zero.
+    Only functions between the two are visited. The result is None for an input without a recorded
+    connection to the outputs. If all functions were recorded, the gradient is exactly zero.
 
     Args:
         outputs: the Variables to differentiate.
         inputs: the Variables to differentiate with respect to; intermediate ones too.
-        grad_outputs: gradients to start from; ones where left out, of any shape.
+        grad_outputs: gradients to start from; by default arrays of 1, also for large outputs.
         grad_inputs: gradients to add to the results.
         set_grad: also write the results to the inputs' ``grad_var``.
-        retain_grad: also write the gradients of the function outputs that were passed.
+        retain_grad: also write the gradients of all function outputs on the way.
         enable_double_backprop: record a graph, so that the results can be differentiated.
-        loss_scale: multiplies the ones that stand for gradients left out.
+        loss_scale: replaces the 1 in the default ``grad_outputs``.
 
     Raises:
         TypeError: an argument is not a tuple or a list.

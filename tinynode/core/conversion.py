@@ -1,7 +1,7 @@
-"""From what users have (numbers, lists, arrays) to Variables, and back.
+"""Conversions from numbers, lists and arrays to Variables, and back.
 
-Requirement: ``Variable(...)`` takes an array and nothing else, so that nobody copies or moves data
-unawares. ``asarray`` is the one place that converts, casts and moves.
+Requirement: no data is copied or moved unawares. So ``Variable(...)`` takes only an array, and
+``asarray`` alone converts, casts and moves.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from tinynode.errors import OperandError, describe, dtype_name
 class RawArgument(ArrayMethods):
     """An array among the arguments of a function while the function is recorded as a net.
 
-    It is no Variable, as the array is none: functions wrap it, and beside a Variable it takes the
-    Variable's dtype.
+    Like the array, the object is no Variable: functions wrap the array. Beside a Variable, the
+    array takes the Variable's dtype.
 
     Attributes:
-        variable: the Variable that functions use in its place.
+        variable: the Variable for functions to use.
     """
 
     __slots__ = ("variable",)
@@ -82,7 +82,7 @@ def is_operand(value: object) -> bool:
 
 
 def as_variable(value: Any) -> Variable:
-    """A Variable as it is; an array wrapped, without requiring a gradient.
+    """A Variable unchanged; an array wrapped, without requiring a gradient.
 
     Raises:
         TypeError: the value is neither.
@@ -96,7 +96,7 @@ def as_variable(value: Any) -> Variable:
 
 
 def as_array(value: Any) -> Array:
-    """The array of a Variable; an array as it is."""
+    """The array of a Variable; an array unchanged."""
     if isinstance(value, ArrayMethods):
         return value.raw
     device_of(value, "as_array", "value")
@@ -112,14 +112,15 @@ def asarray(
 ) -> Variable:
     """A Variable made of an array, a number, a nested list, or a Variable.
 
-    Python floats become ``config.dtype``; everything else keeps its dtype unless one is given. A
-    Variable stays in its graph.
+    Python floats become ``config.dtype``. Other objects keep the dtype, unless ``dtype`` is given.
+    A Variable stays in the graph.
 
     Args:
-        obj: what to convert; an array of another device is moved.
-        dtype: a dtype of the device's namespace, or its name.
+        obj: the object to convert; an array of another device is moved.
+        dtype: a dtype of the device's namespace, or the name of a dtype.
         device: where the Variable stands; None means the current device, or where an array lies.
-        copy: True always copies, False never does (an error if it must), None only if needed.
+        copy: True always copies; False never copies, and raises if a copy is needed; None copies
+            if needed.
         requires_grad: as for ``Variable``.
 
     Raises:
@@ -145,7 +146,7 @@ def asarray(
 
 
 def _named_dtype(device: Device, dtype: Any) -> Any:
-    """A dtype of the device's namespace, from its name or as it is."""
+    """A dtype of the device's namespace, from a name or a dtype."""
     if not isinstance(dtype, str):
         return dtype
     found = getattr(device.xp, dtype, None)
@@ -238,7 +239,7 @@ def wrap_inputs(function: Any, inputs: Sequence[Any]) -> tuple[Variable, ...]:
 
 
 def reduce_variable(x: Variable) -> tuple[Any, ...]:
-    """How a Variable is pickled: by its values on the host, outside of any graph."""
+    """The pickled form of a Variable: the values on the host, outside of any graph."""
     host = None if x.raw is None else to_host(x.raw)
     grad = None if x.grad_var is None else to_host(x.grad_var.raw)
     return rebuild, (type(x), host, str(x.device), x.name, x.requires_grad, grad)
@@ -247,7 +248,7 @@ def reduce_variable(x: Variable) -> tuple[Any, ...]:
 def rebuild(
     cls: type[Variable], host: Any, device: str, name: str | None, requires_grad: bool, grad: Any
 ) -> Variable:
-    """A pickled Variable again: on its device, outside of any graph."""
+    """A Variable from the pickled form: on the same device, outside of any graph."""
     target = get_device(device)
     array = None if host is None else target.from_host(host)
     with using_device(target):

@@ -1,7 +1,7 @@
 """Debug mode: a hook that shows where a function was called, and finds NaN and changed arrays.
 
-Requirement: the error shows the user's line, not ours; and none of this costs anything while debug
-mode is off. ``tn.set_debug(True)`` or ``using_config(debug=True)`` turns the hook on.
+Requirement: the error shows the line of the user, not a line of tinynode. Debug mode costs nothing
+while off. ``tn.set_debug(True)`` or ``using_config(debug=True)`` turns the hook on.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ debug_hooks.append(DebugHook())
 
 
 def capture_stack() -> traceback.StackSummary:
-    """The stack of the caller, without the frames of tinynode itself."""
+    """The stack of the caller, without the frames of tinynode."""
     frames = traceback.extract_stack()
     users = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
     return traceback.StackSummary.from_list(users)
 
 
 def user_line(function: Any) -> str:
-    """The line that applied a function, as ``file:line``; says how to find out if unknown."""
+    """The line that called a function, as ``file:line``, or a hint how to find the line."""
     if not function.stack:
         return "an unknown line (debug mode was off during forward)"
     frame = function.stack[-1]
@@ -107,7 +107,7 @@ def checksum(array: Array) -> int:
 
 
 def checksums_of(function: Any) -> tuple[tuple[str, Array, int], ...]:
-    """For each array that a function retained: its name in messages, the array, its checksum."""
+    """For each retained array of a function: the name in messages, the array, the checksum."""
     retained = [(f"input {i}", function._input_data[i]) for i in function._retained_input_indexes]
     for i in function._retained_output_indexes:
         retained.append((f"output {i}", function._output_data[i]))
@@ -115,7 +115,7 @@ def checksums_of(function: Any) -> tuple[tuple[str, Array, int], ...]:
 
 
 def check_unchanged(function: Any) -> None:
-    """Raise InplaceError if an array that the function retained in debug mode has changed."""
+    """Raise InplaceError if a retained array has changed since forward."""
     for what, array, expected in getattr(function, "retained_checksums", ()):
         if checksum(array) != expected:
             raise InplaceError(

@@ -1,7 +1,8 @@
 """Dispatch: a backend's own kernel, else the portable definition, then 0-d arrays for scalars.
 
-Requirement: there is one way from a function and arrays to its outputs. Eager code, nets, CuPy and
-optimizers all take it, so a Fallback is counted and cleaned up in the same way everywhere.
+Requirement: there is a single way from a function and arrays to the outputs. Eager code, nets,
+CuPy and optimizers all take this way. So every ``Fallback`` is counted, and no retained array of a
+kernel is left over.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ def run_forward(function: Any, arrays: Arrays, device: Device, output_device: De
     """The output arrays of a FunctionNode.
 
     Args:
-        function: the FunctionNode; its ``forward`` is the portable definition.
+        function: the FunctionNode; ``function.forward`` is the portable definition.
         arrays: the input arrays, on ``device``.
-        device: its backend may have a kernel for the function.
+        device: the device of the inputs. The backend may have a kernel for the function.
         output_device: the device of the outputs.
 
     Raises:
@@ -48,14 +49,14 @@ def _after_fallback(result: Any, function: Any, arrays: Arrays, device: Device) 
 
 
 def is_fallback(result: Any) -> bool:
-    """True for the class ``Fallback`` and its instances."""
+    """True for the class ``Fallback`` and for instances of the class."""
     return result is Fallback or isinstance(result, Fallback)
 
 
 def run_portable(
     fallback: Any, device: Device, label: str, portable: Callable[..., Any], *arguments: Any
 ) -> Any:
-    """Run a portable definition after a ``Fallback``, and count it with the reason."""
+    """Run a portable definition after a ``Fallback``, and count the use with the reason."""
     reason = fallback.reason if isinstance(fallback, Fallback) else "no reason given"
     start = time.perf_counter()
     result = portable(*arguments)
@@ -65,7 +66,7 @@ def run_portable(
 
 
 def _lift(outputs: tuple[Any, ...], device: Device, label: str) -> Arrays:
-    """Scalars of the array library as 0-d arrays; None stays None, anything else is an error."""
+    """Scalars of the array library as 0-d arrays. None stays None; other objects are errors."""
     lifted: list[Array | None] = []
     for position, output in enumerate(outputs):
         array = None if output is None else device.lift(output)

@@ -1,8 +1,7 @@
 """Function: the old style, in which backward works on arrays.
 
-Requirement: functions written before there was double backprop keep working. An adapter, which
-is a FunctionNode, stands for them in the graph; differentiating them a second time is an error
-that says so.
+Requirement: functions from before double backprop keep working. An adapter, a FunctionNode, stands
+for the Function in the graph. Differentiating twice is an error with a clear message.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ class Function:
     """Base class of old-style functions: ``forward`` and ``backward`` both work on arrays.
 
     All inputs are retained, unless forward calls ``retain_inputs``. ``f(x)`` returns a Variable,
-    or a tuple where there are several outputs. In the graph stands an adapter, ``f.node``: until
-    the call the Function owns it, afterwards the graph does.
+    or a tuple of several outputs. The adapter ``f.node`` stands in the graph. The Function owns
+    the adapter until the call; afterwards the graph owns the adapter.
     """
 
     _owned_adapter: FunctionAdapter | None = None
@@ -44,7 +43,7 @@ class Function:
 
     @property
     def node(self) -> FunctionAdapter:
-        """The adapter that stands for this function in the graph."""
+        """The adapter for this function in the graph."""
         adapter = None if self._adapter is None else self._adapter()
         if adapter is None:
             adapter = FunctionAdapter(self)
@@ -117,23 +116,23 @@ class Function:
     def backward(
         self, inputs: tuple[Array | None, ...], grad_outputs: tuple[Array | None, ...]
     ) -> tuple[Array | None, ...]:
-        """The gradients of all inputs, from arrays: None for an input that gets none."""
+        """The gradients of all inputs, from arrays; None for an input without a gradient."""
         return (None,) * len(inputs)
 
     def retain_inputs(self, indexes: Iterable[int]) -> None:
-        """Keep only these inputs for backward; the others come as None. Call it from forward."""
+        """Keep only some inputs for backward; other inputs are None. Called from forward."""
         self._input_indexes = tuple(indexes)
 
     def retain_outputs(self, indexes: Iterable[int]) -> None:
-        """Keep these outputs in ``output_data``. Call it from forward."""
+        """Keep outputs in ``output_data``. Called from forward."""
         self._output_indexes = tuple(indexes)
 
 
 class FunctionAdapter(FunctionNode):
-    """The FunctionNode that stands for an old-style Function in the graph.
+    """The FunctionNode for an old-style Function in the graph.
 
-    Before the call the Function owns its adapter, afterwards the adapter owns the Function: never
-    both at once, which would be a reference cycle.
+    Before the call the Function owns the adapter; afterwards the adapter owns the Function. Both
+    at once would be a reference cycle.
     """
 
     def __init__(self, function: Function) -> None:
@@ -146,9 +145,10 @@ class FunctionAdapter(FunctionNode):
 
     @property
     def function(self) -> Function:
-        """The Function that this adapter stands for."""
+        """The Function behind this adapter."""
         function = self._weak_function()
-        assert function is not None, "an adapter is used by its Function or after its call"
+        if function is None:
+            raise GraphError("the Function of this adapter was freed before it was called.")
         return function
 
     @property
@@ -183,10 +183,10 @@ class FunctionAdapter(FunctionNode):
         return outputs
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        """Run the Function's backward on arrays, as a function application of its own.
+        """Run the Function's backward on arrays, as the application of an OldStyleGradient.
 
-        Its inputs are all that the gradients may depend on, the retained outputs too: so
-        differentiating them again is an error, and not silently zero.
+        The gradients may depend on retained inputs, retained outputs and ``grad_outputs``. All are
+        inputs of the OldStyleGradient. So a second derivative is an error, and not silently zero.
         """
         in_data = self._input_data or (None,) * len(self.inputs or ())
         gradient = OldStyleGradient(
@@ -203,7 +203,7 @@ class FunctionAdapter(FunctionNode):
 
 
 class OldStyleGradient(FunctionNode):
-    """The gradients that an old-style function computes on arrays: they have none themselves.
+    """The gradients from an old-style function, computed on arrays; not differentiable.
 
     (retained inputs, gradients of the outputs, retained outputs) -> gradients of the inputs
     """

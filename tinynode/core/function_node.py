@@ -1,7 +1,7 @@
-"""FunctionNode: one application of a function, and what connects nodes in the graph.
+"""FunctionNode: the application of a function, which connects variable nodes in the graph.
 
-Requirement: a new function is one class with ``forward`` and ``backward``, and ``apply`` can be
-stepped through phase by phase:
+Requirement: a new function is a class with ``forward`` and ``backward``. A debugger steps through
+``apply`` phase by phase:
 
     unwrap    the arrays, their device, and whether a gradient is required
     check     check_type_forward
@@ -9,8 +9,8 @@ stepped through phase by phase:
     wrap      the outputs as Variables
     connect   x.node <- f <- y.node, and the arrays that the function retains
 
-A FunctionNode holds its input nodes strongly and its output nodes weakly. So a graph has no
-reference cycles, and is freed as soon as the last variable that needs it goes.
+A FunctionNode holds the input nodes strongly and the output nodes weakly. So a graph has no
+reference cycles. Python frees a graph together with the last variable computed by the graph.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ Gradient: TypeAlias = tuple[Variable]
 class FunctionNode(HookOwner):
     """Base class of differentiable functions; an instance is one application.
 
-    Write ``forward`` on arrays and ``backward`` on Variables. Since ``backward`` is made of
-    differentiable functions, its result can be differentiated again. A function is a pure step:
-    every array that it uses is an input of ``apply`` or an output, and the attributes that its
-    constructor sets are hashable constants.
+    Write ``forward`` on arrays and ``backward`` on Variables. ``backward`` consists of
+    differentiable functions, so the gradients can be differentiated again. A function is a pure
+    step: all arrays are inputs of ``apply`` or outputs. The constructor sets hashable constants.
 
     Attributes:
         inputs: the input VariableNodes; None until ``apply`` has recorded a graph.
         outputs: weak references to the output VariableNodes; None likewise.
         rank: the largest rank of the inputs.
-        stack: the lines of user code that applied it, in debug mode; else None.
+        stack: the lines of user code that called the function, in debug mode; else None.
         lazy_grad_sum: ``config.lazy_grad_sum`` at the time of ``apply``.
-        is_elementwise: promises that every output has one and the same shape.
-        is_broadcasting: the function has two inputs, and only checks that their shapes broadcast.
-        output_device: the device of the outputs, if it is not that of the inputs.
+        is_elementwise: True if all outputs have the same shape.
+        is_broadcasting: True if the function has two inputs, and checks only that the shapes
+            broadcast.
+        output_device: the device of the outputs, if different from the device of the inputs.
     """
 
     inputs: tuple[VariableNode, ...] | None = None
@@ -83,7 +83,7 @@ class FunctionNode(HookOwner):
             inputs: Variables or arrays. Arrays are wrapped, and receive no gradient.
 
         Returns:
-            A tuple of output Variables, also where there is only one.
+            A tuple of output Variables, also for a single output.
 
         Raises:
             InvalidType: ``check_type_forward`` refused the inputs.
@@ -175,12 +175,12 @@ class FunctionNode(HookOwner):
 
     @property
     def user_function(self) -> Any:
-        """What ``VariableNode.creator`` gives: this node, or an old-style Function behind it."""
+        """The value of ``VariableNode.creator``: this node, or an old-style Function behind."""
         return self
 
     @property
     def node(self) -> FunctionNode:
-        """The FunctionNode itself; an old-style Function has its adapter here."""
+        """The FunctionNode; for an old-style Function, the adapter."""
         return self
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
@@ -189,8 +189,8 @@ class FunctionNode(HookOwner):
     def forward(self, inputs: Arrays) -> Arrays:
         """The outputs, a tuple of arrays, from a tuple of arrays.
 
-        Written once against the Array API standard. Or override ``forward_cpu`` and
-        ``forward_gpu``: by default this calls one of them, as the arrays' backend says.
+        Override ``forward``, written against the Array API standard. Or override ``forward_cpu``
+        and ``forward_gpu``: the default ``forward`` calls the method for the arrays' backend.
         """
         if not inputs:
             raise GraphError(f"{self.label}: override forward() in a function without inputs.")
@@ -214,24 +214,23 @@ class FunctionNode(HookOwner):
         """The gradients of the inputs, from those of the outputs.
 
         Args:
-            target_input_indexes: sorted indexes of the inputs whose gradients are asked for; at
-                least one.
-            grad_outputs: a Variable for each output, None where there is no gradient.
+            target_input_indexes: sorted indexes of the inputs that need a gradient, never empty.
+            grad_outputs: a Variable for each output, None for an output without a gradient.
 
         Returns:
-            A tuple as long as the inputs, or as ``target_input_indexes``; None for an input that
-            gets no gradient. By default None for each: the function is not differentiable.
+            A tuple as long as the inputs or as ``target_input_indexes``, with None for an input
+            without a gradient. By default all are None: the function is not differentiable.
         """
         return (None,) * len(target_input_indexes)
 
     def backward_accumulate(
         self, target_input_indexes: Indexes, grad_outputs: Gradients, grad_inputs: Gradients
     ) -> Any:
-        """As ``backward``, fused with adding the gradients that the inputs already have.
+        """``backward``, fused with the addition of the gradients from other functions.
 
-        Override it where that is cheaper. ``grad_inputs`` has what other functions contributed to
-        the target inputs, None where nothing. A variable at several positions has its gradient at
-        the first. The result is as long as ``target_input_indexes``, with ``grad_inputs`` added.
+        Override the method where the fused form is cheaper. ``grad_inputs`` has the contributions
+        of other functions to the target inputs, or None. For a variable at several positions, the
+        first has the contribution. Returns a gradient, with ``grad_inputs`` added, per target.
         """
         gradients = self.backward(target_input_indexes, grad_outputs)
         if len(gradients) != len(target_input_indexes):
@@ -247,13 +246,13 @@ class FunctionNode(HookOwner):
     # --- retaining -----------------------------------------------------------------------------
 
     def retain_inputs(self, indexes: Iterable[int]) -> None:
-        """Keep these inputs' arrays for backward. Call it from forward; the last call counts."""
+        """Keep the arrays of inputs for backward. Called from forward; the last call counts."""
         if type(indexes) is not tuple:
             indexes = messages.positions_to_retain(self, "retain_inputs", indexes)
         self._retained_input_indexes = indexes
 
     def retain_outputs(self, indexes: Iterable[int]) -> None:
-        """Keep these outputs' arrays for backward. Call it from forward; the last call counts."""
+        """Keep the arrays of outputs for backward. Called from forward; the last call counts."""
         if type(indexes) is not tuple:
             indexes = messages.positions_to_retain(self, "retain_outputs", indexes)
         self._retained_output_indexes = indexes
@@ -261,7 +260,7 @@ class FunctionNode(HookOwner):
     def get_retained_inputs(self) -> tuple[Variable, ...]:
         """The retained inputs as Variables, in the order of the indexes; ``()`` if there are none.
 
-        The user's Variable if it still has the array that forward saw, else a new one on its node.
+        The user's Variable if it still has the array from forward, else a new one on the node.
         """
         if self.inputs is None:
             return ()
@@ -271,8 +270,8 @@ class FunctionNode(HookOwner):
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
 
-        None stands for an output that forward gave as None. If an output's node was freed, a new
-        node takes its place, so that double backprop goes on.
+        None stands for an output that forward gave as None. A new node replaces the node of an
+        output that was freed, so that double backprop goes on.
         """
         if self.outputs is None or self.inputs is None:
             return ()
@@ -289,7 +288,7 @@ class FunctionNode(HookOwner):
         return tuple(retained)
 
     def _revived(self, index: int, array: Array, device: Device) -> Variable:
-        """A Variable on a new node, in the place of an output's node that was freed."""
+        """A Variable on a new node, which replaces the freed node of an output."""
         variable = wrap_array(array, device, True)
         variable.node.creator_node, variable.node.data = self, array
         outputs = list(self.outputs or ())
@@ -305,7 +304,7 @@ class FunctionNode(HookOwner):
         return self._output_data
 
     def unchain(self) -> None:
-        """Take this function out of the graph: its outputs become leaves of their rank."""
+        """Take this function out of the graph: the outputs become leaves, and keep the rank."""
         for reference in self.outputs or ():
             node = reference()
             if node is not None:

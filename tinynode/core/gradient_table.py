@@ -1,11 +1,11 @@
-"""GradientTable: all gradients of one backward pass, by node.
+"""GradientTable: all gradients of a backward pass, by node.
 
-Requirement: the gradients that reach a variable by several ways are added. Nothing that a user can
-see changes before the pass has ended, so the gradients stand here, and not in the Variables.
+Requirement: the gradients that reach a variable by several ways are added. No Variable changes
+before the pass has ended. So the gradients stand in a table, and not in the Variables.
 
 There are three ways to add. In a *recorded* pass a sum is a function of the graph. Otherwise a sum
-is a plain addition of arrays. With ``lazy_grad_sum`` contributions wait in a list, and one
-function adds them when the sum is needed.
+is a plain addition of arrays. With ``lazy_grad_sum`` contributions wait in a list, and a function
+adds all contributions when the sum is needed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class GradientTable:
     """The gradients of a backward pass.
 
     Args:
-        keep: the nodes whose gradient stays in ``kept`` when their creator takes it; None for all.
+        keep: the nodes with a gradient to copy to ``kept`` when the creator runs; None for all.
 
     Attributes:
-        gradients: the gradients of leaves, and of nodes whose creator has not run yet.
-        waiting: further contributions to these, under ``lazy_grad_sum``.
-        own: the nodes whose gradient is a sum that was made here: it may get a new array.
-        kept: gradients that creators took.
+        gradients: the gradients of leaves, and of nodes before the creator has run.
+        waiting: further contributions to ``gradients``, under ``lazy_grad_sum``.
+        own: the nodes with a sum made by the table. Such a sum may get a new array.
+        kept: the gradients of the nodes in ``keep``, after the creators have run.
         recorded: True if sums are functions: for double backprop, and while a net is recorded.
     """
 
@@ -45,20 +45,20 @@ class GradientTable:
         self.kept: dict[VariableNode, Variable] = {}
 
     def add_seed(self, y: Variable, gy: Variable) -> None:
-        """Add a gradient that the pass starts from."""
+        """Add a gradient at the start of the pass."""
         gradient = self.gradients.get(y.node)
         self.gradients[y.node] = gy if gradient is None else self.sum_of(gradient, gy)
 
     def add(
         self, function: FunctionNode, targets: Indexes, grad_inputs: Gradients
     ) -> list[FunctionNode]:
-        """Add the results of a function's backward to the gradients of its inputs.
+        """Add the results of a function's backward to the gradients of the inputs.
 
         Returns:
-            The creators of the inputs that got their first gradient.
+            The creators of the inputs with a first gradient.
 
         Raises:
-            GradientError: a result does not fit its input.
+            GradientError: a result does not fit the input.
         """
         creators, inputs = [], function.inputs or ()
         for position, i in enumerate(targets):
@@ -103,7 +103,7 @@ class GradientTable:
         return gradient
 
     def take_grad_outputs(self, function: FunctionNode) -> Gradients:
-        """Remove the gradients of a function's outputs; None for an output without one."""
+        """Remove the gradients of a function's outputs; None for an output without gradient."""
         grad_outputs: list[Variable | None] = []
         for reference in function.outputs or ():
             node = reference()
@@ -117,7 +117,7 @@ class GradientTable:
         return tuple(grad_outputs)
 
     def finish(self) -> dict[VariableNode, Variable]:
-        """The gradients that are left, all contributions added."""
+        """The remaining gradients, all contributions added."""
         for node in list(self.waiting):
             if (total := self.take(node)) is not None:
                 self.gradients[node] = total

@@ -1,10 +1,11 @@
-"""Hooks: objects that are told what happens while functions run.
+"""Hooks: objects that hear events while functions run.
 
 Requirement: a profiler, a debugger or a recorder of nets sees every function application, and the
-functions know nothing of it. Without a hook, all this costs one look at an empty dictionary.
+functions do not know the hooks. Without a hook, the cost is a look at an empty dictionary.
 
-There is one class of events, ``FunctionHook``. ``with hook:`` registers a hook for all functions
-of this thread. ``function.add_hook(hook)`` registers it for one function. The events, in order:
+``FunctionHook`` is the class of all events. ``with hook:`` registers a hook for all functions of
+this thread. ``function.add_hook(hook)`` registers a hook for a single function. The events, in
+order:
 
     one application     forward_preprocess, forward, forward_postprocess, applied
     one backward pass   sweep_began, the steps, sweep_ended
@@ -13,7 +14,7 @@ of this thread. ``function.add_hook(hook)`` registers it for one function. The e
     an exception        failed, in place of the events that are still to come
     outside functions   value_read, array_assigned, gradient_cleared
 
-This module lies below FunctionNode and Variable, so it calls their types ``Any``.
+This module lies below FunctionNode and Variable, so the types of both are ``Any`` here.
 """
 
 from __future__ import annotations
@@ -38,22 +39,21 @@ thread_state = _ThreadState()
 
 
 class FunctionHook:
-    """Base class of hooks: override the events that you need.
+    """Base class of hooks: override the events of interest.
 
-    ``function`` is a FunctionNode. ``in_data`` is a tuple of arrays; in the backward events it has
+    ``function`` is a FunctionNode. ``in_data`` is a tuple of arrays; in the backward events with
     None for each input that the function did not retain. ``out_grad`` is a tuple of arrays, with
-    None for an output without a gradient. Functions that run inside a function's backward are
-    function applications too: their events come between that function's ``backward_preprocess``
-    and ``backward_postprocess``.
+    None for an output without a gradient. A function's backward applies further functions. The
+    events of these functions come between ``backward_preprocess`` and ``backward_postprocess``.
 
-    Hooks are called in the order of registration, those of the thread first. A hook of one
-    function replaces the thread's hook of the same name.
+    Hooks are called in the order of registration, the thread's hooks first. A hook of a function
+    replaces the thread's hook of the same name.
     """
 
     name = "FunctionHook"
     records_nets = False
-    """True for a recorder of nets. Sums of gradients then run as functions, so that it sees them,
-    and ``checkpoint`` keeps the graph of its function."""
+    """True for a recorder of nets. The recorder has to see all functions. So sums of gradients run
+    as functions, and ``checkpoint`` keeps the graph of the checkpointed function."""
 
     def __enter__(self) -> Self:
         if self.name in thread_state.hooks:
@@ -83,7 +83,7 @@ class FunctionHook:
     # --- registration --------------------------------------------------------------------------
 
     def added(self, function: Any) -> None:
-        """The hook was registered: for one function, or with None for this thread."""
+        """The hook was registered: for a function, or with None for this thread."""
 
     def deleted(self, function: Any) -> None:
         """The hook is about to be unregistered."""
@@ -94,7 +94,7 @@ class FunctionHook:
         """A function's forward is about to run."""
 
     def forward_postprocess(self, function: Any, in_data: Arrays) -> None:
-        """A function's forward has run; its results are not in the graph yet."""
+        """A function's forward has run; the results are not in the graph yet."""
 
     def applied(self, function: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """A function was applied to Variables, and connected if a graph is recorded."""
@@ -102,7 +102,7 @@ class FunctionHook:
     # --- one step of a backward pass -------------------------------------------------------------
 
     def before_backward(self, sweep: Any, function: Any) -> None:
-        """A sweep took a function from its heap; the gradients are still in its table."""
+        """A sweep took a function from the heap; the gradients are still in the table."""
 
     def backward_preprocess(
         self,
@@ -127,15 +127,15 @@ class FunctionHook:
         grad_outputs: tuple[Any, ...],
         grad_inputs: tuple[Any, ...],
     ) -> None:
-        """A function's backward gave ``grad_inputs``, one for each target index."""
+        """A function's backward gave ``grad_inputs``, a gradient for each target index."""
 
     def after_accumulate(self, sweep: Any, function: Any) -> None:
-        """The gradients of a step are in the sweep's table, and new functions in its heap."""
+        """The gradients of a step are in the table, and new functions in the heap."""
 
     # --- a backward pass -------------------------------------------------------------------------
 
     def sweep_began(self, sweep: Any) -> None:
-        """A backward pass begins: its table has the seeds, its heap their creators."""
+        """A backward pass begins: the table has the seeds, the heap has the creators."""
 
     def sweep_ended(self, sweep: Any, error: BaseException | None) -> None:
         """A backward pass has ended: with ``sweep.results``, or by an exception."""
@@ -145,8 +145,8 @@ class FunctionHook:
     def failed(self, function: Any, direction: str, error: BaseException) -> None:
         """A function's ``"forward"`` or ``"backward"`` ended with an exception.
 
-        Every hook of the function hears it, also a hook that heard the postprocess event already
-        (a later hook may have raised). No further event of this application or step follows.
+        Every hook of the function hears the event. A hook may have heard the postprocess event
+        before, if a later hook raised. No further event of this application or step follows.
         """
 
     # --- outside of functions: for the thread's hooks only ---------------------------------------
@@ -167,24 +167,24 @@ class FunctionHook:
         """A Module is about to be called."""
 
     def setting_assigned(self, what: str) -> None:
-        """A number of an optimizer, such as its learning rate, is about to be assigned."""
+        """A number of an optimizer, such as the learning rate, is about to be assigned."""
 
     def update_requested(self, optimizer: Any, parameters: Any) -> bool:
-        """An optimizer is about to update its parameters. True: the hook does it, in its place."""
+        """An optimizer is about to update parameters. True if the hook updates them instead."""
         return False
 
 
 debug_hooks: list[FunctionHook] = []
-"""The hook of debug mode: ``tinynode.core.debug`` puts it here."""
+"""The hook of debug mode, added by ``tinynode.core.debug``."""
 
 
 def thread_hooks() -> list[FunctionHook]:
-    """The hooks of this thread, in a list: a hook may register another one while it is called."""
+    """A copy of the thread's list of hooks: an event of a hook may register another hook."""
     return list(thread_state.hooks.values())
 
 
 def active_hooks(function: HookOwner) -> list[FunctionHook]:
-    """The hooks of a function: debug mode's, the thread's, then its own."""
+    """The hooks of a function: of debug mode, of the thread, then of the function."""
     hooks = {**thread_state.hooks, **(function._local_hooks or {})}
     return [*(debug_hooks if config.debug else ()), *hooks.values()]
 
@@ -206,7 +206,7 @@ def retained_and_gradients(
 
 
 def tell_value_read(what: str) -> None:
-    """The gate through which values leave Variables: hooks hear it, and may refuse it."""
+    """The gate where values leave Variables. A hook may refuse the reading by an exception."""
     for hook in thread_hooks():
         hook.value_read(what)
 
@@ -218,7 +218,7 @@ def is_recording_net() -> bool:
 
 
 class HookOwner:
-    """What has hooks of its own: the base of FunctionNode."""
+    """Base class of FunctionNode: the registration of hooks for a single function."""
 
     _local_hooks: dict[str, FunctionHook] | None = None
 

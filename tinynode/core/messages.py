@@ -1,8 +1,8 @@
-"""Checks whose failure has a long text, and the texts of the graph's errors.
+"""Checks with long error texts, and the texts of the graph's errors.
 
-Requirement: an error names the function, the argument, what was expected, what came, and the next
-thing to try. These texts would hide the way of an array through the graph, so they stand here.
-The checks raise; the other functions give the error to raise.
+Requirement: an error names the function, the argument, the expected and the given value, and the
+next thing to try. Long texts would hide the way of an array through the graph, so the texts stand
+in this module. Each check raises; the other functions give the error to raise.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tinynode.errors import (
 
 
 def require_array(array: Any) -> Device:
-    """The device of what ``Variable(...)`` was given.
+    """The device of the array for ``Variable(...)``.
 
     Raises:
-        DeviceMixError: it is no array of a known backend.
+        DeviceMixError: the object is no array of a known backend.
     """
     if isinstance(array, tinynode.Variable):
         raise DeviceMixError(
@@ -99,12 +99,12 @@ def check_gradient(gx: Any, x: Any, title: str) -> None:
 
     Args:
         gx: the gradient.
-        x: what it is the gradient of.
-        title: says in messages whose gradient it is.
+        x: the Variable or VariableNode.
+        title: the name of the gradient in messages.
 
     Raises:
-        GradientTypeError: it is no Variable, or its device or dtype differs.
-        GradientShapeError: its shape differs.
+        GradientTypeError: the gradient is no Variable, or the device or the dtype differs.
+        GradientShapeError: the shape differs.
     """
     if not isinstance(gx, tinynode.Variable):
         raise GradientTypeError(
@@ -129,7 +129,7 @@ def check_gradient(gx: Any, x: Any, title: str) -> None:
 
 
 def check_backward_gradient(gx: Any, function: Any, position: int) -> None:
-    """``check_gradient`` for what a function's backward gave for one of its inputs."""
+    """``check_gradient`` for the gradient of an input, from a function's backward."""
     title = f"Function `{function.label}` has a bug: the gradient of input {position}"
     try:
         check_gradient(gx, function.inputs[position], title)
@@ -165,7 +165,7 @@ def gradients_of_targets(function: Any, targets: tuple[int, ...], results: Any) 
 
 
 def explain_backward_error(error: Exception, function: Any) -> None:
-    """Add notes to an exception of a backward: what was not retained, and where it was called."""
+    """Add notes to an exception of a backward: missing ``retain_*``, and the line of the call."""
     if str(error).startswith(("not enough values to unpack", "tuple index out of range")):
         for what, indexes in (
             ("inputs", function._retained_input_indexes),
@@ -361,7 +361,7 @@ def output_not_tuple(label: str, result: Any) -> OutputError:
 
 
 def output_not_array(label: str, position: int, output: Any, device: Device) -> OutputError:
-    """The error for a forward that returned something else than arrays."""
+    """The error for a forward with an output that is no array."""
     return OutputError(
         f"forward output must be a tuple of arrays of device {device} "
         f"({label})\nActual: output {position} is {describe(output)}"
@@ -424,4 +424,4 @@ def retained_arrays(
 _EVERY = {1: (0,), 2: (0, 1), 3: (0, 1, 2)}
 """All positions of a few arrays."""
 _NOTHING: dict[int, tuple[None, ...]] = {}
-"""For functions of n arrays that retain none: one tuple for all of them."""
+"""By n: n times None, for functions of n arrays that retain no array."""

@@ -1,4 +1,4 @@
-"""Walks over a graph that run no function: its part between two ends, and its end."""
+"""Walks over a graph that run no function: the part between inputs and outputs, and unchain."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Variable: what a user holds.
+"""Variable: the object in the hands of the user.
 
-Requirement: a Variable feels like the array in it, and remembers how it was computed. It has the
-array, its device and its gradient. The graph hangs on its ``node``, which is made when a graph
-first needs it. The base class has what a Variable does as an array: operators, shapes, text.
+Requirement: a Variable feels like an array, and knows the function that computed the array. A
+Variable has an array, a device and a gradient. The graph hangs on ``node``. The node is made when
+a graph first needs the Variable. The base class has the operators, shapes and text.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tinynode.devices import Array, Device, get_device
 
 
 class Variable(ArrayMethods):
-    """An array that remembers how it was computed.
+    """An array with a gradient and a creator: the function that computed the array.
 
     Args:
         array: an array of a known backend, or None for an empty variable. Lists and numbers go
             through ``tinynode.asarray``.
         name: shown in pictures of the graph and in messages.
         grad: an initial gradient, of the array's shape, dtype and device.
-        requires_grad: True if backward computes a gradient for it. By default floating dtypes
-            require one; integers and bools never can.
+        requires_grad: True if backward computes a gradient for the Variable. By default True for
+            floating dtypes; integers and bools never can require a gradient.
 
     Raises:
         TypeError: ``array`` is not an array, or an integer array is asked to require a gradient.
@@ -58,8 +58,8 @@ class Variable(ArrayMethods):
     def array(self) -> Array:
         """The array. Assigning a new one leaves recorded functions untouched.
 
-        One of another shape, dtype or device starts a new leaf: gradients of the old array do not
-        belong to it any more.
+        An array of another shape, dtype or device starts a new leaf: the gradients of the old
+        array do not fit the new array.
         """
         tell_value_read("x.array")
         return self.raw
@@ -80,7 +80,7 @@ class Variable(ArrayMethods):
     """The same as ``array``."""
 
     def replace_array(self, array: Array | None, device: Device) -> None:
-        """Take a new array that is known to be right."""
+        """Take a new array, without a check."""
         if not self.is_like(array, device):
             self.leave_node()  # recorded functions keep the node, with the old shape
         if self._node is not None:
@@ -103,7 +103,7 @@ class Variable(ArrayMethods):
 
     @property
     def node(self) -> VariableNode:
-        """What the graph holds of this variable."""
+        """The VariableNode: the part of the Variable that a graph holds."""
         if self._node is None:
             self._node = VariableNode(self)
         return self._node
@@ -115,7 +115,7 @@ class Variable(ArrayMethods):
 
     @property
     def requires_grad(self) -> bool:
-        """True if backward computes a gradient for it. It is decided when the Variable is made."""
+        """True if backward computes a gradient for the Variable; fixed in the constructor."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -124,7 +124,7 @@ class Variable(ArrayMethods):
 
     @property
     def is_leaf(self) -> bool:
-        """True for a Variable that requires a gradient and that no function computed."""
+        """True for a Variable without a creator that requires a gradient."""
         return self._requires_grad and self.creator_node is None
 
     @property
@@ -150,7 +150,7 @@ class Variable(ArrayMethods):
 
     @property
     def creator_node(self) -> Any:
-        """The FunctionNode that computed it; None for a leaf."""
+        """The FunctionNode that computed the Variable; None for a leaf."""
         return None if self._node is None else self._node.creator_node
 
     @creator_node.setter
@@ -182,7 +182,7 @@ class Variable(ArrayMethods):
             self._node.unchain()
 
     def unchain_backward(self) -> None:
-        """Unchain every function before this variable: the graph behind it is let go."""
+        """Unchain every function before this variable: the whole graph is let go."""
         tinynode.core.paths.unchain_backward(self)
 
     def detach(self) -> Variable:
@@ -264,27 +264,27 @@ class Variable(ArrayMethods):
         enable_double_backprop: bool = False,
         loss_scale: float | None = None,
     ) -> None:
-        """Compute the gradient of this variable with respect to every leaf before it.
+        """Compute the gradient of this variable with respect to every leaf of the graph.
 
-        The gradients are *added* to the leaves' ``grad``; call ``cleargrad()`` on them first. The
-        graph stays, so backward can be called again. It starts from this variable's own ``grad``,
-        which is used up; if that is None, a size-one variable starts from 1.
+        The gradients are *added* to the ``grad`` of each leaf; call ``cleargrad()`` first. The
+        graph stays, so backward can be called again. The pass starts from the ``grad`` of this
+        variable, and uses the value up. A size-one variable without a ``grad`` starts from 1.
 
         Args:
-            retain_grad: keep the gradients of intermediate variables, and of this one, too.
-            enable_double_backprop: record a graph of the backward pass, so that the gradients'
-                ``grad_var`` can be differentiated in turn.
-            loss_scale: multiplies the 1 that a size-one variable starts from.
+            retain_grad: keep the gradients of intermediate variables, and of this variable, too.
+            enable_double_backprop: record a graph of the backward pass, so that each ``grad_var``
+                can be differentiated in turn.
+            loss_scale: replaces the 1 from which a size-one variable starts.
 
         Raises:
-            BackwardSeedError: there is nothing to start from.
+            BackwardSeedError: there is no gradient to start from.
             GradientError: a function's backward returned a wrong gradient.
         """
         tinynode.core.backprop.backward_one(self, retain_grad, enable_double_backprop, loss_scale)
 
 
 def wrap_array(array: Array | None, device: Device, requires_grad: bool) -> Variable:
-    """A Variable on an array of that device; only a floating one can require a gradient."""
+    """A Variable on an array of the device; only a floating array can require a gradient."""
     if requires_grad and (array is None or array.dtype not in device.floating_dtypes):
         requires_grad = device.is_floating(array)
     variable = object.__new__(Variable)
@@ -294,7 +294,7 @@ def wrap_array(array: Array | None, device: Device, requires_grad: bool) -> Vari
 
 
 def variable_on_node(node: VariableNode, array: Array | None) -> Variable:
-    """A Variable on an existing node, with that array."""
+    """A Variable on an existing node, with an array."""
     variable = wrap_array(array, node.device, node.requires_grad)
     variable._requires_grad, variable._name, variable._node = node.requires_grad, node.name, node
     return variable

@@ -1,8 +1,8 @@
-"""VariableNode: what the graph holds of a variable.
+"""VariableNode: the part of a variable that the graph holds.
 
-Requirement: dropping the user's Variable frees its array, while the graph that backward needs
-lives on. So a node remembers shape and dtype, and has an array only if a function retained it. A
-node holds its creator strongly and its Variable weakly:
+Requirement: when the user drops a Variable, Python frees the array, and the graph for backward
+lives on. So a node has the shape and the dtype, and the array only if a function retained the
+array. A node holds the creator strongly and the Variable weakly:
 
     x.node <- f <- y.node        each arrow is a strong reference
 """
@@ -29,8 +29,8 @@ class VariableNode:
         dtype: its dtype, likewise.
         device: its device.
         rank: 0 for a leaf, else the creator's rank + 1.
-        requires_grad: True if backward computes a gradient for it.
-        data: the array that a function retained, else None.
+        requires_grad: True if backward computes a gradient for the node.
+        data: the array if a function retained the array, else None.
     """
 
     __slots__ = (
@@ -60,9 +60,9 @@ class VariableNode:
 
     @property
     def creator_node(self) -> Any:
-        """The FunctionNode that has this node as an output; None for a leaf.
+        """The FunctionNode of which this node is an output; None for a leaf.
 
-        Setting it sets the rank too; setting None unchains.
+        Setting the creator sets the rank too; setting None unchains.
         """
         return self._creator_node
 
@@ -92,17 +92,17 @@ class VariableNode:
         self._creator_node = None
 
     def get_variable_or_none(self) -> Variable | None:
-        """The user's Variable if it is alive, else None."""
+        """The user's Variable if alive, else None."""
         return None if self._variable is None else self._variable()
 
     def set_variable(self, variable: Variable | None) -> None:
-        """Make a Variable the one that stands on this node, or None."""
+        """Set the Variable of this node, or None."""
         self._variable = None if variable is None else weakref.ref(variable)
 
     def get_variable(self) -> Variable:
-        """The user's Variable if it is alive, else a new one on this node.
+        """The user's Variable if alive, else a new Variable on this node.
 
-        A new one has the retained array, or None if no function retained it.
+        A new Variable has the retained array, or None if no function retained the array.
         """
         variable = self.get_variable_or_none()
         if variable is None:
@@ -111,7 +111,7 @@ class VariableNode:
         return variable
 
     def variable_with(self, array: Array) -> Variable:
-        """The user's Variable if it is alive and has that very array, else a new one."""
+        """The user's Variable if alive and still with the same array, else a new Variable."""
         variable = None if self._variable is None else self._variable()
         if variable is not None and variable.raw is array:
             return variable

@@ -1,12 +1,14 @@
-"""Devices, and the backends behind them: the modules of this folder, each above the one before.
+"""Devices and backends. Each module of this folder imports only modules above it in the table.
 
-``protocol``   what a backend module has, and may have
-``dtypes``     kinds of dtypes
-``loader``     which backends there are
-``device``     a backend plus an index
-``registry``   backends and devices by name; the current device
-``arrays``     questions about raw arrays
-``use_counts`` which functions ran by a kernel, and which fell back
+| module | content |
+|---|---|
+| ``protocol`` | the required part of a backend module, and the optional parts |
+| ``dtypes`` | kinds of dtypes |
+| ``loader`` | the known backends |
+| ``device`` | a device: a backend and an index |
+| ``registry`` | backends and devices by name; the current device |
+| ``arrays`` | questions about raw arrays |
+| ``use_counts`` | counts of kernels and of fallbacks |
 """
 
 from tinynode.devices.arrays import (

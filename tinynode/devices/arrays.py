@@ -1,7 +1,7 @@
-"""Questions about raw arrays: which backend, which device, which namespace, which kind of dtype.
+"""Questions about raw arrays: backend, device, namespace, kind of dtype.
 
-Requirement: the answers stand in tables by array type, since asking an array itself
-(``__array_namespace__``) costs as much as adding two small ones.
+Requirement: the answers stand in tables by array type, since a call of
+``array.__array_namespace__`` takes as long as the sum of two small arrays.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _owner(array: object) -> Backend | None:
 
 
 def is_array(value: object) -> bool:
-    """True if a loaded backend owns an object, or that of the current device, if it is usable."""
+    """True if a loaded backend, or the backend of the current device, owns an object."""
     if _owner(value) is not None:
         return True
     try:
@@ -52,7 +52,7 @@ def is_array(value: object) -> bool:
 
 
 def base_of(backend: Backend) -> Backend:
-    """The backend whose memory a backend shares; itself, if it has memory of its own."""
+    """The backend with the memory of a backend: ``backend.base``, or the same backend."""
     return get_backend(backend.base) if supports(backend, Overlay) else backend
 
 
@@ -153,7 +153,7 @@ def add_at(indices: Array, values: Array, length: int) -> Array:
 def put(array: Array, key: Any, value: Any) -> Array:
     """The array with a value at an index: the same array where it can be written to.
 
-    The array must be new: nobody else may hold it. Callers go on with the result, since the
+    The array must be new: without another owner. Callers go on with the result, since the
     arrays of some libraries never change (``FunctionalWrites``).
     """
     backend = backend_of(array)

@@ -1,7 +1,7 @@
 """Device: a backend plus an index, written ``numpy``, ``cupy:1``, ``strict:device1``.
 
-Requirement: a Variable carries its device in a slot, and no operation has to search for it. There
-is one Device object for each device, so devices are compared with ``is``.
+Requirement: a Variable has the device in a slot, so no operation searches for the device. There is
+a single Device object for each device, so devices are compared with ``is``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tinynode.errors import DeviceError
 
 
 class Device:
-    """A backend plus an index. There is one object for each: compare with ``is``."""
+    """A backend plus an index. Each device has a single object: compare with ``is``."""
 
     __slots__ = ("active", "array_types", "backend", "floating_dtypes", "index", "name", "xp")
 
@@ -28,11 +28,11 @@ class Device:
         self.name = name
         self.xp = namespace_from(backend)
         self.active: Callable[[], AbstractContextManager[Any]] = nullcontext
-        """Gives a block in which this is the library's current device, if the library has one."""
+        """``with device.active():`` makes the device current in the library, if possible."""
         if supports(backend, CurrentDevice):
             self.active = partial(backend.on_device, index)
         self.array_types: set[type] = set()
-        """The array types that this backend has owned so far: the quick form of ``owns``."""
+        """The array types of the backend so far: the quick form of ``owns``."""
         self.floating_dtypes: set[Any] = set()
         """The floating dtypes met so far: the quick form of ``is_floating``."""
 
@@ -74,7 +74,7 @@ class Device:
         )
 
     def _is_new_floating(self, dtype: Any) -> bool:
-        """True if a dtype that was not met before is a real floating one; remember it."""
+        """True if a new dtype is real floating; the dtype is then remembered."""
         if kind_of_dtype(self.xp, dtype) != FLOATING:
             return False
         self.floating_dtypes.add(dtype)
@@ -111,7 +111,7 @@ def indices_of(backend: Backend) -> tuple[str, ...]:
     """The indices that a backend's ``devices()`` gives.
 
     Raises:
-        DeviceError: it fails, or gives something else.
+        DeviceError: ``devices()`` fails, or gives no tuple of texts.
     """
     try:
         indices: Any = backend.devices()
@@ -147,7 +147,7 @@ def _broken(backend: Backend, reason: str) -> DeviceError:
 
 
 def device_name(backend: Backend, index: str) -> str:
-    """The name of a device: the backend's alone where it has one device only."""
+    """The name of a device: the backend's name alone if the backend has a single device."""
     return backend.name if len(indices_of(backend)) == 1 else f"{backend.name}:{index}"
 
 

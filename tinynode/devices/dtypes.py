@@ -1,6 +1,6 @@
 """Kinds of dtypes: bool, integer, real floating, complex.
 
-Requirement: each array library has dtypes of its own, and those of two libraries do not compare.
+Requirement: each array library has own dtypes, and dtypes of two libraries do not compare.
 So a dtype is always looked at together with the namespace of its library.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
-"""The kinds, in the order in which a cast loses nothing."""
+"""The kinds, in the order of lossless casts."""
 
 
 def kind_of_dtype(namespace: Any, dtype: Any) -> int:

@@ -1,6 +1,6 @@
-"""Which backends there are: tinynode's own, and those of installed packages.
+"""The known backends: tinynode's own, and the backends of installed packages.
 
-Requirement: a backend is imported when it is first asked for, and not before. tinynode's own
+Requirement: a backend is imported at the first request, and not before. tinynode's own
 backends are known by name. A package of others offers one in the entry-point group
 ``tinynode.backends``.
 """

@@ -1,8 +1,8 @@
-"""What a backend module has, and what it may have besides.
+"""The required part of a backend module, and the optional parts.
 
-Requirement: adding an array library takes one small module, and its author sees on one page all
-that a backend may bring. ``Backend`` lists the required part. Each further protocol is one
-optional part; ``supports(backend, Planner)`` says whether a backend has it.
+Requirement: adding an array library takes a small module, and this page lists everything for the
+author. ``Backend`` has the required members. Each further protocol is an optional part;
+``supports(backend, Planner)`` is True if a backend has all members of the part ``Planner``.
 
 | optional part | members | who asks for it |
 |---|---|---|
@@ -48,8 +48,8 @@ class Backend(Protocol):
     """The name that users write: ``numpy``, ``cupy``."""
     capabilities: frozenset[str]
     """Facts about the library. ``"gpu"`` selects ``forward_gpu``, else ``forward_cpu`` is used.
-    ``"cpu"`` lets functions cut their work into pieces that fit the cache. ``"float64"`` says
-    that the library has float64."""
+    ``"cpu"`` lets functions cut work into pieces that fit the cache. ``"float64"``: the library
+    has float64."""
 
     def devices(self) -> tuple[str, ...]:
         """The indices of the devices on this machine; the first one is the default."""
@@ -80,14 +80,14 @@ class Backend(Protocol):
 
 
 class Overlay(Protocol):
-    """A backend that shares the memory of another backend, as ``fast`` shares that of NumPy."""
+    """A backend on the memory of another backend, as ``fast`` is on the memory of NumPy."""
 
     base: str
     """The name of the other backend. An array without an explicit device belongs to it."""
 
 
 class Versioned(Protocol):
-    """A backend that states the version of its library."""
+    """A backend with the version of the library."""
 
     version: str
 
@@ -110,7 +110,7 @@ class Scatter(Protocol):
 
 
 class FunctionalWrites(Protocol):
-    """A backend whose arrays never change, as those of JAX."""
+    """A backend of arrays that never change, as in JAX."""
 
     def put(self, array: Array, key: Any, value: Any) -> Array:
         """A new array with ``value`` at the index ``key``."""
@@ -139,18 +139,18 @@ class OptimizerUpdate(Protocol):
 
         Args:
             optimizer: the optimizer.
-            steps: for each parameter its array, its gradient, its moments by name, and the number
-                of this step, from 1.
+            steps: for each parameter the array, the gradient, the moments by name, and the number
+                of the step, from 1.
 
-        It may write to the moments. It must not write to the arrays: graphs may retain them.
+        The function may write to the moments, and not to the arrays, which graphs may retain.
         """
 
 
 class Profiler(Protocol):
-    """A backend that marks named ranges in the profiler of its vendor."""
+    """A backend that marks named ranges in the profiler of the GPU's vendor."""
 
     def range_push(self, text: str) -> None:
-        """Begin a range of that name in this thread."""
+        """Begin a named range in this thread."""
 
     def range_pop(self) -> None:
         """End the newest range of this thread."""

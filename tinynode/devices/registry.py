@@ -47,7 +47,7 @@ def register_backend(backend: Any) -> None:
     """Make a backend known under its name. Third parties may use an entry point instead.
 
     Raises:
-        DeviceError: the object lacks something that ``Backend`` lists, or the name is taken.
+        DeviceError: the object lacks a member of ``Backend``, or the name is taken.
     """
     _check_parts(backend)
     own = MODULE_OF_BACKEND.get(backend.name)
@@ -83,16 +83,16 @@ def _check_parts(backend: Any) -> None:
 
 
 def backend_names() -> list[str]:
-    """The names of all backends: tinynode's own, registered ones, those of installed packages."""
+    """The names of all backends: of tinynode, of installed packages, and registered ones."""
     offered = [point.name for point in offered_backends()]
     return sorted({*MODULE_OF_BACKEND, *backends, *offered})
 
 
 def get_backend(name: str) -> Backend:
-    """The backend of that name, imported when it is first asked for.
+    """The backend of a name, imported at the first request.
 
     Raises:
-        DeviceError: no backend has that name, or it cannot be imported.
+        DeviceError: no backend has the name, or the import failed.
     """
     if name not in backends:
         module = _load(name)
@@ -200,7 +200,7 @@ def current_device() -> Device:
 
 
 def using_device(spec: str | Device) -> AbstractContextManager[None]:
-    """``with using_device("numpy"):`` new Variables of this thread stand on that device."""
+    """``with using_device("numpy"):`` new Variables of this thread stand on the device."""
     return _on_device(get_device(spec))
 
 

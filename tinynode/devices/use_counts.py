@@ -1,4 +1,4 @@
-"""Counts of which functions ran by a kernel, and which fell back, and why.
+"""Counts of the functions that ran by a kernel, and of the fallbacks with the reasons.
 
 ``tinynode.show.fallbacks()`` prints them.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class Use:
-    """The number of calls of one function in one way, and their seconds in total."""
+    """The number of calls of a function by the same way, and the total of seconds."""
 
     __slots__ = ("calls", "seconds")
 
