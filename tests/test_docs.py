@@ -83,6 +83,32 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
     assert film in script and job in script and tests in script
 
 
+QUOTE = re.compile(r'^```py title="(.+?)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+"""A block that quotes lines of a file, in the order of the file."""
+
+
+def unquoted(page: str) -> list[str]:
+    """The quotes of a page that are not in the file; indentation does not count."""
+    missing = []
+    for file, quote in QUOTE.findall(page):
+        lines = [line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
+        wanted = [line.strip() for line in quote.splitlines()]
+        size = len(wanted)
+        if not any(lines[i : i + size] == wanted for i in range(len(lines) - size + 1)):
+            missing.append(f"{file}:\n{quote}")
+    return missing
+
+
+def test_quotes_of_the_source_are_in_the_source() -> None:
+    page = (ROOT / "docs" / "read-the-core.md").read_text(encoding="utf-8")
+    quoted = {file for file, _ in QUOTE.findall(page)}
+    for name in ("variable", "function_node", "dispatch", "backprop", "gradient_table"):
+        assert f"tinynode/core/{name}.py" in quoted
+    assert unquoted(page) == []
+    changed = page.replace("raws.append(x.raw)", "raws.append(x.array)")
+    assert len(unquoted(changed)) == 1
+
+
 def test_pages_link_to_files_that_exist() -> None:
     link = re.compile(r"\]\((?!https?:)([^)#]+)")
     for page in PAGES:
@@ -111,9 +137,11 @@ def test_the_changelog_has_this_version() -> None:
     assert f"## [{tn.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_design_page_names_every_room() -> None:
+def test_the_design_page_names_every_module() -> None:
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     package = ROOT / "tinynode"
     folders = [f"{path.name}/" for path in package.iterdir() if (path / "__init__.py").exists()]
-    assert len(folders) > 4
-    assert [name for name in folders if f"`{name}`" not in page] == []
+    files = [path.name for folder in (package, package / "core") for path in folder.glob("*.py")]
+    assert len(folders) > 4 and len(files) > 20
+    names = [name for name in folders + files if not name.startswith("__")]
+    assert [name for name in names if f"`{name}`" not in page] == []

@@ -95,6 +95,14 @@ def test_the_named_modules_exist() -> None:
     assert {name for members in LAYERS for name in members} <= set(TINYNODE)
 
 
+def test_the_design_page_has_the_layers() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    block = page.partition("## Who may import whom")[2].split("```")[1]
+    lines = block.strip().splitlines()[:0:-1]  # from the bottom up, without "text"
+    names = [sorted(name.removeprefix("tinynode.") for name in members) for members in LAYERS]
+    assert [line.split(", ") for line in lines] == [*names, ["all other modules"]]
+
+
 @pytest.mark.parametrize("name", [name for name in TINYNODE if name != "tinynode"])
 def test_imports_point_downwards(name: str) -> None:
     above = [t for t in imports_of(name) if t.startswith("tinynode.") and layer(t) > layer(name)]
