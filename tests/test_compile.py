@@ -981,6 +981,8 @@ REFUSED: dict[str, Callable[[tn.Variable], Any]] = {
     "array of a parameter": lambda x: x * np.sum(w.array),
     "grad": lambda x: x * w.grad,
     "asarray": lambda x: x * np.asarray(x.detach()),
+    "deepcopy": lambda x: x * copy.deepcopy(x),
+    "pickle": lambda x: x * pickle.loads(pickle.dumps(x)),
     "index": lambda x: [x, x * 2][fn.argmax(x[0])],
     "max": lambda x: max(fn.sum(x), fn.sum(x * 2)),
     "in": lambda x: x if fn.sum(x) in [fn.sum(x * 2)] else -x,

@@ -51,6 +51,18 @@ class Expo(tn.Function):
         return (grad_outputs[0] * self.output_data[0],)
 
 
+def test_the_backward_of_the_adapter_is_no_reading_of_values_by_the_program():
+    class Reads(tn.FunctionHook):
+        def value_read(self, what):
+            raise AssertionError(what)
+
+    x = variable([2.0, 3.0])
+    z = tn.functions.sum(Product()(x, x))
+    with Reads():
+        z.backward()
+    np.testing.assert_array_equal(x.grad, [4.0, 6.0])
+
+
 def test_a_call_returns_a_variable_and_backward_works_on_arrays():
     x, y, function = variable([2.0, 3.0]), variable([5.0, 7.0]), Product()
     z = function(x, y)

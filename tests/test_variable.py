@@ -336,6 +336,18 @@ def test_addgrad_keeps_the_graph_of_a_gradient_that_has_one():
     assert other.grad == 12.0  # d(1 + 3 t^2)/dt at 2
 
 
+def test_a_write_to_a_leaf_without_backprop_frees_the_old_array():
+    x = variable([1.0, 2.0])
+    y = x * x  # the node of x has the array now
+    old = weakref.ref(x.array)
+    del y
+    with tn.no_backprop_mode():
+        x -= 0.5
+    assert x.node.data is None and x.is_leaf
+    assert old() is None
+    np.testing.assert_array_equal(x.array, [0.5, 1.5])
+
+
 def test_copydata_writes_into_the_existing_array():
     x, other = variable([1.0, 2.0]), variable([3.0, 4.0], np.float32)
     array = x.array

@@ -167,6 +167,7 @@ class ArrayMethods:
         return copied
 
     def __reduce__(self: Any) -> tuple[Any, ...]:
+        tell_value_read("a copy or a pickle of x")
         return tinynode.core.conversion.reduce_variable(self)
 
     def summary(self: Any) -> str:

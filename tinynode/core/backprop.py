@@ -82,7 +82,7 @@ class Sweep:
                 if type(function).backward_accumulate is FunctionNode.backward_accumulate:
                     grad_inputs = function.backward(targets, grad_outputs)
                 else:
-                    grad_inputs = _accumulate(self.table, function, targets, grad_outputs)
+                    grad_inputs = _fused_backward(self.table, function, targets, grad_outputs)
                 if type(grad_inputs) is not tuple or len(grad_inputs) != len(targets):
                     grad_inputs = messages.gradients_of_targets(function, targets, grad_inputs)
             except Exception as error:
@@ -105,7 +105,7 @@ class Sweep:
             hook.after_accumulate(self, function)
 
 
-def _accumulate(
+def _fused_backward(
     table: GradientTable, function: FunctionNode, targets: Indexes, grad_outputs: Gradients
 ) -> Gradients:
     """Run an overridden ``backward_accumulate`` on the gradients so far."""
@@ -123,16 +123,14 @@ def backward_one(
     """The work of ``Variable.backward``."""
     if not (y._requires_grad and type(retain_grad) is type(enable_double_backprop) is bool):
         raise messages.refused_backward(y, retain_grad, enable_double_backprop)
-    seed = y._grad_var
+    seed, node = y._grad_var, y._node
     if seed is None:
         messages.check_seedless(y)
-        seed = _ones_like(y, loss_scale)
-    node = y._node
     if node is None or node._creator_node is None:
         return  # the gradient of a leaf stays
     with backprop_mode(enable_double_backprop), y._device.active():
         table = GradientTable(keep=None if retain_grad else ())
-        table.gradients[node] = seed
+        table.gradients[node] = _ones_like(y, loss_scale) if seed is None else seed
         _run_and_write(table)
     if not retain_grad:
         y._grad_var = None
@@ -148,12 +146,12 @@ def _ones_like(y: Variable, loss_scale: float | None) -> Variable:
 def _run_and_write(table: GradientTable) -> None:
     """Run a sweep, then write all gradients to the Variables; on an error, none."""
     with Sweep(table) as sweep:
-        left = sweep.run()
+        remaining = sweep.run()
         written: list[tuple[Variable, Variable]] = []
-        for node, gradient in (*table.kept.items(), *left.items()):
+        for node, gradient in (*table.kept.items(), *remaining.items()):
             variable, is_leaf = node.get_variable_or_none(), node._creator_node is None
-            if variable is None or (node in left and not is_leaf):
-                continue
+            if variable is None or (node in remaining and not is_leaf):
+                continue  # dropped by the user, or the creator needed no gradient
             if is_leaf and variable._grad_var is not None:
                 messages.check_gradient(variable._grad_var, gradient, "x.grad")
                 gradient = table.sum_of(variable._grad_var, gradient)
@@ -244,15 +242,13 @@ def grad(
             if (gy is not None or is_floating(y.filled_array())) and y.node in wanted:
                 table.add_seed(y, _ones_like(y, loss_scale) if gy is None else gy)
         with Sweep(table, wanted) as sweep:
-            left = sweep.run()
-            found = [left.get(node, table.kept.get(node)) for node in nodes]
-            for position, extra in enumerate(grad_inputs or ()):
+            remaining = sweep.run()
+            found = [remaining.get(node, table.kept.get(node)) for node in nodes]
+            for i, extra in enumerate(grad_inputs or ()):
                 if extra is not None:
-                    messages.check_gradient(
-                        extra, inputs[position], f"grad: grad_inputs[{position}]"
-                    )
-                    gx = found[position]
-                    found[position] = extra if gx is None else table.sum_of(gx, extra)
+                    messages.check_gradient(extra, inputs[i], f"grad: grad_inputs[{i}]")
+                    gx = found[i]
+                    found[i] = extra if gx is None else table.sum_of(gx, extra)
             sweep.results = {n: gx for n, gx in zip(nodes, found, strict=True) if gx is not None}
             for node in table.kept if retain_grad else ():
                 if (variable := node.get_variable_or_none()) is not None:

@@ -196,10 +196,10 @@ class FunctionAdapter(FunctionNode):
             tuple(gy is not None for gy in grad_outputs),
         )
         inputs = zip(self.inputs or (), in_data, strict=True)
-        sources = [node.variable_with(x) for node, x in inputs if x is not None]
+        sources = [node.variable_holding(x) for node, x in inputs if x is not None]
         sources += [gy for gy in grad_outputs if gy is not None]
         gradients = gradient.apply((*sources, *self.get_retained_outputs()))
-        return tuple(None if gx.array is None else gx for gx in gradients)
+        return tuple(None if gx.raw is None else gx for gx in gradients)
 
 
 class OldStyleGradient(FunctionNode):

@@ -93,7 +93,7 @@ class FunctionNode(HookOwner):
         """
         if self._applied or type(inputs) is not tuple:
             inputs = messages.inputs_as_tuple(self, inputs)
-        # unwrap the inputs: their arrays, and the one device that holds them
+        # unwrap Variables on one device; other inputs are wrapped or refused first
         device = getattr(inputs[0], "_device", None) if inputs else None
         raws, requires_grad = [], False
         for x in inputs:
@@ -102,7 +102,7 @@ class FunctionNode(HookOwner):
             requires_grad = requires_grad or x._requires_grad
             raws.append(x.raw)
         arrays, device = tuple(raws), device or self.output_device or current_device()
-        # check their types; shapes that are equal broadcast
+        # check their types; equal shapes always broadcast, so no check is needed
         if not self.is_broadcasting or arrays[0].shape != arrays[1].shape:
             self._check_types(arrays)
         # run forward, between the events of hooks
@@ -228,9 +228,10 @@ class FunctionNode(HookOwner):
     ) -> Any:
         """``backward``, fused with the addition of the gradients from other functions.
 
-        Override the method where the fused form is cheaper. ``grad_inputs`` has the contributions
-        of other functions to the target inputs, or None. For a variable at several positions, the
-        first has the contribution. Returns a gradient, with ``grad_inputs`` added, per target.
+        Override the method where the fused form is cheaper; a backward pass calls overrides only.
+        ``grad_inputs`` has the contributions of other functions to the target inputs, or None. For
+        a variable at several positions, the first has the contribution. Returns a gradient, with
+        ``grad_inputs`` added, per target.
         """
         gradients = self.backward(target_input_indexes, grad_outputs)
         if len(gradients) != len(target_input_indexes):
@@ -265,7 +266,7 @@ class FunctionNode(HookOwner):
         if self.inputs is None:
             return ()
         indexes, arrays = self._retained_input_indexes, self._input_data
-        return tuple([self.inputs[i].variable_with(arrays[i]) for i in indexes])
+        return tuple([self.inputs[i].variable_holding(arrays[i]) for i in indexes])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
@@ -281,7 +282,7 @@ class FunctionNode(HookOwner):
             if array is None:
                 retained.append(None)
             elif node is not None:
-                retained.append(node.variable_with(array))
+                retained.append(node.variable_holding(array))
             else:
                 device = self.output_device or self.inputs[0].device
                 retained.append(self._revived(i, array, device))

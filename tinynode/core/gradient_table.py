@@ -31,9 +31,11 @@ class GradientTable:
     Attributes:
         gradients: the gradients of leaves, and of nodes before the creator has run.
         waiting: further contributions to ``gradients``, under ``lazy_grad_sum``.
-        own: the nodes with a sum made by the table. Such a sum may get a new array.
+        summed_here: the nodes with a sum made by the table. Only the table holds such a sum, so
+            the Variable is used again. Functions may share a first gradient.
         kept: the gradients of the nodes in ``keep``, after the creators have run.
         recorded: True if sums are functions: for double backprop, and while a net is recorded.
+            So make the table inside of ``backprop_mode``.
     """
 
     def __init__(self, keep: Collection[VariableNode] | None = ()) -> None:
@@ -41,7 +43,7 @@ class GradientTable:
         self.recorded = config.enable_backprop or is_recording_net()
         self.gradients: dict[VariableNode, Variable] = {}
         self.waiting: dict[VariableNode, list[Variable]] = {}
-        self.own: set[VariableNode] = set()
+        self.summed_here: set[VariableNode] = set()
         self.kept: dict[VariableNode, Variable] = {}
 
     def add_seed(self, y: Variable, gy: Variable) -> None:
@@ -70,23 +72,23 @@ class GradientTable:
             if gx.raw.dtype is not node.dtype or gx._device is not node.device:
                 check_backward_gradient(gx, function, i)
             if node in self.gradients:
-                self._accumulate(node, gx, function.lazy_grad_sum)
+                self._add_contribution(node, gx, function.lazy_grad_sum)
                 continue
             self.gradients[node] = gx
             if node._creator_node is not None:
                 creators.append(node._creator_node)
         return creators
 
-    def _accumulate(self, node: VariableNode, gx: Variable, lazy: bool) -> None:
+    def _add_contribution(self, node: VariableNode, gx: Variable, lazy: bool) -> None:
         """Add a further contribution to the gradient of a node."""
         current = self.gradients[node]
         if lazy:
             self.waiting.setdefault(node, []).append(gx)
-        elif node in self.own:
+        elif node in self.summed_here:
             current.raw = add_arrays(current.raw, gx.raw, current._device)
         else:
             self.gradients[node] = self.sum_of(current, gx)
-            self.own.update(() if self.recorded else (node,))
+            self.summed_here.update(() if self.recorded else (node,))
 
     def sum_of(self, a: Variable, b: Variable) -> Variable:
         """a + b: a function if the pass is recorded, else a plain addition of arrays."""
@@ -97,7 +99,7 @@ class GradientTable:
     def take(self, node: VariableNode) -> Variable | None:
         """Remove the gradient of a node from the table, all contributions added."""
         gradient = self.gradients.pop(node, None)
-        self.own.discard(node)
+        self.summed_here.discard(node)
         if node in self.waiting and gradient is not None:
             gradient = tinynode.functions.add_all(gradient, *self.waiting.pop(node))
         return gradient
@@ -110,7 +112,7 @@ class GradientTable:
             if node is None or node._creator_node is not function:  # freed, or unchained since
                 grad_outputs.append(None)
                 continue
-            gradient = self.take(node) if self.waiting else self.gradients.pop(node, None)
+            gradient = self.take(node)
             if gradient is not None and (self.keep is None or node in self.keep):
                 self.kept[node] = gradient
             grad_outputs.append(gradient)

@@ -11,8 +11,11 @@ order:
     one backward pass   sweep_began, the steps, sweep_ended
     one step of it      before_backward, backward_preprocess, backward, backward_postprocess,
                         after_backward, after_accumulate
-    an exception        failed, in place of the events that are still to come
-    outside functions   value_read, array_assigned, gradient_cleared
+    an exception        failed, if forward, backward or an event beside them raised
+    outside functions   value_read, array_assigned, gradient_cleared, numbers_drawn,
+                        module_called, setting_assigned, update_requested
+
+``forward`` and ``backward`` in the table are the methods of the function.
 
 This module lies below FunctionNode and Variable, so the types of both are ``Any`` here.
 """

@@ -145,7 +145,7 @@ class Variable(ArrayMethods):
 
     @property
     def rank(self) -> int:
-        """0 for a leaf, else the creator's rank + 1."""
+        """The creator's rank + 1, and 0 without a creator. After ``unchain`` the rank stays."""
         return 0 if self._node is None else self._node.rank
 
     @property
@@ -197,12 +197,12 @@ class Variable(ArrayMethods):
         Recorded functions keep the old node and its array. A leaf without back-propagation takes
         the array only, and stays that leaf.
         """
-        if self.is_leaf:
-            self.raw = result.raw
+        if self.is_leaf:  # only without back-propagation: otherwise a write to a leaf is an error
+            self.replace_array(result.raw, self._device)
             return
         self.leave_node()
         self.raw, self._requires_grad = result.raw, result._requires_grad
-        self._grad_var = None  # it was the gradient of the old value
+        self._grad_var = None  # the gradient belongs to the old value
         self._node = result._node
         if self._node is not None:
             self._node.set_variable(self)

@@ -28,9 +28,10 @@ class VariableNode:
         shape: the array's shape; None for an empty variable.
         dtype: its dtype, likewise.
         device: its device.
-        rank: 0 for a leaf, else the creator's rank + 1.
+        rank: the creator's rank + 1, and 0 without a creator. After ``unchain`` the rank stays.
         requires_grad: True if backward computes a gradient for the node.
-        data: the array if a function retained the array, else None.
+        data: the array if a function retained the array, else None. Backward reads the arrays of
+            the functions; ``data`` serves users, and ``get_variable``.
     """
 
     __slots__ = (
@@ -110,7 +111,7 @@ class VariableNode:
             self.set_variable(variable)
         return variable
 
-    def variable_with(self, array: Array) -> Variable:
+    def variable_holding(self, array: Array) -> Variable:
         """The user's Variable if alive and still with the same array, else a new Variable."""
         variable = None if self._variable is None else self._variable()
         if variable is not None and variable.raw is array:
