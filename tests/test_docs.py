@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import tinynode as tn
+from tinynode.devices import protocol
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -145,3 +146,20 @@ def test_the_design_page_names_every_module() -> None:
     assert len(folders) > 4 and len(files) > 20
     names = [name for name in folders + files if not name.startswith("__")]
     assert [name for name in names if f"`{name}`" not in page] == []
+
+
+def test_the_page_of_functions_names_every_event_of_a_hook() -> None:
+    page = (ROOT / "docs" / "write-a-function.md").read_text(encoding="utf-8")
+    table = page.partition("| when | events |")[2].partition("\n\n")[0]
+    events = [name for name, found in vars(tn.FunctionHook).items() if callable(found)]
+    assert sorted(re.findall(r"`(\w+)`", table)) == sorted(n for n in events if n[0] != "_")
+
+
+def test_the_page_of_backends_shows_every_optional_part() -> None:
+    """The table is the protocol module's docstring, the texts are those of the protocols."""
+    page = (ROOT / "docs" / "write-a-backend.md").read_text(encoding="utf-8")
+    block = page.partition("\n::: tinynode.devices.protocol\n")[2].partition("\n\n")[0]
+    table = re.findall(r"^\| ``(\w+)`` \| (.*?) \|", protocol.__doc__ or "", re.MULTILINE)
+    parts = {part.__name__: protocol.members_of(part) for part in protocol.OPTIONAL_PARTS}
+    assert {name: re.findall(r"\w+", members) for name, members in table} == parts
+    assert set(parts) <= set(re.findall(r"\w+", block))

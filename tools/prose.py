@@ -127,11 +127,14 @@ def paragraphs_of_docstring(text: str) -> Iterator[str]:
 def paragraphs_of_page(text: str) -> Iterator[str]:
     """The prose of a Markdown page: without code, tables, headings and directives."""
     block: list[str] = []
-    fenced = False
+    fenced = in_directive = False
     for line in [*text.split("\n"), ""]:
         stripped = line.strip()
         if stripped.startswith(("```", "~~~")):
             fenced = not fenced
+            stripped = ""
+        in_directive = stripped.startswith(":::") or (in_directive and line.startswith("    "))
+        if in_directive:
             stripped = ""
         skipped = fenced or not stripped or stripped.startswith(("#", "|", ":::", "<", "--8<--"))
         is_item = re.match(r"([-*]|\d+\.)\s+", stripped)
