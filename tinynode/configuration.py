@@ -1,7 +1,7 @@
-"""Settings: a value for all threads, and values that a thread sets for itself.
+"""Settings: a value for all threads, and each thread's own values.
 
 Requirement: reading a setting is a single attribute read, because every function application reads
-some settings. A change by one thread is invisible to the other threads.
+some settings. A thread's change is invisible to the other threads.
 
 Python's attribute look-up does the work. ``config`` is a ``threading.local``: an assignment writes
 to the thread's own dictionary, and hides the class attribute of the same name. The class
@@ -42,7 +42,7 @@ class Configuration(threading.local):
     train: bool = True
     """True for training: dropout and batch normalisation differ in training and evaluation."""
     debug: bool = False
-    """True to keep forward stacks, find NaN, and find retained arrays that were changed."""
+    """True to keep forward stacks, find NaN, and find changes of retained arrays."""
     type_check: bool = True
     """True to run ``check_type_forward`` before each forward."""
     dtype: str = "float32"
@@ -50,7 +50,7 @@ class Configuration(threading.local):
     device: Any = None
     """The device of new Variables, by name; None means ``numpy``."""
     lazy_grad_sum: bool = False
-    """True to keep a gradient's contributions in a list, and to add them only when needed."""
+    """True to keep a gradient's contributions in a list; the sum is computed when needed."""
     recompute_phase: str | None = None
     """The run of ``checkpoint``'s function: ``"first"`` in forward, ``"again"`` in backward, None
     outside of both."""
@@ -104,7 +104,7 @@ class Configuration(threading.local):
 
 
 class _ForEveryThread(Configuration):
-    """The global values, which are the class attributes of ``Configuration``."""
+    """The global values: the class attributes of ``Configuration``."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a global value, with the same checks as in ``Configuration``."""
@@ -126,7 +126,7 @@ global_config = _ForEveryThread()
 _loaded: dict[str, Source] = {}
 """The global values at the import of tinynode, each with its source."""
 _assigned: set[str] = set()
-"""The names of the global values that were set since the import."""
+"""The names of the global values set since the import."""
 
 
 def _check_assignment(settings: Configuration, name: str, value: Any) -> None:
@@ -151,7 +151,7 @@ def _load() -> None:
 
 
 def setting_names(settings: Configuration) -> list[str]:
-    """The names of all settings, including those that users added."""
+    """The names of all settings, including added settings."""
     own = vars(Configuration).items()
     names = {name for name, value in own if name[0] != "_" and not isinstance(value, property)}
     return sorted((names | set(vars(settings))) - {"origin", "show"})
@@ -161,7 +161,7 @@ def _unknown(name: str) -> str:
     known = setting_names(config)
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}."
-    return f"config has no setting {name!r}: {hint} A new one is made by assigning to it."
+    return f"config has no setting {name!r}: {hint} An assignment makes a new setting."
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""The module names of version 0.1: they keep working.
+"""The module names of version 0.1 keep working.
 
 ``import tinynode.variable`` and ``from tinynode.backend import Fallback`` give the modules below.
-tinynode itself uses the new names.
+tinynode uses the new names.
 """
 
 import sys
