@@ -142,7 +142,7 @@ class Optimizer:
                 f"{type(self).__name__}.update: {missing[0]} has no gradient"
                 f"{f', nor have {len(missing) - 1} others' if missing[1:] else ''}: no backward "
                 "ran since cleargrads(), or the loss does not depend on it. Call loss.backward() "
-                "before update(). For a parameter without training, leave it out, or pass "
+                "before update(); if it is not to be trained, leave it out, or pass "
                 "allow_missing=True."
             )
         for slot in ready:
