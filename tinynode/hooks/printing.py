@@ -1,6 +1,6 @@
-"""PrintHook: the functions in the order of their calls, with their arrays.
+"""PrintHook: the functions in the order of their calls, with the arrays.
 
-Requirement: a reader sees define-by-run happen. Before each function, the hook prints its label,
+Requirement: a reader sees define-by-run happen. Before each function, the hook prints the label,
 and the shape, the dtype and a few values of each input.
 """
 

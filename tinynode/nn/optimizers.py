@@ -274,9 +274,9 @@ def _named(optimizer: str, parameters: Module | Iterable[Variable]) -> list[tupl
 
 def _check_trainable(optimizer: str, name: str, p: Any) -> None:
     if not isinstance(p, Variable) or p.array is None:
-        came = "an empty Variable" if isinstance(p, Variable) else describe(p)
+        found = "an empty Variable" if isinstance(p, Variable) else describe(p)
         raise OperandError(
-            f"{optimizer}: parameter {name} must be a Parameter, got {came}. "
+            f"{optimizer}: parameter {name} must be a Parameter, got {found}. "
             "Give model.parameters()."
         )
     if not p.requires_grad or p.creator_node is not None:

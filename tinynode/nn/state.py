@@ -40,8 +40,8 @@ def checked_state(caller: str, state: Mapping[str, Any], expected: Mapping[str, 
     missing = [name for name in expected if name not in state]
     unknown = [name for name in state if name not in expected]
     if missing or unknown:
-        parts = [f"the state lacks {_some(missing)}"] if missing else []
-        parts += [f"the state has {_some(unknown)}, unknown here"] if unknown else []
+        parts = [f"the state lacks {_first_names(missing)}"] if missing else []
+        parts += [f"the state has {_first_names(unknown)}, unknown here"] if unknown else []
         raise StateError(f"{caller}: {'; '.join(parts)}. Was it saved from another model?")
     checked = {name: host_array(caller, name, state[name]) for name in expected}
     for name, own in expected.items():
@@ -53,7 +53,7 @@ def checked_state(caller: str, state: Mapping[str, Any], expected: Mapping[str, 
     return checked
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 
