@@ -1,7 +1,7 @@
-"""Figures for the documentation, each by one command: ``python -m benchmarks.overhead`` and so on.
+"""Figures for the documentation, each by a command such as ``python -m benchmarks.overhead``.
 
-Everything runs on one thread, so that the libraries are compared and not their thread pools. The
-variables have to be set before NumPy is imported, hence here.
+All benchmarks run on a single thread, to compare libraries without thread pools. The variables
+must be set before NumPy is imported, hence here.
 """
 
 import os

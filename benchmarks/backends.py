@@ -3,8 +3,8 @@
 The workloads are a perceptron 784-256-256-10 with Adam, batch 64 and 1,024; a convolutional
 network on 64 images of 28 by 28 with SGD; and a transformer block (16 sequences of 64 vectors of
 128, 4 heads, causal, layer_norm, GELU) with Adam. All start from the same weights and see the
-same data; the losses and weights after three steps are compared before anything is timed. Then
-the backends take turns, step by step.
+same data. The losses and weights after three steps are compared before the timing. Then the
+backends take turns, step by step.
 
     python -m benchmarks.backends
     python -m benchmarks.backends --workloads transformer --rounds 50
@@ -22,11 +22,11 @@ import numpy as np
 from benchmarks import measure
 from benchmarks.models import Block, ConvNet, Perceptron, Run, Training
 
-STEPS = 3  # so many steps are compared
+STEPS = 3  # the number of compared steps
 
 
 class TrainedBlock(Block):
-    """The block alone: its input is data, the GELU exact, the loss the mean squared error."""
+    """The block alone, with the input as data, the exact GELU and the mean squared error."""
 
     def parameters(self) -> dict[str, Any]:
         return {name: array for name, array in super().parameters().items() if name != "x"}
@@ -56,7 +56,7 @@ def workloads(shrink: int) -> dict[str, Training]:
 
 
 def make_run(name: str, workload: Training) -> Run:
-    """A training step in PyTorch, or in tinynode on the device of that name."""
+    """A training step in PyTorch, or in tinynode on the device ``name``."""
     if name == "torch":
         return workload.torch()
     import tinynode
@@ -75,7 +75,7 @@ def make_run(name: str, workload: Training) -> Run:
 
 
 def first_steps(run: Run) -> tuple[list[float], list[Any]]:
-    """The loss of each of the first steps, and the weights after them."""
+    """The losses of the first steps, and the weights afterwards."""
     losses = []
     for _ in range(STEPS):
         loss, *weights = run()
@@ -84,15 +84,15 @@ def first_steps(run: Run) -> tuple[list[float], list[Any]]:
 
 
 def check_results(workload: Training, runs: dict[str, Run]) -> None:
-    """After a few steps, losses and weights agree with those of ``numpy``."""
+    """Compare losses and weights after a few steps with the results of ``numpy``."""
     found = {name: first_steps(run) for name, run in runs.items()}
     right_losses, right_weights = found["numpy"]
     for name, (losses, weights) in found.items():
         np.testing.assert_allclose(losses, right_losses, 1e-4, err_msg=f"{name}: losses")
         for position, (array, right) in enumerate(zip(weights, right_weights, strict=True)):
             rtol, atol = workload.tolerances(right)
-            what = f"{name}: weights {position}"
-            np.testing.assert_allclose(array, right, rtol, atol, err_msg=what)
+            title = f"{name}: weights {position}"
+            np.testing.assert_allclose(array, right, rtol, atol, err_msg=title)
 
 
 def measure_workload(runs: dict[str, Run], rounds: int) -> dict[str, list[float]]:

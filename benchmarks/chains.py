@@ -1,4 +1,4 @@
-"""A long chain of small operations, in each library: what ``overhead`` and ``memory`` measure."""
+"""A long chain of small operations in each library, for ``overhead`` and ``memory``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Chain = Callable[[Any, Any, Any, int], Any]
 
 
 def start_values() -> Start:
-    """x, w and b of shape (10,), chosen so that a long chain neither grows nor dies."""
+    """x, w and b of shape (10,): the values of a long chain neither grow nor fade."""
     x = np.linspace(-1, 1, 10, dtype=np.float32)
     return x, np.full(10, 0.999, np.float32), np.linspace(0.001, 0.002, 10, dtype=np.float32)
 
@@ -30,7 +30,7 @@ def products_and_sums(y: Any, w: Any, b: Any, operations: int) -> Any:
 
 
 def sums(y: Any, w: Any, b: Any, operations: int) -> Any:
-    """Sums only: a graph of them retains no array."""
+    """Sums only: the graph retains no array."""
     for _ in range(operations):
         y = y + b
     return y
@@ -58,7 +58,7 @@ class NumPyLibrary:
 
 
 class VariableLibrary:
-    """A library of variables that record what is done to them."""
+    """A library of variables with a recorded graph."""
 
     def leaf(self, array: Any) -> Any:
         raise NotImplementedError
@@ -75,7 +75,7 @@ class VariableLibrary:
 
 class TinynodeLibrary(VariableLibrary):
     def __init__(self) -> None:
-        import tinynode  # here, as the others: only what is measured is imported
+        import tinynode  # here, as the others: only measured libraries are imported
 
         self.leaf = tinynode.Variable
 
@@ -108,7 +108,7 @@ class MyGradLibrary(VariableLibrary):
 
 
 class AutogradLibrary:
-    """It differentiates functions, so the chain is handed to it as one."""
+    """autograd differentiates functions; the chain is a function."""
 
     def __init__(self) -> None:
         import autograd  # only where it is installed and measured

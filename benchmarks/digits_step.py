@@ -1,8 +1,9 @@
-"""A training step as people write it: forward, backward and Adam, float32.
+"""A usual training step: forward, backward and Adam, float32.
 
 A perceptron 784-256-256-10 with relu and softmax cross entropy, on random images of the size of
 the well-known 28 by 28 digits. Each library starts from the same weights and sees the same
-batches; after the first steps their losses and weights are compared, then they are timed in turn.
+batches. The losses and weights after the first steps are compared. Then the libraries are timed in
+turn.
 
     python -m benchmarks.digits_step
     python -m benchmarks.digits_step --batch 1024
@@ -85,7 +86,7 @@ class NumPyModel:
 
 class TinynodeModel:
     def __init__(self) -> None:
-        from tinynode import functions, nn  # here, as the other library: what is measured
+        from tinynode import functions, nn  # here, as the other library: only if measured
 
         self.loss = functions.softmax_cross_entropy
         layers = [nn.Linear(n, m) for n, m in itertools.pairwise(SIZES)]
@@ -141,7 +142,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 
 def check_results(models: dict[str, Any], data: list[Batch]) -> None:
-    """After a few steps, losses and weights have to agree with those by hand."""
+    """Compare losses and weights after a few steps with the results by hand."""
     by_hand = NumPyModel()
     losses = [by_hand.step(*batch) for batch in data]
     for name, model in models.items():

@@ -1,8 +1,8 @@
-"""What a film costs: one training step of a perceptron 64-100-10, recorded and not.
+"""The cost of a film: a training step of a perceptron 64-100-10, with and without recording.
 
-Batch 64, Adam, float32, random images of 8 by 8. Times are the processor's, medians over the
-rounds, in which both ways take turns. The recorded step includes ``record()`` itself; what it does
-not include, making the data and the page, is timed once more below.
+Batch 64, Adam, float32, random images of 8 by 8. Times are processor times, medians over the
+rounds. Plain and recorded step take turns in each round. The recorded step includes ``record()``.
+The making of the data and the page has a time of its own.
 
     python -m benchmarks.film
     python -m benchmarks.film --rounds 20
@@ -29,7 +29,7 @@ BATCH = 64
 
 
 def make_step() -> Callable[[], None]:
-    """A training step that can be called again and again."""
+    """A training step, for repeated calls."""
     rng = np.random.default_rng(0)
     images = rng.random((BATCH, SIZES[0]), dtype=np.float32)
     labels = rng.integers(0, SIZES[-1], BATCH)
@@ -68,7 +68,7 @@ def compare(step: Callable[[], None], rounds: int) -> tuple[list[float], list[fl
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="What a film of a training step costs.")
+    parser = argparse.ArgumentParser(description="The cost of a film of a training step.")
     parser.add_argument("--rounds", type=int, default=200, help="medians are over these")
     options = parser.parse_args(arguments)
     step = make_step()

@@ -1,4 +1,4 @@
-"""What ``functions`` measures: each function in tinynode, as a NumPy formula, and in PyTorch."""
+"""The table of ``functions``: each function in tinynode, as a NumPy formula, and in PyTorch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Data:
-    """An input: how its values are drawn, and its shape at each size."""
+    """An input: the distribution of the values, and a shape for each size."""
 
     draw: Callable[[np.random.Generator, Shape], Any]
     small: Shape = (1000,)
@@ -53,7 +53,7 @@ def near_one(rng: np.random.Generator, shape: Shape) -> Any:
 
 
 def unlike(rng: np.random.Generator, shape: Shape) -> Any:
-    """No two are equal."""
+    """Values without repetition."""
     return rng.permutation(math.prod(shape)).reshape(shape) * 0.125
 
 
@@ -98,11 +98,11 @@ LABELS = Data(below(40), (25,), (1024,))
 
 @dataclass(frozen=True)
 class Entry:
-    """A function in each library: tinynode and NumPy by callables, PyTorch by one or by a name.
+    """A function in each library: callables, or for PyTorch a name.
 
-    tinynode's takes the module of functions first, PyTorch's the module torch: neither is imported
-    before it is measured. Arguments beyond that are the inputs; ``constants`` are keyword
-    arguments of tinynode's and NumPy's.
+    The first argument of ``ours`` is tinynode's module of functions, that of ``torch`` the module
+    torch: each library is imported only if measured. The inputs follow. ``constants`` are keyword
+    arguments of ``ours`` and ``numpy``.
     """
 
     name: str
@@ -124,7 +124,7 @@ def entry(
     ours: Callable[..., Any] | None = None,
     **constants: Any,
 ) -> None:
-    """Add a row; ``ours`` is the function of that name unless another is given."""
+    """Add a row; ``ours`` is by default tinynode's function ``name``."""
 
     def by_name(functions: Any, *xs: Any, **more: Any) -> Any:
         owner, _, last = name.rpartition(".")
@@ -285,7 +285,7 @@ def np_sigmoid(x: Any) -> Any:
 
 
 def np_erf(x: Any) -> Any:
-    """Abramowitz and Stegun 7.1.26: what people write who have only NumPy; error 1.5e-7."""
+    """Abramowitz and Stegun 7.1.26: the usual code with NumPy alone; error 1.5e-7."""
     t = 1 / (1 + 0.3275911 * np.abs(x))
     sum_ = (((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t
     return np.copysign(1 - (sum_ + 0.254829592) * t * np.exp(-x * x), x)
@@ -400,7 +400,7 @@ def np_conv1d(x: Any, w: Any, b: Any) -> Any:
 
 
 def np_conv_transpose2d(x: Any, w: Any, b: Any, stride: int) -> Any:
-    """Of kernels 2 x 2 with stride 2: blocks that do not overlap."""
+    """With kernels 2 x 2 and stride 2: blocks without overlap."""
     n, _, height, width = x.shape
     y = np.tensordot(x, w, ((1,), (0,))).transpose(0, 3, 1, 4, 2, 5)
     return y.reshape(n, w.shape[1], 2 * height, 2 * width) + b[:, None, None]

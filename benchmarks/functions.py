@@ -1,12 +1,12 @@
-"""What each function costs, beside the plain NumPy formula and beside PyTorch, on one thread.
+"""The cost of each function, beside the plain NumPy formula and PyTorch, on a single thread.
 
-Each function runs on a small input, of about 1,000 elements, where the graph costs most, and on a
-large one, of about 10^6, where the arithmetic does; all in float32. Timed are forward, and forward
-with backward; of several rounds the quickest counts, because what disturbs a call on a busy
-machine only makes it slower. NumPy computes the formula alone, so under "/ numpy" both times are
-ratios to that one. Before anything is timed, the values are compared with NumPy's, and values and
-gradients with PyTorch's. The rows are sorted, worst first: by forward+backward to PyTorch, where
-PyTorch has the function and is installed, else to NumPy.
+Each function runs in float32 on a small input, about 1,000 elements, and a large input, about
+10^6. The graph dominates the small time, arithmetic the large time. Forward, and forward with
+backward, are timed. The quickest of several rounds counts: other programs only make calls slower.
+NumPy computes the formula alone, so under "/ numpy" both times are ratios to NumPy's forward.
+Before the timing, values are compared with NumPy and PyTorch, and gradients with PyTorch. The rows
+are sorted, worst first, by the ratio of forward+backward to PyTorch. Without PyTorch, the ratio to
+NumPy counts.
 
     python -m benchmarks.functions
     python -m benchmarks.functions --functions gelu conv2d --rounds 21
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+import operator
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from benchmarks import measure
 from benchmarks.function_table import TABLE, Entry
 
 SIZES = ("small", "large")
-LEAST = 1e-3  # a sample takes so many seconds at least; quick calls are repeated
+LEAST = 1e-3  # the shortest sample in seconds; quick calls are repeated
 
 
 # --- the libraries -------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ def as_tuple(ys: Any) -> tuple[Any, ...]:
 
 
 class TinynodeRun:
-    """One entry at one size, in tinynode: forward gives the outputs, backward the gradients."""
+    """An entry at a given size, in tinynode: outputs by forward, gradients by backward."""
 
     def __init__(self, one: Entry, arrays: Sequence[Any], modules: dict[str, Any]) -> None:
         self.library, self.functions = modules["tinynode"], modules["tinynode"].functions
@@ -68,18 +69,17 @@ class TorchRun:
     """The same in PyTorch."""
 
     def __init__(self, one: Entry, arrays: Sequence[Any], modules: dict[str, Any]) -> None:
-        self.library, self.function = modules["torch"], one.torch
-        if isinstance(one.torch, str):
-            place: Any = self.library
-            for part in one.torch.split("."):
-                place = getattr(place, part)
-            self.function = lambda library, *xs: place(*xs)
+        self.library = modules["torch"]
         self.inputs = [self.library.from_numpy(x) for x in arrays]
         self.leaves = [x.requires_grad_() for x in self.inputs if x.is_floating_point()]
+        self.function: Any = one.torch
+        self.arguments = [self.library, *self.inputs]
+        if isinstance(one.torch, str):
+            self.function = operator.attrgetter(one.torch)(self.library)
+            self.arguments = self.inputs
 
     def forward(self) -> tuple[Any, ...]:
-        assert callable(self.function)
-        return as_tuple(self.function(self.library, *self.inputs))
+        return as_tuple(self.function(*self.arguments))
 
     def differentiable(self, ys: tuple[Any, ...]) -> list[Any]:
         return [y for y in ys if y.requires_grad]
@@ -108,7 +108,7 @@ RUNS: dict[str, Any] = {"numpy": NumPyRun, "tinynode": TinynodeRun, "torch": Tor
 
 
 def load(names: Sequence[str]) -> dict[str, Any]:
-    """The libraries, imported: here, because only what is measured is imported."""
+    """The libraries. Only measured libraries are imported, so the imports are here."""
     modules: dict[str, Any] = {}
     import tinynode
 
@@ -128,7 +128,7 @@ UNSIGNED = {"linalg.eigh", "linalg.svd"}  # vectors are unique up to a sign
 
 
 def check_values(one: Entry, runs: dict[str, Any]) -> None:
-    """Every library computes the same; PyTorch the same gradients, too."""
+    """Compare the values of all libraries, and the gradients with PyTorch's."""
     if one.name in RANDOM | UNSIGNED:
         return
     ys = runs["tinynode"].forward()
@@ -158,7 +158,7 @@ def gradients_of(run: Any, ys: list[Any]) -> list[Any]:
 
 
 def step(run: Any) -> Callable[[], Any]:
-    """Forward and backward as one call."""
+    """Forward and backward as a single call."""
     ys = run.differentiable(run.forward())
     gys = [run.gradient(gy) for gy in gradients_of(run, ys)]
 
@@ -176,14 +176,14 @@ def seconds(call: Callable[[], Any], repeats: int) -> float:
 
 
 def repeats_of(call: Callable[[], Any]) -> int:
-    """How often a call has to be repeated for a sample that the clock can measure."""
+    """The number of calls in a sample of at least ``LEAST`` seconds."""
     call()
     return max(1, math.ceil(LEAST / max(seconds(call, 1), 1e-7)))
 
 
 @dataclass
 class Row:
-    """The best times of one entry at one size: microseconds, and ratios; None if there is none."""
+    """The best times of an entry at a given size, in microseconds, and ratios; None if missing."""
 
     name: str
     forward: float
@@ -194,7 +194,7 @@ class Row:
     both_to_torch: float | None = None
 
     def badness(self) -> tuple[bool, float]:
-        """What the table is sorted by: rows with a ratio to PyTorch come first."""
+        """The key for sorting: rows with a ratio to PyTorch come first."""
         ratio = self.to_torch if self.both is None else self.both_to_torch
         if ratio is not None:
             return True, ratio
@@ -209,7 +209,7 @@ class Row:
 
 
 def measure_entry(one: Entry, size: str, modules: dict[str, Any], rounds: int) -> Row:
-    """Every library once in each round, so that what slows a round down slows them all."""
+    """Measure every library once in each round: a slow round is slow for all."""
     arrays = [data.make(size, seed) for seed, data in enumerate(one.data)]
     names = [name for name in RUNS if name in ("numpy", *modules)]
     if one.torch is None and "torch" in names:
@@ -233,10 +233,10 @@ def make_row(one: Entry, size: str, times: dict[str, list[float]]) -> Row:
             return None
         return min(times[ours]) / min(times[theirs])
 
-    what = ", ".join(f"{k}={v}" for k, v in one.constants.items() if k in TELLING)
+    options = ", ".join(f"{k}={v}" for k, v in one.constants.items() if k in TELLING)
     both = times.get("tinynode both")
     return Row(
-        f"{one.name}{f' {what}' if what else ''}, {size}",
+        f"{one.name}{f' {options}' if options else ''}, {size}",
         min(times["tinynode"]) * 1e6,
         ratio("tinynode", "numpy") or math.nan,
         ratio("tinynode", "torch"),

@@ -1,8 +1,8 @@
-"""What tinynode does on a GPU, in one JSON file: is it right, does it train, how fast is a step.
+"""A report on tinynode on a GPU, as a JSON file: correctness, training, and the time of a step.
 
-The parts are: versions of everything; the whole table of functions (``tests/op_table.py``), by
-every driver; the training of the jobs digits and digits-cnn; and the time of a training step of a
-perceptron beside the same by hand in CuPy, and in PyTorch where that is installed.
+The parts are: all versions; the whole table of functions (``tests/op_table.py``), by every driver;
+the training of the jobs digits and digits-cnn; and the time of a perceptron's training step,
+beside the step by hand in CuPy, and in PyTorch if installed.
 
     python -m benchmarks.gpu_report --out report.json
     python -m benchmarks.gpu_report --device numpy --every 100 --epochs 1   # tries the program
@@ -38,7 +38,7 @@ from tinynode.errors import DeviceError
 
 PARTS = ("op_table", "training", "steps")
 TRAINED = ("digits", "digits-cnn")
-LONGEST = 400  # characters of an error that the report keeps
+LONGEST = 400  # the most characters of an error in the report
 
 # --- versions ------------------------------------------------------------------------------------
 
@@ -52,7 +52,7 @@ def versions(device: Device) -> dict[str, Any]:
         "numpy": np.__version__,
     }
     if "gpu" in device.backend.capabilities:
-        import cupy  # only where it is measured
+        import cupy  # only if measured
 
         properties = cupy.cuda.runtime.getDeviceProperties(int(device.index))
         found["cupy"] = cupy.__version__
@@ -68,7 +68,7 @@ def versions(device: Device) -> dict[str, Any]:
 
 
 def import_table() -> tuple[Any, list[Any]]:
-    """The drivers and the rows: these modules stand in ``tests``."""
+    """The drivers and the rows, from modules in ``tests``."""
     tests = str(Path(__file__).resolve().parent.parent / "tests")
     if tests not in sys.path:
         sys.path.append(tests)
@@ -109,7 +109,7 @@ DRIVERS: dict[str, Callable[[Any], bool]] = {
     "check_pure_steps": always,
     "check_arrays_untouched": always,
 }
-"""The drivers, and which rows each is for: as in ``tests/test_functions.py``."""
+"""The drivers with conditions on the rows, as in ``tests/test_functions.py``."""
 
 
 def op_table(device: Device, every: int) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def op_table(device: Device, every: int) -> dict[str, Any]:
             try:
                 check(case, device.name)
                 passed += 1
-            except Exception as error:  # whatever it is, the report tells it
+            except Exception as error:  # any error goes into the report
                 failures[case.id] = f"{type(error).__name__}: {error}"[:LONGEST]
         results[name] = {"passed": passed, "failed": len(failures), "failures": failures}
     return results
@@ -272,13 +272,13 @@ def steps(device: Device, rounds: int) -> dict[str, Any]:
             for name, model in models.items()
         }
         losses = {name: [m.step(*batch) for batch in data[name]] for name, m in models.items()}
-        for name, found in losses.items():  # the same work, or the times mean nothing
+        for name, found in losses.items():  # times are comparable only for the same work
             np.testing.assert_allclose(found, losses["by hand"], rtol=1e-3, err_msg=name)
         times: dict[str, list[float]] = {name: [] for name in models}
         for turn in range(rounds):
             for name, model in models.items():
                 begin = time.perf_counter()
-                model.step(*data[name][turn % 4])  # its float waits for the device
+                model.step(*data[name][turn % 4])  # float(loss) waits for the device
                 times[name].append((time.perf_counter() - begin) * 1e3)
         medians = {name: statistics.median(values) for name, values in times.items()}
         results[f"batch {size}"] = {"milliseconds": medians, "absent": absent}
@@ -286,7 +286,7 @@ def steps(device: Device, rounds: int) -> dict[str, Any]:
 
 
 def make_models(device: Device) -> tuple[dict[str, Any], dict[str, str]]:
-    """The models, and why one is missing."""
+    """The models, and the reason for a missing model."""
     models: dict[str, Any] = {"by hand": ByHand(device), "tinynode": Tinynode(device)}
     absent = {}
     try:

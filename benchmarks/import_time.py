@@ -1,7 +1,7 @@
-"""What ``import tinynode`` costs over ``import numpy``.
+"""The cost of ``import tinynode`` over ``import numpy``.
 
-Each run is a fresh process that imports NumPy first and then the library, and times the two
-apart. The libraries take turns; the table shows medians.
+Each run is a fresh process, with separate times for the imports of NumPy and of the library. The
+libraries take turns; the table shows medians.
 
     python -m benchmarks.import_time
 """

@@ -1,4 +1,4 @@
-"""What the benchmarks share: versions, medians, tables, and runs in a process of their own."""
+"""Tools of all benchmarks: versions, medians, tables, and runs in a separate process."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 
 
 def available(known: Iterable[str], asked_for: str) -> list[str]:
-    """Of the known libraries those that are asked for and installed, tinynode always.
+    """The known libraries, if requested and installed; tinynode always.
 
-    Says which are skipped because they are not installed. Raises SystemExit for an unknown name.
+    Prints the libraries skipped because not installed. Raises SystemExit for an unknown name.
     """
     names = asked_for.split(",")
     unknown = sorted(set(names) - set(known))
@@ -42,7 +42,7 @@ def describe_setting(libraries: Iterable[str]) -> str:
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The median of the ratios round by round: what slows a whole round down cancels out."""
+    """The median of the ratios round by round: the slowness of a whole round cancels out."""
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
 
 
@@ -61,7 +61,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def run_python(*arguments: str) -> Any:
-    """Run Python in a fresh process; the value of the JSON that it prints on its last line."""
+    """Run Python in a fresh process; returns the JSON value of the last printed line."""
     result = subprocess.run(
         [sys.executable, *arguments], stdout=subprocess.PIPE, text=True, check=True
     )

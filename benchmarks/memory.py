@@ -1,8 +1,8 @@
-"""What a deep graph weighs: a chain of 100,000 additions on shape (10,), float32.
+"""The memory of a deep graph: a chain of 100,000 additions on shape (10,), float32.
 
-An addition retains no array, so what stays is the graph itself. Each library runs in a process of
-its own: resident memory before and after forward, and the time that forward, backward and freeing
-take. For tinynode a second process counts the bytes exactly, with tracemalloc.
+An addition retains no array, so only the graph's own memory stays. Each library runs in a separate
+process. Resident memory is measured before and after forward; forward, backward and freeing are
+timed. For tinynode a second process counts the bytes exactly, with tracemalloc.
 
     python -m benchmarks.memory
     python -m benchmarks.memory --libraries tinynode --functions 10000
@@ -26,14 +26,14 @@ STATUS = Path("/proc/self/statm")
 
 
 def resident_bytes() -> int:
-    """The memory of this process that is in use; 0 where the system does not say."""
+    """The process's memory in use; 0 if the system does not tell."""
     if not STATUS.exists():
         return 0
     return int(STATUS.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def warmed_up(name: str) -> Any:
-    """The library, with whatever it loads at its first use."""
+    """The library after a first use, with all parts loaded."""
     library = LIBRARIES[name]()
     library.backward(library.forward(sums, start_values(), 10), end_gradient())
     return library
@@ -61,7 +61,7 @@ def measure_once(name: str, functions: int) -> dict[str, float]:
 
 
 def count_exactly(name: str, functions: int) -> dict[str, float]:
-    """Bytes per function as Python's allocator counts them; in all, what stays."""
+    """Bytes per function by Python's allocator, and all bytes left after freeing."""
     library, start = warmed_up(name), start_values()
     tracemalloc.start()
     y = library.forward(sums, start, functions)

@@ -1,13 +1,13 @@
 """The workloads, in each library.
 
-Models are written once. A model is its parameters by name, a batch, and the loss as a function of
-both; ``ops`` are the functions of a library under the same names. ``by_hand`` is the loss and its
-gradients in plain NumPy, in the dtype of the parameters: in float64 it is the reference.
+Models are written once. A model has parameters by name, a batch, and the loss as a function of
+both; ``ops`` are the functions of a library under the same names. ``by_hand`` is the loss and the
+gradients in plain NumPy, in the dtype of the parameters. In float64 ``by_hand`` is the reference.
 
-A workload has a method for each library, which makes a function that runs once and gives the
-results; ``reference``, the same in float64 by hand; and ``tolerances``, relative and absolute, for
-results in float32. ``benchmarks.workloads`` runs them; ``benchmarks.backends`` runs the training
-steps.
+A workload has a method for each library. The method returns a function for a single run with
+results. ``reference`` is the same in float64 by hand. ``tolerances`` are relative and absolute
+tolerances for results in float32. ``benchmarks.workloads`` runs the workloads;
+``benchmarks.backends`` runs the training steps.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class ConvNet:
 class Block:
     """W4: a transformer block, norms first, causal attention, GELU; the loss is sum(y * target).
 
-    ``x``, the input, is among the parameters: in a network it needs its gradient.
+    The input ``x`` is among the parameters: in a network, ``x`` needs a gradient.
     """
 
     def __init__(self, batch: int, length: int = 64, width: int = 128, heads: int = 4) -> None:
@@ -239,7 +239,7 @@ def weight_gradient_by_hand(columns: Any, g: Any, w: Any) -> tuple[Any, Any]:
 
 
 def input_gradient_by_hand(g: Any, w: Any) -> Any:
-    """Each place of the window adds its part."""
+    """Each element of the window adds a part."""
     n, rows, columns, _ = g.shape
     gx = np.zeros((n, rows + 2, columns + 2, w.shape[1]), g.dtype)
     for i, j in itertools.product(range(3), range(3)):
@@ -248,7 +248,7 @@ def input_gradient_by_hand(g: Any, w: Any) -> Any:
 
 
 def pool_by_hand(x: Any) -> tuple[Any, Any]:
-    """The largest of 2 by 2, channels last, and which of the four it is."""
+    """The largest of 2 by 2, channels last, and its index among the four."""
     n, rows, columns, c = x.shape
     cut = x[:, : rows // 2 * 2, : columns // 2 * 2]
     parts = cut.reshape(n, rows // 2, 2, columns // 2, 2, c)
@@ -265,7 +265,7 @@ def unpool_by_hand(g: Any, won: Any, shape: tuple[int, ...]) -> Any:
 
 
 def norm_by_hand(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
-    """layer_norm of rows; with it x normalised, and what it was multiplied by."""
+    """layer_norm of rows, with x normalised, and the factor of x."""
     centred = x - x.mean(axis=1, keepdims=True)
     r = 1 / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + EPS)
     centred *= r
@@ -390,7 +390,7 @@ class MyGradOps:
 
 
 def load_torch() -> Any:
-    import torch  # here, as the other libraries: only what is measured is imported
+    import torch  # here, as the other libraries: only if measured
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     return torch
@@ -421,7 +421,7 @@ class Training:
         self.model, self.optimizer = model, optimizer
 
     def tolerances(self, wanted: Any) -> tuple[float, float]:
-        if self.optimizer == "Adam":  # where a gradient is nearly 0, it divides noise by noise
+        if self.optimizer == "Adam":  # where a gradient is nearly 0, Adam divides noise by noise
             return 1e-4, LR
         if self.optimizer:
             return 1e-4, LR / 100
@@ -463,7 +463,7 @@ class Training:
             return self.model.loss(ops, p, *batch)
 
         optimizer = getattr(tn.nn, self.optimizer)(parameters, lr=LR) if self.optimizer else None
-        whole = compiled and optimizer is not None  # else the gradients are what is wanted
+        whole = compiled and optimizer is not None  # else the results are the gradients
         function = tn.compile(loss_of) if compiled and not whole else loss_of
 
         def update(*batch: Any) -> Any:
@@ -512,7 +512,7 @@ class Training:
         return step
 
     def jax(self) -> Run:
-        """The whole step under ``jit``, its state given up."""
+        """The whole step under ``jit``, with the state donated."""
         import jax
 
         ops = JaxOps(jax)
@@ -695,7 +695,7 @@ class Formula:
         return self.by_hand(np.float64)
 
     def in_blocks_by_hand(self) -> Run:
-        """Blocks of 16,384 elements, everything with ``out``."""
+        """Blocks of 16,384 elements; all operations with ``out``."""
         x, block = self.x, 1 << 14
         t, s, u = (np.empty(block, x.dtype) for _ in range(3))
 
@@ -877,7 +877,7 @@ class HessianVector:
         return ops.cross_entropy(ops.linear(h, w1, b1), labels)
 
     def by_hand(self, dtype: Any = np.float32) -> Run:
-        """Every line of the gradient, and its derivative along v below it."""
+        """Every line of the gradient, and below each line the derivative along v."""
         w0, b0, w1, b1 = (array.astype(dtype) for array in self.p)
         u0, c0, u1, c1 = (array.astype(dtype) for array in self.v)
         x, rows = self.x.astype(dtype), np.arange(len(self.x))

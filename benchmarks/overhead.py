@@ -1,9 +1,9 @@
-"""What one operation costs: a chain of ``y = y * w + b`` on shape (10,), float32.
+"""The cost of an operation: a chain of ``y = y * w + b`` on shape (10,), float32.
 
-The arrays are so small that the arithmetic hardly counts: the time is that of recording a graph
-and of going back through it. All of x, w and b require gradients. Each round measures every
-library once; before anything is measured, the gradients are compared with those by hand. The
-garbage collector is as Python sets it.
+On arrays so small, arithmetic hardly counts: recording the graph and the backward pass take the
+time. All of x, w and b require gradients. Each round measures every library once. Before the
+timing, the gradients are compared with the gradients by hand. The garbage collector has Python's
+defaults.
 
     python -m benchmarks.overhead
     python -m benchmarks.overhead --libraries numpy,tinynode --rounds 5
@@ -25,7 +25,7 @@ Times = tuple[float, float]
 
 
 def check_gradients(libraries: dict[str, Any], operations: int) -> None:
-    """All libraries compute the same thing: compare their gradients with those by hand."""
+    """Compare the gradients of all libraries with the gradients by hand."""
     by_hand = LIBRARIES["numpy"]()
     y = by_hand.forward(products_and_sums, start_values(), operations)
     expected = by_hand.backward(y, end_gradient())

@@ -1,15 +1,15 @@
 """Seven workloads, from a chain of tiny operations to a transformer block, side by side.
 
-W1 chain of 500 products and 500 sums on (10,), forward and backward, per operation. W2 perceptron
-784-256-256-10 with Adam, one step, batch 64 and 1,024. W3 convolutional net with SGD, one step,
+W1 chain of 500 products and 500 sums on (10,), forward and backward, per operation. W2 step of a
+perceptron 784-256-256-10 with Adam, batch 64 and 1,024. W3 step of a convolutional net with SGD,
 batch 64. W4 transformer block, forward and backward. W5 ``sum(tanh(x) * sigmoid(x) + x * x)`` on
 10^7 elements, value and gradient. W6 chain of 100,000 additions. W7 third derivative of
 ``sin(x) * exp(x)``, and a Hessian-vector product of a perceptron 64-64-10. All in float32.
 
-tinynode runs on ``numpy``, on ``fast``, and compiled on ``fast``. Everybody's results are compared
-with a float64 reference by hand before anything is timed; then the libraries take turns in one
-process. Beside the time on the clock stands that of the processor, all threads together, which
-other programs on the machine disturb less. Each number of threads has a process of its own.
+tinynode runs on ``numpy``, on ``fast``, and compiled on ``fast``. Before the timing, results are
+compared with a float64 reference by hand. Then the libraries take turns in a single process. Both
+wall time and processor time of all threads are shown; other programs disturb processor time less.
+Each number of threads has a separate process.
 
     python -m benchmarks.workloads
     python -m benchmarks.workloads --only W1 W5 --threads 1 2 --rounds 30 --json results.json
@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-# for NumPy and what else is imported below: in this process, so many threads
+# the number of threads of NumPy and the other libraries, set before their import
 os.environ["OMP_NUM_THREADS"] = os.environ.get("BENCHMARK_THREADS", "1")
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"]
 os.environ["MKL_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"]
@@ -48,10 +48,10 @@ from benchmarks.models import Run
 
 PEERS = ("torch", "jax", "autograd", "mygrad", "torch.compile")
 TINYNODE = {"numpy device": "numpy", "fast": "fast", "compiled": "fast"}
-"""What is measured of tinynode, and on which device."""
+"""The contestants of tinynode, each with a device."""
 BY_HAND = ("by hand", "in blocks by hand")
-CALLS = 3  # so many calls are made before results are compared: the third runs a finished plan
-LEAST = 1e-2  # a sample takes so many seconds at least; quick calls are repeated
+CALLS = 3  # the calls before results are compared: the third runs a finished plan
+LEAST = 1e-2  # the shortest sample in seconds; quick calls are repeated
 
 
 def host(x: Any) -> Any:
@@ -66,7 +66,7 @@ def host(x: Any) -> Any:
 
 
 def workloads(tiny: bool) -> dict[str, Callable[[], Any]]:
-    """What makes each workload; tiny ones have the same shape and take no time."""
+    """The makers of the workloads; tiny workloads have the same structure and take no time."""
     size = 1000 if tiny else 10_000_000
     operations, deep = (10, 20) if tiny else (1000, 100_000)
     sizes = (8, 6, 6, 10) if tiny else (784, 256, 256, 10)
@@ -92,14 +92,14 @@ LEFT_OUT = {
     "W3": {"in blocks by hand", "autograd", "mygrad"},
     "W4": {"in blocks by hand", "autograd", "mygrad"},
     "W5": set(),
-    # recording and planning a chain of 100,000 would be what is measured
+    # the time would be that of recording and planning a chain of 100,000
     "W6": {"compiled", "by hand", "in blocks by hand", "jax", "torch.compile"},
     "W7 t": {"by hand", "in blocks by hand", "mygrad", "torch.compile"},
     "W7 H": {"in blocks by hand", "mygrad", "torch.compile"},
 }
-"""By the start of the title: who does not take part."""
+"""The libraries left out, by the start of the title."""
 
-GOALS = [  # workload, which of tinynode, against which library, at most
+GOALS = [  # workload, contestant of tinynode, peer, largest ratio
     ("W1", "compiled", "torch", 0.2),
     ("W2 batch 64", "compiled", "torch", 0.85),
     ("W2 batch 1024", "compiled", "torch", 1.0),
@@ -125,7 +125,7 @@ def left_out(title: str) -> set[str]:
 
 
 def make_run(workload: Any, name: str) -> Run:
-    """One of the workload's contestants; called, it runs once and gives the results."""
+    """A contestant's function for a single run with results."""
     if name in TINYNODE:
         with on_device(name):
             run: Run = workload.tinynode(name == "compiled")
@@ -138,7 +138,7 @@ def make_run(workload: Any, name: str) -> Run:
 
 
 def on_device(name: str) -> Any:
-    """The device of one of tinynode's contestants, as a context."""
+    """A ``with`` block for the device of a contestant."""
     if name not in TINYNODE:
         return contextlib.nullcontext()
     import tinynode
@@ -147,7 +147,7 @@ def on_device(name: str) -> Any:
 
 
 def check(workload: Any, runs: dict[str, Run]) -> None:
-    """After a few calls, everybody's results are those of the reference."""
+    """Compare all results after a few calls with the reference."""
     by_reference = workload.reference()
     for _ in range(CALLS):
         wanted = by_reference()
@@ -159,17 +159,17 @@ def check(workload: Any, runs: dict[str, Run]) -> None:
             if right is None:
                 continue
             rtol, atol = workload.tolerances(right)
-            what = f"{name}, result {position}"
-            np.testing.assert_allclose(host(result), right, rtol, atol, err_msg=what)
+            title = f"{name}, result {position}"
+            np.testing.assert_allclose(host(result), right, rtol, atol, err_msg=title)
             usual = np.abs(host(result) - right).mean()
-            assert usual <= (atol + rtol * np.abs(right).max()) / 20, (what, usual)
+            assert usual <= (atol + rtol * np.abs(right).max()) / 20, (title, usual)
 
 
 # --- measuring, in the process with the right number of threads ----------------------------------
 
 
 def sample(name: str, run: Run, repeats: int) -> tuple[float, float]:
-    """Seconds by the clock and of the processor, for one call."""
+    """Wall and processor seconds of a call."""
     with on_device(name):
         cpu, wall = time.process_time(), time.perf_counter()
         for _ in range(repeats):
@@ -198,7 +198,7 @@ def measure_workload(workload: Any, names: Sequence[str], rounds: int) -> dict[s
 
 
 def compile_times(workload: Any, times: int) -> dict[str, list[float]]:
-    """Milliseconds that the first call of a compiled function takes longer than later ones."""
+    """The extra milliseconds of a compiled function's first call over later calls."""
     found: dict[str, list[float]] = {"wall": [], "cpu": []}
     for _ in range(times):
         run = make_run(workload, "compiled")
@@ -227,10 +227,10 @@ STATUS = Path("/proc/self/status")
 
 
 def peak_bytes(title: str, name: str, tiny: bool) -> list[int]:
-    """What a workload needs beside its inputs: at the peak of all, and of later calls.
+    """The peak memory of a workload beside the inputs: of all calls, and of later calls.
 
-    A tiny one runs before, so that what the library loads does not count. [] where the system
-    does not say.
+    A tiny workload runs first, so the code loaded by the library does not count. [] if the system
+    does not tell.
     """
     workload = workloads(tiny)[title]()
     small = make_run(workloads(True)[title](), name)
@@ -254,7 +254,7 @@ def peak_bytes(title: str, name: str, tiny: bool) -> list[int]:
 
 
 def memory_line(key: str) -> int:
-    """Bytes that Linux counts for this process: VmRSS now, VmHWM at the peak."""
+    """Bytes of the process, counted by Linux: VmRSS now, VmHWM at the peak."""
     lines = STATUS.read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(key)) * 1024
 
@@ -268,7 +268,7 @@ def in_own_process(threads: int, *arguments: str) -> Any:
 
 
 def ratio(times: dict[str, Any], ours: str, theirs: str, kind: str) -> float | None:
-    """The median of the ratios round by round; None if one of them was not measured."""
+    """The median of the ratios round by round; None if a time is missing."""
     if ours not in times or theirs not in times:
         return None
     return measure.median_ratio(times[ours][kind], times[theirs][kind])
@@ -314,7 +314,7 @@ def print_goals(results: dict[str, Any]) -> None:
 
 
 def weigh(titles: Sequence[str], names: Sequence[str], tiny: bool) -> dict[str, Any]:
-    """Peak bytes of each library in a process of its own."""
+    """Peak bytes of each library in a separate process."""
     shared = ["--tiny"] if tiny else []
     return {
         title: {
@@ -342,7 +342,7 @@ def print_memory(weights: dict[str, Any]) -> None:
 
 
 def chosen(only: Sequence[str]) -> list[str]:
-    """The titles that start with what was asked for."""
+    """The titles with a requested start."""
     known = list(workloads(True))
     found = [title for title in known if any(title.startswith(part) for part in only)]
     unknown = [part for part in only if not any(title.startswith(part) for title in known)]
@@ -352,7 +352,7 @@ def chosen(only: Sequence[str]) -> list[str]:
 
 
 def available(asked_for: str) -> list[str]:
-    """Everything of tinynode, by hand, and the peers that are asked for and installed."""
+    """The contestants: tinynode, by hand, and the requested and installed peers."""
     wanted = [name for name in asked_for.split(",") if name]
     unknown = sorted(set(wanted) - set(PEERS))
     if unknown:
@@ -367,7 +367,7 @@ def available(asked_for: str) -> list[str]:
 
 
 def report(options: Any) -> dict[str, Any]:
-    """Run everything and print it; what is measured, for JSON."""
+    """Run and print all workloads; returns the results for JSON."""
     titles, names = chosen(options.only), available(options.libraries)
     packages = ["tinynode", "numpy", *(n for n in names if n in PEERS and "." not in n)]
     setting = measure.describe_setting(packages).removesuffix("; one thread")
@@ -394,7 +394,7 @@ def parse(arguments: list[str] | None) -> Any:
     parser.add_argument("--threads", nargs="+", type=int, default=[1], help="such as 1 2")
     parser.add_argument("--libraries", default=",".join(PEERS[:-1]), help="compared with tinynode")
     parser.add_argument("--rounds", type=int, default=20, help="medians are over these")
-    parser.add_argument("--json", type=Path, help="write what was measured to this file")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes: does it run at all?")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--peak", action="store_true", help=argparse.SUPPRESS)

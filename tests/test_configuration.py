@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -197,6 +199,31 @@ def test_using_config_restores_after_an_exception_and_after_a_change_inside():
     with tn.using_config("train", False):
         tn.config.train = "other"
     assert tn.config.train is True
+
+
+@pytest.mark.parametrize("event", range(20))
+def test_an_interrupt_while_using_config_begins_changes_nothing(event):
+    """A KeyboardInterrupt may come between any two lines of ours."""
+    left = [event]
+
+    def interrupt(frame, kind, argument):
+        if frame.f_code.co_name != "using_config" or inside:
+            return interrupt
+        if kind == "line":
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+        return interrupt
+
+    inside = False
+    tracer = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        with contextlib.suppress(KeyboardInterrupt), tn.using_config(train=False, debug=True):
+            inside = True
+    finally:
+        sys.settrace(tracer)
+    assert "train" not in vars(tn.config) and "debug" not in vars(tn.config)
 
 
 def test_using_config_nests():

@@ -294,6 +294,25 @@ def test_memory_of_a_function_that_raised_is_forgotten() -> None:
     assert memory.call_history == [("Takes20", 20, 0), ("Retries", -6, 0)]
 
 
+def test_memory_of_a_call_inside_one_that_raised_counts_once() -> None:
+    class RaisesLate(tn.FunctionNode):
+        def forward(self, inputs: Any) -> Any:
+            Takes(backend, 20, 64).apply(inputs)
+            raise ZeroDivisionError
+
+    class Caught(tn.FunctionNode):
+        def forward(self, inputs: Any) -> Any:
+            with pytest.raises(ZeroDivisionError):
+                RaisesLate().apply(inputs)
+            return inputs
+
+    backend = Pretend()
+    with CUDAMemoryHook(backend.device()) as memory:
+        Caught().apply((variable(),))
+    assert memory.call_history == [("Takes20", 20, 64), ("Caught", 0, 0)]
+    assert memory.total_used_bytes() == 20 and memory.total_acquired_bytes() == 64
+
+
 def test_memory_report() -> None:
     backend = Pretend()
     with CUDAMemoryHook(backend.device()) as memory:

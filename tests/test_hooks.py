@@ -19,7 +19,7 @@ import tinynode_numpy
 from tinynode import functions
 from tinynode.core.hooks import thread_state
 from tinynode.errors import NaNError
-from tinynode.hooks import MemoryHook, NaNHook, PrintHook, TimerHook
+from tinynode.hooks import MemoryHook, NaNHook, PrintHook, ResultHook, TimerHook
 from tinynode.hooks.memory import number_of_bytes
 
 Arrays = tuple[Any, ...]
@@ -181,6 +181,27 @@ def test_timer_survives_a_call_that_raises_inside_another(clock: Clock) -> None:
     assert timer.total_time() == dict(timer.call_history)["Outer"]
     # what ran after the one that raised was inside Outer, not inside that one
     assert sum(row["own_time"] for row in timer.summary().values()) == timer.total_time()
+
+
+def test_timer_own_time_leaves_out_the_calls_inside_a_call_that_raised(clock: Clock) -> None:
+    class Catches(tn.FunctionNode):
+        """y = x; a function inside applies Cos and then raises."""
+
+        def forward(self, inputs: Arrays) -> Arrays:
+            with pytest.raises(ZeroDivisionError):
+                RaisesLate().apply(inputs)
+            return inputs
+
+    class RaisesLate(tn.FunctionNode):
+        def forward(self, inputs: Arrays) -> Arrays:
+            functions.cos(tn.Variable(inputs[0]))
+            raise ZeroDivisionError
+
+    with TimerHook() as timer:
+        Catches().apply((variable(1.0),))
+    assert timer.call_history == [("Cos", 1.0), ("Catches", 4.0)]
+    assert timer.total_time() == 4.0
+    assert timer.summary()["Catches"]["own_time"] == 3.0
 
 
 def test_timer_forgets_calls_that_raised(clock: Clock) -> None:
@@ -742,6 +763,19 @@ def test_nan_hook_passes_what_is_right() -> None:
         z = functions.sum(functions.multiply(x, y))
         z.backward()
     assert y.grad is not None and y.grad.tolist() == [1.0, 2.0]
+
+
+def test_the_result_hook_of_version_0_1_still_works_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="Old: derive from tinynode.FunctionHook"):
+
+        class Old(ResultHook):
+            def after_forward(self, function: Any, inputs: Any, outputs: Any) -> None:
+                labels.append(function.label)
+
+    labels: list[str] = []
+    with Old():
+        functions.exp(variable(1.0))
+    assert labels == ["Exp"]
 
 
 def test_hooks_work_side_by_side_and_after_an_error() -> None:

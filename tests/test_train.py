@@ -314,7 +314,7 @@ def test_compile_runs_nets_and_learns_the_same(capsys: pytest.CaptureFixture[str
     options = argparse.Namespace(save="x", last_epoch=3, device=None, compile=True)
     options.parser = argparse.Namespace(prog="train")
     trainer = argparse.Namespace(epoch=1)
-    assert train._go_on(trainer, options) == "train --resume x --epochs 2 --save x --compile"
+    assert train._rest_of(trainer, options) == "train --resume x --epochs 2 --save x --compile"
 
 
 def test_ctrl_c_before_training_saves_too(

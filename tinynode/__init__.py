@@ -1,4 +1,4 @@
-"""tinynode: a define-by-run autodiff framework that one can read, step through and use.
+"""tinynode: a define-by-run autodiff framework to read, step through and use.
 
 import tinynode as tn
 

@@ -1,7 +1,8 @@
-"""checkpoint: compute a part of the graph again in backward, in place of keeping it.
+"""checkpoint: compute a part of the graph again in backward, to save memory.
 
-Requirement: memory for time. The arrays that the inner functions would retain are dropped after
-forward; backward runs the function once more, with a graph, and differentiates that.
+Requirement: save memory at the price of time. Forward runs the function without a graph, so no
+inner function retains arrays. Backward runs the function again, with a graph, and differentiates
+this graph.
 
 Source: Chen, Xu, Zhang, Guestrin, Training Deep Nets with Sublinear Memory Cost, 2016.
 """
@@ -23,12 +24,15 @@ from tinynode.functions.draws import drawing_again, note_generator, noted_genera
 from tinynode.functions.operands import as_operand_list
 from tinynode.random import get_generator
 
+_SETTINGS = ("device", "dtype", "train")
+"""The settings that change the values of functions: both calls of ``func`` have the same."""
+
 
 class Checkpoint(FunctionNode):
-    """The outputs of ``func``, without the graph in between; backward runs ``func`` again.
+    """The outputs of ``func``, as a single node of the graph; backward runs ``func`` again.
 
-    ``func`` gets Variables on ``device``, one for each entry of ``requires_grad``. A further input
-    stands for the parameters that ``func`` brings along, where no argument requires a gradient.
+    ``func`` gets Variables on ``device``, one for each entry of ``requires_grad``. If no argument
+    requires a gradient, the node has an extra input that does: ``func`` may use parameters.
     """
 
     def __init__(
@@ -51,7 +55,7 @@ class Checkpoint(FunctionNode):
             if not isinstance(output, Variable):
                 raise GraphError(
                     f"checkpoint: func must return Variables; the {_ordinal(i + 1)} element of "
-                    f"what it returned is {describe(output)}."
+                    f"the returned tuple is {describe(output)}."
                 )
         return outputs
 
@@ -62,6 +66,7 @@ class Checkpoint(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         arguments = range(len(self.requires_grad))
         self.retain_inputs(arguments)
+        self.settings = {name: getattr(config, name) for name in _SETTINGS}
         with (
             no_backprop_mode(),
             using_config("recompute_phase", "first"),
@@ -74,20 +79,20 @@ class Checkpoint(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         if config.enable_backprop:
             raise GraphError(
-                "checkpoint: double backprop is not possible through a forgotten part; call the "
-                "function without forget."
+                "checkpoint: double backprop is not possible through a checkpoint; call the "
+                "function without checkpoint."
             )
         leaves = self._leaves([x.raw for x in self.get_retained_inputs()])
         with (
             force_backprop_mode(),
-            using_config("recompute_phase", "again"),
+            using_config(recompute_phase="again", **self.settings),
             drawing_again(self.generators),
         ):
             outputs = self._call(leaves)
         if len(outputs) != len(grad_outputs):
             raise GraphError(
                 f"checkpoint: func returned {len(grad_outputs)} outputs in forward and "
-                f"{len(outputs)} in backward: it must do the same both times."
+                f"{len(outputs)} in backward: both calls must do the same."
             )
         pairs = zip(outputs, grad_outputs, strict=True)
         used = [(y, gy) for y, gy in pairs if gy is not None and y.requires_grad]
@@ -102,43 +107,43 @@ def _ordinal(number: int) -> str:
 
 
 def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
-    """Call ``func(*xs)`` without keeping its graph; backward runs ``func`` again.
+    """Call ``func(*xs)`` without keeping the graph; backward runs ``func`` again.
 
-    Random draws repeat themselves: the process-wide generator of ``tinynode.random``, and those
-    that are given to ``dropout``, start in the second call where they started in the first, and go
-    on afterwards as if it had not been. What else is random ``func`` has to repeat by itself.
+    The second call draws the same random numbers as the first, then the generators are restored.
+    This holds for the process-wide generator of ``tinynode.random`` and for the generators of
+    ``dropout``. The second call also has the device, the dtype and ``train`` of the first call.
 
-    Leaf Variables that ``func`` uses without taking them as arguments (parameters) receive their
-    gradients in ``grad``, also under ``tinynode.grad``, which knows only the arguments.
+    ``func`` may use leaf Variables that are not arguments, such as parameters. Their gradients go
+    to ``grad``, also under ``tinynode.grad``, which returns only the gradients of arguments.
 
     Args:
-        func: takes Variables, returns one or a tuple of them; it is called twice, so it must do
-            the same both times. ``config.will_recompute`` is True in the first call,
-            ``config.in_recomputing`` in the second.
-        xs: Variables or arrays; an array's gradient is computed, but goes nowhere.
+        func: takes Variables, and returns a Variable or a tuple of Variables. Both calls must do
+            the same. ``config.recompute_phase`` is ``"first"`` in the first call, ``"again"`` in
+            the second.
+        xs: Variables or arrays. The gradient of an array is computed and dropped.
 
     Raises:
         TypeError: ``func`` is not callable.
-        GraphError: it returns something else than Variables, or double backprop is asked for.
+        GraphError: ``func`` does not return Variables, or double backprop is requested.
     """
     if not callable(func):
         raise TypeError(f"checkpoint: func must be callable, got {describe(func)}.")
-    if is_recording_net():  # a net keeps what its backward reads
+    if is_recording_net():  # a net saves the arrays of its backward
         return func(*xs)
     variables = as_operand_list("checkpoint", "xs", xs)
     inputs = [v if v is x else _as_leaf(v) for v, x in zip(variables, xs, strict=True)]
     device = inputs[0].device if inputs else get_device()
     flags = tuple(x.requires_grad for x in inputs)
-    if not any(flags):  # what func brings along may require a gradient all the same
+    if not any(flags):  # func may use parameters that require a gradient
         inputs.append(wrap_array(device.xp.zeros(()), device, True))
     outputs = Checkpoint(func, device, flags).apply(inputs)
     return outputs[0] if len(outputs) == 1 else outputs
 
 
 def _as_leaf(x: Variable) -> Variable:
-    """An array that came as an argument, so that its gradient is computed."""
+    """A leaf Variable of an array argument; a floating array requires a gradient."""
     return wrap_array(x.raw, x.device, decide_requires_grad(x.raw, None))
 
 
 forget = checkpoint
-"""Chainer's name for ``checkpoint``."""
+"""The name of ``checkpoint`` in Chainer."""

@@ -1,14 +1,14 @@
-"""Where the settings for every thread come from, when tinynode is imported.
+"""The sources of the global settings at the import of tinynode.
 
-Requirement: a project or a shell says once which device its programs use, and a user who wonders
-where a value came from gets an answer. The first of these that has a setting decides:
+Requirement: a project or a shell names the device of its programs once, and a user can look up the
+source of each value. The first source with a value for a setting decides:
 
     the environment     TINYNODE_DEVICE, TINYNODE_DTYPE, TINYNODE_DEBUG ...
     a file              ``tinynode.toml``, or the table ``[tool.tinynode]`` of ``pyproject.toml``
     the default
 
-The file is the nearest one, from the working folder upwards; a ``pyproject.toml`` without that
-table is passed over, and in one folder ``tinynode.toml`` comes first. Nothing is ever written.
+The file is the nearest file from the working folder upwards. A ``pyproject.toml`` without the
+table does not count. In the same folder ``tinynode.toml`` comes first. No file is ever written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS: dict[str, type] = {
     "train": bool,
     "type_check": bool,
 }
-"""The settings that the environment and files may have, and their types."""
+"""The settings of the environment and of files, with their types."""
 
 DTYPES = ("float32", "float64", "float16")
 PREFIX = "TINYNODE_"
@@ -38,7 +38,7 @@ _FALSE = ("0", "false", "no", "off")
 
 
 class Source(NamedTuple):
-    """A value, and where it was written: a text that goes on after "from"."""
+    """A value and its source; ``origin`` completes the words "the value comes from"."""
 
     value: Any
     origin: str
@@ -48,14 +48,14 @@ def read_sources(environment: Mapping[str, str], folder: Path | None) -> dict[st
     """The settings of the environment and of the nearest file above ``folder``.
 
     Raises:
-        ConfigError: a file cannot be read, or has an unknown key or a value of the wrong type; or
-            a variable of the environment has a wrong value, or nearly the name of a setting.
+        ConfigError: a file cannot be read, or has an unknown key or a value of the wrong type. Or
+            an environment variable has a wrong value or a misspelt name.
     """
     return _read_file(folder) | _read_environment(environment)
 
 
 def working_folder() -> Path | None:
-    """The working folder; None where it was deleted."""
+    """The working folder, or None if the folder was deleted."""
     try:
         return Path.cwd()
     except OSError:
@@ -64,7 +64,7 @@ def working_folder() -> Path | None:
 
 def _read_environment(environment: Mapping[str, str]) -> dict[str, Source]:
     found = {}
-    given = {key: text for key, text in environment.items() if text}  # an empty one says nothing
+    given = {key: text for key, text in environment.items() if text}  # empty means unset
     _refuse_slips(given)
     for name, kind in KINDS.items():
         key = PREFIX + name.upper()
@@ -78,7 +78,7 @@ def _read_environment(environment: Mapping[str, str]) -> dict[str, Source]:
 
 
 def _refuse_slips(environment: Mapping[str, str]) -> None:
-    """Raise a ConfigError for ``TINYNODE_DEVCIE``; names that are close to none are not ours."""
+    """Raise a ConfigError for a misspelt name such as ``TINYNODE_DEVCIE``; ignore other names."""
     names = [name.upper() for name in KINDS]
     for key in environment:
         name = key.removeprefix(PREFIX)
@@ -103,16 +103,16 @@ def _as_bool(text: str, origin: str) -> bool:
 def _read_file(folder: Path | None) -> dict[str, Source]:
     if folder is None:
         return {}
-    for place in (folder, *folder.parents):
+    for parent in (folder, *folder.parents):
         for name in ("tinynode.toml", "pyproject.toml"):
-            settings = _table_of(place / name)
+            settings = _table_of(parent / name)
             if settings is not None:
-                return _checked_table(settings, str(place / name))
+                return _checked_table(settings, str(parent / name))
     return {}
 
 
 def _table_of(path: Path) -> dict[str, Any] | None:
-    """The settings in a file; None if it is not there, or is not about tinynode."""
+    """The settings in a file; None if the file is missing or has no settings of tinynode."""
     own = path.name == "tinynode.toml"
     try:
         text = path.read_bytes()
@@ -120,9 +120,9 @@ def _table_of(path: Path) -> dict[str, Any] | None:
         if own and path.is_file():
             raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
         return None
-    if not own and b"tinynode" not in text:  # most are not about us: leave them unparsed
+    if not own and b"tinynode" not in text:  # a quick test: most files have no such table
         return None
-    import tomllib  # a tenth of the time of `import tinynode`, so only here
+    import tomllib  # imported late: a tenth of the time of `import tinynode`
 
     try:
         content = tomllib.loads(text.decode())
@@ -136,7 +136,7 @@ def _table_of(path: Path) -> dict[str, Any] | None:
 
 
 def _refuse_header(content: dict[str, Any], path: Path) -> None:
-    """Raise a ConfigError if our own file has the header that ``pyproject.toml`` needs."""
+    """Raise a ConfigError if ``tinynode.toml`` has the header of a ``pyproject.toml``."""
     for name, header in (("tool", "[tool.tinynode]"), ("tinynode", "[tinynode]")):
         if isinstance(content.get(name), dict):
             raise ConfigError(
@@ -159,7 +159,7 @@ def _checked_table(settings: Any, path: str) -> dict[str, Source]:
 
 
 def _checked(name: str, value: Any, origin: str) -> Any:
-    """A value of the right type; whether a device can be used shows when it is asked for."""
+    """A value of the right type. A device is looked up later, at its first use."""
     if not isinstance(value, KINDS[name]):
         expected = "true or false" if KINDS[name] is bool else "text in quotes"
         raise ConfigError(f"{origin}: {name} must be {expected}, got {describe(value)}.")
@@ -170,6 +170,6 @@ def _checked(name: str, value: Any, origin: str) -> Any:
 
 
 def check_value(name: str, value: Any, where: str) -> None:
-    """Raise a ConfigError for a dtype that there is not; other settings are not checked here."""
+    """Raise a ConfigError for an unknown dtype; other settings pass."""
     if name == "dtype" and not (isinstance(value, str) and value in DTYPES):
         raise ConfigError(f"{where}dtype must be one of {', '.join(DTYPES)}, got {value!r}.")

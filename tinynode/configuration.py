@@ -1,22 +1,22 @@
-"""Settings: one value for every thread, and what a thread sets for itself.
+"""Settings: a value for all threads, and each thread's own values.
 
-Requirement: reading a setting is one attribute read, because every function application reads
-some; and a setting that one thread changes stays unseen by the others.
+Requirement: reading a setting is a single attribute read, because every function application reads
+some settings. A thread's change is invisible to the other threads.
 
-Python's own attribute look-up does it. ``config`` is a ``threading.local``: what a thread assigns
-lives in the thread's own dictionary, and hides the class attribute of that name. The class
-attributes are the values for every thread, and ``global_config`` is what sets them. They start
+Python's attribute look-up does the work. ``config`` is a ``threading.local``: an assignment writes
+to the thread's own dictionary, and hides the class attribute of the same name. The class
+attributes are the global values, and ``global_config`` sets global values. The first values come
 from the environment, then from a file: see ``config_sources``.
 
-    tn.config.train              the value that counts in this thread
-    tn.config.train = False      set it in this thread
-    del tn.config.train          uncover the value for every thread
-    tn.global_config.train       the value for every thread (new threads start from it)
-    del tn.global_config.train   back to the value that it had when tinynode was imported
-    tn.config.origin("train")    where the value that counts came from
+    tn.config.train              the value in this thread
+    tn.config.train = False      set the value in this thread
+    del tn.config.train          back to the global value
+    tn.global_config.train       the global value; new threads start from it
+    del tn.global_config.train   back to the value at the import of tinynode
+    tn.config.origin("train")    the source of the value in this thread
 
-A thread of a pool is a thread like others: it sees what *it* assigned, else the values for every
-thread, and nothing of a ``with`` block around the call that handed it work.
+A thread of a pool sees its own assignments, else the global values. A ``with`` block around the
+submitting call does not reach the pool's threads.
 """
 
 from __future__ import annotations
@@ -35,43 +35,43 @@ from tinynode.errors import ConfigError
 
 
 class Configuration(threading.local):
-    """The settings. A thread's own entries hide the class attributes, which serve every thread."""
+    """The settings. A thread's own entries hide the class attributes, the global values."""
 
     enable_backprop: bool = True
-    """Record a graph. ``no_backprop_mode()`` turns it off."""
+    """True to record a graph. ``no_backprop_mode()`` sets False."""
     train: bool = True
-    """Whether functions that differ in training and evaluation (dropout) behave as in training."""
+    """True for training: dropout and batch normalisation differ in training and evaluation."""
     debug: bool = False
-    """Keep forward stacks, look for NaN, find arrays that were changed in place."""
+    """True to keep forward stacks, find NaN, and find changes of retained arrays."""
     type_check: bool = True
-    """Run ``check_type_forward`` before each forward."""
+    """True to run ``check_type_forward`` before each forward."""
     dtype: str = "float32"
     """The floating dtype of new parameters and of Python floats given to ``asarray``."""
     device: Any = None
     """The device of new Variables, by name; None means ``numpy``."""
     lazy_grad_sum: bool = False
-    """Keep a gradient's contributions in a list, and add them when they are needed."""
+    """True to keep a gradient's contributions in a list; the sum is computed when needed."""
     recompute_phase: str | None = None
-    """``"first"`` while ``checkpoint`` runs its function for the first time, ``"again"`` while it
-    runs the function again for a backward, else None."""
+    """The run of ``checkpoint``'s function: ``"first"`` in forward, ``"again"`` in backward, None
+    outside of both."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set in this thread; users may add settings, but not one that is a slip of the pen.
+        """Set a value in this thread. Users may add settings with names of their own.
 
         Raises:
-            ConfigError: the name is nearly that of another setting; or there is no such dtype.
+            ConfigError: the name is new and close to a known name, or the dtype is unknown.
         """
         _check_assignment(self, name, value)
         super().__setattr__(name, value)
 
     @property
     def will_recompute(self) -> bool:
-        """Of version 0.1: ``recompute_phase == "first"``."""
+        """The name of version 0.1 for ``recompute_phase == "first"``."""
         return self._is_phase("will_recompute", "first")
 
     @property
     def in_recomputing(self) -> bool:
-        """Of version 0.1: ``recompute_phase == "again"``."""
+        """The name of version 0.1 for ``recompute_phase == "again"``."""
         return self._is_phase("in_recomputing", "again")
 
     def _is_phase(self, name: str, phase: str) -> bool:
@@ -83,10 +83,10 @@ class Configuration(threading.local):
         return self.recompute_phase == phase
 
     def origin(self, name: str) -> str:
-        """Where the value that counts in this thread came from.
+        """The source of the value in this thread, as text.
 
         Raises:
-            AttributeError: there is no setting of that name.
+            AttributeError: no setting has this name.
         """
         getattr(self, name)
         if name in vars(self):
@@ -96,7 +96,7 @@ class Configuration(threading.local):
         return "tinynode.global_config"
 
     def show(self, file: TextIO | None = None) -> None:
-        """Print the settings that count in this thread, sorted and aligned."""
+        """Print the settings of this thread, sorted and aligned."""
         names = setting_names(self)
         width = max(len(name) for name in names)
         for name in names:
@@ -104,16 +104,16 @@ class Configuration(threading.local):
 
 
 class _ForEveryThread(Configuration):
-    """The values for every thread. It keeps none itself: reading it reads the class attributes."""
+    """The global values: the class attributes of ``Configuration``."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set for every thread; the same is refused as in ``Configuration``."""
+        """Set a global value, with the same checks as in ``Configuration``."""
         _check_assignment(self, name, value)
         setattr(Configuration, name, value)
         _assigned.add(name)
 
     def __delattr__(self, name: str) -> None:
-        """Go back to the value at the import; a setting that was added goes away."""
+        """Restore the value at the import, or remove an added setting."""
         if name in _loaded:
             setattr(Configuration, name, _loaded[name].value)
         else:
@@ -124,13 +124,13 @@ class _ForEveryThread(Configuration):
 config = Configuration()
 global_config = _ForEveryThread()
 _loaded: dict[str, Source] = {}
-"""The values for every thread as they were when tinynode was imported."""
+"""The global values at the import of tinynode, each with its source."""
 _assigned: set[str] = set()
-"""The settings that were set for every thread since then."""
+"""The names of the global values set since the import."""
 
 
 def _check_assignment(settings: Configuration, name: str, value: Any) -> None:
-    """Raise a ConfigError for a slip of the pen, or for a dtype that there is not."""
+    """Raise a ConfigError for a misspelt name or an unknown dtype."""
     if not hasattr(settings, name):
         close = difflib.get_close_matches(name, setting_names(settings), n=1, cutoff=0.8)
         if close:
@@ -142,7 +142,7 @@ def _check_assignment(settings: Configuration, name: str, value: Any) -> None:
 
 
 def _load() -> None:
-    """Put the settings of the environment and of the file in the place of the defaults."""
+    """Replace defaults by the settings of the environment and of the file."""
     sources = read_sources(os.environ, working_folder())
     for name in setting_names(config):
         _loaded[name] = sources.get(name, Source(getattr(Configuration, name), "the default"))
@@ -151,7 +151,7 @@ def _load() -> None:
 
 
 def setting_names(settings: Configuration) -> list[str]:
-    """The names of all settings, those that users added included."""
+    """The names of all settings, including added settings."""
     own = vars(Configuration).items()
     names = {name for name, value in own if name[0] != "_" and not isinstance(value, property)}
     return sorted((names | set(vars(settings))) - {"origin", "show"})
@@ -161,7 +161,7 @@ def _unknown(name: str) -> str:
     known = setting_names(config)
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"the settings are {', '.join(known)}."
-    return f"config has no setting {name!r}: {hint} A new one is made by assigning to it."
+    return f"config has no setting {name!r}: {hint} An assignment makes a new setting."
 
 
 @contextmanager
@@ -171,18 +171,18 @@ def using_config(name: str | None = None, value: Any = None, **settings: Any) ->
     Both ``using_config("train", False)`` and ``using_config(train=False, debug=True)`` work.
 
     Raises:
-        AttributeError: there is no setting of that name.
-        ConfigError: there is no such dtype.
+        AttributeError: no setting has this name.
+        ConfigError: the dtype is unknown.
     """
     changes = {**settings, name: value} if name is not None else settings
     for key in changes:
-        if not hasattr(config, key):  # an error before anything changes
+        if not hasattr(config, key):  # checked before any setting changes
             raise AttributeError(_unknown(key))
         check_value(key, changes[key], "config.")
     own = vars(config)
     before = {key: own[key] for key in changes if key in own}
-    own.update(changes)
     try:
+        own.update(changes)
         yield
     finally:
         for key in changes:
@@ -191,16 +191,16 @@ def using_config(name: str | None = None, value: Any = None, **settings: Any) ->
 
 
 class backprop_mode(ContextDecorator):  # noqa: N801 - used as a function: with backprop_mode(False): ...
-    """``with backprop_mode(False):`` as ``using_config("enable_backprop", False)``, but quicker.
+    """``with backprop_mode(False):`` is a quick ``using_config("enable_backprop", False)``.
 
-    One object serves one ``with`` block at a time.
+    An object serves a single ``with`` block at a time.
     """
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
 
     def _recreate_cm(self) -> backprop_mode:
-        return backprop_mode(self.enabled)  # as a decorator, each call has a block of its own
+        return backprop_mode(self.enabled)  # a decorator needs a new object for each call
 
     def __enter__(self) -> None:
         self.before = vars(config).get("enable_backprop")
@@ -214,17 +214,20 @@ class backprop_mode(ContextDecorator):  # noqa: N801 - used as a function: with 
 
 
 def no_backprop_mode() -> Any:
-    """``with no_backprop_mode():`` functions record no graph."""
+    """``with no_backprop_mode():`` functions in the block record no graph."""
     return backprop_mode(False)
 
 
 def force_backprop_mode() -> Any:
-    """``with force_backprop_mode():`` functions record a graph, inside no_backprop_mode() too."""
+    """``with force_backprop_mode():`` functions in the block record a graph.
+
+    The block may stand inside a ``no_backprop_mode()`` block.
+    """
     return backprop_mode(True)
 
 
 def is_debug() -> bool:
-    """Whether debug mode is on in this thread."""
+    """True if debug mode is on in this thread."""
     return config.debug
 
 

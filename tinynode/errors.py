@@ -1,27 +1,27 @@
-"""Every exception of tinynode, and the words that its messages share.
+"""The exceptions of tinynode, and words for their messages.
 
-Requirement: a user catches what Python would raise (a wrong type is a TypeError), or everything of
-ours at once (TinynodeError). A message names the function, the argument, what was expected, what
-came, and the next thing to try.
+Requirement: a user catches Python's exceptions (a wrong type is a TypeError), or all of tinynode's
+at once (TinynodeError). A message names the function, the argument, the expected value, the actual
+value, and the next step to try.
 
     TinynodeError
       BackwardSeedError       (ValueError)    backward() has no gradient to start from
       ConfigError             (ValueError)    a setting has a value that cannot be used
       DeviceError             (ValueError)    a device that is unknown or cannot be used
       DeviceMixError          (TypeError)     arrays of several devices meet in one function
-      GradientError                           a backward returned something else than gradients
+      GradientError                           a backward did not return gradients
         GradientShapeError    (ValueError)      their number or a shape is wrong
         GradientTypeError     (TypeError)       a type, a dtype or a device is wrong
-      GraphError              (RuntimeError)  the graph is asked for what it cannot do
+      GraphError              (RuntimeError)  the graph cannot do the requested operation
         InplaceError                            an array was changed after a function retained it
-      HookError               (KeyError)      a hook's name is taken, or is not there
+      HookError               (KeyError)      a hook's name is taken or unknown
       InvalidType             (TypeError, ValueError)  check_type_forward refused the inputs
       NaNError                (RuntimeError)  debug mode met a NaN
-      NetError                (ValueError)    a net, or one of its operators, cannot be
-        TraceError            (RuntimeError)  a function does what a net cannot record
+      NetError                (ValueError)    a net or an operator cannot be made, found or run
+        TraceError            (RuntimeError)  a net cannot record an operation of the function
       NondifferentiableError  (ValueError)    numerical_grad met a kink
       OperandError            (TypeError)     an argument is no Variable, array or number
-      OutputError             (TypeError)     a forward returned something else than arrays
+      OutputError             (TypeError)     a forward did not return a tuple of arrays
       RequiresGradError       (TypeError)     a gradient was asked for an integer or a bool
       StateError              (ValueError)    saved parameters do not fit the model
 """
@@ -33,7 +33,7 @@ from typing import Any
 
 
 class TinynodeError(Exception):
-    """Base of tinynode's own exceptions; values out of range are also plain ValueErrors."""
+    """Base of tinynode's exceptions. A value out of range may also raise a plain ValueError."""
 
 
 class BackwardSeedError(TinynodeError, ValueError):
@@ -49,15 +49,15 @@ class DeviceError(TinynodeError, ValueError):
 
 
 class DeviceMixError(TinynodeError, TypeError):
-    """Arrays of several devices, or an array of none, meet in one function."""
+    """The arrays of a function are on several devices, or an array is on no known device."""
 
 
 class GradientError(TinynodeError):
-    """A ``backward`` returned something else than the gradients it was asked for."""
+    """A ``backward`` did not return the requested gradients."""
 
 
 class GradientShapeError(GradientError, ValueError):
-    """The number of gradients, or the shape of one, is wrong."""
+    """The number of gradients, or the shape of a gradient, is wrong."""
 
 
 class GradientTypeError(GradientError, TypeError):
@@ -65,7 +65,7 @@ class GradientTypeError(GradientError, TypeError):
 
 
 class GraphError(TinynodeError, RuntimeError):
-    """The graph is asked for something that it cannot do."""
+    """The graph cannot do the requested operation."""
 
 
 class InplaceError(GraphError):
@@ -73,7 +73,7 @@ class InplaceError(GraphError):
 
 
 class HookError(TinynodeError, KeyError):
-    """A hook's name is already taken, or no hook has that name."""
+    """The name of a hook is already taken, or no hook has this name."""
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the repr, in quotes
@@ -82,7 +82,7 @@ class HookError(TinynodeError, KeyError):
 class InvalidType(TinynodeError, TypeError, ValueError):  # noqa: N818 - Chainer's name
     """``check_type_forward`` refused the inputs: a shape (ValueError) or a dtype (TypeError).
 
-    ``expect`` and ``actual`` are the two sides of the comparison that failed, as text.
+    ``expect`` and ``actual`` are the two sides of the failed comparison, as text.
     """
 
     def __init__(self, expect: str, actual: str, message: str | None = None) -> None:
@@ -103,7 +103,7 @@ class NetError(TinynodeError, ValueError):
 
 
 class TraceError(NetError, RuntimeError):
-    """A function that is traced does what a net cannot record."""
+    """A net cannot record an operation of the traced function."""
 
 
 class NondifferentiableError(TinynodeError, ValueError):
@@ -111,15 +111,15 @@ class NondifferentiableError(TinynodeError, ValueError):
 
 
 class OperandError(TinynodeError, TypeError):
-    """An argument of a function is no Variable, no array and no number."""
+    """An argument of a function is not a Variable, an array or a number."""
 
 
 class OutputError(TinynodeError, TypeError):
-    """A ``forward`` returned something else than a tuple of arrays."""
+    """A ``forward`` did not return a tuple of arrays."""
 
 
 class RequiresGradError(TinynodeError, TypeError):
-    """A gradient was asked for something that can have none: only floating dtypes can."""
+    """A gradient was requested for an integer or a bool: only floating dtypes have gradients."""
 
 
 class StateError(TinynodeError, ValueError):
@@ -132,7 +132,10 @@ def dtype_name(dtype: Any) -> str:
 
 
 def describe(value: Any) -> str:
-    """What came, in a few words: ``ndarray of shape (2, 3), float32``, or ``list [1, 2]``."""
+    """The type of a value, with shape and dtype or the text of the value.
+
+    An array gives ``ndarray of shape (2, 3), float32``, a list ``list [1, 2]``.
+    """
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None or isinstance(value, type):
         text = repr(value)

@@ -1,7 +1,7 @@
-"""Modules of version 0.1 that have moved: their old names keep working.
+"""The module names of version 0.1 keep working.
 
 ``import tinynode.variable`` and ``from tinynode.backend import Fallback`` give the modules below.
-tinynode itself uses the new names only.
+tinynode uses the new names.
 """
 
 import sys
@@ -31,7 +31,7 @@ MOVED = {
     "variable": variable,
     "variable_node": variable_node,
 }
-"""The modules by their names of version 0.1, without ``tinynode.``."""
+"""The modules by the names of version 0.1, without ``tinynode.``."""
 
 for old_name, module in MOVED.items():
     sys.modules[f"tinynode.{old_name}"] = module

@@ -1,10 +1,10 @@
-"""Make tinynode/nn/datasets/digits.npz from the copy of the data that scikit-learn ships.
+"""Make tinynode/nn/datasets/digits.npz from scikit-learn's copy of the data.
 
     python tools/make_digits.py [PATH]
 
-The same input gives the same file, byte for byte. Images are held out by a rule without a choice
-in it: those 360 of the 1,797 whose pixels have the smallest SHA-256 digests. Equal images would
-have equal digests, so none can stand on both sides.
+The same input gives the same file, byte for byte. Of the 1,797 images, the 360 with the
+smallest SHA-256 digests of the pixels are held out: a rule without a choice. Equal images would
+have equal digests, so no image is on both sides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NUMBER_HELD_OUT = 360
 
 
 def held_out_rows(images: Any) -> Any:
-    """Which rows are held out: a bool for each."""
+    """A bool for each row: True if held out."""
     digests = [hashlib.sha256(image.tobytes()).hexdigest() for image in images]
     last = sorted(digests)[NUMBER_HELD_OUT - 1]
     return numpy.asarray([digest <= last for digest in digests])
@@ -31,7 +31,7 @@ def held_out_rows(images: Any) -> Any:
 
 def content() -> bytes:
     """The bytes of the file."""
-    from sklearn.datasets import load_digits  # needed to make the file only, not to use it
+    from sklearn.datasets import load_digits  # needed for making the file, not for using it
 
     images, labels = load_digits(return_X_y=True)
     assert images.shape == (1797, 64) and (images == images.astype(numpy.uint8)).all()

@@ -1,20 +1,20 @@
 """Plant bugs in the functions, one at a time, and count how many the tests catch.
 
-Requirement: the op table is the net under every gradient, so its holes must be known. Each mutant
-is one small change of a forward, a backward or a helper of theirs in ``tinynode/functions``: a
-sign, a factor, a ``sum_to``, a retained input, a cut in the graph of a backward. It is compiled in
-memory and put in the place of the function's code, for as long as its tests run; no file changes.
+Requirement: the op table is the net under every gradient, so the holes in the table must be known.
+Each mutant is a small change of a forward, a backward or a helper in ``tinynode/functions``.
+Examples: a sign, a factor, a ``sum_to``, a retained input, a cut in the graph of a backward. The
+mutant's code, compiled in memory, replaces the function's code for the tests; no file changes.
 
     python tools/planted_bugs.py                        every mutant; exit status 1 below 95 %
-    python tools/planted_bugs.py --functions Multiply   those of one class or helper
-    python tools/planted_bugs.py --modules loss         those of one file
-    python tools/planted_bugs.py --list                 what would be planted
+    python tools/planted_bugs.py --functions Multiply   mutants of a class or helper
+    python tools/planted_bugs.py --modules loss         mutants of a file
+    python tools/planted_bugs.py --list                 only list the mutants
 
-    python tools/planted_bugs.py --equivalent           check that nobody sees those said to be so
+    python tools/planted_bugs.py --equivalent           check that no test sees such mutants
 
-A mutant meets the rows of the table whose graph runs the changed code, on NumPy; if it survives
-them, the tests of edges; then the rows on array_api_strict. Survivors are named. Mutants that
-change nothing that a caller can see stand in ``EQUIVALENT`` with the reason, and are not planted.
+A mutant meets the rows of the table that run the changed code, on NumPy; after these the tests of
+edges; then the rows on array_api_strict. Survivors are named. A mutant without an effect for
+callers stands in ``EQUIVALENT`` with the reason, and is not planted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from tinynode import functions  # noqa: E402
 GOAL = 0.95
 SECONDS_PER_MUTANT = 60
 
-# Helpers that compute something; the others check arguments, which the edges test by messages.
+# Helpers that compute; the others check arguments, tested by the messages in the edges.
 HELPERS = {
     "_add_bias",
     "_affine",
@@ -650,8 +650,11 @@ REPLACED_BY_ARGUMENT = {name for name in functions.__all__ if name.islower()}
 REPLACED_BY_ARGUMENT |= {"_spread", "clip", "isfinite", "take_along_axis", "unbroadcast"}
 
 
+RETAINING = {"retain_inputs", "retain_outputs"}
+
+
 def name_of_call(node: ast.AST) -> str:
-    """``f`` of ``f(...)`` and of ``xp.f(...)``; empty for anything else."""
+    """``f`` of ``f(...)`` and of ``xp.f(...)``; empty for other nodes."""
     if not isinstance(node, ast.Call):
         return ""
     if isinstance(node.func, ast.Attribute):
@@ -712,7 +715,7 @@ def change_constant(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def change_in_place(node: ast.AST) -> Iterator[ast.AST]:
-    """a += b -> a -= b, a = b, and nothing"""
+    """a += b -> a -= b, a = b, and pass"""
     if isinstance(node, ast.AugAssign):
         for kind in OPPOSITES.get(type(node.op), ()):
             yield ast.AugAssign(node.target, kind(), node.value)  # type: ignore[arg-type]
@@ -722,12 +725,11 @@ def change_in_place(node: ast.AST) -> Iterator[ast.AST]:
 
 def change_retained(node: ast.AST) -> Iterator[ast.AST]:
     """retain_inputs((0, 1)) -> (), (1,), (0,), (1, 1), (0, 2), (0, 0)"""
-    if name_of_call(node) not in ("retain_inputs", "retain_outputs"):
+    if not isinstance(node, ast.Call) or name_of_call(node) not in RETAINING:
         return
-    assert isinstance(node, ast.Call)
     try:
         indexes = ast.literal_eval(node.args[0])
-    except ValueError:  # range(len(inputs)): as many as there are
+    except ValueError:  # range(len(inputs)): all inputs
         indexes = ()
     others = [()]
     for i, index in enumerate(indexes):
@@ -770,11 +772,11 @@ def swap_returned(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def drop_statement(node: ast.AST) -> Iterator[ast.AST]:
-    """if a: b -> b, or nothing;   a call for its effect -> nothing"""
+    """if a: b -> b, or pass;   a call for the effect -> pass"""
     if isinstance(node, ast.If) and not node.orelse:
         never = ast.BoolOp(ast.And(), [ast.Constant(False), node.test])
         yield ast.If(never, node.body, [])
-        if "target_input_indexes" not in ast.unparse(node.test):  # more than was asked: no harm
+        if "target_input_indexes" not in ast.unparse(node.test):  # extra gradients do no harm
             always = ast.BoolOp(ast.Or(), [ast.Constant(True), node.test])
             yield ast.If(always, node.body, [])
     if isinstance(node, ast.Expr) and name_of_call(node.value) == "append":
@@ -816,7 +818,7 @@ def cuts(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def form_only(function: ast.FunctionDef) -> set[ast.AST]:
-    """The nodes that stand for a shape, a dtype, a comparison, or for all gradients at once."""
+    """The nodes for a shape, a dtype, a comparison, or for all gradients at once."""
     skipped: set[ast.AST] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and node.attr in SHAPES:
@@ -833,7 +835,7 @@ def form_only(function: ast.FunctionDef) -> set[ast.AST]:
 
 
 def variables_of(function: ast.FunctionDef) -> set[str]:
-    """The names that stand for Variables in a backward or in a helper of gradients."""
+    """The names of Variables in a backward or in a helper of gradients."""
     names = {
         argument.arg
         for argument in function.args.args
@@ -857,7 +859,7 @@ def variables_of(function: ast.FunctionDef) -> set[str]:
 
 
 def is_variable(value: ast.AST) -> bool:
-    """Whether an expression of a backward gives a Variable, as far as its form tells."""
+    """True if an expression of a backward is, by its syntax, a Variable."""
     if isinstance(value, ast.IfExp):
         return is_variable(value.body)
     if isinstance(value, ast.Subscript):
@@ -871,7 +873,7 @@ def is_variable(value: ast.AST) -> bool:
 
 @dataclass
 class Mutant:
-    """One planted bug: the function that it changes, and its code."""
+    """A planted bug: the changed function, and the changed code."""
 
     owner: str
     function: FunctionType
@@ -899,7 +901,7 @@ class _Replace(ast.NodeTransformer):
 
 
 def changes(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """Pairs of a node and of what replaces it: one pair for each mutant."""
+    """A pair for each mutant: a node and the replacement."""
     ignored: set[ast.AST] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Assert) or name_of_call(node).startswith("check_"):
@@ -910,8 +912,7 @@ def changes(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
             ignored.update(ast.walk(node.annotation))
         if isinstance(node, ast.keyword) and node.arg == "strict":
             ignored.update(ast.walk(node))
-        if name_of_call(node).startswith("retain_"):
-            assert isinstance(node, ast.Call)
+        if isinstance(node, ast.Call) and name_of_call(node).startswith("retain_"):
             ignored.update(ast.walk(node.args[0]))
     ignored.update(ast.walk(function.args))
     for node in ast.walk(function):
@@ -924,7 +925,7 @@ def changes(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def mutants_of(function: FunctionType, tree: ast.FunctionDef, path: pathlib.Path) -> list[Mutant]:
-    """Every mutant of one function, each with another text."""
+    """Every mutant of a function, each with another text."""
     found: dict[str, Mutant] = {}
     original = ast.unparse(tree)
     for old, proposed in changes(tree):
@@ -946,7 +947,7 @@ def mutants_of(function: FunctionType, tree: ast.FunctionDef, path: pathlib.Path
 
 
 def copy_around(tree: ast.FunctionDef, kept: ast.AST) -> ast.FunctionDef:
-    """A copy of a tree in which one node is the very same object."""
+    """A copy of a tree around a given node, kept as the same object."""
     return copy.deepcopy(tree, {id(kept): kept})
 
 
@@ -971,7 +972,7 @@ def all_mutants() -> list[Mutant]:
 
 @contextlib.contextmanager
 def planted(mutant: Mutant) -> Iterator[None]:
-    """The mutant's code in the place of the function's own."""
+    """The mutant's code in place of the function's code."""
     original = mutant.function.__code__
     mutant.function.__code__ = mutant.code
     try:
@@ -986,7 +987,7 @@ Check = Callable[[Case, str], None]
 
 
 def checks_of(case: Case) -> list[Check]:
-    """The drivers that a row goes through."""
+    """The drivers of a row."""
     if case.order == 0:
         return [
             op_drivers.check_forward,
@@ -1005,7 +1006,7 @@ def checks_of(case: Case) -> list[Check]:
 
 
 def rows_by_code() -> dict[CodeType, list[Case]]:
-    """For each function of tinynode/functions, the rows whose forward or backward runs it."""
+    """For the code of each function of tinynode/functions, the rows that run the code."""
     rows: dict[CodeType, list[Case]] = {}
     seen: set[CodeType] = set()
 
@@ -1018,7 +1019,7 @@ def rows_by_code() -> dict[CodeType, list[Case]]:
         for device in (
             "numpy",
             "strict:device1",
-        ):  # some code is for libraries that lack something
+        ):  # some code is for libraries with fewer functions
             if not op_drivers.runs_on(case, device):
                 continue
             sys.setprofile(note)
@@ -1054,7 +1055,7 @@ def caught_by_table(cases: list[Case], device: str) -> bool:
 
 
 def caught_by_edges() -> bool:
-    """Run the tests of edges in this process; those with random input belong to no mutant."""
+    """Run the tests of edges in the same process, except tests with random input."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         status = pytest.main(
             [
@@ -1079,7 +1080,7 @@ _ROWS: dict[CodeType, list[Case]] = {}
 
 
 def verdict(index: int) -> str:
-    """What caught a mutant: "table", "edges", "strict" or "time"; or that it "survived"."""
+    """The tests that caught a mutant: "table", "edges", "strict" or "time"; else "survived"."""
     mutant = _MUTANTS[index]
     cases = _ROWS.get(mutant.function.__code__, [])
     warnings.simplefilter("error")
@@ -1099,7 +1100,7 @@ def verdict(index: int) -> str:
 
 
 def failing_rows() -> list[str]:
-    """Rows that fail without any planted bug: with them, nothing could be concluded."""
+    """Rows that fail without a planted bug; a failing row allows no conclusion."""
     warnings.simplefilter("error")
     return [
         case.id for case in CASES if any(fails(case, check, "numpy") for check in checks_of(case))
@@ -1110,7 +1111,7 @@ def failing_rows() -> list[str]:
 
 
 def selected(mutants: list[Mutant], names: list[str], modules: list[str]) -> list[Mutant]:
-    """Those of the named classes or helpers; ``softmax_cross_entropy`` finds its class too."""
+    """The mutants of classes or helpers; ``softmax_cross_entropy`` names the class too."""
     wanted = {name.replace("_", "").lower() for name in names}
     if not names and not modules:
         return mutants
@@ -1146,7 +1147,7 @@ def report(mutants: list[Mutant], verdicts: list[str]) -> int:
 
 
 def report_equivalents(mutants: list[Mutant], verdicts: list[str]) -> int:
-    """Print those that a test sees after all; give the exit status."""
+    """Print the mutants that a test sees after all; give the exit status."""
     seen = [m for m, result in zip(mutants, verdicts, strict=True) if result != "survived"]
     for mutant in seen:
         print(f"not equivalent, a test sees it: {mutant}")
@@ -1157,13 +1158,13 @@ def report_equivalents(mutants: list[Mutant], verdicts: list[str]) -> int:
 
 
 def stale_equivalents(mutants: list[Mutant]) -> list[tuple[str, str]]:
-    """Entries of ``EQUIVALENT`` that no mutant has any more."""
+    """Entries of ``EQUIVALENT`` without a mutant."""
     known = {mutant.key for mutant in mutants}
     return [entry for entry in EQUIVALENT if entry not in known]
 
 
 def run(mutants: list[Mutant], jobs: int) -> list[str]:
-    """The verdict on each mutant, in processes of their own."""
+    """The verdict on each mutant, in separate processes."""
     _MUTANTS[:] = mutants
     _ROWS.update(rows_by_code())
     verdicts = []
@@ -1180,14 +1181,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Plant bugs in the functions, and count.")
     parser.add_argument("--functions", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--modules", nargs="+", default=[], metavar="NAME")
-    parser.add_argument("--list", action="store_true", help="only show what would be planted")
+    parser.add_argument("--list", action="store_true", help="only list the mutants")
     parser.add_argument("--equivalent", action="store_true", help="plant the equivalent ones")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (default 2)")
     options = parser.parse_args(arguments)
     tn.register_backend(strict_backend)
     mutants = all_mutants()
     for owner, after in stale_equivalents(mutants):
-        print(f"EQUIVALENT names what is not planted any more: {owner}: {after}")
+        print(f"EQUIVALENT names a mutant that does not exist any more: {owner}: {after}")
     mutants = [m for m in mutants if (m.key in EQUIVALENT) == options.equivalent]
     mutants = selected(mutants, options.functions, options.modules)
     if not mutants:

@@ -1,8 +1,8 @@
-"""Measures the prose of docstrings and guides: long sentences, and words that name nothing.
+"""Measures the prose of docstrings and guides: long sentences, and pronouns.
 
-Requirement: readers whose first language is not English understand every sentence at the first
-reading. The rule: name the noun, one fact a sentence, 25 words at most. Two figures show how well
-the text follows it: the number of longer sentences, and the share of pronouns among all words.
+Requirement: readers with another first language understand every sentence at the first reading.
+The rule: name the noun, a single fact in a sentence, 25 words at most. Two figures measure the
+text: the number of longer sentences, and the share of pronouns among all words.
 
     python -m tools.prose                     # a line for each folder and each guide
     python -m tools.prose tinynode/core       # the worst sentences of some files or folders
@@ -65,7 +65,7 @@ _ENTRY = re.compile(r"^\s*(?:\*\*)?[\w`*., \[\]|\"']{1,60}:\s+(?=\S)")
 
 
 class Sentence(NamedTuple):
-    """A sentence, and the place where it stands."""
+    """A sentence and its place: file and line."""
 
     place: str
     text: str
@@ -77,12 +77,12 @@ class Sentence(NamedTuple):
 
     @property
     def pronouns(self) -> list[str]:
-        """The words that name nothing."""
+        """The pronouns among the words."""
         return [word for word in self.words if word in PRONOUNS]
 
 
 def docstrings(path: Path) -> Iterator[tuple[str, str]]:
-    """The docstrings of a file, each with its place, also those below attributes."""
+    """The docstrings of a file, each with file and line, also docstrings below attributes."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     name = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
     for node in ast.walk(tree):
@@ -177,7 +177,7 @@ def sentences_of(path: Path) -> Iterator[Sentence]:
 
 
 def files(starts: Sequence[Path]) -> Iterator[Path]:
-    """The files below some files and folders; pages that a command writes are left out."""
+    """The files below some files and folders; generated pages are left out."""
     for start in starts:
         found = [start] if start.is_file() else sorted(start.rglob("*"))
         for path in found:
@@ -187,7 +187,7 @@ def files(starts: Sequence[Path]) -> Iterator[Path]:
 
 
 class Figures(NamedTuple):
-    """What is measured of some text."""
+    """The counts of some text."""
 
     sentences: int
     long: int
@@ -212,7 +212,7 @@ def measure(found: Iterable[Sentence]) -> Figures:
 
 
 def _groups() -> dict[str, list[Path]]:
-    """The files by folder, two levels deep; each guide by itself."""
+    """The files by folder, two levels deep; each guide is a group."""
     groups: dict[str, list[Path]] = {}
     for path in files([ROOT / name for name in FOLDERS]):
         parts = path.relative_to(ROOT).parts
@@ -242,7 +242,7 @@ def show_overview() -> dict[str, Figures]:
 
 
 def show_worst(paths: Sequence[Path], number: int) -> None:
-    """Print the longest sentences, and those with the most pronouns."""
+    """Print the longest sentences, and the sentences with the most pronouns."""
     found = [sentence for path in files(paths) for sentence in sentences_of(path)]
     print(_line("these files", measure(found)))
     print("\nlongest sentences")
@@ -262,7 +262,7 @@ def _number_of_pronouns(sentence: Sentence) -> int:
 
 
 def check(totals: dict[str, Figures]) -> int:
-    """1 if a figure is above its limit, else 0."""
+    """1 if a figure is above the limit, else 0."""
     status = 0
     for kind, (most_long, most_pronouns) in LIMITS.items():
         figures = totals[kind]

@@ -10,7 +10,6 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import hooks, nn
-from tinynode.hooks import ResultHook
 
 tn.seed(0)
 
@@ -210,22 +209,21 @@ print("whole:", whole.counts)
 print("part: ", part.counts)
 
 # %% [markdown]
-# One thing is missing: `forward_postprocess` is given the *inputs*, not the results. For those,
-# derive from `ResultHook`. It has two more methods, and they get Variables. The entries of
-# `grad_inputs` belong to `indexes`, the positions that were asked for. (`ResultHook` has a
-# `deleted` and two postprocess methods itself: one of your own must call that of `super()` too.)
+# One thing is missing: `forward_postprocess` is given the *inputs*, not the results. Two more
+# methods get the results, as Variables. The entries of `grad_inputs` belong to `indexes`, the
+# indexes of the inputs that need a gradient.
 #
 # | method | is called |
 # |---|---|
-# | `after_forward(function, inputs, outputs)` | after a function was applied |
+# | `applied(function, inputs, outputs)` | after a function was applied |
 # | `after_backward(function, indexes, grad_outputs, grad_inputs)` | after its backward |
 
 
 # %%
-class Shapes(ResultHook):
+class Shapes(tn.FunctionHook):
     name = "shapes"
 
-    def after_forward(self, function, inputs, outputs):
+    def applied(self, function, inputs, outputs):
         print(f"{function.label:12} gave", *(y.shape for y in outputs))
 
 

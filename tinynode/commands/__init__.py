@@ -1,14 +1,14 @@
 """The command line: ``python -m tinynode COMMAND``.
 
-Requirement: a new command is one module, with a function ``add_command(commands)`` that describes
-it to argparse and names the function that runs it, and one entry in ``COMMANDS``. A command ends
-with one of these statuses:
+Requirement: a new command is a module and an entry in ``COMMANDS``. The module's function
+``add_command(commands)`` describes the command to argparse and sets ``run``, the function to call.
+The exit statuses of commands:
 
     0     done
-    1     failed on the way: the disk is full
-    2     the command line, or a file or device that it names, cannot be used
+    1     failed during the run, for example because the disk is full
+    2     an argument, or a named file or device, cannot be used
     130   stopped by Ctrl-C
-    141   nobody reads the output any more
+    141   the reader of the output has closed the pipe
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ COMMANDS = (train, step, backends, settings)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit status."""
+    """Run a command; returns the exit status."""
     return run_command(_parser(), arguments)
 
 
 def _parser() -> Parser:
-    parser = Parser(prog="python -m tinynode", description="What tinynode can do by itself.")
+    parser = Parser(prog="python -m tinynode", description="The commands of tinynode.")
     parser.add_argument("--version", action="version", version=f"tinynode {tinynode.__version__}")
     parser.set_defaults(run=show_help, parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")

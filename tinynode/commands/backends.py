@@ -1,6 +1,6 @@
-"""The command ``backends``: every backend that is known, and what it takes to use it.
+"""The command ``backends``: every known backend, with devices, versions and capabilities.
 
-Requirement: who wants another device learns in one look which there are, and why one is not.
+Requirement: a short list shows the devices of this machine, and for the others the reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def add_command(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a few lines for each backend, and the device that new Variables get."""
+    """Print a few lines for each backend, and the current device."""
     for name in backend_names():
         print("\n".join(describe_backend(name)), end="\n\n")
     try:
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def describe_backend(name: str) -> Iterator[str]:
-    """What there is to say about one backend, line by line."""
+    """The lines about a backend."""
     try:
         backend = get_backend(name)
         indices = indices_of(backend)
@@ -64,7 +64,7 @@ def _device_names(backend: Backend, indices: tuple[str, ...]) -> list[str]:
 
 
 def version_of(backend: Backend) -> str:
-    """The version of the array library: what the backend says, or what its namespace does.
+    """The version of the array library, from the backend or from its namespace.
 
     Raises:
         DeviceError: the backend has no namespace to show.

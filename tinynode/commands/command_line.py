@@ -1,6 +1,6 @@
-"""What the commands share: how arguments are read, and how a command says that it cannot go on.
+"""Arguments and errors of all commands.
 
-Requirement: bad input gives one line that says what to change, and no traceback.
+Requirement: bad input gives a line with the cure, and no traceback.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NoReturn
 
 
 class CommandError(Exception):
-    """A command cannot go on. The message is shown to the user, without a traceback."""
+    """A command cannot go on. The user sees the message, without a traceback."""
 
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class CommandError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's parser, with errors of one line."""
+    """argparse's parser, with errors of a single line."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message to stderr and leave with status 2."""
@@ -34,12 +34,12 @@ class Parser(argparse.ArgumentParser):
 def run_command(
     parser: Parser, arguments: Sequence[str] | None, farewell: str = "interrupted"
 ) -> int:
-    """Read the arguments and run the command that they name; returns its exit status.
+    """Read the arguments and run the named command; returns the exit status.
 
     Args:
-        parser: its defaults, or those of a command, are ``run`` and ``parser``.
-        arguments: None means those of the process.
-        farewell: what is said after Ctrl-C.
+        parser: the parser or the command's parser sets the defaults ``run`` and ``parser``.
+        arguments: None means the arguments of the process.
+        farewell: the message after Ctrl-C.
     """
     try:
         status = _status(parser.parse_args(arguments))
@@ -49,35 +49,35 @@ def run_command(
         print(farewell, file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # what is still in the buffer has nowhere to go, and Python would try once more at exit
+        # the buffer has no reader, and Python would write it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
 
 
 def _status(options: argparse.Namespace) -> int:
-    """The status that a command ends with; the message of a CommandError goes to stderr."""
+    """The exit status of a command; the message of a CommandError goes to stderr."""
     try:
         status: int = options.run(options)
     except CommandError as error:
-        message = " ".join(str(error).split())  # in one line
+        message = " ".join(str(error).split())  # in a single line
         print(f"{options.parser.prog}: error: {message}", file=sys.stderr)
         return error.status
     return status
 
 
 def show_help(options: argparse.Namespace) -> int:
-    """What a command does that needs a further word: it lists those words."""
+    """Print the help: for a command without a subcommand."""
     print(options.parser.format_help(), end="")
     return 0
 
 
 def count(text: str) -> int:
-    """An argument that is an integer, 0 or more."""
+    """Read an integer argument, 0 or more."""
     return _integer(text, 0)
 
 
 def positive_count(text: str) -> int:
-    """An argument that is an integer, 1 or more."""
+    """Read an integer argument, 1 or more."""
     return _integer(text, 1)
 
 
@@ -92,7 +92,7 @@ def _integer(text: str, least: int) -> int:
 
 
 def positive_number(text: str) -> float:
-    """An argument that is a finite number above 0."""
+    """Read a finite number above 0."""
     try:
         number = float(text)
     except ValueError:

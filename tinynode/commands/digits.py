@@ -1,9 +1,9 @@
 """The job ``train digits``: a perceptron on 1,797 handwritten digits.
 
 The learning rate, the number of epochs and the jitter were chosen by cross-validation on the
-training images alone. The layers are as large as they can be with matrix products, of 16 images,
-that OpenBLAS computes in one thread: several threads would lose time on matrices so small, and
-much of it where other programs use the processors too.
+training images alone. The layers have the largest size for which OpenBLAS multiplies matrices of
+16 images in a single thread. On matrices of this size, several threads are slower than a single
+thread, above all on a busy machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tinynode.nn.initializers import he_normal
 SIDE = 8
 """Images are 8 pixels high and wide."""
 JITTER = 0.5
-"""How far an image is moved at most, in pixels."""
+"""The largest shift of an image, in pixels."""
 
 
 def make_model() -> nn.Module:
@@ -32,7 +32,7 @@ def make_model() -> nn.Module:
 
 
 def jittered(images: Array, device: Device) -> Array:
-    """Each image, moved along both axes by a random part of a pixel: (n, 64) -> (n, 64).
+    """Each image, shifted along both axes by a random part of a pixel: (n, 64) -> (n, 64).
 
     So no two epochs see the same pixels, and the model learns shapes rather than pixels.
     """
@@ -46,10 +46,10 @@ def jittered(images: Array, device: Device) -> Array:
 
 
 def shift_matrix(t: Array) -> Array:
-    """The matrix S for which row @ S is the row moved right by t pixels, from -1 to 1.
+    """The matrix S such that row @ S is the row shifted right by t pixels, from -1 to 1.
 
-    t: (n, 1, 1) -> S: (n, 8, 8). Values between two pixels are interpolated linearly, and zeros
-    come in from outside.
+    t: (n, 1, 1) -> S: (n, 8, 8). Values between two pixels are interpolated linearly. Pixels
+    outside are 0.
     """
     xp = namespace_of(t)
     stay = xp.eye(SIDE, dtype=t.dtype, device=t.device)[None, :, :]

@@ -13,7 +13,7 @@ from tinynode.nn.initializers import he_normal
 
 
 class AsImages(nn.Module):
-    """Rows of pixels as images of one channel: (n, 64) -> (n, 1, 8, 8)."""
+    """Rows of pixels as images with a single channel: (n, 64) -> (n, 1, 8, 8)."""
 
     def forward(self, x: Any) -> Variable:
         """The rows as images."""

@@ -1,7 +1,7 @@
-"""What a training run shows: the rows of a table, and in a terminal a progress bar below them.
+"""The output of a training run: the rows of a table, and in a terminal a progress bar below.
 
-Requirement: the output is as good in a file as in a terminal. Without a terminal, or without the
-optional package rich, it is plain lines, each written as soon as it is known.
+Requirement: the output reads well in a file too. Without a terminal, or without the optional
+package rich, the output is plain lines, written without delay.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class PlainDisplay:
         sys.stdout.flush()
 
     def line(self, text: str) -> None:
-        """Write one line."""
+        """Write a line."""
         print(text, flush=True)
 
     def advance(self, steps: int) -> None:
-        """So many more steps are done."""
+        """``steps`` more steps are done."""
 
 
 class RichDisplay(PlainDisplay):
-    """Lines above a progress bar, which goes away at the end."""
+    """Lines above a progress bar; the bar disappears at the end."""
 
     def __init__(self, total: int) -> None:
-        # rich is optional, and importing it takes longer than importing tinynode
+        # rich is optional, and its import takes longer than tinynode's
         from rich import progress
 
         self._progress = progress.Progress(
@@ -59,7 +59,7 @@ class RichDisplay(PlainDisplay):
         super().__exit__(*error)
 
     def line(self, text: str) -> None:
-        """Write one line above the bar."""
+        """Write a line above the bar."""
         self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def advance(self, steps: int) -> None:
@@ -68,7 +68,7 @@ class RichDisplay(PlainDisplay):
 
 
 def make_display(total: int) -> PlainDisplay:
-    """The display for this output: ``total`` is the number of steps that make the bar full."""
+    """The display for standard output; ``total`` is the number of steps of a full bar."""
     if sys.stdout.isatty() and importlib.util.find_spec("rich") is not None:
         return RichDisplay(total)
     return PlainDisplay()

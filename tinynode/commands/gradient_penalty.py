@@ -1,7 +1,7 @@
-"""The job ``train gradient-penalty``: a perceptron whose loss contains a gradient.
+"""The job ``train gradient-penalty``: a perceptron with a gradient in the loss.
 
-The loss is the cross entropy, plus the squared norm of its gradient with respect to the pixels: a
-model that small changes of the image do not confuse. Its own gradient needs second derivatives.
+The loss is the cross entropy c, plus the squared norm of dc/dx for the pixels x. So small changes
+of an image change the output little. The gradient of the loss needs second derivatives.
 
 Source: Drucker and LeCun, Improving Generalization Performance Using Double Backpropagation, 1992.
 """
@@ -14,10 +14,11 @@ from tinynode.commands.training import Job
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import asarray
 from tinynode.core.variable import Variable
+from tinynode.derivatives import or_zeros
 from tinynode.functions import softmax_cross_entropy, sum, tanh
 
 PENALTY = 0.05
-"""What the squared norm of the gradient is multiplied by."""
+"""The factor of the squared norm of the gradient."""
 
 
 def make_model() -> nn.Module:
@@ -32,15 +33,15 @@ def make_model() -> nn.Module:
 
 
 def penalized_cross_entropy(model: nn.Module, x: Variable, t: Variable) -> Variable:
-    """(1/n) sum over images of   c_i + PENALTY * |dc_i/dx_i|^2,   c_i its cross entropy.
+    """(1/n) sum over images of   c_i + PENALTY * |dc_i/dx_i|^2,   c_i the cross entropy.
 
-    x: (n, 64), t: (n) -> 0-d. An image's cross entropy depends on its own pixels alone, so the
-    gradient of the sum of all has the gradient of each as its rows.
+    x: (n, 64), t: (n) -> 0-d. The cross entropy c_i depends on the pixels x_i alone, so row i of
+    the gradient of the sum is dc_i/dx_i.
     """
     pixels = asarray(x, requires_grad=True)
     total = softmax_cross_entropy(model(pixels), t, reduction="sum")
-    (slope,) = grad([total], [pixels], enable_double_backprop=True)
-    assert slope is not None
+    (gradient,) = grad([total], [pixels], enable_double_backprop=True)
+    slope = or_zeros(gradient, pixels)
     return (total + PENALTY * sum(slope * slope)) / float(t.size)
 
 

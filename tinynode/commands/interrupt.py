@@ -1,7 +1,7 @@
 """Ctrl-C as a request.
 
-Requirement: Ctrl-C at any time leaves parameters and optimizer in step with each other. So it does
-not stop the program between two arbitrary lines: it is noted, and the training loop looks.
+Requirement: after Ctrl-C at any time, parameters and optimizer belong to the same step. So Ctrl-C
+does not stop the program between two arbitrary lines, but sets a flag for the training loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Interrupt:
     def __init__(self) -> None:
         self.requested = False
         self._before: Any = None
-        # Python lets the main thread alone handle signals
+        # in Python only the main thread handles signals
         self._installs = threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> Self:

@@ -1,6 +1,6 @@
-"""The command ``config``: every setting, its value, and where that came from.
+"""The command ``config``: every setting, with value and source.
 
-Requirement: who wonders why a program runs on some device finds the line that says so.
+Requirement: the list explains, for example, why a program runs on some device.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def add_command(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one line for each setting, and what is wrong with the device, if it is unusable."""
-    rows = [(name, shown(name), config.origin(name)) for name in KINDS]
+    """Print a line for each setting, and the reason if the device is unusable."""
+    rows = [(name, toml_value(name), config.origin(name)) for name in KINDS]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for name, value, origin in rows:
         print(f"{name:<{widths[0]}}  {value:<{widths[1]}}  from {origin}")
@@ -39,8 +39,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def shown(name: str) -> str:
-    """A value as a TOML file would have it."""
+def toml_value(name: str) -> str:
+    """The value in TOML."""
     value = getattr(config, name)
     if name == "device" and value is None:
         value = "numpy"

@@ -1,8 +1,7 @@
-"""The command ``step``: runs a script, and shows its forward and backward steps as a film.
+"""The command ``step``: runs a script, and shows the forward and backward steps as a film.
 
-Requirement: to look at the graph of one's own script takes one line and no change of the script.
-It runs as ``python script.py`` would run it, and a script that ends with an error is filmed up to
-there.
+Requirement: a command shows the graph of any script, without a change of the script. The script
+runs as under ``python script.py``. After an error, the film ends at the error.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def add_command(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the script, and show what was recorded; 1 where the script failed."""
+    """Run the script and show the film; returns 1 if the script failed."""
     script = options.script
     if not os.path.isfile(script):
         what = "is a folder" if os.path.isdir(script) else "does not exist"
@@ -71,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_output(output: str, path: Path) -> None:
-    """What is wrong with the path shows before the script runs."""
+    """Refuse a wrong path before the script runs."""
     if path.suffix.lower() not in (".html", ".htm", ".json"):
         raise CommandError(f"--output {output}: the path must end in .html or .json.")
     try:
@@ -81,7 +80,7 @@ def _check_output(output: str, path: Path) -> None:
 
 
 def film_of_script(script: str, arguments: Sequence[str]) -> tuple[Film, int]:
-    """The film of a script that runs as the main program, and the exit status of this command."""
+    """The film of a script run as the main program, and the exit status of the command."""
     film, status = Film(), 0
     with _as_main(script, arguments) as module:
         try:
@@ -95,7 +94,7 @@ def film_of_script(script: str, arguments: Sequence[str]) -> tuple[Film, int]:
 
 
 def _status_of(error: BaseException) -> int:
-    """0 for a script that left by ``sys.exit()``; for others it prints what Python would."""
+    """The status for an error of the script, with Python's output; 0 for ``sys.exit()``."""
     if isinstance(error, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
         return 130
@@ -107,20 +106,20 @@ def _status_of(error: BaseException) -> int:
         return 1
     frames = error.__traceback__
     if frames is not None:
-        frames = frames.tb_next  # the first frame is this command's
+        frames = frames.tb_next  # the first frame is in this file
     traceback.print_exception(type(error), error, frames)
     return 1
 
 
 @contextmanager
 def _as_main(script: str, arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The names of a fresh main module; ``sys`` is as Python sets it for a script."""
+    """The names of a fresh main module; ``sys`` is set as for a script."""
     module = types.ModuleType("__main__")
     module.__file__ = os.path.abspath(script)
     main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
     sys.modules["__main__"] = module
     sys.argv = [script, *arguments]
-    # in front of what is there, as tinynode itself may have been found by the first entry
+    # in front of the old entries: the first may be the path to tinynode
     sys.path.insert(0, os.path.dirname(module.__file__))
     try:
         yield vars(module)

@@ -1,8 +1,8 @@
-"""The command ``train``: trains a model, shows how it learns, and saves it.
+"""The command ``train``: trains a model, shows loss and accuracy, and saves the model.
 
-Requirement: the first thing that a newcomer runs works from one line, can be stopped at any time
-without loss, and gives the same numbers each time. A new job is a module such as ``digits``, and
-one entry in ``JOBS``.
+Requirement: a newcomer's first command is a single line, can be stopped at any time without loss,
+and gives the same numbers each time. A new job is a module such as ``digits``, and an entry in
+``JOBS``.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ JOBS = (digits.JOB, digits_cnn.JOB, gradient_penalty.JOB)
 
 RESUMED = """\
 A saved file holds the parameters, their mean over the last steps, the optimizer's moments and step
-counts, the learning rate, the batch size, the number of epochs, the place in the epoch under way,
-and the state of the random generator. A resumed run restores all of it, so that it goes on as if
-it had not been stopped: two runs of 5 epochs give what one of 10 gives. --lr and --batch-size
-change those two on the way. The accuracy is that of the mean parameters."""
+counts, the learning rate, the batch size, the number of epochs, the position in the current epoch,
+and the state of the random generator. A resumed run restores all of them: two runs of 5 epochs
+give the same result as a run of 10 epochs. --lr and --batch-size set new values. The accuracy is
+the accuracy of the mean parameters."""
 
 
 def add_command(commands: Any) -> None:
-    """Describe the command, and each of its jobs, to argparse."""
+    """Describe the command and the jobs to argparse."""
     summary = "train a model and save it"
     parser = commands.add_parser("train", help=summary, description=summary)
     parser.set_defaults(run=show_help, parser=parser)
@@ -71,19 +71,19 @@ def _add_job(parser: Parser, job: Job) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a job: everything that can be wrong with the options shows before training starts."""
+    """Run a job. Errors in the options show before training starts."""
     with Interrupt() as interrupt, using_device(_device(options.device)):
         _check_save(options.save)
         trainer = _make_trainer(options)
         try:
             accuracy = _train(trainer, options, interrupt)
-        except BrokenPipeError:  # nobody reads the table; the work is not lost
+        except BrokenPipeError:  # the table's reader is gone; the work is not lost
             _save(trainer, options.save)
             raise
         _save(trainer, options.save)
         if interrupt.requested:
-            print(f"interrupted {_place(trainer)}: saved to {options.save}", flush=True)
-            print(f"go on with: {_go_on(trainer, options)}", flush=True)
+            print(f"interrupted {_progress(trainer)}: saved to {options.save}", flush=True)
+            print(f"go on with: {_rest_of(trainer, options)}", flush=True)
             return 130
     print(f"saved to {options.save}")
     print(f"held-out accuracy: {100 * accuracy:.1f} %", flush=True)
@@ -105,7 +105,7 @@ def _check_save(path: str) -> None:
 
 
 def _make_trainer(options: argparse.Namespace) -> Trainer:
-    """A fresh run, or a resumed one."""
+    """A fresh run, or a resumed run."""
     random.seed(options.seed or 0)
     trainer = Trainer(options.job, options.compile)
     if options.resume is not None:
@@ -127,7 +127,7 @@ def _resume(trainer: Trainer, path: str) -> None:
 
 
 def _train(trainer: Trainer, options: argparse.Namespace, interrupt: Interrupt) -> float:
-    """Train, and write the table; returns the last accuracy."""
+    """Train and write the table; returns the last accuracy."""
     last = options.last_epoch = trainer.epoch + options.epochs
     start = time.perf_counter()
     with make_display(options.epochs * trainer.size - trainer.position) as display:
@@ -154,20 +154,20 @@ def _introduce(display: PlainDisplay, trainer: Trainer, options: argparse.Namesp
         f"{trainer.held_out[1].shape[0]} held out; {weights} weights on {trainer.device}"
     )
     if options.resume is not None:
-        display.line(f"resumed from {options.resume} {_place(trainer)}")
+        display.line(f"resumed from {options.resume} {_progress(trainer)}")
         if options.seed is not None:
             display.line("--seed is not used: the random generator goes on as in the saved run")
     display.line("epoch      loss  held-out accuracy")
 
 
-def _place(trainer: Trainer) -> str:
+def _progress(trainer: Trainer) -> str:
     if trainer.position == 0:
         return f"after epoch {trainer.epoch}"
     return f"in epoch {trainer.epoch + 1}"
 
 
-def _go_on(trainer: Trainer, options: argparse.Namespace) -> str:
-    """The command that does what is left of this one."""
+def _rest_of(trainer: Trainer, options: argparse.Namespace) -> str:
+    """The command for the remaining epochs."""
     path = shlex.quote(options.save)
     left = f" --epochs {options.last_epoch - trainer.epoch} --save {path}"
     if options.compile:

@@ -1,8 +1,7 @@
 """The training loop of a classifier.
 
-Requirement: a run that is stopped after any step and resumed goes on as if it had not been
-stopped: on the CPU its parameters are equal to the last bit. So the state of a run is everything
-that the next step depends on.
+Requirement: a run, stopped after any step and resumed, gives the same parameters as a run without
+a stop; on the CPU, to the last bit. So the saved state holds all values used by the next step.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ from tinynode.nn.datasets import Classification
 from tinynode.nn.state import State, add_prefix, checked_state, take_prefix
 
 AVERAGE_RATE = 0.995
-"""How much of the mean parameters is kept in each step: they are means over some 200 steps."""
+"""The factor of the mean parameters in each step: a mean over about 200 steps."""
 
 
 class Job(NamedTuple):
-    """What can be trained: a model, its data, and what works well for them."""
+    """A model, data, and good settings for both."""
 
     name: str
     summary: str
     load_data: Callable[[], Classification]
     make_model: Callable[[], Module]
     vary: Callable[[Array, Device], Array]
-    """Gives the training images of one epoch, changed at random in ways that keep the labels."""
+    """Returns the training images of an epoch, changed at random; the labels stay right."""
     loss: Callable[[Module, Variable, Variable], Variable]
-    """Gives the loss of a model on images and their labels."""
+    """Returns the loss of a model on images and labels."""
     epochs: int
     batch_size: int
     lr: float
@@ -51,21 +50,21 @@ def cross_entropy(model: Module, x: Variable, t: Variable) -> Variable:
 
 
 class Trainer:
-    """A model, its optimizer, its data, and how far it has come.
+    """A model with optimizer, data and progress.
 
-    With ``compiled``, the loss and its gradient run as nets.
+    With ``compiled``, the loss and the gradient run as nets.
 
     Attributes:
-        model: what the optimizer changes.
-        average: the same model with a fading mean of the parameters, which jump about less than
-            those of any one step: with p the parameters after step t, and b = 0.995,
+        model: the model changed by the optimizer.
+        average: the same model with a fading mean of the parameters, less noisy than the
+            parameters of a single step. With p the parameters after step t, and b = 0.995:
             mean <- mean + (1 - b) / (1 - b^t) * (p - mean).
             Source: Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015, section 7.2.
-        epoch: the number of complete passes through the training data.
-        position: the number of images used in the pass under way.
-        loss_sum: the sum of the losses of those images.
-        random_state: the state of the random generator at the start of the pass under way. Its
-            random numbers are all drawn there, so they can be drawn again.
+        epoch: the number of complete epochs.
+        position: the number of images used in the current epoch.
+        loss_sum: the sum of the losses of these images.
+        random_state: the state of the random generator at the start of the current epoch. All
+            random numbers of an epoch are drawn there, so a resumed run can draw them again.
     """
 
     def __init__(self, job: Job, compiled: bool = False) -> None:
@@ -77,8 +76,8 @@ class Trainer:
         self.loss_function = compile(job.loss) if compiled else job.loss
         self.batch_size = job.batch_size
         self.device = get_device()
-        self.train = _place(data.train_images, data.train_labels, self.device)
-        self.held_out = _place(data.held_out_images, data.held_out_labels, self.device)
+        self.train = _on_device(data.train_images, data.train_labels, self.device)
+        self.held_out = _on_device(data.held_out_images, data.held_out_labels, self.device)
         self.size = len(data.train_labels)
         self.steps = 0
         self.epoch = 0
@@ -88,10 +87,10 @@ class Trainer:
         self.average.load_state_dict(self.model.state_dict())
 
     def run_epoch(self, after_step: Callable[[int], bool]) -> bool:
-        """Finish the pass under way, or make a new one; returns whether it is complete.
+        """Finish the current epoch, or run a new epoch; returns True if the epoch is complete.
 
-        ``after_step(images)`` is called after each step with the number of images that it used;
-        when it returns False, training stops there.
+        ``after_step(images)`` is called after each step with the number of used images. If
+        ``after_step`` returns False, training stops.
         """
         random.set_state(self.random_state)
         images, labels = self.train
@@ -112,11 +111,11 @@ class Trainer:
 
     @property
     def loss(self) -> float:
-        """The mean loss of the images of the last pass, each at the time when it was used."""
+        """The mean loss of the last epoch's images, each computed in the image's own step."""
         return self.loss_sum / (self.position or self.size)
 
     def _step(self, images: Array, labels: Array, indices: Array) -> int:
-        """One step down the gradient of the mean loss of some images; returns their number."""
+        """A step against the gradient of the mean loss; returns the number of images."""
         take = self.device.xp.take
         x = self._input(take(images, indices, axis=0))
         t = self._input(take(labels, indices, axis=0))
@@ -137,11 +136,11 @@ class Trainer:
             mean.array = mean.array + weight * (p.array - mean.array)
 
     def _input(self, array: Array) -> Variable:
-        """Data, not parameters: no gradient is computed for them."""
+        """A Variable of data: no gradient is computed."""
         return asarray(array, device=self.device, requires_grad=False)
 
     def accuracy(self) -> float:
-        """The fraction of the held-out images whose label gets ``average``'s largest output."""
+        """The fraction of held-out images with the right label as ``average``'s largest output."""
         images, labels = self.held_out
         xp = self.device.xp
         with using_config(enable_backprop=False, train=False):
@@ -150,9 +149,9 @@ class Trainer:
         return float(hits.sum() / hits.shape[0])
 
     def state_dict(self) -> State:
-        """Everything that the next step depends on, but for the data.
+        """All values used by the next step, except the data.
 
-        The part ``model`` is the average, which one uses; ``last`` is what training goes on with.
+        The part ``model`` is the average, for use; the part ``last`` is the model in training.
         """
         return (
             add_prefix("model", self.average.state_dict())
@@ -176,7 +175,7 @@ class Trainer:
         """Go on where ``state_dict`` was called.
 
         Raises:
-            StateError: the state is not one of such a run.
+            StateError: the state is not of a run of the same job.
         """
         checked = checked_state("training", state, self.state_dict())
         numbers = take_prefix("training", checked)
@@ -194,7 +193,7 @@ class Trainer:
         self.random_state = numbers["random_state"]
 
     def _check_numbers(self, numbers: State) -> None:
-        """Raise StateError if a number is one that no run could have saved."""
+        """Raise a StateError for a number outside the possible range."""
         most = {"position": self.size - 1, "lr": sys.float_info.max}
         for name in ("steps", "epoch", "position", "batch_size", "lr"):
             least = 1 if name == "batch_size" else 0
@@ -202,6 +201,6 @@ class Trainer:
                 raise StateError(f"training: {name} cannot be {numbers[name]}: it is damaged.")
 
 
-def _place(images: Any, labels: Any, device: Device) -> tuple[Array, Array]:
+def _on_device(images: Any, labels: Any, device: Device) -> tuple[Array, Array]:
     """Host arrays on the device, the images in the parameters' dtype."""
     return device.from_host(images.astype(config.dtype)), device.from_host(labels)

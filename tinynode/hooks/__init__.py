@@ -1,8 +1,7 @@
 """Hooks that are ready to use: time, text, memory, NaN, and a GPU's profiler and memory pool.
 
-``with TimerHook() as timer:`` watches every function of this thread; ``function.add_hook(hook)``
-watches one. Hooks of your own derive from ``tinynode.FunctionHook``, or from
-``ResultHook`` if they look at results.
+``with TimerHook() as timer:`` watches every function of this thread. ``function.add_hook(hook)``
+watches a single function. Hooks of your own derive from ``tinynode.FunctionHook``.
 """
 
 from tinynode.hooks.device_memory import CUDAMemoryHook
@@ -10,7 +9,7 @@ from tinynode.hooks.memory import MemoryHook
 from tinynode.hooks.nan import NaNHook
 from tinynode.hooks.nvtx import NVTXHook
 from tinynode.hooks.printing import PrintHook
-from tinynode.hooks.results import ResultHook
+from tinynode.hooks.results import ResultHook as ResultHook  # the name of version 0.1
 from tinynode.hooks.timer import TimerHook
 
 __all__ = [
@@ -19,6 +18,5 @@ __all__ = [
     "NVTXHook",
     "NaNHook",
     "PrintHook",
-    "ResultHook",
     "TimerHook",
 ]

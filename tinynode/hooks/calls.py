@@ -1,7 +1,7 @@
-"""CallHook: the base of hooks that compare the end of a call with its beginning.
+"""CallHook: base of the hooks that measure a call from beginning to end.
 
-Requirement: functions run inside others, so a hook keeps the calls that are under way, outermost
-first. A call of a function that raised is *lost*: it has a beginning and no end.
+Requirement: functions run inside other functions, so each thread has a stack of running calls. A
+call that raises leaves the stack without an end.
 """
 
 from __future__ import annotations
@@ -17,94 +17,97 @@ OptionalArrays = tuple[Array | None, ...]
 
 
 class Running(NamedTuple):
-    """A call under way.
+    """A running call of a function, with the subclass's record of the call."""
 
-    Attributes:
-        key: the function's id and the direction, which beginning and end have in common.
-        call: what the hook remembers of it.
-    """
-
-    key: tuple[int, str]
-    call: Any
+    function: FunctionNode
+    direction: str
+    record: Any
 
 
 class CallHook(FunctionHook):
-    """A subclass says what happens when a call begins and ends.
+    """A subclass overrides ``begin``, ``end`` and ``lose``.
 
-    ``direction`` is ``"forward"`` or ``"backward"``. ``around`` is what the hook remembers of the
-    call that this one is inside of, or None.
+    ``direction`` is ``"forward"`` or ``"backward"``. ``record`` is the value that ``begin``
+    returned for the call. ``outer`` is the record of the call around it, or None.
     """
 
     def __init__(self) -> None:
         self._running: dict[int, list[Running]] = {}
-        """The calls under way, outermost first, by thread."""
+        """The stack of running calls of each thread, outermost first."""
 
-    def call_begins(
-        self, function: FunctionNode, direction: str, arrays: OptionalArrays, around: Any
-    ) -> Any:
-        """A call begins: returns what is to be remembered of it."""
+    def begin(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> Any:
+        """A call begins: returns the record of the call."""
 
-    def call_ends(
+    def end(
         self,
         function: FunctionNode,
         direction: str,
         arrays: OptionalArrays,
-        call: Any,
-        around: Any,
+        record: Any,
+        outer: Any,
     ) -> None:
-        """A call ends; ``call`` is what was remembered."""
+        """A call has ended normally."""
 
-    def call_is_lost(self, call: Any) -> None:
-        """A call has raised, or the hook goes before it ends."""
+    def lose(self, record: Any, outer: Any) -> None:
+        """A call has raised, or the hook is removed before the end of the call."""
 
-    def deleted(self, function: FunctionNode | None) -> None:
-        if function is None:
-            running = self._running.pop(threading.get_ident(), [])
-            while running:
-                self.call_is_lost(running.pop().call)
+    def is_inside_backward(self) -> bool:
+        """True while the backward of a function is running in this thread."""
+        return any(call.direction == "backward" for call in self._stack())
+
+    # --- events ----------------------------------------------------------------------------------
 
     def forward_preprocess(self, function: FunctionNode, in_data: Arrays) -> None:
-        self._begin(function, "forward", in_data)
+        self._push(function, "forward", in_data)
 
     def forward_postprocess(self, function: FunctionNode, in_data: Arrays) -> None:
-        self._end(function, "forward", in_data)
+        self._pop(function, "forward", in_data)
 
     def backward_preprocess(
         self, function: FunctionNode, in_data: OptionalArrays, out_grad: OptionalArrays
     ) -> None:
-        self._begin(function, "backward", out_grad + in_data)
+        self._push(function, "backward", out_grad + in_data)
 
     def backward_postprocess(
         self, function: FunctionNode, in_data: OptionalArrays, out_grad: OptionalArrays
     ) -> None:
-        self._end(function, "backward", out_grad + in_data)
+        self._pop(function, "backward", out_grad + in_data)
 
     def failed(self, function: FunctionNode, direction: str, error: BaseException) -> None:
-        running = self._running.get(threading.get_ident(), [])
-        key = (id(function), direction)
-        if any(item.key == key for item in running):  # its beginning was seen, and no end
-            while running[-1].key != key:
-                self.call_is_lost(running.pop().call)
-            self.call_is_lost(running.pop().call)
+        if self._is_innermost(function, direction):
+            self._lose_innermost()
 
-    def is_inside_backward(self) -> bool:
-        """True while the backward of a function is running in this thread."""
-        running = self._running.get(threading.get_ident(), ())
-        return any(direction == "backward" for (_, direction), _ in running)
+    def deleted(self, function: FunctionNode | None) -> None:
+        if function is None:
+            while self._stack():
+                self._lose_innermost()
+            self._running.pop(threading.get_ident(), None)
 
-    def _begin(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> None:
-        running = self._running.setdefault(threading.get_ident(), [])
-        around = running[-1].call if running else None
-        call = self.call_begins(function, direction, arrays, around)
-        running.append(Running((id(function), direction), call))
+    # --- the stack of this thread ----------------------------------------------------------------
 
-    def _end(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> None:
-        running = self._running.get(threading.get_ident(), [])
-        key = (id(function), direction)
-        if not any(item.key == key for item in running):
-            return  # the hook was registered after this function had begun
-        while running[-1].key != key:
-            self.call_is_lost(running.pop().call)
-        call = running.pop().call
-        around = running[-1].call if running else None
-        self.call_ends(function, direction, arrays, call, around)
+    def _stack(self) -> list[Running]:
+        return self._running.get(threading.get_ident(), [])
+
+    def _outer(self) -> Any:
+        """The record of the innermost running call, or None."""
+        stack = self._stack()
+        return stack[-1].record if stack else None
+
+    def _is_innermost(self, function: FunctionNode, direction: str) -> bool:
+        """False for a call whose beginning the hook missed."""
+        stack = self._stack()
+        return bool(stack) and stack[-1].function is function and stack[-1].direction == direction
+
+    def _push(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> None:
+        record = self.begin(function, direction, arrays)
+        stack = self._running.setdefault(threading.get_ident(), [])
+        stack.append(Running(function, direction, record))
+
+    def _pop(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> None:
+        if self._is_innermost(function, direction):
+            record = self._stack().pop().record
+            self.end(function, direction, arrays, record, self._outer())
+
+    def _lose_innermost(self) -> None:
+        record = self._stack().pop().record
+        self.lose(record, self._outer())

@@ -1,10 +1,10 @@
-"""CUDAMemoryHook: the GPU memory that each function takes.
+"""CUDAMemoryHook: the GPU memory of each function.
 
-Requirement: what does not fit into a GPU's memory is found by looking at which function takes how
-much. ``MemoryHook`` counts the arrays that the graph retains, on any device; this one asks the
-backend's memory pool, so it also sees gradients, temporary arrays, and what the pool keeps.
+Requirement: if a program does not fit into a GPU's memory, some function takes too much.
+``MemoryHook`` counts the arrays that the graph retains, on any device. This hook asks the memory
+pool of the backend: gradients, temporary arrays and the pool's reserve count too.
 
-Not yet run on a GPU: the tests run it on a backend that makes up its numbers.
+Not yet run on a GPU: the tests use a backend with invented numbers.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tinynode.hooks.table import check_unit, fitting_unit, format_table
 
 
 class PoolChange(NamedTuple):
-    """What one forward or backward changed; calls inside it are counted in their own entries.
+    """The changes by a forward or a backward, without the calls inside.
 
-    ``used`` are bytes of arrays, ``reserved`` bytes that the pool took from the device.
+    ``used`` counts bytes of arrays, ``reserved`` bytes that the pool took from the device.
     """
 
     name: str
@@ -33,7 +33,7 @@ class PoolChange(NamedTuple):
 
 
 class PoolUse(TypedDict):
-    """What ``CUDAMemoryHook.summary`` tells of one function name; ``occurrence`` counts calls."""
+    """A row of ``CUDAMemoryHook.summary``, for a function name; ``occurrence`` counts calls."""
 
     used_bytes: int
     acquired_bytes: int
@@ -41,7 +41,7 @@ class PoolUse(TypedDict):
 
 
 class _Call:
-    """A call that has begun: the pool then, and what calls inside it have changed since."""
+    """A running call: the pool at its beginning, and the changes by the calls inside."""
 
     def __init__(self, used: int, reserved: int) -> None:
         self.used = used
@@ -53,10 +53,10 @@ class _Call:
 class CUDAMemoryHook(CallHook):
     """Counts by how much each function changes the use of a GPU's memory pool.
 
-    ``used_bytes`` is what the function left in use, below 0 where it freed more than it made;
-    ``acquired_bytes`` is by how much the pool grew, for temporary arrays too: a pool takes memory
-    from the device when it has no free piece that is large enough, and keeps it. Work in other
-    threads and on other streams is counted as well.
+    ``used_bytes`` is the change of the bytes in use; a function that frees memory has a negative
+    number. ``acquired_bytes`` is the growth of the pool, for temporary arrays too. A pool takes
+    memory from the device when no free piece is large enough, and keeps it. Work in other threads
+    and on other streams counts as well.
 
         with CUDAMemoryHook() as memory:
             loss = model(x)
@@ -76,39 +76,35 @@ class CUDAMemoryHook(CallHook):
         super().__init__()
         self.device = device_with("CUDAMemoryHook", MemoryPool, "memory pool", device)
         self.calls: list[PoolChange] = []
-        """Every call whose end was seen, in that order."""
+        """Every complete call, in order of completion."""
         self._peak = 0
 
     def _pool(self) -> tuple[int, int]:
-        """The bytes used and reserved now."""
-        backend = cast(MemoryPool, self.device.backend)
-        used, reserved = (
-            backend.memory_used(self.device.index),
-            backend.memory_reserved(self.device.index),
-        )
+        """The bytes in use and the bytes reserved now."""
+        backend, index = cast(MemoryPool, self.device.backend), self.device.index
+        used, reserved = backend.memory_used(index), backend.memory_reserved(index)
         self._peak = max(self._peak, used)
         return used, reserved
 
-    def call_begins(
-        self, function: FunctionNode, direction: str, arrays: OptionalArrays, around: Any
-    ) -> _Call:
+    def begin(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> _Call:
         return _Call(*self._pool())
 
-    def call_ends(
+    def end(
         self,
         function: FunctionNode,
         direction: str,
         arrays: OptionalArrays,
-        call: Any,
-        around: Any,
+        record: Any,
+        outer: Any,
     ) -> None:
         used, reserved = self._pool()
-        used, reserved = used - call.used, reserved - call.reserved
-        if around is not None:
-            around.inner_used += used
-            around.inner_reserved += reserved
-        own = used - call.inner_used, reserved - call.inner_reserved
+        used, reserved = used - record.used, reserved - record.reserved
+        _add_inner(outer, used, reserved)
+        own = used - record.inner_used, reserved - record.inner_reserved
         self.calls.append(PoolChange(function._impl_name, direction, *own))
+
+    def lose(self, record: Any, outer: Any) -> None:
+        _add_inner(outer, record.inner_used, record.inner_reserved)
 
     # --- what was counted ----------------------------------------------------------------------
 
@@ -118,15 +114,15 @@ class CUDAMemoryHook(CallHook):
         return [(call.name, call.used, call.reserved) for call in self.calls]
 
     def total_used_bytes(self) -> int:
-        """By how much the use of the pool changed in all calls together."""
+        """The change of the bytes in use, over all calls together."""
         return sum(call.used for call in self.calls)
 
     def total_acquired_bytes(self) -> int:
-        """By how much the pool grew in all calls together."""
+        """The growth of the pool, over all calls together."""
         return sum(call.reserved for call in self.calls)
 
     def peak_bytes(self) -> int:
-        """The most bytes that were in use at the beginning or the end of a call."""
+        """The most bytes in use at the beginning or the end of a call."""
         return self._peak
 
     def summary(self) -> dict[str, PoolUse]:
@@ -145,11 +141,11 @@ class CUDAMemoryHook(CallHook):
         """Print a table of the summary, most used bytes first.
 
         Args:
-            unit: ``"B"``, ``"KiB"``, ``"MiB"`` or ``"GiB"``; ``"auto"`` picks one for the table.
-            file: where to print; standard output by default.
+            unit: ``"B"``, ``"KiB"``, ``"MiB"`` or ``"GiB"``; ``"auto"`` picks a fitting unit.
+            file: the text stream to print to; standard output by default.
 
         Raises:
-            ValueError: there is no such unit.
+            ValueError: the unit is unknown.
         """
         check_unit(unit, SIZE_OF_UNIT, "auto")
         if unit == "auto":
@@ -163,6 +159,13 @@ class CUDAMemoryHook(CallHook):
         rows.append(["at one time", in_unit(self._peak, unit), "", ""])
         head = ["function", "used", "acquired", "calls"]
         print(format_table(head, rows, left=(0,)), file=file or sys.stdout)
+
+
+def _add_inner(outer: _Call | None, used: int, reserved: int) -> None:
+    """Add the changes by an inner call to the record of the call around it, or to none."""
+    if outer is not None:
+        outer.inner_used += used
+        outer.inner_reserved += reserved
 
 
 def _used_bytes(item: tuple[str, PoolUse]) -> int:

@@ -1,33 +1,34 @@
 """MemoryHook: how much memory the graph keeps for backward.
 
-Requirement: the memory of training is what functions retain, so one wants to see which of them
-retain it. An array that several functions retain lies in memory once, and is counted once: for the
-first of them. What is retained is known only when a function is in the graph, so the hook looks
-after that, and hears from each function when it is freed.
+Requirement: training needs memory for the arrays that functions retain; the report names the
+functions. An array that several functions retain counts once, for the first function. Functions
+retain arrays when they enter the graph, so the hook counts at the event ``applied``. A weak
+reference tells the hook when a function is freed.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import sys
 import weakref
 from typing import NamedTuple, TextIO, TypedDict
 
 from tinynode.core.function_node import FunctionNode
+from tinynode.core.hooks import FunctionHook
 from tinynode.core.variable import Variable
 from tinynode.devices import Array
 from tinynode.errors import dtype_name
-from tinynode.hooks.results import ResultHook
 from tinynode.hooks.table import check_unit, fitting_unit, format_table
 
 SIZE_OF_UNIT = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 class FunctionMemory(TypedDict):
-    """What ``MemoryHook.summary`` tells of one label.
+    """A row of ``MemoryHook.summary``, for a label.
 
-    ``bytes`` are those of arrays that no earlier function held; ``shared_bytes`` those of arrays
-    that an earlier one held already, and that are counted there. ``occurrence`` counts calls.
+    ``bytes`` counts arrays that no earlier function retained. ``shared_bytes`` counts arrays that
+    an earlier function retained already. ``occurrence`` counts calls.
     """
 
     bytes: int
@@ -36,21 +37,20 @@ class FunctionMemory(TypedDict):
 
 
 class Retained(NamedTuple):
-    """What one call retained: bytes of its own, and bytes that an earlier call held already."""
+    """A call: the bytes of new arrays, and of arrays that an earlier call retained."""
 
     label: str
     bytes: int
     shared_bytes: int
 
 
-class MemoryHook(ResultHook):
+class MemoryHook(FunctionHook):
     """Counts the bytes that functions retain for backward, by function.
 
-    Counted are the arrays that a FunctionNode keeps after ``retain_inputs`` and
-    ``retain_outputs``: also those that somebody else keeps too, such as weights. Not counted are
-    arrays that only Variables hold, gradients, and arrays that nobody keeps. Every array object
-    counts with the bytes of its elements, so a view counts beside the array that it looks into.
-    Where no graph is recorded, nothing is retained.
+    The hook counts the arrays that a FunctionNode keeps after ``retain_inputs`` and
+    ``retain_outputs``, weights included. Gradients, temporary arrays and arrays of Variables alone
+    do not count. Every array object counts with all elements, so a view counts beside the base
+    array. Without a recorded graph, functions retain no arrays.
 
         with MemoryHook() as memory:
             loss = model(x)
@@ -61,19 +61,19 @@ class MemoryHook(ResultHook):
 
     def __init__(self) -> None:
         self.calls: list[Retained] = []
-        """Every call that the hook has seen, in order of completion."""
+        """Every call, in order of completion."""
         self._current = 0
         self._peak = 0
         self._holders: dict[int, int] = {}
-        """How many living functions retain an array, by its id: it lives as long as they do."""
+        """The number of living functions that retain an array, by the array's id."""
         self._living: dict[weakref.ref[FunctionNode], dict[int, int]] = {}
-        """The sizes of the arrays that a living function retains, by their ids."""
+        """The sizes of the arrays that a living function retains, by the arrays' ids."""
 
-    def after_forward(
+    def applied(
         self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
     ) -> None:
-        kept = (*function._input_data, *function._output_data)
-        sizes = {id(array): number_of_bytes(array) for array in kept if array is not None}
+        kept = (*function.get_retained_inputs(), *function.get_retained_outputs())
+        sizes = {id(x.raw): number_of_bytes(x.raw) for x in kept if x is not None}
         own = sum(size for key, size in sizes.items() if key not in self._holders)
         self.calls.append(Retained(function.label, own, sum(sizes.values()) - own))
         if sizes:
@@ -84,7 +84,7 @@ class MemoryHook(ResultHook):
         self._peak = max(self._peak, self._current)
 
     def _release(self, reference: weakref.ref[FunctionNode]) -> None:
-        """A function was freed, and with it the arrays that no other one retains."""
+        """Forget the arrays of a freed function, unless another function retains them."""
         for key, size in self._living.pop(reference).items():
             self._holders[key] -= 1
             if self._holders[key] == 0:
@@ -95,21 +95,21 @@ class MemoryHook(ResultHook):
 
     @property
     def call_history(self) -> list[tuple[str, int]]:
-        """(label, bytes) of each call; an array that an earlier call held counts there."""
+        """(label, bytes) of each call; an array of an earlier call counts there."""
         return [(call.label, call.bytes) for call in self.calls]
 
     def total_bytes(self) -> int:
-        """The bytes of all arrays that were retained, whether they are still or not."""
+        """The bytes of all arrays that were ever retained."""
         return sum(call.bytes for call in self.calls)
 
     def peak_bytes(self) -> int:
-        """The most bytes that were retained at one time."""
+        """The most bytes retained at the same time."""
         return self._peak
 
     def current_bytes(self) -> int:
-        """The bytes retained now, by functions that are alive; also after the ``with`` block.
+        """The bytes that living functions retain now; also after the ``with`` block.
 
-        What ``unchain()`` takes out of a graph counts until the function itself is freed.
+        The arrays of an unchained function count until the function itself is freed.
         """
         return self._current
 
@@ -127,11 +127,11 @@ class MemoryHook(ResultHook):
         """Print a table of the summary, most bytes first, and the totals.
 
         Args:
-            unit: ``"B"``, ``"KiB"``, ``"MiB"`` or ``"GiB"``; ``"auto"`` picks one for the table.
-            file: where to print; standard output by default.
+            unit: ``"B"``, ``"KiB"``, ``"MiB"`` or ``"GiB"``; ``"auto"`` picks a fitting unit.
+            file: the text stream to print to; standard output by default.
 
         Raises:
-            ValueError: there is no such unit.
+            ValueError: the unit is unknown.
         """
         check_unit(unit, SIZE_OF_UNIT, "auto")
         total = self.total_bytes()
@@ -149,11 +149,10 @@ class MemoryHook(ResultHook):
 
 
 def number_of_bytes(array: Array) -> int:
-    """The bytes of an array's elements: their number times the size that the dtype's name says."""
-    name = dtype_name(array.dtype)
-    bits = "".join(character for character in name if character.isdigit())
+    """The bytes of an array's elements; the dtype's name says the bits of an element."""
+    bits = re.search(r"\d+", dtype_name(array.dtype))  # bool has none, and takes a byte
     elements: int = math.prod(array.shape)
-    return elements * (int(bits) // 8 if bits else 1)
+    return elements * (int(bits.group()) // 8 if bits else 1)
 
 
 def _bytes(item: tuple[str, FunctionMemory]) -> int:

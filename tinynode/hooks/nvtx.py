@@ -1,10 +1,10 @@
-"""NVTXHook: names for what a GPU profiler shows.
+"""NVTXHook: the names of functions in a GPU profiler.
 
-Requirement: NVIDIA's profilers draw a time line of kernels, whose names say nothing about the
-program. Ranges with the names of functions say which function each kernel belongs to. Hooks know
-no array library, so it is the device's backend that has such ranges.
+Requirement: NVIDIA's profilers draw a time line of kernels, and a kernel's name says nothing about
+the program. Ranges with the names of functions show the function of each kernel. Hooks know no
+array library, so the ranges come from the device's backend.
 
-Not yet run on a GPU: the tests run it on a backend that writes down what it is told.
+Not yet run on a GPU: the tests use a backend that writes down the calls.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ class NVTXHook(CallHook):
     """Opens a range in the profiler's time line around every forward and backward.
 
     The ranges are called ``MatMul.forward``, ``MatMul.backward``, and so on, and nest as the
-    functions do. They cost little where no profiler runs. To see them, run the program under
-    ``nsys profile``.
+    functions do. Without a profiler, ranges cost little. Run the program under ``nsys profile``.
 
         with NVTXHook():
             loss = model(x)
             loss.backward()
 
     Args:
-        device: a device whose backend has ranges; the current device by default.
+        device: a device with profiler ranges; the current device by default.
 
     Raises:
         DeviceError: the device's backend has no profiler ranges.
@@ -42,30 +41,28 @@ class NVTXHook(CallHook):
         found = device_with("NVTXHook", Profiler, "profiler ranges", device)
         self._backend = cast(Profiler, found.backend)
 
-    def call_begins(
-        self, function: FunctionNode, direction: str, arrays: OptionalArrays, around: Any
-    ) -> None:
+    def begin(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> None:
         self._backend.range_push(f"{function._impl_name}.{direction}")
 
-    def call_ends(
+    def end(
         self,
         function: FunctionNode,
         direction: str,
         arrays: OptionalArrays,
-        call: Any,
-        around: Any,
+        record: Any,
+        outer: Any,
     ) -> None:
         self._backend.range_pop()
 
-    def call_is_lost(self, call: Any) -> None:
+    def lose(self, record: Any, outer: Any) -> None:
         self._backend.range_pop()
 
 
 def device_with(hook: str, part: type, title: str, device: str | Device | None) -> Device:
-    """The device, whose backend must have the optional part that the hook needs.
+    """The device that a hook was given, by default the current device.
 
     Raises:
-        DeviceError: it has not.
+        DeviceError: the backend of the device lacks the optional part that the hook needs.
     """
     found = get_device(device)
     if not supports(found.backend, part):

@@ -1,7 +1,7 @@
-"""PrintHook: which functions run, in which order, on what.
+"""PrintHook: the functions in the order of their calls, with the arrays.
 
-Requirement: seeing define-by-run happen. Each function prints its label before it runs, and what
-it is given: shape, dtype and a few values.
+Requirement: a reader sees define-by-run happen. Before each function, the hook prints the label,
+and the shape, the dtype and a few values of each input.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from tinynode.errors import dtype_name
 
 
 class PrintHook(FunctionHook):
-    """Prints each function before its forward and before its backward.
+    """Prints each function before forward and before backward.
 
     In backward, ``(removed)`` stands for an input that the function did not retain, and
-    ``(none)`` for an output that has no gradient.
+    ``(none)`` for an output without a gradient.
 
     Args:
-        sep: stands between the parts of a line.
-        end: stands at the end of a line.
-        file: where to print; standard output by default.
-        flush: whether to flush after each line.
+        sep: the text between the parts of a line.
+        end: the text at the end of a line.
+        file: the text stream to print to; standard output by default.
+        flush: True to flush after each line.
     """
 
     name = "PrintHook"
@@ -73,7 +73,7 @@ class PrintHook(FunctionHook):
 
 
 def _short_values(array: Array) -> str:
-    """The values on one line; of many, the first and the last, as far as 70 characters go."""
+    """The values on one line of at most 70 characters; of a long axis, the first and last two."""
     text = numpy.array2string(
         to_host(array), precision=4, separator=", ", threshold=8, edgeitems=2
     )

@@ -1,11 +1,8 @@
-"""ResultHook: a hook that sees what a function returned.
-
-Requirement: the events around a forward or a backward have its inputs, and come before the
-function is connected to the graph. A hook for results needs the events that come after that.
-"""
+"""ResultHook of version 0.1: ``FunctionHook`` has the events for results now."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tinynode.core.function_node import FunctionNode
@@ -14,21 +11,21 @@ from tinynode.core.variable import Variable
 
 
 class ResultHook(FunctionHook):
-    """Base class of hooks that override ``after_forward`` or ``after_backward``."""
+    """Of version 0.1: a FunctionHook whose event ``applied`` is called ``after_forward``."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        warnings.warn(
+            f"{cls.__name__}: derive from tinynode.FunctionHook in place of ResultHook, and "
+            "rename after_forward to applied.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
     def after_forward(
         self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
     ) -> None:
-        """Called after a function was applied, and connected if a graph is recorded."""
-
-    def after_backward(
-        self,
-        function: FunctionNode,
-        target_input_indexes: tuple[int, ...],
-        grad_outputs: tuple[Variable | None, ...],
-        grad_inputs: tuple[Variable | None, ...],
-    ) -> None:
-        """Called after a function's backward; the results belong to the target indexes."""
+        """A function was applied to Variables, and connected if a graph is recorded."""
 
     def applied(self, function: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         self.after_forward(function, inputs, outputs)

@@ -1,11 +1,11 @@
 """TimerHook: how long each function took.
 
-Requirement: the total is the time that passed. Functions run inside others (the sums inside a
-backward, the forward that ``forget`` repeats), and that time must not count twice. So each call
-remembers the call around it, and the total adds up the outermost ones only.
+Requirement: the total is the elapsed time. Functions run inside other functions: the additions
+inside a backward, or the forward that ``checkpoint`` repeats. Inner time must not count twice. So
+each call has an own time, without the calls inside, and the total is the sum of the own times.
 
-The end of a function that raised is not seen, and how long it took is not known. So a call counts
-as nested only where the call around it has come to its end.
+The time of a call that raised is unknown. The calls inside it count as calls of the next outer
+call.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SECONDS_OF_UNIT = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 class FunctionTime(TypedDict):
-    """What ``TimerHook.summary`` tells of one function name; times in seconds.
+    """A row of ``TimerHook.summary``, for a function name; times in seconds.
 
-    ``time`` includes what ran inside, ``own_time`` does not; ``time`` is ``forward_time`` plus
-    ``backward_time``. ``occurrence`` counts calls, forward and backward.
+    ``time`` includes the calls inside, ``own_time`` does not. ``time`` is the sum of
+    ``forward_time`` and ``backward_time``. ``occurrence`` counts calls, forward and backward.
     """
 
     time: float
@@ -39,52 +39,36 @@ class FunctionTime(TypedDict):
 
 
 class Call:
-    """One forward or backward of one function.
+    """A forward or a backward of a function.
 
     Attributes:
-        around: the call that was running when this one began, if any.
-        seconds: how long it took; None as long as its end was not seen.
-        inner_seconds: how long the calls directly inside it took.
+        start: the clock at the beginning, in seconds.
+        seconds: the time from beginning to end; 0 until the end.
+        inner_seconds: the time of the calls directly inside.
     """
 
-    __slots__ = (
-        "around",
-        "direction",
-        "dtypes",
-        "inner_seconds",
-        "name",
-        "seconds",
-        "start",
-    )
+    __slots__ = ("direction", "dtypes", "inner_seconds", "name", "seconds", "start")
 
-    def __init__(
-        self, function: FunctionNode, direction: str, arrays: OptionalArrays, around: Call | None
-    ) -> None:
+    def __init__(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> None:
         self.name = function._impl_name
         self.direction = direction
         self.dtypes = {dtype_name(array.dtype) for array in arrays if array is not None}
-        self.around = around
-        self.seconds: float | None = None
+        self.seconds = 0.0
         self.inner_seconds = 0.0
-        self.start = 0.0
+        _wait_for_device(function, arrays)
+        self.start = time.perf_counter()
 
-    def depth(self) -> int:
-        """How many finished calls are around this one."""
-        depth = 0
-        call = self.around
-        while call is not None:
-            if call.seconds is not None:
-                depth += 1
-            call = call.around
-        return depth
+    @property
+    def own_seconds(self) -> float:
+        """The time without the calls inside."""
+        return self.seconds - self.inner_seconds
 
 
 class TimerHook(CallHook):
     """Measures the time of every function, forward and backward.
 
-    Before it reads the clock it waits until the device is done, so work that a GPU still has to
-    do is counted where it was asked for. The measuring takes time itself, so functions on small
-    arrays look slower than they are.
+    The hook waits for the device before it reads the clock. So a GPU's pending work counts for the
+    right function. Measuring takes time too: on small arrays, functions look slower.
 
         with TimerHook() as timer:
             loss = model(x)
@@ -97,54 +81,52 @@ class TimerHook(CallHook):
     def __init__(self) -> None:
         super().__init__()
         self.finished: list[Call] = []
-        """Every call whose end was seen, in that order."""
+        """Every complete call, in order of completion."""
 
-    def call_begins(
-        self, function: FunctionNode, direction: str, arrays: OptionalArrays, around: Any
-    ) -> Call:
-        call = Call(function, direction, arrays, around)
-        _wait_for_device(function, arrays)
-        call.start = time.perf_counter()
-        return call
+    def begin(self, function: FunctionNode, direction: str, arrays: OptionalArrays) -> Call:
+        return Call(function, direction, arrays)
 
-    def call_ends(
+    def end(
         self,
         function: FunctionNode,
         direction: str,
         arrays: OptionalArrays,
-        call: Any,
-        around: Any,
+        record: Any,
+        outer: Any,
     ) -> None:
         _wait_for_device(function, arrays)
-        call.seconds = time.perf_counter() - call.start
-        if around is not None:
-            around.inner_seconds += call.seconds
-        self.finished.append(call)
+        record.seconds = time.perf_counter() - record.start
+        if outer is not None:
+            outer.inner_seconds += record.seconds
+        self.finished.append(record)
+
+    def lose(self, record: Any, outer: Any) -> None:
+        if outer is not None:
+            outer.inner_seconds += record.inner_seconds
 
     # --- what was measured -------------------------------------------------------------------
 
     @property
     def call_history(self) -> list[tuple[str, float]]:
         """(function name, seconds) of each call, forward and backward, in order of completion."""
-        return [(call.name, call.seconds or 0.0) for call in self.finished]
+        return [(call.name, call.seconds) for call in self.finished]
 
     def total_time(self) -> float:
-        """The seconds spent in functions; a call inside another one does not count again."""
-        return sum(call.seconds or 0.0 for call in self.finished if call.depth() == 0)
+        """The seconds spent in functions; a call inside another call does not count again."""
+        return sum(call.own_seconds for call in self.finished)
 
     def summary(self) -> dict[str, FunctionTime]:
-        """Times and calls by function name; times include what ran inside."""
+        """Times and calls by function name."""
         summary: dict[str, FunctionTime] = {}
         for call in self.finished:
             row = summary.setdefault(call.name, _no_time())
-            seconds = call.seconds or 0.0
-            row["time"] += seconds
-            row["own_time"] += seconds - call.inner_seconds
+            row["time"] += call.seconds
+            row["own_time"] += call.own_seconds
             row["occurrence"] += 1
             if call.direction == "forward":
-                row["forward_time"] += seconds
+                row["forward_time"] += call.seconds
             else:
-                row["backward_time"] += seconds
+                row["backward_time"] += call.seconds
             row["dtypes"] = sorted({*row["dtypes"], *call.dtypes})
         return summary
 
@@ -152,12 +134,12 @@ class TimerHook(CallHook):
         """Print a table of the summary, longest own time first.
 
         Args:
-            unit: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; ``"auto"`` picks one for the table by
-                its longest time, ``"auto_foreach"`` one for each number.
-            file: where to print; standard output by default.
+            unit: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; ``"auto"`` picks the unit that fits the
+                longest time, ``"auto_foreach"`` a unit for each number.
+            file: the text stream to print to; standard output by default.
 
         Raises:
-            ValueError: there is no such unit.
+            ValueError: the unit is unknown.
         """
         check_unit(unit, SECONDS_OF_UNIT, "auto", "auto_foreach")
         summary = self.summary()
@@ -176,7 +158,7 @@ class TimerHook(CallHook):
 
 
 def _wait_for_device(function: FunctionNode, arrays: OptionalArrays) -> None:
-    """Wait for the device of the arrays, and for that of the outputs if it is another one."""
+    """Wait for the device of the arrays, and for the device of the outputs if it differs."""
     for array in arrays:
         if array is not None:
             backend = backend_of(array)

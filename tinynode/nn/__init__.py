@@ -1,4 +1,4 @@
-"""What one trains with: parameters, layers, optimizers, saving and loading, small data sets.
+"""Training: parameters, layers, optimizers, saving and loading, small data sets.
 
 from tinynode import nn
 from tinynode.functions import relu, softmax_cross_entropy

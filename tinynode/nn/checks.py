@@ -1,7 +1,7 @@
-"""Checks of the settings that layers and optimizers get.
+"""Checks of the settings of layers and optimizers.
 
-Requirement: a setting that cannot work is refused where it is given, by a message that names it,
-and not by the first forward. Windows are checked by ``tinynode.functions.windows.pair``.
+Requirement: the constructor refuses a wrong setting, and the message names the setting. The first
+forward would be too late. ``tinynode.functions.windows.pair`` checks windows.
 """
 
 from __future__ import annotations
@@ -12,43 +12,43 @@ from typing import Any
 from tinynode.errors import describe
 
 
-def checked_size(what: str, value: Any, least: int = 1) -> int:
+def checked_size(setting: str, value: Any, least: int = 1) -> int:
     """The value, an integer of any kind, as a Python int; value >= least.
 
     Raises:
-        TypeError: it is no integer.
-        ValueError: it is too small.
+        TypeError: the value is no integer.
+        ValueError: the value is too small.
     """
     try:
         size = operator.index(value)
     except TypeError:
-        raise TypeError(f"{what} must be an integer, got {describe(value)}.") from None
+        raise TypeError(f"{setting} must be an integer, got {describe(value)}.") from None
     if size < least:
-        raise ValueError(f"{what} must be at least {least}, got {size}.")
+        raise ValueError(f"{setting} must be at least {least}, got {size}.")
     return size
 
 
 def checked_number(
-    what: str, value: Any, low: float, high: float, *, with_high: bool = False
+    setting: str, value: Any, low: float, high: float, *, with_high: bool = False
 ) -> float:
-    """The value as a Python float, which no array library promotes to; low <= value < high.
+    """The value as a Python float, for array libraries a weak type; low <= value < high.
 
     Args:
-        what: how messages call it.
+        setting: the layer and the argument, for messages, such as ``"Dropout: ratio"``.
         value: a number.
-        low: the least that is allowed.
-        high: the first that is too large.
-        with_high: whether ``high`` itself is allowed.
+        low: the smallest value allowed.
+        high: the limit above.
+        with_high: True to allow ``high`` too.
 
     Raises:
-        TypeError: it is no number.
-        ValueError: it is out of range.
+        TypeError: the value is no number.
+        ValueError: the value is out of range.
     """
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise TypeError(f"{what} must be a number, got {describe(value)}.") from None
+        raise TypeError(f"{setting} must be a number, got {describe(value)}.") from None
     if not (low <= number < high or (with_high and number == high)):
         end = "at most" if with_high else "less than"
-        raise ValueError(f"{what} must be at least {low:g} and {end} {high:g}, got {number}.")
+        raise ValueError(f"{setting} must be at least {low:g} and {end} {high:g}, got {number}.")
     return number

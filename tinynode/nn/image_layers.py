@@ -20,7 +20,7 @@ Pair = tuple[int, int]
 
 
 class _Convolution(Module):
-    """Base of the convolutions: a weight, perhaps a bias, and how the windows lie."""
+    """Base of the convolutions: a weight, perhaps a bias, and the options of the windows."""
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class Conv1d(_Convolution):
         out_channels: the channels of y, at least 1.
         kernel_size: the length of a window.
         stride: the step between windows.
-        padding: how many zeros are put at both ends.
+        padding: the number of zeros added at both ends.
         dilation: the step between the elements of a window.
-        groups: groups of channels that do not see each other.
-        bias: whether there is one.
-        initializer: of the weight, a function such as those of ``nn.initializers``.
+        groups: the number of separate groups of channels.
+        bias: True for a bias.
+        initializer: draws the weight: a function such as ``nn.initializers.he_normal``.
         dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: where the parameters stand; the current device by default.
+        device: the device of the parameters; the current device by default.
 
     Raises:
         TypeError: a number of channels or groups is no integer.
@@ -108,15 +108,15 @@ class Conv2d(_Convolution):
     Args:
         in_channels: the channels of x, at least 1.
         out_channels: the channels of y, at least 1.
-        kernel_size: the window, one integer or two (rows, columns).
+        kernel_size: the window: an integer, or two (rows, columns).
         stride: the step between windows.
-        padding: how many zeros are put around the image.
+        padding: the number of zeros added on each side of the image.
         dilation: the step between the elements of a window.
-        groups: groups of channels that do not see each other.
-        bias: whether there is one.
-        initializer: of the weight, a function such as those of ``nn.initializers``.
+        groups: the number of separate groups of channels.
+        bias: True for a bias.
+        initializer: draws the weight: a function such as ``nn.initializers.he_normal``.
         dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: where the parameters stand; the current device by default.
+        device: the device of the parameters; the current device by default.
 
     Raises:
         TypeError: a number of channels or groups is no integer.
@@ -164,20 +164,19 @@ class ConvTranspose2d(_Convolution):
     Args:
         in_channels: the channels of x, at least 1.
         out_channels: the channels of y, at least 1.
-        kernel_size: the window, one integer or two (rows, columns).
+        kernel_size: the window: an integer, or two (rows, columns).
         stride: the step between windows on the output.
-        padding: how much of the output's border is cut off.
-        output_padding: how many rows and columns are added at the end of the output.
+        padding: the rows and columns cut off on each side of the output.
+        output_padding: the rows and columns added at the end of the output.
         dilation: the step between the elements of a window.
-        groups: groups of channels that do not see each other.
-        bias: whether there is one.
-        initializer: of the weight. By default N(0, 1 / fan_in), where fan_in is the number of
-            inputs that an output sums over: in / groups * (kh / sh) * (kw / sw), since with a
-            stride s an output meets each s-th element of the window only. A function such as
-            those of ``nn.initializers`` gets the shape (out, in / groups, kh, kw), as from
-            ``Conv2d``; it does not know the stride.
+        groups: the number of separate groups of channels.
+        bias: True for a bias.
+        initializer: draws the weight, by default from N(0, 1 / fan_in). fan_in counts the inputs
+            of an output: in / groups * (kh / sh) * (kw / sw). With stride s, an output meets only
+            each s-th element of the window. A function such as ``nn.initializers.he_normal``
+            gets the shape (out, in / groups, kh, kw) as from ``Conv2d``, but no stride.
         dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: where the parameters stand; the current device by default.
+        device: the device of the parameters; the current device by default.
 
     Raises:
         TypeError: a number of channels or groups is no integer.
@@ -211,8 +210,8 @@ class ConvTranspose2d(_Convolution):
             "groups": groups,
         }
         if initializer is None:
-            places = _places_met(kernel, options["stride"], options["dilation"])
-            deviation = 1.0 / math.sqrt(inward // groups * places)
+            elements = _elements_met(kernel, options["stride"], options["dilation"])
+            deviation = 1.0 / math.sqrt(inward // groups * elements)
             weight = random.normal((inward, outward // groups, *kernel), 0.0, deviation, **put)
         else:
             drawn = initializer((outward, inward // groups, *kernel), **put)
@@ -227,7 +226,7 @@ class ConvTranspose2d(_Convolution):
 def _checked_channels(
     layer: str, in_channels: Any, out_channels: Any, groups: Any
 ) -> tuple[int, int, int]:
-    """Channels of x, channels of y and groups, as Python integers that go with each other."""
+    """Channels of x, channels of y and groups, as Python integers, checked together."""
     inward = checked_size(f"{layer}: in_channels", in_channels)
     outward = checked_size(f"{layer}: out_channels", out_channels)
     count = checked_size(f"{layer}: groups", groups)
@@ -238,11 +237,12 @@ def _checked_channels(
     return inward, outward, count
 
 
-def _places_met(kernel: Pair, stride: Pair, dilation: Pair) -> float:
-    """How many elements of a window of conv_transpose2d an output meets, one at least.
+def _elements_met(kernel: Pair, stride: Pair, dilation: Pair) -> float:
+    """The mean number of a window's elements that contribute to an output of conv_transpose2d.
 
-    Element j meets an input where the output's place less j times the dilation d is a multiple of
-    the stride s: of k elements k gcd(s, d) / s do, on the mean over the outputs that meet any.
+    With stride s and dilation d, element j contributes to the output at index i if i - j d is a
+    multiple of s. Of k elements, k gcd(s, d) / s contribute on average. The result is at least 1.
+    Outputs without any contribution are left out of the average.
     """
     lines = zip(kernel, stride, dilation, strict=True)
     return math.prod(max(1.0, k * math.gcd(s, d) / s) for k, s, d in lines)
@@ -303,7 +303,7 @@ class AvgPool2d(Module):
 
 
 class Flatten(Module):
-    """y = x with all axes but the first made one: (n, ...) -> (n, product of the others)."""
+    """y = x with all axes but the first joined: (n, ...) -> (n, product of the others)."""
 
     def forward(self, x: Any) -> Variable:
         """x as (n, size)."""

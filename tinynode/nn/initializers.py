@@ -1,9 +1,9 @@
-"""Initializers: the random first values of weights, named by the papers that derive them.
+"""Initializers: the random first values of weights, named by the source papers.
 
 Requirement: signals neither fade nor grow from layer to layer. Each function takes a shape and
-draws from ``tinynode.random``, so that ``tinynode.seed`` makes it repeatable. A weight has the
-shape (out, in, ...): ``fan_in``, the number of inputs that one output sums over, is the product of
-all axes but the first.
+draws from ``tinynode.random``; ``tinynode.seed`` makes the draws repeatable. A weight has the
+shape (out, in, ...). ``fan_in``, the number of inputs of an output, is the product of all axes but
+the first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def lecun_normal(
 def he_normal(
     shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
 ) -> Array:
-    """Draws from N(0, 2 / fan_in): for layers before a relu, which halves the second moment.
+    """Draws from N(0, 2 / fan_in): for layers before a relu, since relu halves the second moment.
 
     Source: He, Zhang, Ren and Sun, Delving Deep into Rectifiers, 2015, section 2.2.
 
@@ -121,7 +121,7 @@ def zeros(
 
 
 def fan_in(function: str, shape: tuple[int, ...]) -> int:
-    """The number of inputs of one output, at least 1, for a weight of shape (out, in, ...)."""
+    """The number of inputs of an output, at least 1, for a weight of shape (out, in, ...)."""
     if len(shape) < 2:
         raise ValueError(
             f"{function}: a weight has the shape (out, in, ...), got {tuple(shape)}. "
@@ -131,6 +131,6 @@ def fan_in(function: str, shape: tuple[int, ...]) -> int:
 
 
 def fan_out(function: str, shape: tuple[int, ...]) -> int:
-    """The number of outputs that one input goes into, at least 1, for a weight (out, in, ...)."""
+    """The number of outputs of an input, at least 1, for a weight of shape (out, in, ...)."""
     fan_in(function, shape)  # refuses shapes of fewer than two axes
     return max(1, shape[0] * math.prod(shape[2:]))

@@ -1,4 +1,4 @@
-"""Layers: Modules that bring their own parameters, and the container that runs them in turn."""
+"""Layers: Modules with parameters of their own, and the container that runs layers in turn."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Linear(Module):
     """y = x W^T + b.
 
     x: (..., in) -> y: (..., out). The parameters are ``weight`` W: (out, in), and ``bias`` b:
-    (out), or None without one. W starts as the initializer says, b as zeros.
+    (out), or None. The initializer draws W; b starts as zeros.
 
     Args:
         in_size: the length of x's last axis, at least 1.
         out_size: the length of y's last axis, at least 1.
-        bias: whether there is a b.
-        initializer: a function such as those of ``nn.initializers``.
+        bias: True for a b.
+        initializer: draws W: a function such as ``nn.initializers.he_normal``.
         dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: where the parameters stand; the current device by default.
+        device: the device of the parameters; the current device by default.
 
     Raises:
         TypeError: a size is no integer.
@@ -64,16 +64,16 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """y[...] = weight[indices[...]]: a trained row for each of a number of things.
+    """y[...] = weight[indices[...]]: a trained row for each index.
 
     indices: integers, (s) -> y: (s, size). The parameter is ``weight``: (rows, size).
 
     Args:
-        rows: the number of things, at least 1.
+        rows: the number of rows, at least 1.
         size: the length of a row, at least 1.
-        initializer: of the weight; by default N(0, 1) for each element.
+        initializer: draws the weight, by default each element from N(0, 1).
         dtype: the parameter's dtype; ``config.dtype`` by default.
-        device: where the parameter stands; the current device by default.
+        device: the device of the parameter; the current device by default.
 
     Raises:
         TypeError: a size is no integer.
@@ -94,7 +94,7 @@ class Embedding(Module):
         self.weight = Parameter(weight, name="weight", device=device)
 
     def forward(self, indices: Any) -> Variable:
-        """The rows that the indices name."""
+        """embedding(indices, weight)."""
         return functions.embedding(indices, self.weight)
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class Embedding(Module):
 
 
 class Dropout(Module):
-    """y = x * mask / (1 - ratio) in training, x itself in evaluation.
+    """y = x * mask / (1 - ratio) in training, y = x in evaluation.
 
     An element of the mask is 0 with probability ``ratio``, else 1.
 
@@ -110,8 +110,8 @@ class Dropout(Module):
 
     Args:
         ratio: from 0 to below 1.
-        generator: a ``numpy.random.Generator``; by default the process-wide one, which
-            ``tinynode.seed`` starts anew.
+        generator: a ``numpy.random.Generator``; by default the process-wide generator, for which
+            ``tinynode.seed`` sets the seed.
 
     Raises:
         TypeError: the ratio is no number.
@@ -132,10 +132,10 @@ class Dropout(Module):
 
 
 class Sequential(Module):
-    """Calls its layers in turn, each with what the one before gave.
+    """Calls the layers in turn, each with the output of the layer before.
 
-    ``len(model)`` is their number, ``model[0]`` the first, ``model[:2]`` a Sequential of the first
-    two, with the same parameters.
+    ``len(model)`` is the number of layers, ``model[0]`` the first layer. ``model[:2]`` is a
+    Sequential of the first two layers, with the same parameters.
 
     Args:
         layers: Modules, and plain functions such as ``tinynode.functions.relu``.

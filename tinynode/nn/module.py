@@ -1,8 +1,8 @@
-"""Module: something with parameters.
+"""Module: the base class of layers and models, with parameters.
 
-Requirement: a user writes a model as a plain class: its constructor assigns Parameters, Buffers
-and Modules to attributes, ``forward`` computes with them. What is found is what is there: the
-attributes are walked each time that somebody asks, in the order of assignment.
+Requirement: a user writes a model as a plain class. The constructor assigns Parameters, Buffers
+and Modules to attributes, and ``forward`` computes the outputs. Nothing is registered: each method
+walks the present attributes, in the order of assignment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tinynode.nn.state import State, checked_state
 
 
 class Wrapper:
-    """Base class of what stands for a function: a Module in it is part of the model.
+    """Base class of wrappers of functions: a wrapped Module is part of the model.
 
     Attributes:
         function: a Module, or any function.
@@ -43,14 +43,14 @@ class Module:
         TwoLayers().named_parameters()[0][0]        # 'layers.0.weight'
 
     Attributes:
-        training: whether layers that differ in training and evaluation (dropout, batch
-            normalisation) behave as in training; ``config.train`` must be True as well.
+        training: True for training, if ``config.train`` is True as well. Dropout and batch
+            normalisation differ in training and evaluation.
     """
 
     training: bool = True
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
-        """Compute the outputs: a subclass overrides it."""
+        """Compute the outputs. A subclass overrides ``forward``."""
         raise NotImplementedError(
             f"{type(self).__name__} has no forward: define forward(self, x) in the class."
         )
@@ -61,22 +61,22 @@ class Module:
         return self.forward(*inputs, **options)
 
     def named_parameters(self) -> list[tuple[str, Parameter]]:
-        """The parameters with their dotted names, in the order of assignment.
+        """The parameters with dotted names, in the order of assignment.
 
-        A Parameter that stands at several places comes once, under the first name.
+        A Parameter with several names comes once, under the first name.
         """
         return [(name, value) for name, value in self._walk() if isinstance(value, Parameter)]
 
     def named_buffers(self) -> list[tuple[str, Buffer]]:
-        """The buffers with their dotted names, in the order of assignment, each once."""
+        """The buffers with dotted names, in the order of assignment, each once."""
         return [(name, value) for name, value in self._walk() if isinstance(value, Buffer)]
 
     def modules(self) -> list[Module]:
-        """This module and all inside it, each once."""
+        """This module and all modules inside, each once."""
         return [value for _, value in self._walk() if isinstance(value, Module)]
 
     def _walk(self) -> list[tuple[str, Any]]:
-        """Every module, parameter and buffer, with its dotted name, each once."""
+        """Every module, parameter and buffer with a dotted name, each once."""
         found: list[tuple[str, Any]] = []
         seen: set[int] = set()
         waiting: list[tuple[str, Any]] = [("", self)]
@@ -94,13 +94,13 @@ class Module:
         return found
 
     def train(self, training: bool = True) -> Self:
-        """Let this module and all inside it behave as in training; returns the module itself."""
+        """Set training mode for this module and all modules inside; returns the module."""
         for module in self.modules():
             module.training = training
         return self
 
     def eval(self) -> Self:
-        """Let this module and all inside it behave as in evaluation; returns the module itself."""
+        """Set evaluation mode for this module and all modules inside; returns the module."""
         return self.train(False)
 
     def _state(self) -> list[tuple[str, Parameter | Buffer]]:
@@ -111,19 +111,19 @@ class Module:
         return [parameter for _, parameter in self.named_parameters()]
 
     def cleargrads(self) -> None:
-        """Set every parameter's gradient to None. Call it before each backward."""
+        """Set every parameter's gradient to None, as needed before each backward."""
         for parameter in self.parameters():
             parameter.cleargrad()
 
     def state_dict(self) -> State:
-        """A copy, on the host, of the arrays of parameters and buffers, by name."""
+        """Host copies of the arrays of parameters and buffers, by name."""
         return {name: to_host(p.array).copy() for name, p in self._state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Copy arrays, such as ``state_dict`` or ``nn.load`` gives, into parameters and buffers.
 
         Raises:
-            StateError: a name, a shape or a dtype differs; nothing has changed then.
+            StateError: a name, a shape or a dtype differs; the module is unchanged.
         """
         own = dict(self._state())
         expected = {name: to_host(p.array) for name, p in own.items()}
@@ -133,10 +133,10 @@ class Module:
             assign(parameter, fresh_copy(checked[name], device), device)
 
     def to_device(self, device: str | Device) -> Self:
-        """Move parameters, gradients and buffers, in place; returns the module itself.
+        """Move parameters, gradients and buffers, in place; returns the module.
 
         Raises:
-            DeviceError: there is no such device; nothing has moved then.
+            DeviceError: there is no such device; the module is unchanged.
         """
         target = get_device(device)
         parameters = [p for _, p in self._state() if p.device is not target]
@@ -161,7 +161,7 @@ class Module:
 
 
 def _children(value: Any) -> list[tuple[Any, Any]]:
-    """What stands directly in a module or a container, by attribute, key or position."""
+    """The direct members of a module or a container, by attribute, key or index."""
     if isinstance(value, Module):
         return list(vars(value).items())
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Layers that normalise; the running statistics of batch normalisation live here, as buffers."""
+"""Layers for normalisation. The running statistics of batch normalisation are buffers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tinynode.nn.parameter import Buffer, Parameter, assign
 class BatchNorm(Module):
     """y = (x - m) / sqrt(v + eps) * gamma + beta, with a mean and a variance for each channel.
 
-    In training m and v are those of the batch, and the running ones follow them:
-    running <- (1 - momentum) * running + momentum * batch, the batch's variance being the sample's
-    (divided by n - 1). In evaluation m and v are the running ones.
+    In training, m and v are the batch's mean and variance. The running statistics follow:
+    running <- (1 - momentum) * running + momentum * batch. The running variance follows the
+    sample variance, divided by n - 1. In evaluation, m and v are the running statistics.
 
     x: (n, channels) or (n, channels, ...) -> y: as x. Parameters ``gamma`` and ``beta``, buffers
     ``running_mean`` and ``running_variance``, all (channels).
@@ -31,14 +31,14 @@ class BatchNorm(Module):
 
     Args:
         channels: the length of x's second axis, at least 1.
-        eps: keeps the root from 0, at least 0.
-        momentum: how much of the batch enters the running statistics, from 0 to 1.
+        eps: keeps the root away from 0; at least 0.
+        momentum: the weight of the batch in the running statistics, from 0 to 1.
         dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: where the parameters stand; the current device by default.
+        device: the device of the parameters; the current device by default.
 
     Raises:
         TypeError: a setting is no integer, or no number.
-        ValueError: a setting is out of range; in training, x has one value for each channel.
+        ValueError: a setting is out of range; in training, x has a single value per channel.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class BatchNorm(Module):
         self.running_variance = Buffer(ones(shape, dtype=dtype, device=device), device=device)
 
     def forward(self, x: Any) -> Variable:
-        """x normalised, by the batch's statistics in training, else by the running ones.
+        """x normalised by the batch's statistics in training, by the running statistics else.
 
         Raises:
-            ValueError: in training, x has one value for each channel: it is its own mean.
+            ValueError: in training, x has a single value per channel, so no variance.
         """
         x = _beside("BatchNorm", x, self.gamma)
         if not (self.training and config.train):
@@ -77,17 +77,17 @@ class BatchNorm(Module):
                 f"BatchNorm: x has one value for each channel (shape {y.shape}): there is no "
                 "variance to divide by. Train on larger batches; to evaluate call eval() first."
             )
-        if config.recompute_phase != "again":  # the first run has done it
+        if config.recompute_phase != "again":  # the first run has updated them
             with no_backprop_mode():
                 self._follow(self.running_mean, mean)
-                least_0 = functions.maximum(variance, 0.0)  # rounding may have led below
+                least_0 = functions.maximum(variance, 0.0)  # rounding may give less than 0
                 self._follow(self.running_variance, least_0 * (n / (n - 1)))
         return y
 
     def _follow(self, running: Buffer, batch: Variable) -> None:
         """running <- (1 - momentum) * running + momentum * batch, in the dtype of ``running``.
 
-        Of Variables, so that a net can record it.
+        Computed with Variables, so that a net can record the update.
         """
         new = running * (1.0 - self.momentum) + batch * self.momentum
         assign(running, new.astype(running.dtype).raw, running.device)
@@ -104,10 +104,10 @@ class LayerNorm(Module):
     Source: Ba, Kiros and Hinton, Layer Normalization, 2016.
 
     Args:
-        shape: the lengths of the trailing axes; an integer for the last alone.
-        eps: keeps the root from 0, at least 0.
+        shape: the lengths of the trailing axes; an integer for the last axis alone.
+        eps: keeps the root away from 0; at least 0.
         dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: where the parameters stand; the current device by default.
+        device: the device of the parameters; the current device by default.
 
     Raises:
         TypeError: a length is no integer, or eps no number.
@@ -144,10 +144,10 @@ class RMSNorm(Module):
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
 
     Args:
-        shape: the lengths of the trailing axes; an integer for the last alone.
-        eps: keeps the root from 0, at least 0.
+        shape: the lengths of the trailing axes; an integer for the last axis alone.
+        eps: keeps the root away from 0; at least 0.
         dtype: the parameter's dtype; ``config.dtype`` by default.
-        device: where the parameter stands; the current device by default.
+        device: the device of the parameter; the current device by default.
 
     Raises:
         TypeError: a length is no integer, or eps no number.
@@ -178,17 +178,17 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """y = (x - m) / sqrt(v + eps) * gamma + beta over groups of channels of each example.
 
-    x: (n, channels, ...) -> y: as x. Parameters ``gamma`` and ``beta``: (channels). One group for
-    each channel is instance normalisation.
+    x: (n, channels, ...) -> y: as x. Parameters ``gamma`` and ``beta``: (channels). A group per
+    channel is instance normalisation.
 
     Source: Wu and He, Group Normalization, 2018.
 
     Args:
-        groups: how many; it divides the channels.
+        groups: the number of groups, a divisor of the channels.
         channels: the length of x's second axis, at least 1.
-        eps: keeps the root from 0, at least 0.
+        eps: keeps the root away from 0; at least 0.
         dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: where the parameters stand; the current device by default.
+        device: the device of the parameters; the current device by default.
 
     Raises:
         TypeError: a number is no integer, or eps no number.
@@ -235,7 +235,7 @@ def _checked_eps(layer: str, eps: Any) -> float:
 
 
 def _checked_axes(layer: str, shape: Any) -> tuple[int, ...]:
-    """The lengths of the trailing axes, one at least."""
+    """The lengths of the trailing axes: at least one length."""
     lengths = shape if isinstance(shape, tuple | list) else (shape,)
     if not lengths:
         raise ValueError(f"{layer}: shape must name one axis or more, got {shape!r}.")

@@ -1,8 +1,7 @@
-"""Optimizers: how parameters change along their gradients.
+"""Optimizers change parameters along the gradients.
 
-Requirement: an update is plain arithmetic on arrays that reads like the paper's formula, on any
-backend. It gives every parameter a *new* array: the old one may be retained by a graph, and stays
-as it is.
+Requirement: an update is plain arithmetic on arrays, on any backend, and reads like the paper's
+formula. Every parameter gets a *new* array. The old array stays as is: a graph may retain it.
 """
 
 from __future__ import annotations
@@ -32,28 +31,28 @@ from tinynode.nn.state import State, checked_state
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, OwnStep, SGDUpdate, UpdateFunction
 
 Moments: TypeAlias = dict[str, Array]
-"""What an optimizer remembers of one parameter: arrays of the parameter's shape, by name."""
+"""An optimizer's arrays for a parameter, each of the parameter's shape, by name."""
 
 
 class Optimizer:
-    """Base class: a subclass says in ``step`` how one parameter changes.
+    """Base class. A subclass defines ``step``, the update of a single parameter.
 
     Args:
-        parameters: a Module, or a list of Parameters (or other leaf Variables that require a
-            gradient). A Module's parameters go by their dotted names in messages and in
-            ``state_dict``, those of a list by their position. One that is given twice counts once.
-        lr: the learning rate, not negative. It may be changed between updates.
-        allow_missing: skip parameters without a gradient, as long as one has a gradient.
+        parameters: a Module, or a list of Parameters or other leaf Variables with
+            ``requires_grad``. Messages and ``state_dict`` name a Module's parameters by dotted
+            names, a list's parameters by index. A parameter given twice counts once.
+        lr: the learning rate, not negative; a change between updates is allowed.
+        allow_missing: skip parameters without a gradient; at least one gradient is needed.
 
     Raises:
-        TypeError: an entry is no such Variable.
+        TypeError: an entry is no leaf Variable with ``requires_grad``.
         ValueError: there is no parameter, or lr is negative or not finite.
     """
 
     moment_names: tuple[str, ...] = ()
-    """The names of the arrays that ``step`` gets and returns; zeros before the first step."""
+    """The names of the arrays passed from step to step; each starts as zeros."""
     setting_names: tuple[str, ...] = ("lr",)
-    """The attributes that ``repr`` shows."""
+    """The attributes shown by ``repr``."""
 
     def __init__(
         self,
@@ -83,27 +82,27 @@ class Optimizer:
     def step(
         self, array: Array, grad: Array, moments: Moments, count: int
     ) -> tuple[Array, Moments]:
-        """One parameter's next array and moments; nothing is written in place.
+        """A parameter's next array and moments, as new arrays.
 
-        Called by ``update``, which is what a training loop calls.
+        ``update`` calls ``step`` for each parameter; a training loop calls ``update``.
 
         Args:
             array: the parameter's array.
-            grad: its gradient, of the same shape and dtype.
-            moments: the arrays that the last step returned.
-            count: 1 for the first step of this parameter.
+            grad: the gradient, of the same shape and dtype.
+            moments: the arrays returned by the last step.
+            count: 1 for the first step of the parameter.
         """
         raise NotImplementedError(f"{type(self).__name__} has no step: define it in the class.")
 
     def update_function(self) -> UpdateFunction:
-        """``step`` as a function of a net, with the present settings as its constants."""
+        """``step`` as a function of a net, with the present settings as constants."""
         return OwnStep(self)
 
     def update(self) -> None:
-        """Change every parameter along its gradient, once.
+        """Change every parameter along the gradient, once.
 
         Raises:
-            GraphError: a parameter has no gradient, or one of another shape; none has changed.
+            GraphError: a gradient is missing, or has another shape; all parameters are unchanged.
         """
         for hook in thread_hooks():
             if hook.update_requested(self, self._slots):
@@ -135,7 +134,7 @@ class Optimizer:
         return [self.step(*arguments) for arguments in steps]
 
     def _ready(self) -> list[_Slot]:
-        """The parameters that have a gradient, which fits, with their moments beside them."""
+        """The slots of the parameters with a gradient; shapes and dtypes are checked."""
         ready = [slot for slot in self._slots if slot.parameter.grad is not None]
         missing = [slot for slot in self._slots if slot.parameter.grad is None]
         if not ready or (missing and not self.allow_missing):
@@ -152,14 +151,14 @@ class Optimizer:
         return ready
 
     def cleargrads(self) -> None:
-        """Set every parameter's gradient to None. Call it before each backward."""
+        """Set every parameter's gradient to None, as needed before each backward."""
         for slot in self._slots:
             slot.parameter.cleargrad()
 
     def state_dict(self) -> State:
-        """A copy, on the host, of what the optimizer remembers: counts of steps, and moments.
+        """Host copies of the step counts and the moments, by name.
 
-        The learning rate and the other numbers that the constructor got are not in it.
+        The learning rate and the other settings of the constructor are not included.
         """
         state: State = {}
         for slot in self._slots:
@@ -172,14 +171,14 @@ class Optimizer:
         """Go on where ``state_dict`` was called.
 
         Raises:
-            StateError: a name, a shape or a dtype differs; nothing has changed then.
+            StateError: a name, a shape or a dtype differs; the optimizer is unchanged.
         """
-        what = f"{type(self).__name__}.load_state_dict"
-        checked = checked_state(what, state, self.state_dict())
+        caller = f"{type(self).__name__}.load_state_dict"
+        checked = checked_state(caller, state, self.state_dict())
         counts = {slot.name: int(checked[f"{slot.name}/count"]) for slot in self._slots}
         for name, count in counts.items():
             if count < 0:
-                raise StateError(f"{what}: {name}/count is {count}, expected 0 or more.")
+                raise StateError(f"{caller}: {name}/count is {count}, expected 0 or more.")
         for slot in self._slots:
             slot.count = counts[slot.name]
             slot.moments = {
@@ -194,7 +193,7 @@ class Optimizer:
 
 
 class _Slot:
-    """One parameter, and what the optimizer remembers of it."""
+    """A parameter, with the count of steps and the moments."""
 
     __slots__ = ("count", "device", "moments", "name", "parameter")
 
@@ -210,12 +209,12 @@ class _Slot:
         return f"parameter {title(self.name, self.parameter)}"
 
     def set_moments(self, names: tuple[str, ...]) -> None:
-        """Remember the moments of these names: those that are there, and zeros for new ones."""
+        """Keep the moments of the given names; a new moment starts as zeros."""
         zeros_like, p, old = self.parameter.xp.zeros_like, self.parameter, self.moments
         self.moments = {name: old[name] if name in old else zeros_like(p.array) for name in names}
 
     def prepare(self, function: str) -> None:
-        """Bring the moments to a parameter that moved, and check that they fit."""
+        """Move the moments to the parameter's device; check shapes and dtypes."""
         p = self.parameter
         if self.device is not p.device:
             self.device = p.device
@@ -224,13 +223,13 @@ class _Slot:
             self.check(function, name, moment)
 
     def check(self, function: str, name: str, other: Array) -> None:
-        """Refuse a gradient or a moment of another form than the parameter's."""
+        """Refuse a gradient or a moment with another shape or dtype than the parameter."""
         p = self.parameter
         if other.shape != p.shape or other.dtype != p.dtype:
             raise GraphError(
                 f"{function}: {self} has a {name} of shape {tuple(other.shape)}, "
-                f"{dtype_name(other.dtype)}: its array was replaced by one of another kind. "
-                "Run backward again; make a new optimizer for it."
+                f"{dtype_name(other.dtype)}: its array was replaced by an array of another shape "
+                "or dtype. Run backward again; make a new optimizer for it."
             )
 
     def accept(self, array: Array, moments: Moments) -> None:
@@ -246,13 +245,13 @@ class _Slot:
 
 
 def title(name: str, p: Variable) -> str:
-    """How messages call a parameter: its name or position, own name, shape, dtype and device."""
+    """A parameter for messages: name or index, own name, shape, dtype and device."""
     own = f" {p.name!r}" if p.name and name.isdigit() else ""
     return f"{name}{own} (shape {p.shape}, {dtype_name(p.dtype)}, on {p.device})"
 
 
 def _named(optimizer: str, parameters: Module | Iterable[Variable]) -> list[tuple[str, Variable]]:
-    """The parameters with their names, each once and each checked."""
+    """The checked parameters with names, each once."""
     if isinstance(parameters, Variable):
         raise OperandError(f"{optimizer}: parameters must be a list: write [parameter].")
     pairs: list[tuple[str, Any]] = (
@@ -263,7 +262,8 @@ def _named(optimizer: str, parameters: Module | Iterable[Variable]) -> list[tupl
     if not pairs:
         raise ValueError(
             f"{optimizer}: parameters is empty: there is nothing to train. A model's weights are "
-            "nn.Parameter attributes of it or of Modules in it; a plain Variable does not count."
+            "nn.Parameter attributes of the model or of Modules inside. A plain Variable does not "
+            "count."
         )
     first: dict[int, tuple[str, Variable]] = {}
     for name, p in pairs:
@@ -274,13 +274,13 @@ def _named(optimizer: str, parameters: Module | Iterable[Variable]) -> list[tupl
 
 def _check_trainable(optimizer: str, name: str, p: Any) -> None:
     if not isinstance(p, Variable) or p.array is None:
-        came = "an empty Variable" if isinstance(p, Variable) else describe(p)
+        found = "an empty Variable" if isinstance(p, Variable) else describe(p)
         raise OperandError(
-            f"{optimizer}: parameter {name} must be a Parameter, got {came}. "
+            f"{optimizer}: parameter {name} must be a Parameter, got {found}. "
             "Give model.parameters()."
         )
     if not p.requires_grad or p.creator_node is not None:
-        why, cure = "was computed by a function", "Give what it was computed from."
+        why, cure = "was computed by a function", "Give the leaves of its graph."
         if not p.requires_grad:
             why = "requires no gradient"
             cure = "Leave it out: [p for p in model.parameters() if p.requires_grad]."
@@ -301,7 +301,7 @@ class SGD(Optimizer):
     Args:
         parameters: as for ``Optimizer``, as are ``lr`` and ``allow_missing``.
         lr: the learning rate.
-        momentum: how much of the last step's v stays, at least 0 and less than 1.
+        momentum: the factor of the last step's v, at least 0 and less than 1.
         allow_missing: skip parameters without a gradient.
     """
 
@@ -320,7 +320,7 @@ class SGD(Optimizer):
 
     @property
     def momentum(self) -> float:
-        """How much of the last step's v stays. It may be changed between updates; 0 forgets v."""
+        """The factor of the last step's v. A change between updates is allowed; 0 drops v."""
         return self._momentum
 
     @momentum.setter
@@ -328,7 +328,7 @@ class SGD(Optimizer):
         for hook in thread_hooks():
             hook.setting_assigned("SGD.momentum")
         self._momentum = checked_number("SGD: momentum", momentum, 0.0, 1.0)
-        others = tuple(name for name in self.moment_names if name != "v")  # those of a subclass
+        others = tuple(name for name in self.moment_names if name != "v")  # of a subclass
         self.moment_names = (*others, "v") if self._momentum else others
         for slot in self._slots:
             slot.set_moments(self.moment_names)
@@ -349,9 +349,9 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Steps of about lr, along means of the gradient and of its square that fade exponentially.
+    """Steps of about lr, by exponentially fading means of the gradient and of its square.
 
-    In step t of a parameter p, with g = dL/dp, and m = v = 0 before the first:
+    In step t of a parameter p, with g = dL/dp, and m = v = 0 before the first step:
 
         m <- b1 * m + (1 - b1) * g                  v <- b2 * v + (1 - b2) * g^2
         p <- p - lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
@@ -362,8 +362,8 @@ class Adam(Optimizer):
         parameters: as for ``Optimizer``, as are ``lr`` and ``allow_missing``.
         lr: the learning rate.
         betas: b1 and b2, each at least 0 and less than 1.
-        eps: keeps the divisor from 0, at least 0. In float16 it must be 1e-7 at least: a smaller
-            one is rounded to 0.
+        eps: keeps the divisor away from 0; at least 0. In float16, a value below 1e-7 is rounded
+            to 0.
         allow_missing: skip parameters without a gradient.
     """
 
@@ -402,7 +402,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam, with decay of the weights beside its steps.
+    """Adam, with decay of the weights beside the steps.
 
     First   p <- p - lr * weight_decay * p,   then the step of ``Adam``.
 
@@ -437,10 +437,10 @@ class AdamW(Adam):
 
 
 def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> float:
-    """Scale all gradients together so that their norm is at most ``max_norm``.
+    """Scale all gradients by the same factor, for a joint norm of at most ``max_norm``.
 
-    The norm is sqrt(sum of g^2 over all elements of all gradients); if it is larger, every
-    gradient is multiplied by max_norm / norm. Gradients that are None do not count.
+    The norm is sqrt(sum of g^2 over all elements of all gradients). If the norm is larger,
+    every gradient is multiplied by max_norm / norm. Missing gradients do not count.
 
     Source: Pascanu, Mikolov and Bengio, On the Difficulty of Training Recurrent Neural Networks,
     2013.
@@ -450,10 +450,10 @@ def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> 
         max_norm: the largest norm allowed, above 0.
 
     Returns:
-        The norm before.
+        The norm before scaling.
 
     Raises:
-        ValueError: ``max_norm`` is not positive, or the norm is not finite; nothing has changed.
+        ValueError: ``max_norm`` is not positive, or the norm is not finite; no gradient changes.
     """
     tell_value_read("clip_gradients, which stands between two compiled functions,")
     limit = checked_number("clip_gradients: max_norm", max_norm, 0.0, math.inf)
@@ -476,7 +476,7 @@ def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> 
 
 
 def _norm(xp: Any, array: Array) -> float:
-    """sqrt(sum of squares), in float64 and of array / max |array|: no square is inf or lost."""
+    """sqrt(sum of squares), in float64; array / max |array| avoids over- and underflow."""
     if 0 in array.shape:
         return 0.0
     wide = xp.abs(xp.astype(array, xp.float64))

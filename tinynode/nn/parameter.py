@@ -1,6 +1,6 @@
-"""Parameter: a Variable that is trained.
+"""Parameter: a trained Variable. Buffer: a saved, untrained Variable.
 
-Requirement: a Module finds what it has to train, save and move by type alone.
+Requirement: a Module finds the Variables to train, save and move by type alone.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tinynode.errors import DeviceMixError, OperandError, describe
 
 
 class Parameter(Variable):
-    """A leaf Variable that an optimizer changes.
+    """A leaf Variable, trained by an optimizer.
 
     Args:
-        array: its first value: an array of a floating dtype.
+        array: the first value: an array of a floating dtype.
         name: shown in pictures of the graph and in messages.
         grad: an initial gradient.
-        requires_grad: False freezes it.
-        device: where it stands, if the array lies there; None means the current device, or where
-            the array lies.
+        requires_grad: False freezes the parameter.
+        device: the device of the array; by default the current device if the array is there, else
+            the array's own.
 
     Raises:
-        TypeError: ``array`` is not an array of a floating dtype, or not on that device.
+        TypeError: ``array`` is not an array of a floating dtype, or is not on ``device``.
     """
 
     __slots__ = ()
@@ -53,7 +53,7 @@ class Parameter(Variable):
                 f"Parameter: array must be an array of a floating dtype, got {describe(array)}. "
                 "Give the array of a Variable (x.array), or tinynode.asarray(...).array."
             )
-        with _standing_on("Parameter", array, device):
+        with _with_device("Parameter", array, device):
             super().__init__(array, name=name, grad=grad, requires_grad=requires_grad)
 
     def __repr__(self) -> str:
@@ -64,15 +64,15 @@ class Parameter(Variable):
 
 
 class Buffer(Variable):
-    """A Variable that belongs to a Module's state, and is not trained: a running mean.
+    """A Variable of a Module's state without training, such as a running mean.
 
     Args:
-        array: its first value: an array.
+        array: the first value: an array.
         name: shown in messages.
         device: as for ``Parameter``.
 
     Raises:
-        TypeError: ``array`` is not an array, or not on that device.
+        TypeError: ``array`` is not an array, or is not on ``device``.
     """
 
     __slots__ = ()
@@ -85,7 +85,7 @@ class Buffer(Variable):
         device: str | Device | None = None,
         **ignored: Any,
     ) -> None:
-        with _standing_on("Buffer", array, device):
+        with _with_device("Buffer", array, device):
             super().__init__(array, name=name, requires_grad=False)
 
     def __repr__(self) -> str:
@@ -95,25 +95,29 @@ class Buffer(Variable):
         return self._text("buffer", " ")
 
 
-def _standing_on(
-    what: str, array: Array, device: str | Device | None
+def _with_device(
+    owner: str, array: Array, device: str | Device | None
 ) -> AbstractContextManager[Any]:
-    """A block in which a Variable on an array gets the device that was asked for, if one was."""
+    """A ``with`` block in which ``device``, if given, is the current device.
+
+    Raises:
+        DeviceMixError: the array is on another device.
+    """
     if device is None:
         return nullcontext()
     target = get_device(device)
     if is_array(array) and not target.holds(array):
         raise DeviceMixError(
-            f"{what}: array is on {find_device(array, target)}, not on {target}. Make it there: "
+            f"{owner}: array is on {find_device(array, target)}, not on {target}. Make it there: "
             f"tinynode.asarray(array, device={str(target)!r}).array."
         )
     return using_device(target)
 
 
 def assign(variable: Variable, array: Array, device: Device) -> None:
-    """Give a Variable a new array that stands on ``device``.
+    """Give a Variable a new array on ``device``.
 
-    Two devices may share one kind of memory, so an array alone does not tell its device.
+    The device is an argument, since two devices may share the same kind of memory.
     """
     if not thread_hooks() and variable.is_like(array, device):  # the usual case, quickly
         variable.replace_array(array, device)
@@ -123,16 +127,16 @@ def assign(variable: Variable, array: Array, device: Device) -> None:
 
 
 def assign_gradient(variable: Variable, grad: Array, device: Device) -> None:
-    """Give a Variable a gradient that stands on ``device``."""
+    """Give a Variable a gradient on ``device``."""
     with using_device(device):
         variable.grad = grad
 
 
 def moved(array: Array, device: Device) -> Array:
-    """An array of any device, on ``device``."""
+    """A copy on ``device`` of an array of any device."""
     return device.from_host(to_host(array))
 
 
 def fresh_copy(host: Any, device: Device) -> Array:
-    """A host array on ``device``, in memory of its own."""
+    """A copy of a host array on ``device``, in separate memory."""
     return device.from_host(host.copy())

@@ -1,8 +1,8 @@
 """Saving and loading: named arrays in a ``.npz`` file, without pickle.
 
-Requirement: a file from a stranger can be loaded without running its code; a crash while saving
-leaves the old file whole; equal states give files that are equal byte for byte; and a file that
-does not fit the model is refused before anything has changed.
+Requirements: loading runs no code of the file, so files of strangers are safe. A crash in saving
+leaves the old file whole. Equal states give files of equal bytes. A file of another model is
+refused, and the model is unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tinynode.errors import StateError, describe
 from tinynode.nn.module import Module
 from tinynode.nn.state import State, host_array, take_prefix
 
-_FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
+_FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date of the zip format
 _DAMAGE = (
     EOFError,
     KeyError,
@@ -35,22 +35,21 @@ _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What NumPy and zipfile raise for a file that is not what it should be."""
+"""The errors of NumPy and zipfile for damaged files and files of other formats."""
 
 
 def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, Any]) -> None:
     """Write a module's parameters, or named arrays, to a ``.npz`` file.
 
-    The file appears under its name when it is complete. The name is taken as it is: no suffix is
-    added.
+    The file appears at ``path`` only when complete. No suffix is added to ``path``.
 
     Args:
-        path: the file; one that exists is replaced.
+        path: the file; an existing file is replaced.
         module_or_state: a Module, or a dict of arrays of any device by name.
 
     Raises:
         StateError: a value is no array, or an array of Python objects.
-        OSError: the file cannot be written; an old one is still whole.
+        OSError: the file cannot be written; an old file is still whole.
     """
     if isinstance(module_or_state, Mapping):
         state = dict(module_or_state)
@@ -71,12 +70,12 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
             os.fsync(file.fileno())
         os.replace(temporary, target)
     finally:
-        with contextlib.suppress(FileNotFoundError):  # it is gone if all went well
+        with contextlib.suppress(FileNotFoundError):  # it was renamed if all went well
             os.unlink(temporary)
 
 
 def _temporary_beside(target: str) -> tuple[BinaryIO, str]:
-    """A new file in the target's folder, open for writing, and its name."""
+    """A new file in the target's folder, open for writing, and the file's name."""
     folder, name = os.path.split(target)
     if os.path.exists(target):
         if not os.path.isfile(target):
@@ -94,10 +93,10 @@ def _temporary_beside(target: str) -> tuple[BinaryIO, str]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Find out before a long job whether ``save`` will be able to write to that path.
+    """Check before a long job that ``save`` can write to ``path``.
 
     Raises:
-        OSError: it will not.
+        OSError: ``save`` cannot write to ``path``.
     """
     file, temporary = _temporary_beside(os.path.realpath(path))
     file.close()
@@ -105,9 +104,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def npz_bytes(arrays: Mapping[str, Any]) -> bytes:
-    """The content of a ``.npz`` file: it depends on the names and arrays alone.
+    """The content of a ``.npz`` file, which depends only on the names and arrays.
 
-    Nothing is compressed, since compressors differ from one machine to the next.
+    Compression is off, since compressors differ between machines.
     """
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
@@ -115,7 +114,7 @@ def npz_bytes(arrays: Mapping[str, Any]) -> bytes:
             member = io.BytesIO()
             numpy.lib.format.write_array(member, numpy.asarray(array), allow_pickle=False)
             entry = zipfile.ZipInfo(f"{name}.npy", date_time=_FIRST_DAY)
-            entry.create_system = 3  # else it says on which system the file was made
+            entry.create_system = 3  # else the bytes depend on the operating system
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, member.getvalue())
     return content.getvalue()
@@ -126,12 +125,12 @@ def load(path: str | os.PathLike[str], part: str | None = None) -> State:
 
     Args:
         path: the file.
-        part: only the entries whose names begin with ``part/``, without that beginning. A file
-            that ``python -m tinynode train`` saved has the part ``"model"``.
+        part: return only the entries with the prefix ``part/``, without the prefix. A file of
+            ``python -m tinynode train`` has the part ``"model"``.
 
     Raises:
         FileNotFoundError: there is no such file.
-        StateError: it is not a ``.npz`` file, is damaged, holds pickled objects, or has no such
+        StateError: the file is no ``.npz`` file, is damaged, holds pickled objects, or lacks the
             part.
     """
     if part is not None and not isinstance(part, str):

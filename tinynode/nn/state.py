@@ -1,7 +1,7 @@
-"""State: the arrays of a model or an optimizer by name, as they are saved.
+"""State: the arrays of a model or an optimizer by name, for saving.
 
-Requirement: a state that does not fit is refused before anything has changed, and the error names
-every name, shape and dtype that differs.
+Requirement: a state of another model is refused before any array changes. The error gives every
+missing or unknown name, or the shapes and dtypes of the first wrong array.
 """
 
 from __future__ import annotations
@@ -14,46 +14,46 @@ from tinynode.devices import is_array, to_host
 from tinynode.errors import StateError, describe
 
 State = dict[str, Any]
-"""Names and their NumPy arrays."""
+"""NumPy arrays by name."""
 
 
-def host_array(what: str, name: str, value: Any) -> Any:
+def host_array(caller: str, name: str, value: Any) -> Any:
     """An array of any device as a NumPy array.
 
     Raises:
-        StateError: it is no array, or holds Python objects.
+        StateError: the value is no array, or holds Python objects.
     """
     if isinstance(value, Variable) or not is_array(value):
-        raise StateError(f"{what}: {name} must be an array, got {describe(value)}.")
+        raise StateError(f"{caller}: {name} must be an array, got {describe(value)}.")
     host = to_host(value)
     if host.dtype.hasobject:
-        raise StateError(f"{what}: {name} is {describe(host)}: Python objects cannot be saved.")
+        raise StateError(f"{caller}: {name} is {describe(host)}: Python objects cannot be saved.")
     return host
 
 
-def checked_state(what: str, state: Mapping[str, Any], expected: Mapping[str, Any]) -> State:
-    """The state as host arrays, if its names, shapes and dtypes are those of ``expected``.
+def checked_state(caller: str, state: Mapping[str, Any], expected: Mapping[str, Any]) -> State:
+    """The state as host arrays, with the names, shapes and dtypes of ``expected``.
 
     Raises:
-        StateError: they differ; the message names the entry, and both shapes or dtypes.
+        StateError: a name, shape or dtype differs.
     """
     missing = [name for name in expected if name not in state]
     unknown = [name for name in state if name not in expected]
     if missing or unknown:
-        parts = [f"the state lacks {_some(missing)}"] if missing else []
-        parts += [f"the state has {_some(unknown)}, unknown here"] if unknown else []
-        raise StateError(f"{what}: {'; '.join(parts)}. Was it saved from another model?")
-    checked = {name: host_array(what, name, state[name]) for name in expected}
+        parts = [f"the state lacks {_first_names(missing)}"] if missing else []
+        parts += [f"the state has {_first_names(unknown)}, unknown here"] if unknown else []
+        raise StateError(f"{caller}: {'; '.join(parts)}. Was it saved from another model?")
+    checked = {name: host_array(caller, name, state[name]) for name in expected}
     for name, own in expected.items():
         if checked[name].shape != own.shape or checked[name].dtype != own.dtype:
             raise StateError(
-                f"{what}: {name} is {_kind(own)} here and {_kind(checked[name])} in the state. "
+                f"{caller}: {name} is {_kind(own)} here and {_kind(checked[name])} in the state. "
                 "Make the model with the sizes and the dtype that it was saved with."
             )
     return checked
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 
@@ -63,11 +63,11 @@ def _kind(array: Any) -> str:
 
 
 def add_prefix(prefix: str, state: Mapping[str, Any]) -> State:
-    """The state with ``prefix/`` before each name: so that one file holds several states."""
+    """The state with ``prefix/`` before each name, for several states in a single file."""
     return {f"{prefix}/{name}": array for name, array in state.items()}
 
 
 def take_prefix(prefix: str, state: Mapping[str, Any]) -> State:
-    """The entries whose names begin with ``prefix/``, without it: undoes ``add_prefix``."""
+    """The entries with ``prefix/``, without the prefix: undoes ``add_prefix``."""
     start = f"{prefix}/"
     return {n.removeprefix(start): array for n, array in state.items() if n.startswith(start)}

@@ -1,9 +1,9 @@
-"""Updates: one step of an optimizer, for one parameter, as a function.
+"""Updates: an optimizer's step for a single parameter, as a function.
 
-Requirement: eager code and nets compute a step by the same lines. So a step is a FunctionNode:
-arrays in, new arrays out, and nothing is written. All that changes from step to step is an input:
-the parameter, its gradient, its moments, and *numbers* such as the learning rate. In eager code
-these are Python numbers, in a net they are arrays of shape () in float64.
+Requirement: eager code and nets compute a step by the same lines. So a step is a FunctionNode
+from arrays to new arrays. Every changing value is an input: the parameter, the gradient, the
+moments, and *numbers* such as the learning rate. Numbers are Python numbers in eager code, and
+float64 arrays of shape () in a net.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class UpdateFunction(FunctionNode):
     """Base class: p, g, moments, numbers -> p', moments'. No gradient.
 
     Attributes:
-        numbers: the names of the optimizer's attributes that are inputs; ``count`` is the number
+        numbers: the optimizer's attributes used as inputs, by name; ``count`` is the number
             of the parameter's step, 1 for the first.
     """
 
@@ -27,7 +27,7 @@ class UpdateFunction(FunctionNode):
 
 
 def rounded(number: Any, like: Array) -> Any:
-    """A number in the dtype of an array; a Python number is rounded where it is used."""
+    """A number in the dtype of an array; a Python number is rounded at its use."""
     if type(number) in (int, float):
         return number
     return namespace_of(like).asarray(number, dtype=like.dtype)
@@ -79,12 +79,12 @@ class AdamUpdate(UpdateFunction):
         v = b2 * v + (1 - b2) * g * g
         m_hat = m / rounded(1 - b1**count, g)
         v_hat = v / rounded(1 - b2**count, g)
-        root = namespace_of(g).sqrt(v_hat)  # p may be a scalar by now
+        root = namespace_of(g).sqrt(v_hat)  # p may be a scalar of the array library by now
         return p - rounded(lr, g) * m_hat / (root + self.eps), m, v
 
 
 class OwnStep(UpdateFunction):
-    """What an optimizer's own ``step`` gives, called anew at each run.
+    """The result of an optimizer's own ``step``, called anew at each run.
 
     p, g, moments: (s), count: () -> p', moments': (s). No gradient.
     """

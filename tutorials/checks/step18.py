@@ -13,7 +13,7 @@ HINTS = (
     "its label only if self.first is None still.",
     "Keep a number self.depth, as CountMine does on the page: backward_preprocess adds 1, and "
     "after_backward takes 1 off before anything else. Judge only at depth 0.",
-    "added(self, function) sets self.first = None and self.depth = 0. after_forward compares "
+    "added(self, function) sets self.first = None and self.depth = 0. applied compares "
     "outputs and inputs, after_backward compares grad_inputs and grad_outputs.",
 )
 
@@ -106,8 +106,7 @@ def check_backward(work):
     """A NaN that was made in backward."""
     look = (
         "The backward of NaiveSqrt divides 0 by 0. The Divide runs inside of it, at depth 1, so "
-        "it is not named; NaiveSqrt is. (If you write a backward_postprocess, call that of super()"
-        " in it: ResultHook needs it.)"
+        "it is not named; NaiveSqrt is."
     )
     got = first_of(work.NaNHook(), masked_root)
     expect_equal("first, for a masked root at 0", got, ("NaiveSqrt", "backward"), look)
@@ -148,14 +147,14 @@ def check_new_start(work):
 
 
 _CODE = """
-from tinynode.hooks import ResultHook
+from tinynode import FunctionHook
 
 
 def has_nan(variables):
     return any(bool(v.xp.any(v.xp.isnan(v.array))) for v in variables if v is not None)
 
 
-class NaNHook(ResultHook):
+class NaNHook(FunctionHook):
     name = "first NaN"
 
     def __init__(self):
@@ -169,7 +168,7 @@ class NaNHook(ResultHook):
     def backward_preprocess(self, function, in_data, out_grad):
         self.depth += 1
 
-    def after_forward(self, function, inputs, outputs):
+    def applied(self, function, inputs, outputs):
         self.judge(function, "forward", inputs, outputs)
 
     def after_backward(self, function, target_input_indexes, grad_outputs, grad_inputs):

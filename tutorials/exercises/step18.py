@@ -10,7 +10,7 @@ whichever comes first. What runs inside of a backward belongs to that backward, 
 itself. When the hook is registered (``added``), it starts anew.
 """
 
-from tinynode.hooks import ResultHook
+from tinynode import FunctionHook
 
 
 def has_nan(variables):
@@ -18,7 +18,7 @@ def has_nan(variables):
     return any(bool(v.xp.any(v.xp.isnan(v.array))) for v in variables if v is not None)
 
 
-class NaNHook(ResultHook):
+class NaNHook(FunctionHook):
     """Remembers which function made the first NaN, in ``first``."""
 
     name = "first NaN"
@@ -26,7 +26,7 @@ class NaNHook(ResultHook):
     def __init__(self):
         self.first = None
 
-    def after_forward(self, function, inputs, outputs):
+    def applied(self, function, inputs, outputs):
         raise NotImplementedError("has_nan(outputs), has_nan(inputs)")
 
     def after_backward(self, function, target_input_indexes, grad_outputs, grad_inputs):

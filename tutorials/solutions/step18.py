@@ -1,6 +1,6 @@
 """Solution 18: a hook that remembers where the first NaN was made."""
 
-from tinynode.hooks import ResultHook
+from tinynode import FunctionHook
 
 
 def has_nan(variables):
@@ -8,7 +8,7 @@ def has_nan(variables):
     return any(bool(v.xp.any(v.xp.isnan(v.array))) for v in variables if v is not None)
 
 
-class NaNHook(ResultHook):
+class NaNHook(FunctionHook):
     """Remembers which function made the first NaN, in ``first``."""
 
     name = "first NaN"
@@ -24,7 +24,7 @@ class NaNHook(ResultHook):
     def backward_preprocess(self, function, in_data, out_grad):
         self.depth += 1
 
-    def after_forward(self, function, inputs, outputs):
+    def applied(self, function, inputs, outputs):
         self.judge(function, "forward", inputs, outputs)
 
     def after_backward(self, function, target_input_indexes, grad_outputs, grad_inputs):

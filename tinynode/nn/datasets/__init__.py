@@ -1,7 +1,7 @@
-"""Data sets that come with the package.
+"""The data sets of the package.
 
-Requirement: the first real training needs no download. The files are small, and beside each one
-stands where it comes from, under which licence, and the command that made it.
+Requirement: the first real training needs no download. The files are small. Beside each
+file, a page names the source, the licence, and the command for making the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Classification", "load_digits"]
 
 
 class Classification(NamedTuple):
-    """Images and labels as NumPy arrays: those to train on, and those held out to measure with.
+    """Images and labels as NumPy arrays, for training and, held out, for measuring accuracy.
 
     Attributes:
         train_images: (n, pixels), floating, from 0 to 1.
@@ -36,14 +36,14 @@ class Classification(NamedTuple):
 def load_digits() -> Classification:
     """The UCI optical digits: 1,797 handwritten digits of 8 by 8 pixels; classes 0 to 9.
 
-    1,437 are to train on, 360 are held out: those whose pixels have the smallest SHA-256 digests.
-    That is as good as a random choice, and nobody chose it. Each of the 13 writers is likely to
-    be on both sides, so accuracy on the held-out images is accuracy for known writers.
+    1,437 images are for training. The 360 images with the smallest SHA-256 digests are held out:
+    as good as a random choice, but without a choice by a person. Each of the 13 writers is
+    probably on both sides, so the held-out accuracy is the accuracy for known writers.
 
     The images have ``config.dtype``: the pixels 0 to 16, divided by 16.
 
     Source: Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning
-    Repository, 1998 (its test set); licence CC BY 4.0. See digits.md beside the data.
+    Repository, 1998 (the test set); licence CC BY 4.0. See digits.md beside the data.
     """
     arrays = load(Path(__file__).with_name("digits.npz"))
     return Classification(
