@@ -35,8 +35,8 @@ def make_model() -> nn.Module:
 def penalized_cross_entropy(model: nn.Module, x: Variable, t: Variable) -> Variable:
     """(1/n) sum over images of   c_i + PENALTY * |dc_i/dx_i|^2,   c_i the cross entropy.
 
-    x: (n, 64), t: (n) -> 0-d. The cross entropy c_i depends on the pixels x_i alone, so row i of
-    the gradient of the sum is dc_i/dx_i.
+    x: (n, 64), t: (n) -> 0-d. The cross entropy c_i depends on x_i alone, so row i of the
+    gradient of the sum is dc_i/dx_i.
     """
     pixels = asarray(x, requires_grad=True)
     total = softmax_cross_entropy(model(pixels), t, reduction="sum")

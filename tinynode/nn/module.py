@@ -111,7 +111,7 @@ class Module:
         return [parameter for _, parameter in self.named_parameters()]
 
     def cleargrads(self) -> None:
-        """Set every parameter's gradient to None, as needed before each backward."""
+        """Set every parameter's gradient to None; needed before each backward."""
         for parameter in self.parameters():
             parameter.cleargrad()
 

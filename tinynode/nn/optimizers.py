@@ -151,7 +151,7 @@ class Optimizer:
         return ready
 
     def cleargrads(self) -> None:
-        """Set every parameter's gradient to None, as needed before each backward."""
+        """Set every parameter's gradient to None; needed before each backward."""
         for slot in self._slots:
             slot.parameter.cleargrad()
 

@@ -1,8 +1,8 @@
 """Saving and loading: named arrays in a ``.npz`` file, without pickle.
 
-Requirements: loading runs no code of the file, so files of strangers are safe. A crash in saving
-leaves the old file whole. Equal states give files of equal bytes. A file of another model is
-refused, and the model is unchanged.
+Requirements: loading runs no code of the file, so files from strangers are safe to load. A crash
+while saving leaves the old file whole. Equal states give files of equal bytes. A file of another
+model is refused, and the model is unchanged.
 """
 
 from __future__ import annotations
