@@ -301,6 +301,17 @@ def test_a_function_runs_with_its_inputs_device_as_the_current_one(backend: Modu
         fn.add(y, z)
 
 
+def test_a_backward_pass_runs_on_the_device_of_the_output(backend: ModuleType) -> None:
+    x = tn.Variable(tn.get_device("cupy:1").from_host(X))
+    y = fn.sum(x * x)
+    assert fake_cupy.state.current == 0
+    y.backward()
+    (gx,) = tn.grad([fn.sum(x * x)], [x])
+    assert gx is not None
+    assert backend.index_of(x.grad) == backend.index_of(gx.array) == "1"
+    np.testing.assert_allclose(tn.to_host(x.grad), 2 * X)
+
+
 def test_the_current_device_comes_back_after_an_error(backend: ModuleType) -> None:
     class Failing(tn.FunctionNode):
         def forward(self, inputs: Any) -> Any:
