@@ -88,7 +88,7 @@ class TinynodeLibrary(VariableLibrary):
 
 class TorchLibrary(VariableLibrary):
     def __init__(self) -> None:
-        import torch  # only where it is installed and measured
+        import torch  # only if installed and measured
 
         torch.set_num_threads(1)
         self.library = torch
@@ -102,7 +102,7 @@ class TorchLibrary(VariableLibrary):
 
 class MyGradLibrary(VariableLibrary):
     def __init__(self) -> None:
-        import mygrad  # only where it is installed and measured
+        import mygrad  # only if installed and measured
 
         self.leaf = mygrad.tensor
 
@@ -111,7 +111,7 @@ class AutogradLibrary:
     """autograd differentiates functions; the chain is a function."""
 
     def __init__(self) -> None:
-        import autograd  # only where it is installed and measured
+        import autograd  # only if installed and measured
 
         self.make_vjp = autograd.make_vjp
 

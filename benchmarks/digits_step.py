@@ -109,7 +109,7 @@ class TinynodeModel:
 
 class TorchModel:
     def __init__(self) -> None:
-        import torch  # only where it is installed and measured
+        import torch  # only if installed and measured
 
         torch.set_num_threads(1)
         self.library = torch

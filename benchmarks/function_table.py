@@ -531,7 +531,7 @@ entry("linalg.pinv", np.linalg.pinv, "linalg.pinv", STACK)
 entry("linalg.qr", lambda x: np.linalg.qr(x)[1], lambda t, x: t.linalg.qr(x)[1], STACK,
       ours=lambda F, x: F.linalg.qr(x).R)
 
-# names of the other functions, and why they are not measured
+# names of the other functions, and the reasons for leaving them out
 NOT_MEASURED = {
     "broadcast_shapes": "of shapes",
     "linalg": "a module: its functions are measured",

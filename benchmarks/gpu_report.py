@@ -236,7 +236,7 @@ class Torch:
     """The same in PyTorch, on the GPU or on the CPU."""
 
     def __init__(self, device: Device) -> None:
-        import torch  # only where it is installed and measured
+        import torch  # only if installed and measured
 
         self.torch = torch
         self.where = "cuda" if "gpu" in device.backend.capabilities else "cpu"

@@ -279,7 +279,7 @@ def norm_gradient_by_hand(g: Any, norm: Any, gamma: Any) -> tuple[Any, Any, Any]
     return r * (gy - shift), (g * y).sum(axis=0), g.sum(axis=0)
 
 
-# --- the libraries' functions, under the names that the models use -------------------------------
+# --- the libraries' functions, under the names of the models -------------------------------------
 
 
 class TinynodeOps:
@@ -386,7 +386,7 @@ class MyGradOps:
         return self.nnet.losses.softmax_crossentropy(scores, labels)
 
 
-# --- the workloads: each method makes what runs once ---------------------------------------------
+# --- the workloads: each method makes a function for a run ---------------------------------------
 
 
 def load_torch() -> Any:
@@ -670,7 +670,7 @@ class Chain:
         return run
 
 
-# --- one large formula: W5 -----------------------------------------------------------------------
+# --- a large formula: W5 -------------------------------------------------------------------------
 
 
 class Formula:

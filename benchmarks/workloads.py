@@ -92,7 +92,7 @@ LEFT_OUT = {
     "W3": {"in blocks by hand", "autograd", "mygrad"},
     "W4": {"in blocks by hand", "autograd", "mygrad"},
     "W5": set(),
-    # the time would be that of recording and planning a chain of 100,000
+    # recording and planning a chain of 100,000 would take the time
     "W6": {"compiled", "by hand", "in blocks by hand", "jax", "torch.compile"},
     "W7 t": {"by hand", "in blocks by hand", "mygrad", "torch.compile"},
     "W7 H": {"in blocks by hand", "mygrad", "torch.compile"},

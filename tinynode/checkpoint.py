@@ -134,7 +134,7 @@ def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
     inputs = [v if v is x else _as_leaf(v) for v, x in zip(variables, xs, strict=True)]
     device = inputs[0].device if inputs else get_device()
     flags = tuple(x.requires_grad for x in inputs)
-    if not any(flags):  # func may use parameters that require a gradient
+    if not any(flags):  # func may use parameters with a gradient
         inputs.append(wrap_array(device.xp.zeros(()), device, True))
     outputs = Checkpoint(func, device, flags).apply(inputs)
     return outputs[0] if len(outputs) == 1 else outputs

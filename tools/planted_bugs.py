@@ -195,8 +195,8 @@ HELPERS = {
 HELPER_CLASSES = {"Windows"}
 SKIPPED_METHODS = {"__init__", "_check_labels", "_check_types", "check_type_forward", "label"}
 
-# Names of what is outside every graph (bools, integers), and calls that look at form or at values
-# only: cutting the graph there changes nothing.
+# Names outside every graph (bools, integers), and calls that read only shapes or values: cutting
+# the graph there has no effect.
 NO_GRAPH = {"at_zero", "condition", "dead", "indices", "labels", "positions", "same", "winners"}
 NO_GRAPH |= {"zero"}
 FORM_ONLY = {
@@ -211,7 +211,7 @@ FORM_ONLY = {
 }
 FORM_ONLY |= {"_parameter", "as_operands", "greater", "less", "less_equal", "not_equal", "zip"}
 
-# (owner, what the line becomes): why nobody can see the difference
+# (owner, the changed line): the reason why no caller sees the difference
 _ASKED_FOR_BY_NOBODY = "a gradient is computed for a constant, and nobody asks for it"
 _SHORTCUT = "the branch saves time; without it the values are the same"
 EQUIVALENT: dict[tuple[str, str], str] = {
@@ -588,7 +588,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
 }
 
 
-# --- how to change an expression: each rule yields what may stand in the place of a node ---------
+# --- how to change an expression: each rule yields the replacements of a node --------------------
 
 Rule = Callable[[ast.AST], Iterator[ast.AST]]
 

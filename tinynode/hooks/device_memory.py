@@ -106,7 +106,7 @@ class CUDAMemoryHook(CallHook):
     def lose(self, record: Any, outer: Any) -> None:
         _add_inner(outer, record.inner_used, record.inner_reserved)
 
-    # --- what was counted ----------------------------------------------------------------------
+    # --- the counts ------------------------------------------------------------------------------
 
     @property
     def call_history(self) -> list[tuple[str, int, int]]:

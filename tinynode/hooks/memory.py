@@ -91,7 +91,7 @@ class MemoryHook(FunctionHook):
                 del self._holders[key]
                 self._current -= size
 
-    # --- what was counted ----------------------------------------------------------------------
+    # --- the counts ------------------------------------------------------------------------------
 
     @property
     def call_history(self) -> list[tuple[str, int]]:

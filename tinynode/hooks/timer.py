@@ -104,7 +104,7 @@ class TimerHook(CallHook):
         if outer is not None:
             outer.inner_seconds += record.inner_seconds
 
-    # --- what was measured -------------------------------------------------------------------
+    # --- the times -------------------------------------------------------------------------------
 
     @property
     def call_history(self) -> list[tuple[str, float]]:

@@ -77,7 +77,7 @@ class BatchNorm(Module):
                 f"BatchNorm: x has one value for each channel (shape {y.shape}): there is no "
                 "variance to divide by. Train on larger batches; to evaluate call eval() first."
             )
-        if config.recompute_phase != "again":  # the first run has updated them
+        if config.recompute_phase != "again":  # the first run has updated both
             with no_backprop_mode():
                 self._follow(self.running_mean, mean)
                 least_0 = functions.maximum(variance, 0.0)  # rounding may give less than 0

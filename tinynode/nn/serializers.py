@@ -70,7 +70,7 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
             os.fsync(file.fileno())
         os.replace(temporary, target)
     finally:
-        with contextlib.suppress(FileNotFoundError):  # it was renamed if all went well
+        with contextlib.suppress(FileNotFoundError):  # renamed if all went well
             os.unlink(temporary)
 
 
