@@ -12,8 +12,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.nn.parameter import Buffer, Parameter
-from tinynode.show.diagram import DiagramEdge, DiagramNode
-from tinynode.show.layout import group_name
+from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_name
 from tinynode.show.text_picture import functions_behind
 
 

@@ -211,9 +211,9 @@ class Film:
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], float, float]:
         """The nodes and edges with their places."""
         # here, as recording needs no places, and `import tinynode` stays quick
-        from tinynode.show.diagram import DiagramEdge, DiagramNode
+        from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_name
         from tinynode.show.grouping import spread_groups  # likewise
-        from tinynode.show.layout import group_name, layout  # likewise
+        from tinynode.show.layout import layout  # likewise
 
         boxes = [
             DiagramNode(node.id, node.kind, labels[node.id], node.facts, node.rank, node.phase)

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy
 
-from tinynode.show.diagram import DiagramEdge, DiagramNode
-from tinynode.show.layout import group_path
+from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_path
 
 _LONGEST_BLOCK = 200
 _FEWEST_BLOCKS = 4

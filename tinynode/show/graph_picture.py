@@ -24,10 +24,10 @@ from tinynode.errors import describe
 from tinynode.net import CompiledFunction, NetOp, Operator, Scope, Trace
 from tinynode.nn.module import Module
 from tinynode.show.diagram import Diagram
+from tinynode.show.diagram_data import group_name
 from tinynode.show.eager_picture import EagerPicture
 from tinynode.show.folding import fold_repeats, nearest
 from tinynode.show.grouping import spread_groups
-from tinynode.show.layout import group_name
 from tinynode.show.net_picture import NetPicture
 
 _NETS = (NetOp, Operator, Trace, CompiledFunction)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinynode.show.diagram import DiagramEdge, DiagramNode
+from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_path
 from tinynode.show.folding import common_group
-from tinynode.show.layout import group_path
 
 
 def spread_groups(

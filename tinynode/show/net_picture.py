@@ -12,7 +12,7 @@ from typing import Any
 from tinynode.core.variable import Variable
 from tinynode.net import CompiledFunction, NetOp, Operator, Scope, Trace
 from tinynode.net.operator import EMPTY, GRAD
-from tinynode.show.diagram import DiagramEdge, DiagramNode
+from tinynode.show.diagram_data import DiagramEdge, DiagramNode
 
 
 class NetPicture:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from tinynode.show import film_text
-from tinynode.show.layout import text_columns
+from tinynode.show.text_sizes import text_columns
 
 HELP = "right, space, n: next   left, p: back   g, G: first, last   q: leave"
 
