@@ -73,7 +73,11 @@ class Module:
 
     def modules(self) -> list[Module]:
         """This module and all inside it, each once."""
-        return [value for _, value in self._walk() if isinstance(value, Module)]
+        return [module for _, module in self.named_modules()]
+
+    def named_modules(self) -> list[tuple[str, Module]]:
+        """This module and all inside it, each once, with dotted names; its own name is ``""``."""
+        return [(name, value) for name, value in self._walk() if isinstance(value, Module)]
 
     def _walk(self) -> list[tuple[str, Any]]:
         """Every module, parameter and buffer, with its dotted name, each once."""

@@ -1,17 +1,15 @@
 """The graph behind Variables, and nets, as a Diagram.
 
-Requirement: whoever computed something sees how, in one line: ``tn.show.graph(y)``. The picture is
-made of what is there, and changes nothing: it holds texts, no arrays and no nodes, so the graph is
-freed as if nobody had looked.
+Requirement: one line shows how a result was computed: ``tn.show.graph(y)``. The picture changes
+nothing. It holds texts, no arrays and no nodes, so it keeps no graph alive.
 
-What is backward. A function does not know whether it was applied by a user or by a ``backward``.
-So the roots say it: what they need is forward, except for what is needed only by gradients, which
-are the roots given as ``gradients``, and those that are the ``grad_var`` of a Variable in the
-picture. In a net, an operator is backward if it reads or writes a gradient (``x@GRAD``), or stands
-in a net of gradients.
+Backward nodes. A function does not know whether a user or a ``backward`` applied it, so the roots
+decide. The nodes that the roots depend on are forward. Nodes that only gradients depend on are
+backward: the roots in ``gradients``, and each ``grad_var`` of a Variable in the picture. In a net,
+an operator is backward if it reads or writes a gradient (``x@GRAD``), or lies in a gradient net.
 
-Groups. A Parameter with a dotted name belongs to the module of that name, and so does a function
-that reads it, and what is computed between two functions of one module.
+Groups. A Parameter with a dotted name belongs to the module of that name. So does a function that
+reads the Parameter, and every function between two functions of one module.
 """
 
 from __future__ import annotations
@@ -46,20 +44,19 @@ def graph(
     """A picture of the graph behind Variables, or of nets.
 
     In a notebook the result shows itself; ``print`` shows it as text; ``save("graph.svg")`` writes
-    it to a file. Variables are rounded, functions are boxes; what computes gradients is dashed and
-    of another colour.
+    it to a file. Variables are rounded, functions are boxes. Computations of gradients are dashed
+    and have another colour.
 
     Args:
-        roots: Variables; or nets, operators, traces and compiled functions (the net of the last
-            call that was recorded, with its gradient net where there is one). What several share
-            is drawn once.
-        gradients: Variables that a backward computed, such as ``tn.grad`` gives: what only they
-            need is drawn as backward. An ``x.grad_var`` among the roots is recognised.
+        roots: Variables; or nets, operators, traces and compiled functions. Of a compiled function
+            the picture has the net recorded last, and its gradient net if there is one. Nodes that
+            several roots share are drawn once.
+        gradients: Variables that a backward computed, such as ``tn.grad`` gives. Nodes that only
+            they depend on are drawn as backward. An ``x.grad_var`` among the roots is recognised.
         model: names its parameters, and draws its modules as groups.
-        scope: for nets: has the Variables of which shapes are shown.
-        limit: how many boxes to draw, or a few more; None means all.
-        fold: draw repeated blocks as one box: None means where there are more boxes than the
-            limit.
+        scope: for nets: the Variables whose shapes are shown.
+        limit: the number of boxes to draw, or a few more; None means all.
+        fold: draw repeated blocks as one box. None means: only above the limit.
         direction: ``"down"`` or ``"right"``.
         title: a line above; by default the names of the roots.
 
@@ -127,4 +124,4 @@ def _names_of(model: Module | None) -> dict[int, str]:
 
 def _modules_of(model: Module) -> set[str]:
     """The dotted names of the modules in a model."""
-    return {group_name(name) for name, value in model._walk() if isinstance(value, Module)}
+    return {group_name(name) for name, _ in model.named_modules()}
