@@ -1,9 +1,9 @@
-"""Diagram: a picture as data, and the ways to look at it.
+"""Diagram: a picture as data, and the formats for display.
 
-Requirement: one description of boxes and arrows, and several pictures of it: characters in a
-terminal, SVG in a notebook and on a page, DOT and Mermaid for other tools. The description is
-plain data, so a test can read it. A reader of the course can also build a Diagram of an own
-engine, node by node:
+Requirement: a single description of boxes and arrows has several formats. They are characters for
+a terminal, SVG for notebooks and pages, DOT and Mermaid for other tools. The description is plain
+data, which a test can read. A reader of the course can also build a Diagram of an own engine, node
+by node:
 
     diagram = Diagram("y = x * x")
     x = diagram.variable("x", "(3,)", marks="leaf")
@@ -11,7 +11,7 @@ engine, node by node:
     diagram.function("Square", inputs=[x], outputs=[y])
     diagram.save("square.svg")
 
-A Diagram holds texts and numbers only, so drawing does not touch the graph behind it.
+A Diagram holds texts and numbers only, so drawing does not touch the graph.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SUFFIXES = (".svg", ".html", ".dot", ".gv", ".mmd", ".md", ".txt")
 
 
 class Diagram(DiagramData):
-    """A picture of a graph; ``tinynode.show.graph`` makes one, and so can you.
+    """A picture of a graph, built by ``tinynode.show.graph`` or by hand.
 
-    In a notebook it shows itself; ``print`` shows it as text. Its attributes ``title``, ``nodes``,
-    ``edges``, ``notes`` and ``direction`` are those of ``DiagramData``.
+    A notebook shows the picture; ``print`` shows text. The attributes ``title``, ``nodes``,
+    ``edges``, ``notes`` and ``direction`` are the attributes of ``DiagramData``.
     """
 
     def variable(
@@ -46,10 +46,10 @@ class Diagram(DiagramData):
         """Add a Variable's node.
 
         Args:
-            label: its name in the picture.
-            facts: short lines below, such as its shape.
-            marks: one of ``"leaf"``, ``"retained"``, ``"no gradient"``, ``"root"``, ``"gone"``
-                and ``"gradient"``, or several.
+            label: the name in the picture.
+            facts: short lines below, such as the shape.
+            marks: some of ``"leaf"``, ``"retained"``, ``"no gradient"``, ``"root"``, ``"gone"``
+                and ``"gradient"``.
             phase: ``"forward"`` or ``"backward"``.
             group: the dotted name of a module.
 
@@ -72,12 +72,12 @@ class Diagram(DiagramData):
         phase: str = "forward",
         group: str | None = None,
     ) -> DiagramNode:
-        """Add a function, and the arrows from its inputs and to its outputs.
+        """Add a function, and the arrows from the inputs and to the outputs.
 
-        Ranks follow: the function gets the largest rank of its inputs, and its outputs one more.
+        Ranks follow: the function gets the largest rank of the inputs, and the outputs one more.
 
         Args:
-            label: its name in the picture.
+            label: the name in the picture.
             facts: short lines below.
             inputs: nodes of this diagram.
             outputs: nodes of this diagram.
@@ -104,7 +104,7 @@ class Diagram(DiagramData):
         return made
 
     def _id(self, letter: str) -> str:
-        """A free id: the number of nodes with that letter, or a larger number."""
+        """A free id: the letter with the number of its nodes, or with a larger number."""
         taken = {node.id for node in self.nodes if node.id.startswith(letter)}
         number = len(taken)
         while f"{letter}{number}" in taken:
@@ -117,7 +117,7 @@ class Diagram(DiagramData):
         self.nodes.append(node)
         return node
 
-    # --- ways to look at it ----------------------------------------------------------------
+    # --- formats ---------------------------------------------------------------------------
 
     def to_text(self) -> str:
         """The picture as characters, to ``print``."""
@@ -128,17 +128,17 @@ class Diagram(DiagramData):
         return dot.to_dot(self)
 
     def to_mermaid(self) -> str:
-        """The picture as a Mermaid flowchart, which many Markdown pages draw."""
+        """The picture as a Mermaid flowchart, for Markdown pages."""
         return mermaid.to_mermaid(self)
 
     def to_svg(self) -> str:
         """The picture as SVG, for light and dark pages.
 
-        The layout is tinynode's own. For a diagram of more than 200 nodes without labels at its
-        arrows, graphviz's program ``dot`` does the layout if it is installed.
+        The layout is tinynode's own. An installed graphviz (program ``dot``) does the layout of a
+        diagram with more than 200 nodes and no labels at arrows.
 
         Raises:
-            ValueError: the edges form a cycle, or lead to a node that does not exist.
+            ValueError: the edges form a cycle, or lead to a missing node.
         """
         return svg.to_svg(self)
 
@@ -154,7 +154,7 @@ class Diagram(DiagramData):
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to a file in the format of its suffix.
+        """Write the picture to a file in the format of the suffix.
 
         Args:
             path: ends in ``.svg``, ``.html`` (a page with the SVG), ``.dot`` or ``.gv``
@@ -180,7 +180,7 @@ class Diagram(DiagramData):
         target.write_text(self._content(suffix), encoding="utf-8")
 
     def _content(self, suffix: str) -> str:
-        """The content of a file with that suffix."""
+        """The content of a file with the suffix."""
         if suffix == ".svg":
             return self.to_svg() + "\n"
         if suffix == ".html":

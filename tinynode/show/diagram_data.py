@@ -1,7 +1,7 @@
-"""The data of a diagram: boxes, arrows, and the module that each box belongs to.
+"""The data of a diagram: boxes, arrows, and the module of each box.
 
-Requirement: every writer (text, DOT, Mermaid, SVG) and the layout read the same plain data. This
-module imports nothing of tinynode, so each of them can import it.
+Requirement: every writer (text, DOT, Mermaid, SVG) and the layout read the same plain data. The
+file has no imports from tinynode, so writers and layout can import it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 KINDS = ("variable", "function", "fold")
 PHASES = ("forward", "backward")
 MARKS = ("leaf", "retained", "no gradient", "root", "gone", "gradient")
-"""The marks that a node can have besides its facts; pictures draw some of them."""
+"""The marks of a node besides its facts; pictures draw some of the marks."""
 
 
 @dataclass(slots=True)
@@ -22,8 +22,8 @@ class DiagramNode:
         id: a short word, unique in the diagram: ``"v0"``, ``"f3"``.
         kind: ``"variable"`` (rounded), ``"function"`` (a box), or ``"fold"`` (many functions).
         label: the first line: ``"x.node"``, ``"Multiply"``.
-        facts: short lines below it: ``"(3,), float32"``.
-        rank: the rank in the graph; a function's is the largest of its inputs.
+        facts: short lines below the label: ``"(3,), float32"``.
+        rank: the rank in the graph; for a function, the largest rank of the inputs.
         phase: ``"forward"``, or ``"backward"`` for a computation of gradients.
         marks: some of ``MARKS``.
         group: the dotted name of the node's module: ``"layers.0"`` lies in ``"layers"``.
@@ -44,10 +44,10 @@ class DiagramEdge:
     """An arrow along the data: from an input to a function, or from a function to an output.
 
     Attributes:
-        source: the id of the node where it starts.
-        target: the id of the node where it ends.
+        source: the id of the node at the start.
+        target: the id of the node at the end.
         phase: ``"forward"`` or ``"backward"``.
-        label: a short text beside it: right of an arrow down, above an arrow to the right.
+        label: a short text: right of an arrow down, above an arrow to the right.
     """
 
     source: str
@@ -64,7 +64,7 @@ class DiagramData:
         title: one line.
         nodes: the boxes, inputs before the nodes computed from them.
         edges: the arrows.
-        notes: lines on what the picture leaves out, and on properties that all nodes share.
+        notes: lines on omitted parts, and on properties shared by all nodes.
         direction: where the arrows lead: ``"down"`` or ``"right"``.
     """
 

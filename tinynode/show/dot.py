@@ -1,4 +1,4 @@
-"""A Diagram in the language of graphviz, and graphviz's layout of its boxes.
+"""A Diagram in the language of graphviz, and graphviz's layout of the boxes.
 
 Requirement: other tools can draw the picture. If graphviz's program ``dot`` is installed, it lays
 out large diagrams more readably than tinynode's own layout. Graphviz gets boxes without texts, and

@@ -21,7 +21,7 @@ class EagerPicture:
 
     Args:
         roots: the Variables to start from.
-        gradients: Variables that a backward computed; nodes that only they depend on are backward.
+        gradients: results of a backward; nodes that only gradients depend on are backward.
         names: names of parameters, by the id of the Variable.
 
     Attributes:
@@ -67,7 +67,7 @@ class EagerPicture:
             self.edges.append(DiagramEdge(box.id, made.id, phase))
 
     def _phase_of(self, node: VariableNode) -> str:
-        """The phase of a leaf: that of the functions that use the leaf."""
+        """The phase of a leaf: the phase of the functions with the leaf as input."""
         return "forward" if node in self._forward else "backward"
 
     def _gone(self, function: FunctionNode, phase: str) -> DiagramNode:

@@ -1,11 +1,11 @@
 """The reason why a Variable has a gradient, or none, in words.
 
 Requirement: ``x.grad is None`` has a dozen reasons, each with another cure. The reason is read off
-the Variable and the graph behind it. If several reasons are possible, the text names all of them
-and a way to find out. The text holds no guess, and the graph does not change.
+the Variable and the graph behind the Variable. If several reasons are possible, the text names all
+reasons and a way to find out. The text holds no guess, and the graph does not change.
 
-A run of backward and a cleared gradient leave no trace. A graph is held from its outputs, so only
-a given output can tell that it depends on x: ``x.explain_grad(y)``.
+A run of backward and a cleared gradient leave no trace. Outputs hold the graph, not inputs. So the
+text can name a path from y to x only if y is given: ``x.explain_grad(y)``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAMED = 6  # Variables that are named; further ones are counted
 
 
 class Explanation(str):
-    """A text whose ``repr`` is the text itself: a prompt shows it without quotes."""
+    """A text with a ``repr`` without quotes, for prompts."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ def explain_grad(x: Variable, y: Variable | None = None) -> Explanation:
 
 
 def _wrapped(lines: list[str]) -> Explanation:
-    """The sentences as one text, in lines of at most 92 letters."""
+    """The sentences as a text, in lines of at most 92 letters."""
     indents = ["  " if line.startswith("- ") else "" for line in lines]
     pairs = zip(lines, indents, strict=True)
     return Explanation("\n".join(fill(line, _WIDTH, subsequent_indent=i) for line, i in pairs))
@@ -82,7 +82,7 @@ def _name(x: Variable | VariableNode) -> str:
 
 
 def _with_gradient(x: Variable, gradient: Variable) -> list[str]:
-    """The facts of the gradient, and its possible origins."""
+    """The facts of the gradient, and the possible origins."""
     lines = [f"{_name(x)}.grad is there: {_gradient_facts(gradient)}."]
     if x.raw is not None and gradient.shape != x.shape:
         lines.append(
@@ -175,7 +175,7 @@ def _no_gradient_required(x: Variable) -> list[str]:
 
 
 def _reasons_in_graph(x: Variable) -> list[str]:
-    """The reasons in the node and the graph behind it, where no result was given."""
+    """The reasons in the node and the graph, if no result was given."""
     if x.node_or_none is None:
         return [
             "no recorded function has used it, so no backward can reach it. That is so for",
@@ -207,7 +207,7 @@ def _reasons_in_graph(x: Variable) -> list[str]:
 
 
 def _intermediate(x: Variable) -> list[str]:
-    """The reasons for a function's output, the state of the leaves behind it, and cures."""
+    """For a function's output: the reasons, the state of the leaves, and cures."""
     leaves = [
         node
         for node in _leaves(functions_behind([x.node], differentiable=True))
@@ -232,7 +232,7 @@ def _intermediate(x: Variable) -> list[str]:
 
 
 def _reasons_from_result(x: Variable, y: Variable) -> list[str]:
-    """The path of a backward from y to x, or the point where it ends."""
+    """The path of a backward from y to x, or the end of the path before x."""
     to = y.name or "y"
     if not y.requires_grad:
         return [
@@ -278,7 +278,7 @@ def _reached(x: Variable, to: str, users: Sequence[FunctionNode]) -> list[str]:
 
 
 def _not_reached(x: Variable, y: Variable, to: str, functions: list[FunctionNode]) -> list[str]:
-    """The ends of the graph behind a result that does not depend on x."""
+    """The leaves of a result without a path to x."""
     leaves = _leaves(functions)
     if _uses(functions_behind([y.node]), x):
         return [
@@ -306,7 +306,7 @@ def _not_reached(x: Variable, y: Variable, to: str, functions: list[FunctionNode
 
 
 def _leaves(functions: list[FunctionNode]) -> list[VariableNode]:
-    """The inputs of these functions without a creator, each once."""
+    """The inputs without a creator, each once."""
     nodes = dict.fromkeys(node for function in functions for node in function.inputs or ())
     return [node for node in nodes if node.creator_node is None]
 

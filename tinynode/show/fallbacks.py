@@ -1,7 +1,7 @@
-"""The functions that a backend's kernels ran, and those that fell back to the portable forward.
+"""The functions run by a backend's kernels, and the functions run by the portable forward.
 
-Requirement: a user who moves a program to a fast path sees its use: the functions that kernels
-ran, the functions that fell back, the reasons, the number of calls, and their time.
+Requirement: a user moves a program to a fast path, and sees the use of the path. A table has the
+functions run by kernels, the fallbacks with their reasons, the number of calls, and the time.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ _HEAD = ("backend", "function", "kernel or why not", "calls", "time, ms")
 
 
 def fallbacks(*, reset: bool = False) -> str:
-    """A table of the functions that backends with kernels of their own ran, to ``print``.
+    """A table of the functions run on backends with kernels, to ``print``.
 
     The table has a row for each function and kernel, the longest time first; then a row for each
-    function and reason of a fallback. It does not list the functions of backends without kernels.
-    Nor does it list functions for which the portable forward is as quick as a kernel: a single
-    call of the array library, or a small array. Calls of all threads count, since the start or
-    the last reset.
+    function and reason of a fallback. Functions of backends without kernels have no row. Nor has
+    a function with a portable forward as quick as a kernel: a single call of the array library,
+    or a small array. Calls of all threads count, since the start or the last reset.
 
     Args:
         reset: count from zero afterwards.

@@ -1,20 +1,20 @@
 """Film: recorded steps, as data for a page or a terminal.
 
-Requirement: one recording, and several ways to look at it. A Film holds texts and numbers only.
-``data()`` gives all of them for JSON, in the form that the page, the terminal and tests read:
+Requirement: a single recording has several formats. A Film holds texts and numbers only.
+``data()`` gives the whole film for JSON; the page, the terminal and tests read these parts:
 
     nodes, edges    the graph with its layout; "born" is the step from which on a part is drawn
     steps           the events in their order, and the changes of the gradient table
     values          summaries of arrays; the steps refer to them by index
     classes, files  the texts beside the picture
 
-The state after a step is the result of all steps up to it.
+The state after a step is the result of all steps so far.
 
-A step's "freed" names the nodes that lost an array or a gradient since the step before. The array
-was freed, or the gradient left the gradient table and is not kept. Nodes of the second kind are in
+A step's "freed" has the nodes with a loss since the step before. The array was freed, or the
+gradient left the gradient table and is not kept. Nodes of the second kind are in
 ``table["removed"]`` too.
-The values of a backward step's inputs and outputs are the arrays that the function retained, as
-they are at that time. Other values are None, since backward does not have them.
+The values of a backward step's inputs and outputs are the arrays retained by the function, at the
+time of the step. Other values are None, since backward has no other arrays.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Step = dict[str, Any]
 
 GONE = "(gone)"
-"""The label of a variable that was freed before the film knew it."""
+"""The label of a variable freed before the film knew the variable."""
 
 
 @dataclass(eq=False)
@@ -48,10 +48,10 @@ class FilmNode:
         label: a variable's name, or nothing; a function's label.
         facts: short lines for the picture.
         rank: as in the graph.
-        phase: ``"forward"``, or ``"backward"`` for a part that a sweep has connected.
-        born: the index of the step that added the node.
-        location: for a function, the line of user code that applied it.
-        is_named: True if a variable's label is its name.
+        phase: ``"forward"``, or ``"backward"`` for a part connected by a sweep.
+        born: the index of the node's first step.
+        location: for a function, the line of user code.
+        is_named: True if the label of a variable is the variable's name.
         is_state: True for a parameter or a buffer: the dots in its name separate modules.
     """
 
@@ -73,7 +73,7 @@ class FilmNode:
     def data(
         self, label: str, group: str | None, x: float, y: float, width: float, height: float
     ) -> dict[str, Any]:
-        """The node with its box, for JSON."""
+        """The node with a box, for JSON."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -145,7 +145,7 @@ class Film:
         return node
 
     def connect(self, source: FilmNode, target: FilmNode, phase: str) -> None:
-        """Add an edge along the data, unless it exists."""
+        """Add a new edge along the data; an existing edge stays."""
         self.edges.setdefault((source.id, target.id), (phase, len(self.steps)))
 
     def class_key(self, function: FunctionNode) -> str:
@@ -157,7 +157,7 @@ class Film:
             key = f"{cls.__name__} {number}"
         return key
 
-    # --- ways to look at it ----------------------------------------------------------------------
+    # --- formats ---------------------------------------------------------------------------------
 
     def data(self) -> dict[str, Any]:
         """All of the film, in the types of JSON."""
@@ -192,7 +192,7 @@ class Film:
     def _labels(self) -> dict[str, str]:
         """The label of each node.
 
-        Variables without a name, and further ones of one name, get numbers, as in
+        Variables without a name, and further Variables of a name, get numbers, as in
         ``tinynode.show.graph``.
         """
         labels: dict[str, str] = {}
@@ -211,7 +211,7 @@ class Film:
     def _picture(
         self, labels: dict[str, str]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], float, float]:
-        """The nodes and edges with their layout, and the picture's width and height."""
+        """The nodes and edges with layout, and the picture's width and height."""
         # here, since recording needs no layout, and `import tinynode` stays quick
         from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_name
         from tinynode.show.grouping import spread_groups  # likewise

@@ -1,8 +1,8 @@
-"""The film's nodes for the nodes of the graph, and their names.
+"""The film's nodes for the nodes of the graph, and the names.
 
-Requirement: the recorder meets the same Variable many times, and must not keep it alive. So nodes
-are recognised by weak references, which are dropped when the film ends. The name of a node is its
-Variable's name, its name in a model, its name in the script, or a number.
+Requirement: the recorder meets the same Variable many times, and must not keep the Variable alive.
+So weak references recognise nodes, until the film ends. The name of a node is the Variable's name,
+the name in a model, the name in the script, or a number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _NodeReference(weakref.ref[Any]):
 
     Attributes:
         node: the film's node.
-        owner: for an array its VariableNode, or None.
+        owner: for an array the VariableNode, or None.
     """
 
     __slots__ = ("node", "owner")
@@ -35,11 +35,11 @@ class _NodeReference(weakref.ref[Any]):
 
 
 class FilmGraph:
-    """The graph of a film while it is recorded.
+    """The graph of a film during the recording.
 
     Args:
-        film: the film that gets the nodes.
-        model: names its parameters.
+        film: gets the nodes.
+        model: gives names to the parameters.
 
     Attributes:
         outputs: for the id of each function's node, the nodes of the function's outputs.
@@ -72,9 +72,9 @@ class FilmGraph:
             store.clear()
 
     def pop_freed(self) -> list[str]:
-        """The ids of the nodes whose arrays were freed since the last call.
+        """The ids of the nodes with arrays freed since the last call.
 
-        A live Variable may have a new array, for instance from an optimizer. Then its node still
+        A live Variable may have a new array, for instance from an optimizer. Then the node still
         has an array, and the new array is watched.
         """
         references, self._freed = self._freed, []
@@ -101,8 +101,8 @@ class FilmGraph:
     def node_of(self, x: Variable, rank: int, phase: str) -> FilmNode:
         """The film's node of an input or output of a function.
 
-        A Variable outside of a recorded graph has no VariableNode, and is known by its array. The
-        array is all that remains of the result of ``x += v``.
+        A Variable outside of a recorded graph has no VariableNode, and is known by the array. The
+        result of ``x += v`` leaves only an array.
         """
         if x.node_or_none is not None:
             return self.variable(x.node_or_none, x, phase)
@@ -153,12 +153,12 @@ class FilmGraph:
         return shown
 
     def _name_after(self, thing: Any, shown: FilmNode) -> None:
-        """Take over a variable's name, which may be set after its first use."""
+        """Take over a variable's name; users may set the name after the first use."""
         if shown.kind == "variable" and getattr(thing, "name", None):
             self._set_name(shown, thing.name)
 
     def source_location(self) -> SourceLocation | None:
-        """The present line of the user's code. Takes the names of its Variables as well."""
+        """The present line of the user's code. Names in the code become names of nodes."""
         frame = user_frame()
         if frame is None:
             return None
@@ -179,7 +179,7 @@ class FilmGraph:
         return frame.f_code.co_filename, frame.f_lineno
 
     def _name_variable(self, x: Variable, name: str) -> None:
-        """Give a Variable's node the name that the code has for the Variable."""
+        """Give a Variable's node the name in the code."""
         if x.node_or_none is None:
             self._set_name(self._find(self._arrays_without_node, x.raw), x.name or name)
         else:
@@ -196,7 +196,7 @@ class FilmGraph:
     def _watch(
         self, array: Any, shown: FilmNode, owner: VariableNode | None = None
     ) -> _NodeReference | None:
-        """Watch an array until it is freed; None if the library's arrays cannot be watched."""
+        """Watch an array until the array is freed; None if a library has no weak references."""
         try:
             known = _NodeReference(array, self._array_freed)
         except TypeError:
@@ -224,7 +224,7 @@ class FilmGraph:
         return shown
 
     def _output_of(self, function: FunctionNode, node: VariableNode) -> FilmNode | None:
-        """The film's node of an output that was freed, and that its function has made anew."""
+        """The film's node of a freed output, if the function has a new node for the output."""
         shown = self._find(self._known, function)
         if shown is not None:
             for reference, output in zip(
@@ -238,7 +238,7 @@ class FilmGraph:
         return self.film.add_variable(GONE, (), function.rank + 1, "forward")
 
     def connect(self, shown: FilmNode, ins: list[FilmNode], outs: list[FilmNode]) -> None:
-        """Put a function between its inputs and outputs."""
+        """Put a function between the inputs and the outputs."""
         self.outputs[shown.id] = outs
         for node in ins:
             self.film.connect(node, shown, shown.phase)
@@ -246,7 +246,7 @@ class FilmGraph:
             self.film.connect(shown, node, shown.phase)
 
     def add_behind(self, functions: list[FunctionNode], limit: int) -> None:
-        """Add the functions behind these that the film does not have, up to a limit."""
+        """Add the missing functions behind some functions, up to a limit."""
         waiting = list(functions)
         while waiting and limit:
             function = waiting.pop()

@@ -1,8 +1,8 @@
 """The texts of a film: lines of the user's code, docstrings and sources of the functions' classes.
 
-Requirement: a step shows the line of user code that caused it, and the function's own source. Both
-are read when a user looks at the film, not while it is recorded. A film leaves out source that
-cannot be found: code typed into a prompt, or without a file.
+Requirement: a step shows the line of user code, and the function's own source. A film reads both
+at the time of display, not during the recording. A film leaves out missing source: code typed into
+a prompt, or without a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.devices import backend_names
 
 SourceLocation = tuple[str, int]
-"""A file, and the number of a line in it."""
+"""A file, and the number of a line."""
 
 WHOLE_FILE = 400
 """A file of at most so many lines is shown whole; of a longer file, windows of lines."""
@@ -45,16 +45,15 @@ def user_frame() -> FrameType | None:
 
 @functools.cache
 def _own_packages() -> frozenset[str]:
-    """tinynode, its backends, and ``contextlib``, whose frames lie between a ``with`` and ours."""
+    """tinynode, backends, and ``contextlib``: frames between a ``with`` block and tinynode."""
     backends = (f"tinynode_{name}" for name in backend_names())
     return frozenset({"tinynode", "contextlib", *backends})
 
 
 def script_names(frame: FrameType) -> list[tuple[str, Any]]:
-    """The names of the frame's module (a script, a notebook), with their present values.
+    """The names of the frame's module (a script, a notebook), with the present values.
 
-    The local names of running functions are left alone: reading them would keep their values
-    alive.
+    The local names of running functions are left alone: a read would keep the values alive.
     """
     return [item for item in frame.f_globals.items() if not item[0].startswith("_")]
 
@@ -86,7 +85,7 @@ class Files:
 
 
 def _windows(numbers: list[int], length: int) -> list[tuple[int, int]]:
-    """The first and last lines of a file's windows, which do not overlap."""
+    """The first and last lines of a file's windows, without overlap."""
     if not length:
         return []
     if length <= WHOLE_FILE:
@@ -102,7 +101,7 @@ def _windows(numbers: list[int], length: int) -> list[tuple[int, int]]:
 
 
 def _last_part(file: str) -> str:
-    """A file's name without its folder, for paths of every system."""
+    """A file's name without the folder, for paths of every system."""
     if re.search(r"[\\/]ipykernel_\d+[\\/]\d+\.py$", file):
         return "notebook cell"  # its file is named by a mere number
     return posixpath.basename(ntpath.basename(file)) or file
@@ -127,7 +126,7 @@ def describe_class(cls: type) -> dict[str, Any]:
 
 
 def _source(cls: type, names: tuple[str, ...]) -> str:
-    """The source of the first of these methods that the class, not our base class, defines."""
+    """The source of the first method defined by the class, not by a base class of tinynode."""
     for name in names:
         method = getattr(cls, name, None)
         owner = getattr(method, "__module__", "")

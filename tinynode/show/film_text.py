@@ -1,7 +1,7 @@
 """A film in words: a sentence for each step, and all steps as text.
 
-Requirement: a screen reader and a terminal give the same film as the page. So each step has one
-sentence, and the text below it has the page's numbers.
+Requirement: a screen reader and a terminal give the same film as the page. So each step has a
+sentence, and below the sentence the page's numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Step = dict[str, Any]
 
 
 def sentence(step: Step, labels: Mapping[str, str]) -> str:
-    """The event of a step, in one sentence."""
+    """The event of a step, as a sentence."""
     kind = step["kind"]
     if kind == "forward":
         return _forward(step, labels)

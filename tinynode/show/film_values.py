@@ -1,8 +1,8 @@
 """Summaries of arrays for a film: a few numbers in place of the array.
 
 Requirement: a film shows computed values, keeps no array of the user's alive, and costs little
-while it is recorded. So it takes at most 256 elements of each array at the time of the step, with
-the smallest, the largest and the mean. Arrays of equal content share one entry.
+during the recording. So a film takes at most 256 elements of each array at the time of the step,
+with the smallest, the largest and the mean. Arrays of equal content share one entry.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy
 from tinynode.devices import Device
 
 CELLS = 256
-"""The largest number of elements kept of one array."""
+"""The largest number of elements kept of an array."""
 
 DIGITS = 4
 """The significant digits of a number in a film."""

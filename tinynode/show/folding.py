@@ -5,9 +5,9 @@ So repeated blocks are folded: of 40 equal layers the picture has the first and 
 between them one box "× 38 more". A graph that is still too large is drawn near the roots only, and
 the picture says how many boxes it leaves out.
 
-Functions are listed in the order of their ranks. A repeated block is a stretch of that list that
-equals the stretch before. All functions of a stretch can become one box without a cycle, since
-every function that depends on the stretch comes later in the list.
+Functions are listed in the order of their ranks. A repeated block is a stretch of the list equal
+to the stretch before. A single box for a stretch causes no cycle: every function that depends on
+the stretch comes later in the list.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _ordered(
 
 
 def find_runs(codes: Sequence[int]) -> list[Run]:
-    """The runs of a list, in its order and without overlap; long runs are found first."""
+    """The runs of a list, in order and without overlap; long runs are found first."""
     array = numpy.asarray(codes, dtype=numpy.int64)
     waiting = [(0, len(array))]
     found: list[Run] = []
@@ -110,7 +110,7 @@ def _start(run: Run) -> int:
 
 
 def _longest_run(codes: numpy.ndarray) -> Run | None:
-    """The run that folds the most functions; of several, the run of the shortest block."""
+    """The run with the most folded functions; of several, the run of the shortest block."""
     best: Run | None = None
     for length in range(1, min(_LONGEST_BLOCK, len(codes) // _FEWEST_BLOCKS) + 1):
         if best is not None and best.folded >= len(codes) - 2 * length:
@@ -152,7 +152,7 @@ def common_group(groups: Sequence[str | None]) -> str | None:
 def _replaced(
     nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge], fold_of: dict[str, DiagramNode]
 ) -> tuple[list[DiagramNode], list[DiagramEdge]]:
-    """Put the folds in the place of their functions and of the Variables between them."""
+    """Put the folds in the place of the functions and of the Variables between."""
     creators: dict[str, str] = {}
     users: dict[str, list[str]] = {}
     for edge in edges:
@@ -203,7 +203,7 @@ def _joined(
     creators: dict[str, str],
     users: dict[str, list[str]],
 ) -> list[DiagramEdge]:
-    """The remaining edges; several edges between a fold and another box become one."""
+    """The remaining edges; several edges between a fold and another box are merged."""
     found: list[DiagramEdge] = []
     between: dict[tuple[str, str], tuple[DiagramEdge, int]] = {}
     for edge in edges:
@@ -233,9 +233,9 @@ def _joined(
 def nearest(
     nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge], limit: int
 ) -> tuple[list[DiagramNode], list[DiagramEdge], int]:
-    """The nodes nearest to the roots, the edges between them, and the number of other nodes.
+    """The nodes nearest to the roots, with edges, and the number of other nodes.
 
-    A drawn function has all its inputs, and its unused outputs, so the result may exceed the limit
+    A drawn function has all inputs and all unused outputs, so the result may exceed the limit
     by a few nodes.
     """
     before: dict[str, list[str]] = {}

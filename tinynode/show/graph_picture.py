@@ -1,15 +1,17 @@
 """The graph behind Variables, and nets, as a Diagram.
 
-Requirement: one line shows how a result was computed: ``tn.show.graph(y)``. The picture changes
-nothing. It holds texts, no arrays and no nodes, so it keeps no graph alive.
+Requirement: ``tn.show.graph(y)`` shows the computation of y. A picture holds texts, no arrays and
+no nodes, so it keeps no graph alive and changes no result.
 
-Backward nodes. A function does not know whether a user or a ``backward`` applied it, so the roots
-decide. The nodes that the roots depend on are forward. Nodes that only gradients depend on are
-backward: the roots in ``gradients``, and each ``grad_var`` of a Variable in the picture. In a net,
-an operator is backward if it reads or writes a gradient (``x@GRAD``), or lies in a gradient net.
+Backward nodes. A function does not record its caller, a user or a ``backward``, so the roots
+decide. Nodes behind the roots are forward. Nodes behind gradients alone are backward. Gradients
+are the roots in ``gradients``, and each ``grad_var`` of a Variable in the picture. In a net,
+operators that read or write a gradient (``x@GRAD``) are backward, and so is every operator of a
+gradient net.
 
-Groups. A Parameter with a dotted name belongs to the module of that name. So does a function that
-reads the Parameter, and every function between two functions of one module.
+Groups. A Parameter with a dotted name belongs to the module with the name before the last dot. So
+does a function with the Parameter as input, and every function between two functions of a
+module.
 """
 
 from __future__ import annotations
@@ -43,25 +45,25 @@ def graph(
 ) -> Diagram:
     """A picture of the graph behind Variables, or of nets.
 
-    In a notebook the result shows itself; ``print`` shows it as text; ``save("graph.svg")`` writes
-    it to a file. Variables are rounded, functions are boxes. Computations of gradients are dashed
+    A notebook shows the picture; ``print`` gives text; ``save("graph.svg")`` writes a file.
+    Variables are rounded, functions are boxes. Computations of gradients are dashed
     and have another colour.
 
     Args:
         roots: Variables; or nets, operators, traces and compiled functions. Of a compiled function
-            the picture has the net recorded last, and its gradient net if there is one. Nodes that
-            several roots share are drawn once.
-        gradients: Variables that a backward computed, such as ``tn.grad`` gives. Nodes that only
-            they depend on are drawn as backward. An ``x.grad_var`` among the roots is recognised.
-        model: names its parameters, and draws its modules as groups.
-        scope: for nets: the Variables whose shapes are shown.
+            the picture has the net recorded last, with the gradient net if built. Common nodes of
+            several roots are drawn once.
+        gradients: results of a backward, such as ``tn.grad`` gives. Nodes behind gradients alone
+            are drawn as backward. An ``x.grad_var`` among the roots is recognised.
+        model: gives names to parameters, and its modules are drawn as groups.
+        scope: for nets: the Variables, for the shapes in the picture.
         limit: the number of boxes to draw, or a few more; None means all.
-        fold: draw repeated blocks as one box. None means: only above the limit.
+        fold: draw repeated blocks as a single box. None means: only above the limit.
         direction: ``"down"`` or ``"right"``.
         title: a line above; by default the names of the roots.
 
     Raises:
-        TypeError: a root is something else, or nets and Variables are mixed.
+        TypeError: a root is of another type, or nets and Variables are mixed.
         ValueError: there is no root, the limit is below 1, the direction is another, or a compiled
             function was not called yet.
     """

@@ -1,7 +1,7 @@
 """The module of each box of a picture.
 
 Requirement: a picture shows a model's layers as groups. A function that reads a parameter belongs
-to the parameter's module. So do the functions between two functions of one module: a softmax
+to the parameter's module. So do the functions between two functions of a module: a softmax
 between two layers of an attention block.
 """
 
@@ -16,10 +16,10 @@ from tinynode.show.folding import common_group
 def spread_groups(
     nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge], modules: set[str] | None
 ) -> None:
-    """Give groups to forward functions and their outputs, if leaves have groups.
+    """Give groups to forward functions and to outputs, if leaves have groups.
 
     Args:
-        nodes: the boxes. Leaves have their groups; functions without a group get one.
+        nodes: the boxes. Leaves have groups; functions without a group get a group.
         edges: between the boxes.
         modules: the names of all groups; None means every prefix of a dotted name.
     """
@@ -47,12 +47,12 @@ def spread_groups(
 
 
 def _order(node: DiagramNode) -> tuple[int, bool]:
-    """By rank; of one rank, Variables come before the functions that use them."""
+    """By rank; of equal rank, Variables before functions."""
     return node.rank, node.kind != "variable"
 
 
 def _known(group: str | None, modules: set[str] | None) -> str | None:
-    """The innermost module among a group and the groups around it."""
+    """The innermost module among a group and the outer groups."""
     found = [name for name in group_path(group) if modules is None or name in modules]
     return found[-1] if found else None
 
@@ -63,10 +63,10 @@ def _fill_between(
     after: dict[str, list[DiagramNode]],
     modules: set[str] | None,
 ) -> None:
-    """Give functions without a group the group of the functions before and behind them.
+    """Give functions without a group the common group of functions before and behind.
 
-    Each group is a bit of an integer. A box collects the bits of all boxes before it, and those of
-    all boxes behind it. It lies between members of the groups whose bits are in both.
+    Each group is a bit of an integer. A box collects the bits of all boxes before, and the bits of
+    all boxes behind. Bits in both collections are the groups with members on both sides.
     """
     names: dict[str, int] = {}
     own: dict[str, int] = {}
@@ -92,7 +92,7 @@ def _fill_between(
 def _collected(
     ordered: Sequence[DiagramNode], near: dict[str, list[DiagramNode]], own: dict[str, int]
 ) -> dict[str, int]:
-    """The bits of each node, with those of all nodes on one side of it."""
+    """The bits of each node, with the bits of all nodes on a side."""
     found: dict[str, int] = {}
     for node in ordered:
         bits = own[node.id]

@@ -1,9 +1,9 @@
 """Coordinates for the boxes and arrows of a picture: a layered layout.
 
-Requirement: a graph of computation is read along its data. So every arrow leads from a layer to a
-later one, boxes never overlap, no arrow runs through a box, and a chain is a straight line. A
-label beside an arrow meets no box, no arrow, and no other label. The layout needs no outside
-program, and lays out 2,000 boxes within two seconds.
+Requirement: a reader follows a graph of computation along the data. So every arrow leads from a
+layer to a later layer. Boxes never overlap, no arrow runs through a box, and a chain is a straight
+line. A label beside an arrow meets no box, no arrow, and no other label. The layout needs no
+outside program, and lays out 2,000 boxes within two seconds.
 
 The steps are those of K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of
 hierarchical system structures", 1981:
@@ -15,8 +15,8 @@ hierarchical system structures", 1981:
     bends        ``layout_grid``: an arrow over several layers gets a bend in each; the arrows
                  from one box share their bends
     order        ``layout_order``: the order within each layer with the fewest crossings
-    coordinates  here: each layer takes the coordinates nearest to those that its neighbours ask
-                 for, without overlap: isotonic regression, by pooling adjacent violators
+    coordinates  here: each layer takes the coordinates nearest to the wishes of its neighbours,
+                 without overlap: isotonic regression, by pooling adjacent violators
     pixels       ``layout_pixels``: points of arrows, and outlines of groups
 """
 
@@ -40,7 +40,7 @@ def layout(
     """Coordinates for the boxes, and paths for the arrows between them.
 
     Args:
-        nodes: the boxes; earlier ones tend to lie further to the left.
+        nodes: the boxes; earlier boxes tend to lie further to the left.
         edges: the arrows, from node to node, without cycles.
         direction: where the arrows lead: ``"down"`` or ``"right"``.
 
@@ -57,7 +57,7 @@ def layout(
 
 
 def _assign_coordinates(grid: Grid) -> None:
-    """Give each box and bend its coordinate along its layer."""
+    """Give each box and bend a coordinate along the layer."""
     for row in grid.rows:
         _settle(grid, row, dict.fromkeys(row, (0.0, 1.0)))
     for _ in range(_ROUNDS):
@@ -66,7 +66,7 @@ def _assign_coordinates(grid: Grid) -> None:
 
 
 def _sweep_coordinates(grid: Grid, downwards: bool) -> None:
-    """Move each layer to the coordinates that its neighbours in the layer before ask for."""
+    """Move each layer to the coordinates wanted by its neighbours in the layer before."""
     rows = grid.rows if downwards else grid.rows[::-1]
     for row in rows:
         wanted = {}
@@ -90,14 +90,14 @@ def _sweep_coordinates(grid: Grid, downwards: bool) -> None:
 
 
 def _leading(grid: Grid, near: list[int], upwards: bool) -> list[int]:
-    """The neighbours that decide: computed values before bends, and bends before leaves."""
+    """The deciding neighbours: computed values before bends, and bends before leaves."""
     seen = {i: _through_labels(grid, i, upwards) for i in near}
     linked = [i for i in near if not grid.is_source[seen[i]]]
     return [i for i in linked if not grid.is_bend(seen[i])] or linked or near
 
 
 def _through_labels(grid: Grid, item: int, upwards: bool) -> int:
-    """The neighbour behind a bend in a layer of labels, as if that layer did not exist."""
+    """The neighbour behind a bend in a layer of labels: such a layer is skipped."""
     if grid.layer[item] not in grid.label_layers:
         return item
     others = grid.up[item] if upwards else grid.down[item]
@@ -105,10 +105,10 @@ def _through_labels(grid: Grid, item: int, upwards: bool) -> int:
 
 
 def _settle(grid: Grid, row: list[int], wanted: dict[int, tuple[float, float]]) -> None:
-    """Set the coordinates nearest to the wanted ones, in the row's order, without overlap.
+    """Set the coordinates nearest to the wanted coordinates, in the row's order, without overlap.
 
-    Boxes that would overlap are pooled into a block. A block goes to the weighted mean of its
-    members' wishes: the least sum of weighted squares.
+    Boxes with wishes that overlap are pooled into a block. A block goes to the weighted mean of
+    the members' wishes: the least sum of weighted squares.
     """
     offsets, offset = [], 0.0
     blocks: list[tuple[float, float, int]] = []  # mean, weight, number of members

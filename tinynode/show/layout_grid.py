@@ -1,8 +1,8 @@
 """Boxes in layers: the first step of the layout.
 
-Requirement: every arrow leads from a layer to a later one, and crosses the layers between through
-bends of its own (dummy vertices). A box lies one layer below the lowest box that it depends on.
-Leaves lie right above their first use, and so do gradients that depend on leaves alone.
+Requirement: every arrow leads from a layer to a later layer, and crosses the layers between
+through bends (dummy vertices). A box lies one layer below the lowest of its inputs. Leaves lie
+right above the first use, and so do gradients computed from leaves alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_path
 from tinynode.show.text_sizes import box_size, label_size
 
 LABEL_ASIDE = 6.0
-"""Between an arrow and its label."""
+"""Between an arrow and the label."""
 
 _LABEL_PADDING = 4.0  # around a label elsewhere
 _GAP = 20.0  # between boxes of a layer
@@ -32,17 +32,17 @@ class Grid:
         layer: the layer of each box and bend.
         up: the neighbours of each in the layer above.
         down: the neighbours of each in the layer below.
-        paths: for each edge the boxes and bends from source to target; two where it has no bends.
-        rows: the boxes and bends of each layer, in their order.
-        before: the extent of each from its coordinate towards the start of its layer.
-        behind: the extent of each towards the end of its layer.
+        paths: for each edge the boxes and bends from source to target; two without bends.
+        rows: the boxes and bends of each layer, in order.
+        before: the extent of each from the coordinate towards the start of the layer.
+        behind: the extent of each towards the end of the layer.
         depth: the size of each across the layers.
-        label_layers: the layers that hold labels and bends alone.
+        label_layers: the layers of labels and bends alone.
         labels: for the number of each edge with a label, the bend beside the label.
-        groups: the group of each and the groups around it, outer first.
-        coordinate: the middle of each along its layer.
-        group_gap: between a box and the outline of its group.
-        title_height: room for a group's name before its first layer.
+        groups: the group of each and the outer groups, outer first.
+        coordinate: the middle of each along the layer.
+        group_gap: between a box and the outline of the group.
+        title_height: room for a group's name before the group's first layer.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ def _ends(nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge]) -> list[tu
 
 
 def _layers(nodes: Sequence[DiagramNode], ends: list[tuple[int, int]]) -> list[int]:
-    """The layer of each node: below all its inputs; a leaf lies right above its first use."""
+    """The layer of each node: below all inputs; a leaf lies right above the first use."""
     before: list[list[int]] = [[] for _ in nodes]
     after: list[list[int]] = [[] for _ in nodes]
     for source, target in ends:
@@ -201,10 +201,10 @@ def _floating(
     before: list[list[int]],
     after: list[list[int]],
 ) -> list[int]:
-    """Nodes that may lie lower than they must: leaves, constants, and gradients made of these.
+    """Nodes that may lie lower: leaves, constants, and gradients computed from leaves alone.
 
-    A backward pass starts from a leaf, the gradient of its root. The leaf is drawn beside its use,
-    not beside the forward pass.
+    A backward pass starts from a leaf, the gradient of the root. The leaf is drawn beside the
+    backward pass, not beside the forward pass.
     """
     floating: dict[int, None] = {}
     for item in ordered:
@@ -226,7 +226,7 @@ def _packed(layers: list[int]) -> list[int]:
 def _with_label_layers(
     layers: list[int], ends: list[tuple[int, int]], edges: Sequence[DiagramEdge]
 ) -> tuple[list[int], frozenset[int]]:
-    """The layers numbered anew, with a layer of labels before each target of such an edge."""
+    """The layers numbered anew, with a layer of labels before each target of a labelled edge."""
     labelled = {layers[end[1]] for end, edge in zip(ends, edges, strict=True) if edge.label}
     before = sorted(labelled)
     moved = [layer + bisect.bisect_right(before, layer) for layer in layers]

@@ -1,6 +1,6 @@
 """From coordinates in layers to pixels: the last step of the layout.
 
-Requirement: no arrow runs through a box, and the outline of a module holds its boxes alone.
+Requirement: no arrow runs through a box, and the outline of a module holds no other boxes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Layout:
 
 
 def to_pixels(grid: Grid) -> Layout:
-    """The layout of boxes and bends that have their coordinates."""
+    """The layout of boxes and bends with coordinates."""
     return _PixelLayout(grid).finished()
 
 
@@ -274,7 +274,7 @@ def _levels(name: str) -> tuple[int, str]:
 
 
 def _without_needless(points: list[Point]) -> list[Point]:
-    """The points, without points on a straight line between their neighbours."""
+    """The points, without points on a straight line between two neighbours."""
     kept: list[Point] = []
     for i, point in enumerate(points):
         if kept and i + 1 < len(points):

@@ -1,8 +1,7 @@
 """The boxes and arrows of nets.
 
-Requirement: a net is a graph of operators and names, and its picture shows that graph. The picture
-shows the net's inputs and outputs, the operators that compute gradients, and the inner nets as
-groups.
+Requirement: a net is a graph of operators and names, and the picture shows the graph. Inputs,
+outputs and operators of gradients have looks of their own; inner nets are groups.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class NetPicture:
         return [root]
 
     def _nets_of_compiled(self, compiled: CompiledFunction) -> list[NetOp | Operator]:
-        """The net that was recorded last, and the gradient net that was built last for it."""
+        """The net recorded last, and the gradient net built last for the net."""
         recorded = compiled.recorded()
         if not recorded:
             title = getattr(compiled.function, "__name__", type(compiled.function).__name__)
@@ -95,7 +94,7 @@ class NetPicture:
             self.edges.append(DiagramEdge(box.id, output.id, phase))
 
     def _variable(self, name: str, phase: str, rank: int) -> DiagramNode:
-        """The box of a name; each output without a name gets a box of its own."""
+        """The box of a name; each output without a name gets a new box."""
         if name in self._drawn:
             return self._drawn[name]
         box = DiagramNode(f"v{len(self.nodes)}", "variable", name, (), rank, phase)
@@ -128,7 +127,7 @@ class NetPicture:
 
 
 def _operators_of(net: NetOp | Operator) -> Iterator[tuple[Operator, str | None, bool]]:
-    """The operators in run order: each with its group, and True inside of a gradient net."""
+    """The operators in run order: each with a group, and True inside of a gradient net."""
     count: dict[str, int] = {}
     is_gradient = net.type.endswith("_grad") and isinstance(net, NetOp)
     waiting: list[tuple[NetOp | Operator, str | None, bool]] = [(net, None, is_gradient)]

@@ -1,13 +1,13 @@
-"""The recorder of films: a hook that writes down each step.
+"""The recorder of films: a hook for all steps.
 
 Requirement: a film shows the real computation. So the recorder observes function applications and
 sweeps, and has no second way to run functions. Results are the same with and without a recorder.
-A recorder holds arrays, Variables and the graph by weak references; its film holds texts and
-numbers only.
+A recorder holds arrays, Variables and the graph by weak references; a film holds texts and numbers
+only.
 
-A function applied outside of a sweep is a step of its own. Inside of a sweep, a function connected
-to a graph (double backprop) is a step of phase "backward". Other functions inside of a sweep only
-add their labels to the running step ("ran").
+A function applied outside of a sweep is a step. Inside of a sweep, a function connected to a graph
+(double backprop) is a step of phase "backward". Other functions inside of a sweep are only labels
+in the running step ("ran").
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_STEPS = 3000
 """The most steps of a film."""
 
 SHOWN = 20
-"""The most functions of a queue, and the most labels of functions that ran inside of a step."""
+"""The most functions of a queue, and the most labels in the "ran" of a step."""
 
 Step = dict[str, Any]
 
@@ -54,12 +54,11 @@ def record(title: str | None = None, *, model: Module | None = None) -> Iterator
     3,000 steps the film ends, with a warning. An error in the block ends the film, and is raised
     as usual.
 
-    A Variable is shown by its ``name``, else by its variable in the script or notebook, else by a
-    number.
+    A Variable's label is the ``name``, else the name in the script or notebook, else a number.
 
     Args:
         title: shown above the film.
-        model: names its parameters, and draws its modules as groups.
+        model: gives names to parameters, and its modules are drawn as groups.
 
     Raises:
         TypeError: ``model`` is not a Module.
@@ -83,14 +82,14 @@ def record(title: str | None = None, *, model: Module | None = None) -> Iterator
 
 
 class _SweepState:
-    """A running sweep, and its present step.
+    """A running sweep and the present step.
 
     Attributes:
-        location: the line of user code that started the sweep.
+        location: the line of user code at the sweep's start.
         step: the step under way; empty if no step is recorded.
         start: the time when the step began.
         table: the film's nodes in the gradient table.
-        before: the function's inputs that had a gradient before this step.
+        before: the function's inputs with a gradient before the step.
         entries: for each of the step's ``grad_inputs`` the VariableNode.
     """
 
@@ -107,8 +106,8 @@ class _SweepState:
 class FilmRecorder(FunctionHook):
     """Writes the steps of this thread into a film.
 
-    A function is a step only if hooks saw its forward begin. Hooks do not see the functions that
-    run while a net is built from other functions: the user did not call them.
+    A function is a step only if hooks saw the start of the forward. Hooks do not see the functions
+    run during the construction of a net: the user did not call these functions.
     """
 
     def __init__(self, film: Film, model: Module | None) -> None:
@@ -134,7 +133,7 @@ class FilmRecorder(FunctionHook):
     def applied(
         self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
     ) -> None:
-        """A function was applied: a step, unless a sweep ran it without a graph."""
+        """A function was applied: a step, except inside of a sweep without a graph."""
         now = time.perf_counter()
         start = self._begin_of(function)
         if start is None:
@@ -145,7 +144,7 @@ class FilmRecorder(FunctionHook):
             self._add_application(function, inputs, outputs, now - start)
 
     def _begin_of(self, function: FunctionNode) -> float | None:
-        """The time when a function began; later functions that did not end have failed."""
+        """The start time of a function; later functions without an end have failed."""
         for i in range(len(self._begun) - 1, -1, -1):
             reference, start = self._begun[i]
             if reference() is function:
@@ -188,7 +187,7 @@ class FilmRecorder(FunctionHook):
     # --- backward --------------------------------------------------------------------------------
 
     def sweep_began(self, sweep: Sweep) -> None:
-        """A sweep has begun, with the seeds in its table."""
+        """A sweep has begun, with the seeds in the gradient table."""
         state = _SweepState(sweep, self.graph.source_location())
         self._sweeps.append(state)
         if not self._has_room():
@@ -249,7 +248,7 @@ class FilmRecorder(FunctionHook):
                 reached.add(nodes[i])
 
     def after_accumulate(self, sweep: Sweep, function: FunctionNode) -> None:
-        """The gradients are in the table: note its changes and the waiting functions."""
+        """The gradients are in the table: note the changes and the waiting functions."""
         state = self._state_of(sweep)
         if state is None or not state.step:
             return
@@ -277,7 +276,7 @@ class FilmRecorder(FunctionHook):
         self._add(step)
 
     def sweep_ended(self, sweep: Sweep, error: BaseException | None) -> None:
-        """A sweep has ended: note its gradients, or the error that ended the sweep."""
+        """A sweep has ended: note the gradients, or the error."""
         state = self._state_of(sweep)
         if state is None:
             return

@@ -154,7 +154,7 @@ def _escaped(text: str) -> str:
 
 
 def _n(number: float) -> str:
-    """A number with at most one decimal."""
+    """A number with at most 1 decimal."""
     return f"{number:.1f}".removesuffix(".0")
 
 

@@ -1,8 +1,8 @@
 """A Diagram as characters.
 
-Requirement: a terminal, a log and a screen reader show the content of a picture. The lines are
-those of ``tinynode.show.text``: ``x.node <- Multiply <- z.node`` for each function, and below them
-a line for each Variable.
+Requirement: a terminal, a log and a screen reader show the content of a picture. The form is that
+of ``tinynode.show.text``: a line ``x.node <- Multiply <- z.node`` for each function, then a line
+for each Variable.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tinynode.show.diagram_data import DiagramData, DiagramNode
 
 
 def to_text(diagram: DiagramData) -> str:
-    """The picture as lines: the functions in their order, then the facts of each Variable."""
+    """The picture as lines: the functions in order, then the facts of each Variable."""
     inputs: dict[str, list[str]] = {node.id: [] for node in diagram.nodes}
     outputs: dict[str, list[str]] = {node.id: [] for node in diagram.nodes}
     labels = {node.id: one_line(node.label) for node in diagram.nodes}
@@ -54,7 +54,7 @@ def _rank(node: DiagramNode) -> int:
 
 
 def _title(node: DiagramNode) -> str:
-    """A function's label and facts, and its phase if that is backward."""
+    """A function's label and facts, and the word "backward" for that phase."""
     words = [*node.facts, *(["backward"] if node.phase == "backward" else [])]
     facts = f" ({', '.join(one_line(word) for word in words)})" if words else ""
     return one_line(node.label) + facts

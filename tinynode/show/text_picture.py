@@ -1,8 +1,7 @@
 """The graph behind a Variable, as text.
 
 Requirement: the text looks as the graph is connected: ``x.node <- f <- y.node``. There is a line
-for each function, from the leaves down to the given Variables, and below them a line for each
-node.
+for each function, from the leaves down to the given Variables; then a line for each node.
 
     w = x * y + x
 
@@ -32,15 +31,15 @@ from tinynode.errors import describe
 def text(*variables: Variable, limit: int | None = 100) -> str:
     """A picture of the graph behind Variables, to ``print``.
 
-    A node has its variable's name, or a number. The same name or number on another line is the
+    A node has the variable's name, or a number. The same name or number on another line is the
     same node. ``<-'`` marks a further input of the function above. ``(gone)`` is a freed output.
     Each node is described once: rank, shape and dtype; then "leaf", "no gradient" or "array
     retained" if true.
 
     Args:
-        variables: one or several; shared nodes are drawn once. Gradients under double backprop
+        variables: at least one; shared nodes are drawn once. Gradients under double backprop
             (``x.grad_var``) have a graph too.
-        limit: the number of functions to draw, those of the highest rank; None means all.
+        limit: the number of functions to draw, from the highest rank on; None means all.
 
     Raises:
         TypeError: an argument is not a Variable.
@@ -70,10 +69,10 @@ def text(*variables: Variable, limit: int | None = 100) -> str:
 def functions_behind(
     roots: Iterable[VariableNode], *, differentiable: bool = False
 ) -> list[FunctionNode]:
-    """Every function that the nodes depend on, each after the functions that it depends on.
+    """Every function behind the nodes, each after the functions behind it.
 
     With ``differentiable``, the walk goes only through nodes that require a gradient: the result
-    has the functions that a backward runs.
+    has the functions of a backward.
     """
     found: dict[FunctionNode, None] = {}
     waiting = list(roots)
