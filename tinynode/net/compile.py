@@ -27,7 +27,7 @@ from tinynode.errors import TraceError, describe
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import Operator
 from tinynode.net.passes import is_random
-from tinynode.net.program import Gradient, NetFunction, Program
+from tinynode.net.program import NetFunction, Program
 from tinynode.net.structure import Identity, join, leaves, split
 from tinynode.net.trace import Trace, trace_split
 from tinynode.net.updates import Update
@@ -120,11 +120,6 @@ class CompiledFunction(Wrapper):
         entry = self._entry(variables, skeleton)
         arrays = tuple([x.raw for x in self._inputs(entry, variables)])
         return "\n".join(entry.program.describe(arrays, str(entry.trace.net)))
-
-    def recorded(self) -> list[tuple[Trace, list[Gradient]]]:
-        """For each recorded signature, in order: the trace, and the gradient nets built so far."""
-        entries = [entry for found in self._entries.values() for entry in found]
-        return [(entry.trace, entry.program.gradients) for entry in entries]
 
     def _title(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)

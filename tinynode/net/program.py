@@ -130,11 +130,6 @@ class Program:
                 self._gradients[key] = self._build_gradient(key, arrays)
         return self._gradients[key]
 
-    @property
-    def gradients(self) -> list[Gradient]:
-        """The gradient nets built so far, in order."""
-        return list(self._gradients.values())
-
     def _build_gradient(self, key: Key, arrays: Arrays) -> Gradient:
         targets, given = key
         scope = Scope()

@@ -73,11 +73,7 @@ class Module:
 
     def modules(self) -> list[Module]:
         """This module and all inside it, each once."""
-        return [module for _, module in self.named_modules()]
-
-    def named_modules(self) -> list[tuple[str, Module]]:
-        """This module and all inside it, each once, with dotted names; its own name is ``""``."""
-        return [(name, value) for name, value in self._walk() if isinstance(value, Module)]
+        return [value for _, value in self._walk() if isinstance(value, Module)]
 
     def _walk(self) -> list[tuple[str, Any]]:
         """Every module, parameter and buffer, with its dotted name, each once."""
@@ -109,6 +105,10 @@ class Module:
 
     def _state(self) -> list[tuple[str, Parameter | Buffer]]:
         return [(name, v) for name, v in self._walk() if isinstance(v, Parameter | Buffer)]
+
+    def named_modules(self) -> list[tuple[str, Module]]:
+        """This module, with the name "", and all modules inside with dotted names, each once."""
+        return [(name, value) for name, value in self._walk() if isinstance(value, Module)]
 
     def parameters(self) -> list[Parameter]:
         """The parameters, each once, in the order of assignment."""

@@ -51,29 +51,25 @@ class NetPicture:
 
     def _nets(self, root: Any) -> list[NetOp | Operator]:
         """The nets of a root; the Variables of a trace go into the scope."""
-        if isinstance(root, CompiledFunction):
-            return self._nets_of_compiled(root)
+        if isinstance(root, NetOp | Operator):
+            return [root]
         if isinstance(root, Trace):
             self._add_variables(root)
             return [root.net]
-        return [root]
-
-    def _nets_of_compiled(self, compiled: CompiledFunction) -> list[NetOp | Operator]:
-        """The net recorded last, and the gradient net built last for the net."""
-        recorded = compiled.recorded()
+        assert isinstance(root, CompiledFunction)
+        recorded = [entry for entries in root._entries.values() for entry in entries]
         if not recorded:
-            title = getattr(compiled.function, "__name__", type(compiled.function).__name__)
             raise ValueError(
-                f"graph: {title} has recorded no net yet: it does when it is called. Call "
+                f"graph: {root._title()} has recorded no net yet: it does when it is called. Call "
                 "it once, or draw tinynode.trace(function, *examples)."
             )
-        trace, gradients = recorded[-1]
-        self._add_variables(trace)
+        entry = recorded[-1]
+        self._add_variables(entry.trace)
         if len(recorded) > 1:
             self.notes.append(f"the last of {len(recorded)} nets that were recorded")
-        nets: list[NetOp | Operator] = [trace.net]
-        if gradients:
-            nets.append(NetOp(gradients[-1].operators, f"{trace.net.type}_grad"))
+        nets: list[NetOp | Operator] = [entry.trace.net]
+        for gradient in list(entry.program._gradients.values())[-1:]:
+            nets.append(NetOp(gradient.operators, f"{entry.trace.net.type}_grad"))
         return nets
 
     def _add_variables(self, trace: Trace) -> None:
