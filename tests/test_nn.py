@@ -242,6 +242,14 @@ def test_an_unknown_device_moves_nothing() -> None:
     assert model.weight.device is tn.get_device("numpy")
 
 
+def test_named_modules_come_once_with_dotted_names() -> None:
+    inner = nn.Sequential(nn.Linear(3, 1))
+    model = nn.Sequential(nn.Linear(2, 3), inner, inner)
+    found = model.named_modules()
+    assert [name for name, _ in found] == ["", "layers.0", "layers.1", "layers.1.layers.0"]
+    assert [module for _, module in found] == model.modules()
+
+
 def test_modules_are_readable() -> None:
     class Model(nn.Module):
         def __init__(self) -> None:

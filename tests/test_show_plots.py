@@ -187,14 +187,14 @@ def test_ticks_are_round_numbers_in_the_range_and_their_texts_differ(values: lis
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
 def test_every_finite_float_has_a_place(values: list[float]) -> None:
     axis = make_axis("", values, pad=0.04)
-    places = [axis.place(value) for value in sorted(values)]
+    places = [axis.fraction(value) for value in sorted(values)]
     assert all(-1e-9 <= place <= 1 + 1e-9 for place in places) and places == sorted(places)
 
 
 @given(st.lists(st.floats(5e-324, 1.7e308), min_size=1, max_size=5))
 def test_every_positive_float_has_a_place_on_a_logarithmic_axis(values: list[float]) -> None:
     axis = make_axis("", values, log=True)
-    places = [axis.place(value) for value in sorted(values)]
+    places = [axis.fraction(value) for value in sorted(values)]
     assert all(-1e-9 <= place <= 1 + 1e-9 for place in places)
     assert len({text for _, text in axis.ticks}) == len(axis.ticks)
 

@@ -208,6 +208,21 @@ def retained_and_gradients(
     return function._input_data or (None,) * len(function.inputs or ()), out_grad
 
 
+def retained_indexes(function: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The indexes of the inputs and of the outputs that a function retains."""
+    return function._retained_input_indexes, function._retained_output_indexes
+
+
+def retained_arrays(
+    function: Any,
+) -> tuple[tuple[Array | None, ...], tuple[Array | None, ...]]:
+    """The retained arrays of a function's inputs and of its outputs; ``()`` if there are none.
+
+    None stands for each input or output that the function does not retain.
+    """
+    return function._input_data, function._output_data
+
+
 def tell_value_read(what: str) -> None:
     """The gate where values leave Variables. A hook may refuse the reading by an exception."""
     for hook in thread_hooks():

@@ -1,7 +1,7 @@
 """The course: ``python -m tinynode.learn``.
 
-Requirement: somebody who has installed tinynode, and nothing else, can take the whole course in a
-folder of their own: read a step, do its exercise, have it checked, and ask for a hint. The steps
-themselves are files in ``tutorials/`` and know nothing of this package, but for the checks of
-their exercises, which use ``tinynode.learn.checks``.
+Requirement: a learner with tinynode installed, and no further package, can take the whole course
+in a new folder. The learner reads a step, does the exercise, runs the checks, and asks for a hint.
+The steps are files in ``tutorials/``. Only the checks of the exercises import from here:
+``tinynode.learn.checks``.
 """

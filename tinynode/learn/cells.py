@@ -1,12 +1,11 @@
 """The steps of the course, read and run: Python files of cells, in the percent format.
 
-Requirement: one file is the program, the page and the notebook. So nothing is added to it: a line
-``# %%`` begins a cell of code, ``# %% [markdown]`` one of text, and ``tags=["..."]`` on such a
-line says more about a cell:
+Requirement: a single file is the program, the page and the notebook. A line ``# %%`` begins a cell
+of code, and ``# %% [markdown]`` a cell of text. ``tags=["..."]`` on such a line gives tags:
 
-    engine     a piece of the engine that the first steps build; joined, they are a module
+    engine     a piece of the engine built in the first steps; the joined pieces are a module
     portable   on the first cell: the step prints the same on every backend
-    varies     what it prints differs from run to run: a measured time, or memory
+    varies     the output differs from run to run: a measured time, or memory
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ TAG_NAMES = frozenset({"engine", "portable", "varies"})
 
 
 class CellError(ValueError):
-    """A step is not written as cells should be; the message names the file and the line."""
+    """The cells of a step are malformed; the message names the file and the line."""
 
 
 @dataclass
 class Cell:
-    """A cell: its source starts in line ``line`` of the file."""
+    """A cell; the source starts in line ``line`` of the file."""
 
     kind: str
     source: str
@@ -46,9 +45,10 @@ class Cell:
 
 @dataclass
 class Output:
-    """What a cell printed, and the value of its last expression.
+    """The printed text of a cell, and the value of the last expression.
 
-    ``svg`` or ``html`` is the picture of that value, ``shown`` its text, all "" if there is none.
+    ``svg`` or ``html`` is the picture of the value, and ``shown`` is the text of the value. All
+    three are "" if the last statement is no expression.
     """
 
     printed: str = ""
@@ -59,8 +59,8 @@ class Output:
 
 
 @dataclass
-class _Open:
-    """A cell that is being read."""
+class _OpenCell:
+    """A cell during parsing."""
 
     kind: str
     tags: frozenset[str]
@@ -69,57 +69,57 @@ class _Open:
 
 
 def parse(text: str, name: str = "the step") -> list[Cell]:
-    """The cells of a file, without those that are empty.
+    """The cells of a file, without empty cells.
 
     Raises:
-        CellError: A cell has an unknown kind or tag, or text stands outside of comments.
+        CellError: A cell has an unknown kind or tag, or text outside of comments.
     """
-    current = _Open("code", frozenset(), 1)
+    current = _OpenCell("code", frozenset(), 1)
     found = [current]
     for number, line in enumerate(text.splitlines(), 1):
         mark = MARK.fullmatch(line.rstrip())
         if mark is None:
             current.lines.append(line)
             continue
-        current = _Open(*_read_mark(mark, f"{name}, line {number}"), number + 1)
+        current = _OpenCell(*_read_mark(mark, f"{name}, line {number}"), number + 1)
         found.append(current)
     cells = [_close(cell, name) for cell in found]
     return [cell for cell in cells if cell.source]
 
 
-def _read_mark(mark: re.Match[str], place: str) -> tuple[str, frozenset[str]]:
+def _read_mark(mark: re.Match[str], location: str) -> tuple[str, frozenset[str]]:
     kind = mark["kind"] or "code"
     if kind not in ("code", "markdown"):
-        raise CellError(f"{place}: a cell of kind [{kind}]; expected # %% or # %% [markdown]")
+        raise CellError(f"{location}: a cell of kind [{kind}]; expected # %% or # %% [markdown]")
     tags = TAGS.search(mark["rest"])
     try:
         names = frozenset(json.loads(tags[1])) if tags else frozenset()
     except ValueError:
-        raise CellError(f"{place}: the tags are no list of strings in double quotes") from None
+        raise CellError(f"{location}: the tags are no list of strings in double quotes") from None
     if names - TAG_NAMES:
         known = ", ".join(sorted(TAG_NAMES))
-        raise CellError(f"{place}: unknown tags {sorted(names - TAG_NAMES)}; known: {known}")
+        raise CellError(f"{location}: unknown tags {sorted(names - TAG_NAMES)}; known: {known}")
     return kind, names
 
 
-def _close(cell: _Open, name: str) -> Cell:
-    """Without the empty lines around it, and for text without the comment signs."""
+def _close(cell: _OpenCell, name: str) -> Cell:
+    """The finished cell: no empty lines around the source, and no comment signs in text."""
     lines, line = cell.lines, cell.line
     while lines and not lines[0].strip():
         lines, line = lines[1:], line + 1
     while lines and not lines[-1].strip():
         lines = lines[:-1]
     if cell.kind == "markdown":
-        lines = [_text(one, f"{name}, line {line + k}") for k, one in enumerate(lines)]
+        lines = [_text(row, f"{name}, line {line + k}") for k, row in enumerate(lines)]
     return Cell(cell.kind, "\n".join(lines), cell.tags, line)
 
 
-def _text(line: str, place: str) -> str:
+def _text(line: str, location: str) -> str:
     if line.startswith("# "):
         return line[2:]
     if line.strip() in ("#", ""):
         return ""
-    raise CellError(f"{place}: a line of text must start with '# ', got {line!r}")
+    raise CellError(f"{location}: a line of text must start with '# ', got {line!r}")
 
 
 def read(path: Path) -> list[Cell]:
@@ -128,7 +128,7 @@ def read(path: Path) -> list[Cell]:
 
 
 def title(cells: list[Cell]) -> str:
-    """The first heading: ``# Step 4: automatic backward``, without its sign."""
+    """The first heading: ``# Step 4: automatic backward``, without the ``#``."""
     for cell in cells:
         for line in cell.source.splitlines() if cell.kind == "markdown" else ():
             if line.startswith("# "):
@@ -137,7 +137,7 @@ def title(cells: list[Cell]) -> str:
 
 
 def engine(cells: list[Cell]) -> str:
-    """The cells of the engine, joined: a module that works alone; "" if there are none."""
+    """The joined cells of the engine: a self-contained module; "" for a step without engine."""
     parts = [cell.source for cell in cells if "engine" in cell.tags]
     return "\n\n\n".join(parts) + "\n" if parts else ""
 
@@ -147,7 +147,7 @@ def run(
 ) -> list[Output]:
     """Run the cells in one namespace, as a notebook would; returns an output for each cell.
 
-    A traceback shows the lines of the file. ``after`` is called when a cell is done.
+    A traceback shows the lines of the file. ``after`` is called at the end of each cell.
     """
     outputs = []
     flags = _future_flags(cells)
@@ -162,7 +162,7 @@ def run(
 
 @contextlib.contextmanager
 def _main_module(path: Path) -> Iterator[dict[str, Any]]:
-    """A module in place of ``__main__``, so that classes of the step find their source."""
+    """A module in place of ``__main__``; ``inspect`` then finds the source of a step's classes."""
     module = types.ModuleType("__main__")
     module.__file__ = str(path)
     before = sys.modules["__main__"]
@@ -174,14 +174,14 @@ def _main_module(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def run_cell(cell: Cell, path: Path, names: dict[str, Any], flags: int = 0) -> Output:
-    """Run one cell of code. What it prints, it prints into the result."""
+    """Run a cell of code. Printed text goes into the result."""
     body = _compiled(cell, path, flags)
     printed = io.StringIO()
     start = time.process_time()
     with contextlib.redirect_stdout(printed):
         value = None
         for code in body:
-            value = eval(code, names)  # of statements it is None
+            value = eval(code, names)  # None for statements
         output = picture(value)
     output.printed = printed.getvalue()
     output.seconds = time.process_time() - start
@@ -189,13 +189,13 @@ def run_cell(cell: Cell, path: Path, names: dict[str, Any], flags: int = 0) -> O
 
 
 def _future_flags(cells: list[Cell]) -> int:
-    """What ``from __future__ import annotations`` asks for holds in all cells of a file."""
+    """The compiler flags of all cells: those of ``from __future__ import annotations``."""
     said = any("from __future__ import annotations" in cell.source for cell in cells)
     return __future__.annotations.compiler_flag if said else 0
 
 
 def _compiled(cell: Cell, path: Path, flags: int) -> list[types.CodeType]:
-    """The statements, and the last expression by itself, with the line numbers of the file."""
+    """The statements, then the last expression, with the line numbers of the file."""
     lifted = "\n" * (cell.line - 1) + cell.source
     tree = ast.parse(lifted, str(path))
     codes = []
@@ -211,11 +211,11 @@ def _compiled(cell: Cell, path: Path, flags: int) -> list[types.CodeType]:
 
 
 def picture(value: Any) -> Output:
-    """How a notebook shows a value: as SVG, as HTML, or as text."""
+    """A notebook's output for a value: SVG, HTML, or text."""
     if value is None:
         return Output()
     svg, html = (_drawn(value, f"_repr_{kind}_") for kind in ("svg", "html"))
-    # an SVG or HTML is for eyes; print() of the same thing is its text
+    # print() of a value with a picture gives the text
     shown = str(value) if svg or html else repr(value)
     return Output(shown=shown, svg=svg, html="" if svg else html)
 

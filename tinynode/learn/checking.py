@@ -1,8 +1,8 @@
-"""Has an exercise checked, and shows the learner how it went.
+"""Runs the checks of an exercise, and prints the results for the learner.
 
-Requirement: a check ends, whatever the learner wrote, and what is shown are the learner's own
-lines and plain words. The checks run in another process, ``tinynode.learn.examiner``; here its
-events are read and put into words while they come.
+Requirement: a check ends for every program of a learner, and the learner sees plain words and
+lines of the learner's own file. The checks run in another process, ``tinynode.learn.examiner``.
+Here the events of the process become sentences.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tinynode.learn.sources import Step
 
 GRACE = 5.0
-"""Seconds after the time limit in which the examiner itself can still say where it hangs."""
+"""Seconds after the time limit, for the examiner to name the present line."""
 
 
 class Report:
-    """What the checks found: ``show`` prints an event, ``passed`` says whether all is right."""
+    """The results of the checks: ``show`` prints an event, ``passed`` is True if all passed."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -45,7 +45,7 @@ class Report:
         return self.first is None and self.running is None and 0 < len(self.titles) == self.done
 
     def show(self, event: dict[str, Any]) -> None:
-        """Print what happened."""
+        """Print an event."""
         kind = event["event"]
         if kind == "checks":
             self.titles = event["titles"]
@@ -63,23 +63,23 @@ class Report:
             self.first = event
 
     def conclude(self) -> None:
-        """Print the first failure in words, and what to do next."""
+        """Print the first failure in words, and the next command."""
         key = self.step.key
         if self.passed:
             print(f"\nAll {len(self.titles)} checks pass.")
             return
-        assert self.first is not None
         print()
-        for line in in_words(self.first, self.step.work):
-            print(line)
-        left = len(self.titles) - self.done
-        if left and self.first["event"] == "import failed":
-            print(f"\nThe {len(self.titles)} checks could not start.")
+        if self.first is not None:
+            for line in in_words(self.first, self.step.work):
+                print(line)
+            left = len(self.titles) - self.done
+            if left and self.first["event"] == "import failed":
+                print(f"\nThe {len(self.titles)} checks could not start.")
         print(f"\nA hint: python -m tinynode.learn hint {key}")
 
 
 def can_print(text: str) -> bool:
-    """Whether the terminal knows these signs."""
+    """True if the terminal's encoding has all letters of a text."""
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
@@ -123,7 +123,7 @@ def _located(lead: str, lines: list[str]) -> Iterator[str]:
 
 
 def check(step: Step, work: Path, seconds: float) -> Report:
-    """Run the checks of a step on a file, and print how they go."""
+    """Run the checks of a step on a file, and print the results."""
     report = Report(step)
     for event in events(step, work, seconds):
         report.show(event)
@@ -132,9 +132,9 @@ def check(step: Step, work: Path, seconds: float) -> Report:
 
 
 def events(step: Step, work: Path, seconds: float) -> Iterator[dict[str, Any]]:
-    """What the examiner says, one after the other; the last one may be that it crashed.
+    """The events of the examiner in order; the last event may be a crash.
 
-    The examiner is ended when the caller stops looking, by Ctrl-C for one.
+    The examiner ends with the generator, for instance by Ctrl-C.
     """
     command = [sys.executable, "-m", "tinynode.learn.examiner"]
     command += [str(work), str(step.check), str(seconds)]
@@ -145,7 +145,7 @@ def events(step: Step, work: Path, seconds: float) -> Iterator[dict[str, Any]]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         encoding="utf-8",
-        start_new_session=True,  # Ctrl-C is for us: we end it
+        start_new_session=True,  # Ctrl-C comes to us alone: we end the examiner
     )
     try:
         yield from _until_end(process, seconds)
@@ -158,7 +158,7 @@ def events(step: Step, work: Path, seconds: float) -> Iterator[dict[str, Any]]:
 
 def _until_end(process: subprocess.Popen[str], seconds: float) -> Iterator[dict[str, Any]]:
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(process, lines), daemon=True).start()
+    threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
     end = time.monotonic() + seconds + GRACE
     last = ""
     while True:
@@ -176,15 +176,14 @@ def _until_end(process: subprocess.Popen[str], seconds: float) -> Iterator[dict[
         yield {"event": "crash", "status": process.wait()}
 
 
-def _read(process: subprocess.Popen[str], lines: queue.SimpleQueue[str]) -> None:
-    assert process.stdout is not None
-    with contextlib.suppress(ValueError):  # closed, for the time is over
-        for line in process.stdout:
+def _read(stream: Iterable[str], lines: queue.SimpleQueue[str]) -> None:
+    with contextlib.suppress(ValueError):  # closed at the end of the time
+        for line in stream:
             lines.put(line)
     lines.put("")
 
 
 def environment() -> dict[str, str]:
-    """Ours, for a process that finds the same modules; and none writes bytecode beside a file."""
+    """The environment for a child process: the same ``sys.path``, and no bytecode files."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
     return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,8 +1,8 @@
-"""What the checks of exercises are written with.
+"""Functions for the checks of exercises.
 
-Requirement: who reads the message of a failed check is learning, and did not write the check. So
-a message has no traceback and no name of a test: it says what was looked at, what was expected,
-what came instead (with shape and dtype, where they matter), and where to look.
+Requirement: the reader of a failed check is a learner, not the author of the check. So a message
+has no traceback and no name of a test. The message names the checked quantity, the expected value,
+the actual value (arrays with shape and dtype), and a place to look.
 
     expect_close("the gradient of exp at 2", work.gradient(2.0), np.exp(2.0),
                  look="the derivative of exp(x) is exp(x) itself")
@@ -16,20 +16,20 @@ from typing import Any, NoReturn
 import numpy as np
 
 LONGEST = 200
-"""So many characters of a value are shown."""
+"""The most characters of a value in a message."""
 
 MOST_NUMBERS = 6
-"""So many numbers of an array are shown."""
+"""The most numbers of an array in a message."""
 
 
-class CheckFailed(AssertionError):  # noqa: N818 - what it says, to learners too
+class CheckFailed(AssertionError):  # noqa: N818 - learners read the name
     """A learner's work is not right yet.
 
     Attributes:
-        what: What was looked at, such as "the gradient of exp at 2".
-        expected: What should have come, in words.
-        got: What came, in words.
-        look: Where to look, or what to think about.
+        what: The checked quantity, such as "the gradient of exp at 2".
+        expected: The expected value, in words.
+        got: The actual value, in words.
+        look: A place to look, or a fact to think about.
     """
 
     def __init__(self, what: str, expected: str, got: str, look: str) -> None:
@@ -41,10 +41,10 @@ class CheckFailed(AssertionError):  # noqa: N818 - what it says, to learners too
 
 
 def expect_equal(what: str, got: Any, expected: Any, look: str) -> None:
-    """The two are equal; arrays are equal if their shapes and all their elements are.
+    """Check equality; arrays are equal if shapes and all elements are equal.
 
     Raises:
-        CheckFailed: They are not.
+        CheckFailed: The values differ.
     """
     if _has_shape(got) or _has_shape(expected):
         _expect_same_numbers(what, got, expected, look, 0.0, 0.0)
@@ -55,21 +55,21 @@ def expect_equal(what: str, got: Any, expected: Any, look: str) -> None:
 def expect_close(
     what: str, got: Any, expected: Any, look: str, rtol: float = 1e-6, atol: float = 1e-9
 ) -> None:
-    """The two have the same shape, and |got - expected| <= atol + rtol * |expected| everywhere.
+    """Check equal shapes, and |got - expected| <= atol + rtol * |expected| for all elements.
 
-    A NaN is close to a NaN and to nothing else. Variables are compared by their arrays.
+    A NaN is close to NaN only. Variables are compared by their arrays.
 
     Raises:
-        CheckFailed: They do not.
+        CheckFailed: A shape or an element differs.
     """
     _expect_same_numbers(what, got, expected, look, rtol, atol)
 
 
 def expect_true(what: str, condition: Any, look: str) -> None:
-    """The condition, which ``what`` puts into words, is true.
+    """Check a condition; ``what`` is the condition in words.
 
     Raises:
-        CheckFailed: It is not.
+        CheckFailed: The condition is false.
     """
     if not bool(condition):
         raise CheckFailed(what, "yes", "no", look)
@@ -78,10 +78,10 @@ def expect_true(what: str, condition: Any, look: str) -> None:
 def expect_raises(
     what: str, error_class: type[BaseException], call: Callable[[], Any], look: str
 ) -> BaseException:
-    """``call()`` raises such an error, which is returned so that its message can be looked at.
+    """Check for an error in ``call()``; returns the error, for a look at the message.
 
     Raises:
-        CheckFailed: It raises another error, or none.
+        CheckFailed: ``call()`` raises another error, or none.
     """
     try:
         result = call()
@@ -95,7 +95,7 @@ def expect_raises(
 
 
 def show(value: Any) -> str:
-    """A value for a message: arrays with shape and dtype, and their first elements."""
+    """A value for a message: of an array the first elements, shape and dtype."""
     if value is None:
         return "None (nothing was returned or set)"
     if not _has_shape(value):
@@ -145,17 +145,17 @@ def _close(left: Any, right: Any, rtol: float, atol: float) -> Any:
         return np.isclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
 
 
-def _fail_at(places: Any, what: str, got: Any, expected: Any, look: str) -> NoReturn:
-    """Show both, and the first place where they differ if there are many."""
+def _fail_at(indexes: Any, what: str, got: Any, expected: Any, look: str) -> NoReturn:
+    """Fail with both values, and for arrays with the first differing element."""
     left, right = _array(got), _array(expected)
     wanted, came = show(expected), show(got)
-    if wanted == came:  # a difference in later digits than are shown
+    if wanted == came:  # a difference in omitted digits
         wanted, came = f"{wanted}, exactly", f"{came}, with a difference in further digits"
     if right.size > 1:
-        place = tuple(int(index) for index in places[0])
-        shown = ", ".join(str(index) for index in place)
-        came += f"; {len(places)} of {right.size} differ, first at [{shown}]: "
-        came += f"{left[place]:.10g} instead of {right[place]:.10g}"
+        first = tuple(int(number) for number in indexes[0])
+        shown = ", ".join(map(str, first))
+        came += f"; {len(indexes)} of {right.size} differ, first at [{shown}]: "
+        came += f"{left[first]:.10g} instead of {right[first]:.10g}"
     raise CheckFailed(what, wanted, came, look)
 
 
@@ -164,7 +164,7 @@ def _has_shape(value: Any) -> bool:
 
 
 def _array(value: Any) -> Any:
-    """A number, an array or a Variable's array, as a NumPy array; None if it is none of these."""
+    """A number, an array or a Variable's array as a NumPy array; None for other values."""
     inner = getattr(value, "array", None)
     if _has_shape(inner) and not isinstance(value, np.ndarray | np.generic):
         value = inner
@@ -178,7 +178,7 @@ def _array(value: Any) -> Any:
 def _equal(got: Any, expected: Any) -> bool:
     try:
         return bool(got == expected)
-    except Exception:  # an array in a list, or an __eq__ that has a mistake
+    except Exception:  # an array in a list, or a wrong __eq__
         return False
 
 

@@ -1,8 +1,8 @@
 """The command line of the course: ``python -m tinynode.learn``.
 
-Requirement: a learner who types that one line is told what to type next, and so is one who has
-finished an exercise, or has failed one. A command ends with the statuses of
-``tinynode.commands``; ``check`` ends with 0 if all checks pass and with 1 if one does not.
+Requirement: the learner always sees the next command to type: at the start, after an exercise, and
+after a failed check. Exit statuses are those of ``tinynode.commands``. ``check`` ends with 0 if
+all checks pass, else with 1.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _add(
 
 
 def _progress() -> Progress:
-    """The learner's progress in this folder, after a word about what is wrong with its file."""
+    """The learner's progress in this folder; prints warnings about a damaged file."""
     progress = Progress(Path.cwd())
     for warning in progress.warnings:
         print(warning, file=sys.stderr)
@@ -87,14 +87,14 @@ def _progress() -> Progress:
 
 
 def welcome(options: argparse.Namespace) -> int:
-    """What to do first, or next."""
+    """Print the first or the next command to type."""
     print(FIRST)
     _say_next(_progress())
     return 0
 
 
 def show_list(options: argparse.Namespace) -> int:
-    """The steps by parts, with their titles, and what the learner has done."""
+    """Print the steps by parts, with title and the learner's progress."""
     progress = _progress()
     last = ""
     for step in sources.steps():
@@ -122,7 +122,7 @@ def _state(facts: dict[str, Any]) -> str:
 
 
 def _say_next(progress: Progress, after: str = "") -> None:
-    """The next step that is not done, and what to type for it; after the last one, the first."""
+    """Print the next open step and the commands; the search goes on at the first step."""
     steps = sources.steps()
     later = [step for step in steps if step.key > after]
     for step in [*later, *steps]:
@@ -147,7 +147,7 @@ def _exercise(options: argparse.Namespace) -> Step:
 
 
 def start(options: argparse.Namespace) -> int:
-    """Write the stub, and the engine that it imports, where they are not there yet."""
+    """Write the stub and the imported engine; existing files stay."""
     step = _exercise(options)
     work = Path(step.work)
     if work.exists() and not options.again:
@@ -184,7 +184,7 @@ def _write_engine(path: Path, code: str, again: bool) -> None:
 
 
 def _write(path: Path, text: str, again: bool) -> Path | None:
-    """Write a file that does not exist yet; with ``again`` what is there gets another name."""
+    """Write a new file; with ``again`` an old file gets another name."""
     kept = None
     try:
         if again and path.exists():
@@ -214,7 +214,7 @@ def _work(step: Step) -> Path:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check the learner's file; 0 if it is right."""
+    """Check the learner's file; 0 if all checks pass."""
     step = _exercise(options)
     work = _work(step)
     engine = Path(step.engine_name)
@@ -229,7 +229,7 @@ def check(options: argparse.Namespace) -> int:
         step.key,
         started=True,
         attempts=(attempts if isinstance(attempts, int) else 0) + 1,
-        passed=report.passed or bool(facts.get("passed")),  # once done stays done
+        passed=report.passed or bool(facts.get("passed")),  # a passed step stays passed
     )
     if report.passed:
         _say_next(progress, step.key)
@@ -237,7 +237,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def hint(options: argparse.Namespace) -> int:
-    """Print the next hint; after the last one, that one again."""
+    """Print the next hint; after the last hint, the last hint again."""
     step = _exercise(options)
     progress = _progress()
     hints = step.hints()
@@ -273,7 +273,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 def run_step(options: argparse.Namespace) -> int:
-    """Run a step; its headings and all that it prints and draws appear in the terminal."""
+    """Run a step; the terminal shows text, code, output and pictures."""
     step = sources.find(options.step)
     cells = read(step.path)
     folder = _folder(options.save) if options.save is not None else None
@@ -294,8 +294,8 @@ def run_step(options: argparse.Namespace) -> int:
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in where if frame.filename == str(step.path)]
-        place = f", line {lines[-1]}" if lines else ""
-        message = f"{step.path.name}{place} stopped with {type(error).__name__}: {error}"
+        line = f", line {lines[-1]}" if lines else ""
+        message = f"{step.path.name}{line} stopped with {type(error).__name__}: {error}"
         raise CommandError(message, status=1) from error
     for path in saved:
         print(f"saved {path}")
@@ -307,7 +307,7 @@ def run_step(options: argparse.Namespace) -> int:
 
 
 def _print_cell(cell: Cell, output: Output) -> None:
-    """A cell of text; or a cell of code, after a bar, and what it printed and drew."""
+    """Print a cell of text, or a cell of code after a bar, with the output."""
     if cell.kind == "markdown":
         for line in cell.source.splitlines():
             title = line.lstrip("#").strip()

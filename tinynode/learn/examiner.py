@@ -1,12 +1,12 @@
 """Runs the checks of an exercise on the learner's file, in a process of its own.
 
-Requirement: whatever the learner wrote, the one who checks survives it: an endless loop, an exit,
-a crash. So ``tinynode.learn.checking`` starts this module as a program
+Requirement: the command survives every program of a learner: an endless loop, an exit, a crash.
+So ``tinynode.learn.checking`` starts this module as a program
 
     python -m tinynode.learn.examiner step07.py tutorials/checks/step07.py 60
 
-in the learner's folder, and it writes what happens to its output, a JSON object in each line. An
-error is described by the lines of the learner's file that it passed through, not by ours.
+in the learner's folder. The program prints events, a JSON object in each line. The event of an
+error has the lines of the learner's file in the traceback, without the lines of tinynode.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from tinynode.learn.checks import CheckFailed
 from tinynode.learn.sources import load
 
 MOST_LINES = 20
-"""So many of the last lines that the learner's program prints are shown."""
+"""The most lines of the learner's output in an event: the last lines."""
 
 MOST_FRAMES = 4
 
 ATTEMPTS = 100
-"""So often it is tried to find the line that is being run."""
+"""The most attempts to find the running line."""
 
 
 class Tail(io.TextIOBase):
-    """Keeps the last lines of what is printed, and no more, even in an endless loop."""
+    """Keeps only the last printed lines, for endless loops that print."""
 
     def __init__(self) -> None:
         self._lines: collections.deque[str] = collections.deque(maxlen=MOST_LINES)
@@ -57,7 +57,7 @@ class Tail(io.TextIOBase):
         return len(text)
 
     def take(self) -> list[str]:
-        """The last lines, which are then forgotten."""
+        """Return the last lines, and drop them."""
         lines = [*self._lines, *([self._open] if self._open else [])]
         self._lines.clear()
         self._open = ""
@@ -65,7 +65,7 @@ class Tail(io.TextIOBase):
 
 
 class Examiner:
-    """The examination of one file."""
+    """The examination of a file."""
 
     def __init__(self, work: Path, checks: Path, events: TextIO) -> None:
         self.work = work
@@ -105,7 +105,9 @@ class Examiner:
             check(work)
         except BaseException as error:
             said = self.describe(error)
-            if not said["lines"]:  # nothing of the learner's was running: name what is checked
+            if not said[
+                "lines"
+            ]:  # no line of the learner's was running: name the checked definitions
                 said["lines"] = self.definitions(check)
             self.tell(event="failed", check=number, printed=self._printed.take(), **said)
             return False
@@ -113,7 +115,7 @@ class Examiner:
         return True
 
     def describe(self, error: BaseException) -> dict[str, Any]:
-        """An error in words, with the lines of the learner's file that it passed through."""
+        """An error in words, with the lines of the learner's file in the traceback."""
         if isinstance(error, CheckFailed):
             said = {"what": error.what, "expected": error.expected, "got": error.got}
             inner = error.__cause__
@@ -134,26 +136,26 @@ class Examiner:
         return {"kind": "error", "message": message[-2000:], "lines": lines}
 
     def learners_lines(self, error: BaseException) -> list[str]:
-        """The lines of files in the learner's folder that an error passed through."""
-        places = [
+        """The traceback's lines of files in the learner's folder."""
+        locations = [
             (frame.f_code.co_filename, line)
             for frame, line in traceback.walk_tb(error.__traceback__)
         ]
         if isinstance(error, SyntaxError) and error.filename and error.lineno:
-            places.append((error.filename, error.lineno))
-        return [self._line(name, line) for name, line in places if self._is_learners(name)][
+            locations.append((error.filename, error.lineno))
+        return [self._line(name, line) for name, line in locations if self._is_learners(name)][
             -MOST_FRAMES:
         ]
 
     def _is_learners(self, name: str) -> bool:
-        path = Path(name)  # or "<frozen importlib._bootstrap>", which is no file
+        path = Path(name)  # may be "<frozen importlib._bootstrap>": no file
         return path.is_file() and path.resolve().parent == self.work.resolve().parent
 
     def _line(self, name: str, line: int) -> str:
         return f"{Path(name).name}, line {line}: {linecache.getline(name, line).strip()}"
 
     def definitions(self, check: types.FunctionType) -> list[str]:
-        """The lines in which the learner's file defines what a check uses."""
+        """The lines of the learner's file with the definitions that a check uses."""
         tree = ast.parse(self.work.read_text(encoding="utf-8"))
         used = check.__code__.co_names
         lines = []
@@ -168,17 +170,17 @@ class Examiner:
         return lines[-MOST_FRAMES:]
 
     def watch(self, thread: int, seconds: float) -> None:
-        """Say where the learner's program is after that time, and end it."""
+        """Report the present line of the learner's program, and end the process."""
         lines: list[str] = []
-        for _ in range(ATTEMPTS):  # while we look, a frame may end, and then leads nowhere
-            lines = lines or self._place(sys._current_frames().get(thread))
+        for _ in range(ATTEMPTS):  # a frame may end meanwhile, and then has no f_back
+            lines = lines or self._running_line(sys._current_frames().get(thread))
         try:
             self.tell(event="too long", seconds=seconds, lines=lines, printed=self._printed.take())
         finally:
-            os._exit(1)  # also where nobody listens any more
+            os._exit(1)  # also if the reader has closed the pipe
 
-    def _place(self, frame: types.FrameType | None) -> list[str]:
-        """The innermost line of the learner's that is being run."""
+    def _running_line(self, frame: types.FrameType | None) -> list[str]:
+        """The innermost running line of the learner's files."""
         while frame is not None:
             name, line = frame.f_code.co_filename, frame.f_lineno
             if self._is_learners(name):
@@ -192,7 +194,7 @@ def _is_of(thing: Any, name: str) -> bool:
 
 
 def functions_of(module: types.ModuleType) -> list[types.FunctionType]:
-    """The functions ``check_...`` of a module, in the order in which they are written."""
+    """The functions ``check_...`` of a module, in the order of the file."""
     return [
         thing
         for name, thing in vars(module).items()
@@ -206,9 +208,9 @@ def title_of(check: types.FunctionType) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Examine a file: its path, that of the checks, and the seconds that it may take."""
+    """Examine a file: arguments are its path, the path of the checks, and the time limit."""
     work, checks, seconds = Path(arguments[0]).resolve(), Path(arguments[1]), float(arguments[2])
-    # what a program writes past sys.stdout must not be taken for events
+    # writes of a program past sys.stdout must not look like events
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sys.path.insert(0, str(work.parent))
@@ -219,7 +221,7 @@ def main(arguments: list[str]) -> int:
     alarm.start()
     passed = examiner.run()
     examiner.tell(event="end")
-    os._exit(0 if passed else 1)  # not held up by threads of the learner's
+    os._exit(0 if passed else 1)  # without waiting for threads of the learner's
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
-"""Runs a step from beginning to end in a process of its own.
+"""Runs a step from beginning to end in a new process.
 
-Requirement: what is on a page is what the step prints by itself. So it runs where nothing was
-imported or seeded before it, with no settings from the environment, in a folder that is empty; and
-what it leaves behind there is reported.
+Requirement: the output on a page is the output of the step alone. So a step runs in a new process
+without earlier imports or seeds, without settings from the environment, and in an empty folder.
 
     python -m tinynode.learn.execution tutorials/step07_weak_references.py
 
-writes a JSON object: an output for each cell, the seconds of processor time, and what the step
-left behind (files in the folder, settings that are not as before).
+writes a JSON object: an output for each cell, the seconds of processor time, and the remains. The
+remains of a step are files in the folder, and changed settings.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from tinynode.learn import cells
 from tinynode.learn.checking import environment
 
 SECONDS = 300.0
-"""A step that takes longer than that hangs."""
+"""The time limit of a step."""
 
 
 class StepError(RuntimeError):
@@ -45,7 +44,7 @@ def execute(
     Args:
         path: The file of the step.
         extra: Environment variables, such as ``{"TINYNODE_DEVICE": "fast"}``.
-        before: Python that runs first, to register a backend for one.
+        before: Python code to run first, for instance to register a backend.
 
     Raises:
         StepError: The step stopped with an error.
@@ -66,12 +65,12 @@ def execute(
     if done.returncode != 0:
         raise StepError(f"{path.name} stopped with an error:\n{done.stderr.strip()}")
     result = json.loads(done.stdout)
-    outputs = [cells.Output(**one) for one in result.pop("outputs")]
+    outputs = [cells.Output(**output) for output in result.pop("outputs")]
     return outputs, {**result, "stderr": done.stderr}
 
 
 def main() -> None:
-    """Run the step that the command line names, and write the result."""
+    """Run the step of the command line, and write the result."""
     path = Path(sys.argv[1])
     before = state()
     stray = io.StringIO()
@@ -86,13 +85,13 @@ def main() -> None:
 
 
 def state() -> dict[str, Any]:
-    """What a step must leave as it was: settings, hooks, and where it is."""
+    """The state that a step must restore: settings, hooks, and the working folder."""
     settings = {name: getattr(tn.config, name) for name in KINDS}
     hooks = list(thread_state.hooks)
     return {**settings, "hooks": hooks, "folder": os.getcwd()}
 
 
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """What differs, in words."""
+    """The differences, in words."""
     differing = [name for name in before if before[name] != after[name]]
     return [f"{name}: was {before[name]}, is {after[name]}" for name in differing]

@@ -1,8 +1,8 @@
-"""Runs a notebook with nbclient, in a process of its own: from stdin to stdout.
+"""Runs a notebook with nbclient in a new process: from stdin to stdout.
 
-Requirement: Ctrl-C ends a command at once and without noise. nbclient answers signals itself, and
-Jupyter's kernels write to the terminal; here both happen where nobody sees them. To end this
-process, terminate it: nbclient then ends the kernel.
+Requirement: Ctrl-C ends a command at once and without noise. nbclient handles signals, and
+Jupyter's kernels write to the terminal; in a separate process neither disturbs the command. To end
+the process, terminate it: nbclient then ends the kernel.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 SECONDS = 600
-"""A cell that takes longer hangs."""
+"""The time limit of a cell."""
 
 
 def main() -> int:
-    """Run the notebook; 1 if one of its cells stops, and stdout says with which error."""
+    """Run the notebook; 1 if a cell stops, with the error on stdout."""
     notebook = nbformat.reads(sys.stdin.read(), as_version=4)
-    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # the kernel would warn of it
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # else the kernel warns
     client = NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", record_timing=False)
     try:
         client.execute()

@@ -1,8 +1,8 @@
-"""The command ``notebooks``: Jupyter notebooks of the steps, with what they print and draw.
+"""The command ``notebooks``: Jupyter notebooks of the steps, with output and pictures.
 
-Requirement: a notebook is made from the step, and never edited by hand, so that the two say the
-same. It is made by jupytext and run by nbclient, which are optional. What a learner changed in a
-notebook is not overwritten, and stopping on the way leaves no half of one.
+Requirement: step and notebook have the same content, so a notebook is made from the step, never by
+hand. The optional packages jupytext and nbclient make and run notebooks. A learner's changed
+notebook is not overwritten, and an interrupt leaves no incomplete notebook.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _make(step: Step, folder: Path, again: bool, execute: bool) -> str:
-    """Write one notebook; returns what was done."""
+    """Write a notebook; returns a report of a line."""
     path = folder / f"{step.path.stem}.ipynb"
     if path.exists() and not again:
         return f"{path.name} is here already, and stays as it is (--again makes it anew)"
@@ -74,10 +74,10 @@ def _make(step: Step, folder: Path, again: bool, execute: bool) -> str:
 
 
 def optional(*names: str) -> None:
-    """See that the optional packages are here.
+    """Check for optional packages.
 
     Raises:
-        CommandError: One is not; the message says how to install them.
+        CommandError: A package is missing; the message has the command for the installation.
     """
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
@@ -87,22 +87,22 @@ def optional(*names: str) -> None:
 
 
 def make(step: Step) -> Any:
-    """The notebook of a step, not run yet: the same every time."""
+    """The notebook of a step, without outputs: the same every time."""
     # optional: the course works without notebooks
     import jupytext
 
     notebook = jupytext.reads(step.path.read_text(encoding="utf-8"), fmt="py:percent")
-    notebook.metadata.clear()  # it would name jupytext's version
+    notebook.metadata.clear()  # among others jupytext's version
     notebook.metadata["kernelspec"] = KERNEL
     notebook.metadata["language_info"] = {"name": "python"}
     for number, cell in enumerate(notebook.cells, 1):
-        cell["id"] = f"cell-{number:02}"  # jupytext draws them
+        cell["id"] = f"cell-{number:02}"  # jupytext's ids are random
         cell.metadata.pop("lines_to_next_cell", None)
     return notebook
 
 
 def as_text(notebook: Any) -> str:
-    """What the file of a notebook contains."""
+    """The content of a notebook's file."""
     # optional: the course works without notebooks
     import nbformat
 
@@ -111,7 +111,7 @@ def as_text(notebook: Any) -> str:
 
 
 def _execute(text: str, step: Step) -> str:
-    """The text of a notebook with the outputs of its cells, from a process that runs it."""
+    """The text of a notebook with outputs, from a new process."""
     with tempfile.TemporaryDirectory(prefix="tinynode-notebook-") as folder:
         process = subprocess.Popen(
             [sys.executable, "-m", "tinynode.learn.notebook_runner"],
@@ -121,7 +121,7 @@ def _execute(text: str, step: Step) -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
-            start_new_session=True,  # Ctrl-C is for us: we end it
+            start_new_session=True,  # Ctrl-C comes to us alone: we end the process
         )
         try:
             out, err = process.communicate(text)
@@ -134,7 +134,7 @@ def _execute(text: str, step: Step) -> str:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End the process, and with it the kernel that it has started."""
+    """End the process, and so the kernel too."""
     process.terminate()
     try:
         process.wait(timeout=10)

@@ -1,14 +1,14 @@
-"""The command ``pages``: the steps as pages of the documentation, with what they print and draw.
+"""The command ``pages``: the steps as pages of the documentation, with output and pictures.
 
-Requirement: a page never says anything that the step does not do. So it is made from the step and
-from a run of it, and a test makes it again and compares. It is plain Markdown with pictures in
-files of their own, which any generator of sites understands. A page of a step is
+Requirement: a page agrees with the step. So a page is made from the step and from a run of the
+step, and a test makes each page again and compares. Pages are plain Markdown with separate files
+of pictures, for any generator of sites. The files of a step are
 
     step07_weak_references.md       text, code, and output
-    step07_weak_references-1.svg    its pictures
-    step07_weak_references.ipynb    the notebook, not run, to download
+    step07_weak_references-1.svg    the pictures
+    step07_weak_references.ipynb    the notebook, without outputs, to download
 
-What cells with the tag "varies" print is written and not compared: times, and memory.
+The output of cells with the tag "varies" (times, memory) is written, but not compared.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ exercise that checks itself. Work in a folder of your own. This says what to do 
 python -m tinynode.learn
 ```
 
-What these pages show as printed and drawn is what the steps print and draw. Each page has its step
-as a notebook to download. This makes all notebooks, run, with their pictures; it
+Every output and picture on these pages was made by running the step. Each page has its step as a
+notebook to download. This makes all notebooks, run, with their pictures; it
 needs `pip install 'tinynode[notebooks]'`:
 
 ```sh
@@ -56,7 +56,7 @@ python -m tinynode.learn notebooks
 
 @dataclass
 class Page:
-    """The files of a page by name, and the names of pictures that vary from run to run."""
+    """The files of a page by name, and the names of pictures that differ from run to run."""
 
     files: dict[str, str] = field(default_factory=dict)
     varying: set[str] = field(default_factory=set)
@@ -72,7 +72,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the pages, or compare them: then 1 if one is not up to date."""
+    """Write the pages; or compare, and return 1 if a page is not up to date."""
     chosen = [sources.find(text) for text in options.steps] or sources.steps()
     notebooks.optional("jupytext", "nbformat")
     folder = _folder(options.folder)
@@ -105,7 +105,7 @@ def _folder(name: str | None) -> Path:
 
 
 def _settle(page: Page, folder: Path, check: bool) -> list[str]:
-    """Write what differs; with ``check`` name it instead."""
+    """Write the changed files; with ``check`` return their names instead."""
     changed = [name for name, text in page.files.items() if _differs(folder / name, text, page)]
     if check:
         return changed
@@ -130,7 +130,7 @@ def _differs(path: Path, text: str, page: Page) -> bool:
 
 
 def _tidy(folder: Path, check: bool) -> list[str]:
-    """Remove files of steps, or pictures, that are gone; with ``check`` name them instead."""
+    """Remove files of removed steps and pictures; with ``check`` return their names instead."""
     stems = {step.path.stem for step in sources.steps()}
     gone = []
     for path in sorted(folder.glob("*")):
@@ -150,7 +150,7 @@ def _tidy(folder: Path, check: bool) -> list[str]:
 
 
 def make(step: Step) -> Page:
-    """The page of a step, which is run for it.
+    """The page of a step, made by a run of the step.
 
     Raises:
         StepError: The step stopped with an error.
@@ -176,7 +176,7 @@ def make(step: Step) -> Page:
 
 
 def under_title(text: str, step: Step, cell: Cell) -> str:
-    """The first cell, with a line below the title that says where the step is to be had."""
+    """The first cell, with a line of links and commands below the title."""
     stem = step.path.stem
     line = f"[Notebook]({stem}.ipynb) · In a terminal: `python -m tinynode.learn run {step.key}`"
     if step.stub.exists():
@@ -188,12 +188,12 @@ def under_title(text: str, step: Step, cell: Cell) -> str:
 
 
 def with_links(text: str) -> str:
-    """Links to files of other steps lead to their pages."""
+    """The text with links to pages in place of links to files of steps."""
     return re.sub(r"\]\(((?:step\d\d|capstone)_[a-z0-9_]+)\.py\)", r"](\1.md)", text)
 
 
 def render(output: Output, page: Page, stem: str, varies: bool) -> str:
-    """What a cell printed and drew; a picture becomes a file of the page."""
+    """The output of a cell; a picture becomes a file of the page."""
     parts = []
     text = output.printed if output.svg or output.html else output.printed + output.shown
     if text.strip():
@@ -211,22 +211,22 @@ def render(output: Output, page: Page, stem: str, varies: bool) -> str:
 
 
 def one_block(text: str) -> str:
-    """HTML without empty lines, which would end a block of it in Markdown."""
+    """HTML without empty lines: an empty line ends a block of HTML in Markdown."""
     if text.startswith("<iframe"):
-        # a page in an attribute; its scripts are allowed by their hashes, so it stays as it is
+        # a page in an attribute: hashes allow its scripts, so no line may change
         return text.replace("\n", "&#10;")
     return re.sub(r"\n\s*\n", "\n", text)
 
 
 def alternative(svg: str) -> str:
-    """The title of a picture, for those who do not see it."""
+    """The title of a picture, as alternative text."""
     found = TITLE.search(svg)
     text = html.unescape(found[1]) if found else "The picture that the cell draws"
     return re.sub(r"[\[\]\\]", "", " ".join(text.split()))
 
 
 def fenced(text: str, language: str) -> str:
-    """A block of code, with a fence that is longer than any in it."""
+    """A block of code, with a fence longer than any fence in the text."""
     longest = max((len(fence) for fence in FENCE.findall(text)), default=2)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"

@@ -1,9 +1,8 @@
-"""What the learner has done, kept in the folder in which they work.
+"""The learner's progress, as a file in the learner's folder.
 
-Requirement: nothing that a learner did is lost. The file is short and can be read; it is written
-to another file first, which then takes its place, so that a full disk or Ctrl-C leaves the old
-one. A file that cannot be understood is set aside, not overwritten; and in a folder where nothing
-can be written the course goes on, and says that it cannot remember.
+Requirement: no progress is lost. The file is short and readable. A new version is written to
+another file first, then renamed, so a full disk or Ctrl-C leaves the old version. A file of
+unknown form is renamed, not overwritten. In a read-only folder the course goes on, with a warning.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ FORMAT = 1
 class Progress:
     """The learner's progress in a folder, by the key of a step.
 
-    ``warnings`` are sentences for the learner: of what was wrong with the file.
+    ``warnings`` are sentences for the learner about a damaged file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,7 +53,7 @@ class Progress:
         self.warnings.append(f"{NAME} {reason}: starting a new one; the old one is kept beside it")
 
     def of(self, key: str) -> dict[str, Any]:
-        """What is known of a step: started, passed, attempts, hints."""
+        """The facts of a step: started, passed, attempts, hints."""
         state: dict[str, Any] = self._content["steps"].get(key, {})
         return state
 
@@ -79,20 +78,20 @@ def _is_understood(content: Any) -> bool:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         return False
     steps = content.get("steps")
-    return isinstance(steps, dict) and all(isinstance(one, dict) for one in steps.values())
+    return isinstance(steps, dict) and all(isinstance(facts, dict) for facts in steps.values())
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file, or leave what was there.
+    """Write a file completely, or leave the old file.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
-        os.chmod(name, 0o644)  # mkstemp makes it unreadable to others
+        os.chmod(name, 0o644)  # mkstemp makes files unreadable to others
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -101,7 +100,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def unused(path: Path, word: str) -> Path:
-    """A name beside a file that is not taken: ``step07.py.old-1``, ``step07.py.old-2`` ..."""
+    """A free name beside a file: ``step07.py.old-1``, ``step07.py.old-2`` ..."""
     number = 1
     while path.with_name(f"{path.name}.{word}-{number}").exists():
         number += 1

@@ -1,11 +1,11 @@
-"""Where the steps of the course are, and what belongs to each.
+"""The files of the course's steps.
 
-Requirement: the course is there for who installed a wheel and for who works in a checkout, from
-the same files, and a new step is found without being listed. The wheel carries the folder
-``tutorials`` inside of this package; a checkout, or an editable install, has it at its root.
+Requirement: a wheel and a checkout have the course in the same files, and a new step needs no
+entry in a list. A wheel has the folder ``tutorials`` inside of this package; a checkout or an
+editable install has the folder at the root.
 
     tutorials/step07_weak_references.py    the step
-    tutorials/exercises/step07.py          what the learner starts from
+    tutorials/exercises/step07.py          the learner's stub
     tutorials/checks/step07.py             HINTS, and the checks
     tutorials/solutions/step07.py          a solution
 """
@@ -33,12 +33,12 @@ PARTS = (
     ("21", "F. Backends, devices, scale"),
     ("capstone", "Capstone"),
 )
-"""The parts of the course, each with its first step."""
+"""The parts of the course, each with the key of the first step."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step: its key is "07" or "capstone", its name that of its files, "step07"."""
+    """A step; ``key`` is "07" or "capstone", ``name`` the name of the files, "step07"."""
 
     key: str
     name: str
@@ -52,7 +52,7 @@ class Step:
 
     @property
     def stub(self) -> Path:
-        """The file that the learner starts from."""
+        """The learner's first version of the file."""
         return self._exercise("exercises")
 
     @property
@@ -72,11 +72,11 @@ class Step:
 
     @property
     def engine_name(self) -> str:
-        """The name of the file with the engine of the step, which the exercise imports."""
+        """The name of the file with the engine of the step; the exercise imports the file."""
         return f"engine{self.key}.py"
 
     def engine(self) -> str:
-        """The engine that the step arrives at, as a module; "" if the step builds none."""
+        """The engine at the end of the step, as a module; "" for a step without engine."""
         code = cells.engine(cells.read(self.path))
         if not code:
             return ""
@@ -84,7 +84,7 @@ class Step:
         return f'"""{lead}"""\n\n{code}'
 
     def hints(self) -> tuple[str, ...]:
-        """The hints of the exercise, from gentle to nearly telling."""
+        """The hints of the exercise; the last hint is the most detailed."""
         hints: tuple[str, ...] = load(self.check, f"tinynode_check_{self.name}").HINTS
         return hints
 
@@ -96,7 +96,7 @@ def tutorials() -> Path:
     """The folder of the steps: in this package if a wheel was installed, or of the checkout.
 
     Raises:
-        CommandError: It is in neither place.
+        CommandError: The folder is in neither place.
     """
     here = Path(__file__).resolve().parent
     for folder in (here / "tutorials", here.parent.parent / "tutorials"):
@@ -119,15 +119,15 @@ def steps(folder: Path | None = None) -> list[Step]:
 
 
 def order(step: Step) -> tuple[bool, str]:
-    """What steps are sorted by: their number, and the capstone after them."""
+    """The key for sorting steps: by number, then the capstone."""
     return (not step.key.isdigit(), step.key)
 
 
 def find(text: str, folder: Path | None = None) -> Step:
-    """The step that the learner means by "7", "07", "step07" or "step07.py".
+    """The step for a learner's "7", "07", "step07" or "step07.py".
 
     Raises:
-        CommandError: There is none; the message lists those that there are.
+        CommandError: No such step; the message lists all steps.
     """
     key = text.lower().removesuffix(".py").removeprefix("step")
     key = key.zfill(2) if key.isdigit() else key
@@ -140,15 +140,16 @@ def find(text: str, folder: Path | None = None) -> Step:
 
 
 def part(step: Step) -> str:
-    """The part of the course that a step belongs to."""
+    """The part of the course with a step."""
     first = [name for key, name in PARTS if (not key.isdigit(), key) <= order(step)]
     return first[-1] if first else PARTS[0][1]
 
 
 def load(path: Path, name: str) -> types.ModuleType:
-    """A file as a module of that name."""
+    """A file as a module of the given name."""
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None, path
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -106,6 +106,10 @@ class Module:
     def _state(self) -> list[tuple[str, Parameter | Buffer]]:
         return [(name, v) for name, v in self._walk() if isinstance(v, Parameter | Buffer)]
 
+    def named_modules(self) -> list[tuple[str, Module]]:
+        """This module, with the name "", and all modules inside with dotted names, each once."""
+        return [(name, value) for name, value in self._walk() if isinstance(value, Module)]
+
     def parameters(self) -> list[Parameter]:
         """The parameters, each once, in the order of assignment."""
         return [parameter for _, parameter in self.named_parameters()]

@@ -1,7 +1,8 @@
-"""What happens inside, as text: the graph, and what the device's kernels did.
+"""Pictures of the graph, films of its computation, plots, and a table of kernels.
 
-``text`` draws a graph with characters: ``x.node <- Multiply <- y.node``. ``fallbacks`` is the
-table of the kernels that ran, and of the functions that had none.
+``text`` draws a graph with characters: ``x.node <- Multiply <- y.node``. ``graph`` draws a
+picture. ``record`` films forward and backward steps. ``fallbacks`` is the table of the kernels in
+use, and of the functions without a kernel.
 """
 
 from tinynode.show import explain as explain  # the methods of Variable call them

@@ -1,9 +1,9 @@
-"""Diagram: a picture as data, before it is drawn.
+"""Diagram: a picture as data, and the formats for display.
 
-Requirement: one description of boxes and arrows, and every way to look at it: characters in a
-terminal, SVG in a notebook and on a page, DOT and Mermaid for other tools. What is drawn is plain
-data, so a test can read it, and a reader of the course can build a Diagram of an engine of his or
-her own, node by node:
+Requirement: a single description of boxes and arrows has several formats. They are characters for
+a terminal, SVG for notebooks and pages, DOT and Mermaid for other tools. The description is plain
+data, which a test can read. A reader of the course can also build a Diagram of an own engine, node
+by node:
 
     diagram = Diagram("y = x * x")
     x = diagram.variable("x", "(3,)", marks="leaf")
@@ -11,89 +11,29 @@ her own, node by node:
     diagram.function("Square", inputs=[x], outputs=[y])
     diagram.save("square.svg")
 
-Drawing does not touch the graph that a Diagram was made of: it holds texts and numbers only.
+A Diagram holds texts and numbers only, so drawing does not touch the graph.
 """
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tinynode.errors import describe
 from tinynode.show import dot, mermaid, svg, text_diagram
-
-KINDS = ("variable", "function", "fold")
-PHASES = ("forward", "backward")
-MARKS = ("leaf", "retained", "no gradient", "root", "gone", "gradient")
-"""What may be said of a node besides its facts; pictures draw some of them."""
+from tinynode.show.diagram_data import MARKS, PHASES, DiagramData, DiagramEdge, DiagramNode
 
 _SUFFIXES = (".svg", ".html", ".dot", ".gv", ".mmd", ".md", ".txt")
 
 
-@dataclass(slots=True)
-class DiagramNode:
-    """A box.
+class Diagram(DiagramData):
+    """A picture of a graph, built by ``tinynode.show.graph`` or by hand.
 
-    Attributes:
-        id: a short word that no other node of the diagram has: ``"v0"``, ``"f3"``.
-        kind: ``"variable"`` (rounded), ``"function"`` (a box), or ``"fold"``: stands for many.
-        label: the first line: ``"x.node"``, ``"Multiply"``.
-        facts: short lines below it: ``"(3,), float32"``.
-        rank: the rank in the graph; a function's is the largest of its inputs.
-        phase: ``"forward"``, or ``"backward"`` for what computes gradients.
-        marks: some of ``MARKS``.
-        group: the dotted name of the module it belongs to: ``"layers.0"`` lies in ``"layers"``.
+    A notebook shows the picture; ``print`` shows text. The attributes ``title``, ``nodes``,
+    ``edges``, ``notes`` and ``direction`` are the attributes of ``DiagramData``.
     """
-
-    id: str
-    kind: str
-    label: str
-    facts: tuple[str, ...] = ()
-    rank: int = 0
-    phase: str = "forward"
-    marks: frozenset[str] = frozenset()
-    group: str | None = None
-
-
-@dataclass(slots=True)
-class DiagramEdge:
-    """An arrow along the data: from an input to a function, or from a function to an output.
-
-    Attributes:
-        source: the id of the node where it starts.
-        target: the id of the node where it ends.
-        phase: ``"forward"`` or ``"backward"``.
-        label: a short text beside it: right of an arrow down, above an arrow to the right.
-    """
-
-    source: str
-    target: str
-    phase: str = "forward"
-    label: str = ""
-
-
-@dataclass
-class Diagram:
-    """A picture of a graph; ``tinynode.show.graph`` makes one, and so can you.
-
-    In a notebook it shows itself; ``print`` shows it as text.
-
-    Attributes:
-        title: one line.
-        nodes: the boxes, inputs before what is computed of them.
-        edges: the arrows.
-        notes: lines for what the picture leaves out, or says of all nodes at once.
-        direction: where the arrows lead: ``"down"`` or ``"right"``.
-    """
-
-    title: str = ""
-    nodes: list[DiagramNode] = field(default_factory=list)
-    edges: list[DiagramEdge] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    direction: str = "down"
 
     def variable(
         self,
@@ -106,15 +46,15 @@ class Diagram:
         """Add a Variable's node.
 
         Args:
-            label: what to call it.
-            facts: short lines below, such as its shape.
-            marks: one of ``"leaf"``, ``"retained"``, ``"no gradient"``, ``"root"``, ``"gone"``
-                and ``"gradient"``, or several.
+            label: the name in the picture.
+            facts: short lines below, such as the shape.
+            marks: some of ``"leaf"``, ``"retained"``, ``"no gradient"``, ``"root"``, ``"gone"``
+                and ``"gradient"``.
             phase: ``"forward"`` or ``"backward"``.
             group: the dotted name of a module.
 
         Raises:
-            ValueError: there is no such mark or phase.
+            ValueError: a mark or the phase does not exist.
         """
         found = frozenset((marks,) if isinstance(marks, str) else marks)
         if not found <= set(MARKS):
@@ -132,12 +72,12 @@ class Diagram:
         phase: str = "forward",
         group: str | None = None,
     ) -> DiagramNode:
-        """Add a function, and the arrows from its inputs and to its outputs.
+        """Add a function, and the arrows from the inputs and to the outputs.
 
-        Ranks follow: the function gets the largest one of its inputs, and its outputs one more.
+        Ranks follow: the function gets the largest rank of the inputs, and the outputs one more.
 
         Args:
-            label: what to call it.
+            label: the name in the picture.
             facts: short lines below.
             inputs: nodes of this diagram.
             outputs: nodes of this diagram.
@@ -145,7 +85,7 @@ class Diagram:
             group: the dotted name of a module.
 
         Raises:
-            ValueError: an input or output is no node of this diagram, or there is no such phase.
+            ValueError: an input or output is no node of this diagram, or the phase does not exist.
         """
         for node in (*inputs, *outputs):
             if not any(node is own for own in self.nodes):
@@ -164,7 +104,7 @@ class Diagram:
         return made
 
     def _id(self, letter: str) -> str:
-        """An id that is not taken: the number of nodes with that letter, or one above."""
+        """A free id: the letter with the number of its nodes, or with a larger number."""
         taken = {node.id for node in self.nodes if node.id.startswith(letter)}
         number = len(taken)
         while f"{letter}{number}" in taken:
@@ -177,7 +117,7 @@ class Diagram:
         self.nodes.append(node)
         return node
 
-    # --- ways to look at it ----------------------------------------------------------------
+    # --- formats ---------------------------------------------------------------------------
 
     def to_text(self) -> str:
         """The picture as characters, to ``print``."""
@@ -188,22 +128,22 @@ class Diagram:
         return dot.to_dot(self)
 
     def to_mermaid(self) -> str:
-        """The picture as a Mermaid flowchart, which many Markdown pages draw."""
+        """The picture as a Mermaid flowchart, for Markdown pages."""
         return mermaid.to_mermaid(self)
 
     def to_svg(self) -> str:
         """The picture as SVG, for light and dark pages.
 
-        The layout is tinynode's own; that of a large diagram is left to graphviz where its
-        program ``dot`` is installed and the arrows have no labels.
+        The layout is tinynode's own. An installed graphviz (program ``dot``) does the layout of a
+        diagram with more than 200 nodes and no labels at arrows.
 
         Raises:
-            ValueError: the edges lead in a circle, or to a node that is not there.
+            ValueError: the edges form a cycle, or lead to a missing node.
         """
         return svg.to_svg(self)
 
     def to_html(self) -> str:
-        """A page with the picture on it, that needs nothing else."""
+        """A self-contained page with the picture."""
         title = html.escape(self.title or "graph")
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -214,7 +154,7 @@ class Diagram:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to a file; its suffix says how.
+        """Write the picture to a file in the format of the suffix.
 
         Args:
             path: ends in ``.svg``, ``.html`` (a page with the SVG), ``.dot`` or ``.gv``
@@ -237,10 +177,10 @@ class Diagram:
                 f"Diagram.save: the folder {str(target.parent)!r} of {str(path)!r} does not "
                 "exist. Make it first: pathlib.Path(...).mkdir(parents=True)."
             )
-        target.write_text(self._written(suffix), encoding="utf-8")
+        target.write_text(self._content(suffix), encoding="utf-8")
 
-    def _written(self, suffix: str) -> str:
-        """The text of a file with that suffix."""
+    def _content(self, suffix: str) -> str:
+        """The content of a file with the suffix."""
         if suffix == ".svg":
             return self.to_svg() + "\n"
         if suffix == ".html":
@@ -263,5 +203,5 @@ class Diagram:
         return self.to_svg()
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """What a notebook shows: the SVG, or the text where it cannot."""
+        """For notebooks: the SVG, and the text where no SVG can be shown."""
         return {"image/svg+xml": self.to_svg(), "text/plain": self.to_text()}

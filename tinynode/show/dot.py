@@ -1,8 +1,8 @@
-"""A Diagram in the language of graphviz, and places for its boxes by graphviz.
+"""A Diagram in the language of graphviz, and graphviz's layout of the boxes.
 
-Requirement: other tools can draw the picture; and where graphviz's program ``dot`` is installed,
-it lays out what is too large for tinynode's own layout to be read well. It is asked for places
-only, for boxes without a text: what is drawn is drawn here, so no text needs a second escape.
+Requirement: other tools can draw the picture. If graphviz's program ``dot`` is installed, it lays
+out large diagrams more readably than tinynode's own layout. Graphviz gets boxes without texts, and
+gives coordinates only. The drawing is tinynode's, so no text needs a second escape.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from tinynode.show.layout import GroupArea, Layout, box_size, group_path, short_label
+from tinynode.show.diagram_data import DiagramData, DiagramNode, group_path
+from tinynode.show.layout_pixels import GroupArea, Layout
 from tinynode.show.text_diagram import one_line
-
-if TYPE_CHECKING:
-    from tinynode.show.diagram import Diagram, DiagramNode
+from tinynode.show.text_sizes import box_size, short_label
 
 FORWARD_COLOUR = "#0072B2"
 BACKWARD_COLOUR = "#D55E00"
-"""Blue and vermilion of Okabe and Ito's palette, which the colour-blind tell apart."""
+"""Blue and vermilion of Okabe and Ito's palette, distinct for the colour-blind too."""
 
 _POINTS_PER_INCH = 72.0
 _SECONDS = 20.0
 
 
-def to_dot(diagram: Diagram) -> str:
+def to_dot(diagram: DiagramData) -> str:
     """The lines of a DOT file: Variables are ellipses, functions are boxes."""
     lines = ["digraph {", f"    rankdir={'LR' if diagram.direction == 'right' else 'TB'};"]
     if diagram.title:
         lines.append(f'    label="{_quoted(diagram.title)}"; labelloc=t;')
     lines += ['    node [fontname="monospace", fontsize=10];', '    edge [fontname="monospace"];']
-    lines += clusters(diagram, _attributes)
+    lines += _clusters(diagram, _attributes)
     for edge in diagram.edges:
         lines.append(
             f"    {edge.source} -> {edge.target}{_edge_attributes(edge.phase, edge.label)};"
@@ -41,8 +41,10 @@ def to_dot(diagram: Diagram) -> str:
     return "\n".join([*lines, "}"])
 
 
-def clusters(diagram: Diagram, attributes: Any, indent: str = "    ") -> list[str]:
-    """The lines of the nodes, each group in a subgraph within the one around it."""
+def _clusters(
+    diagram: DiagramData, attributes: Callable[[DiagramNode], str], indent: str = "    "
+) -> list[str]:
+    """The lines of the nodes; a group is a subgraph of the group around it."""
     lines: list[str] = []
     open_groups: tuple[str, ...] = ()
     numbers: dict[str, int] = {}
@@ -94,22 +96,22 @@ def _colour(phase: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as it stands between quotes in DOT, which reads HTML's entities as well."""
+    """The text escaped for DOT's quotes, between which DOT reads HTML's entities too."""
     return one_line(text).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
 
 
-# --- places by graphviz --------------------------------------------------------------------------
+# --- layout by graphviz --------------------------------------------------------------------------
 
 
-def layout_by_graphviz(diagram: Diagram) -> Layout | None:
-    """The places that graphviz gives; None where it is not installed, or gives none in time."""
+def layout_by_graphviz(diagram: DiagramData) -> Layout | None:
+    """Graphviz's layout; None if it is not installed, fails, or takes more than 20 seconds."""
     program = shutil.which("dot")
     if program is None:
         return None
     try:
         done = subprocess.run(
             [program, "-Tjson0"],
-            input=_only_places(diagram),
+            input=_boxes_without_texts(diagram),
             capture_output=True,
             encoding="utf-8",
             timeout=_SECONDS,
@@ -117,15 +119,15 @@ def layout_by_graphviz(diagram: Diagram) -> Layout | None:
         )
         return _read(diagram, json.loads(done.stdout))
     except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
-        return None  # then tinynode's own layout does it
+        return None  # the caller then uses tinynode's own layout
 
 
-def _only_places(diagram: Diagram) -> str:
-    """The graph in DOT, with the sizes of its boxes for texts."""
+def _boxes_without_texts(diagram: DiagramData) -> str:
+    """The graph in DOT: sizes of boxes in place of their texts."""
     direction = "LR" if diagram.direction == "right" else "TB"
     lines = ["digraph {", f"    rankdir={direction}; ranksep=0.35; nodesep=0.25;"]
     lines += ['    node [shape=box, fixedsize=true, label=""];', "    edge [arrowhead=none];"]
-    lines += clusters(diagram, _size)
+    lines += _clusters(diagram, _size)
     lines += [f"    {edge.source} -> {edge.target};" for edge in diagram.edges]
     return "\n".join([*lines, "}"])
 
@@ -135,13 +137,13 @@ def _size(node: DiagramNode) -> str:
     return f"width={width / _POINTS_PER_INCH:.4f}, height={height / _POINTS_PER_INCH:.4f}"
 
 
-def _read(diagram: Diagram, found: dict[str, Any]) -> Layout:
-    """Graphviz's places, which count from below, as a Layout."""
+def _read(diagram: DiagramData, found: dict[str, Any]) -> Layout:
+    """Graphviz's answer as a Layout; graphviz's y coordinates count from below."""
     _, _, width, height = (float(word) for word in found["bb"].split(","))
     result = Layout({}, [], width, height, [], diagram.direction, is_bezier=True)
-    places = {item["name"]: item for item in found["objects"]}
+    by_name = {item["name"]: item for item in found["objects"]}
     for node in diagram.nodes:
-        x, y = (float(word) for word in places[node.id]["pos"].split(","))
+        x, y = (float(word) for word in by_name[node.id]["pos"].split(","))
         result.position[node.id] = (x, height - y, *box_size(node))
     names = [item["name"] for item in found["objects"]]
     waiting: dict[tuple[str, str], list[Any]] = {}
@@ -155,7 +157,7 @@ def _read(diagram: Diagram, found: dict[str, Any]) -> Layout:
             x, y = (float(word) for word in pair.split(","))
             points.append((x, height - y))
         result.edges.append((edge.source, edge.target, points))
-    for name, item in places.items():
+    for name, item in by_name.items():
         if name.startswith("cluster_"):
             low, bottom, high, top = (float(word) for word in item["bb"].split(","))
             corners = [(high, height - top), (high, height - bottom)]

@@ -1,7 +1,7 @@
-"""The boxes and arrows of the graph that define-by-run code has built.
+"""The boxes and arrows of a define-by-run graph.
 
-Requirement: the picture says what the graph holds: names, shapes, ranks, which arrays functions
-retain, which gradients are there, which outputs nobody holds any more.
+Requirement: the picture shows the content of the graph: names, shapes, ranks, the arrays that
+functions retain, gradients, and outputs that were freed.
 """
 
 from __future__ import annotations
@@ -12,23 +12,22 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.nn.parameter import Buffer, Parameter
-from tinynode.show.diagram import DiagramEdge, DiagramNode
-from tinynode.show.layout import group_name
+from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_name
 from tinynode.show.text_picture import functions_behind
 
 
 class EagerPicture:
-    """What is drawn of Variables.
+    """The drawn parts of a graph of Variables.
 
     Args:
-        roots: what to start from.
-        gradients: what a backward computed; what only they need is backward.
+        roots: the Variables to start from.
+        gradients: results of a backward; nodes that only gradients depend on are backward.
         names: names of parameters, by the id of the Variable.
 
     Attributes:
-        nodes: inputs before what is computed of them.
+        nodes: the boxes, inputs before the nodes computed from them.
         edges: from inputs to functions, and from functions to outputs.
-        notes: what is said once.
+        notes: lines below the picture.
     """
 
     def __init__(
@@ -39,14 +38,14 @@ class EagerPicture:
         self._names = names
         self._labels: dict[tuple[object, int], str] = {}
         self._drawn: dict[VariableNode, DiagramNode] = {}
-        self._roots = {one.node for one in (*roots, *gradients)}
-        functions = functions_behind(one.node for one in (*roots, *gradients))
-        self._gradient_of = _gradients_in(functions, self._roots, names)
-        asked = {id(one) for one in gradients}
-        plain = [x for x in roots if id(x) not in asked and id(x) not in self._gradient_of]
-        forward = set(functions_behind(one.node for one in plain or roots))
-        own = {node for function in forward for node in function.inputs or ()}
-        self._forward = own | {one.node for one in plain or roots}
+        self._roots = {root.node for root in (*roots, *gradients)}
+        functions = functions_behind(root.node for root in (*roots, *gradients))
+        self._gradient_labels = _gradients_in(functions, self._roots, names)
+        backward_ids = {id(gradient) for gradient in gradients} | set(self._gradient_labels)
+        forward_roots = [x for x in roots if id(x) not in backward_ids] or roots
+        forward = set(functions_behind(root.node for root in forward_roots))
+        self._forward = {node for function in forward for node in function.inputs or ()}
+        self._forward |= {root.node for root in forward_roots}
         devices = {node.device for f in functions for node in f.inputs or ()}
         devices |= {node.device for node in self._roots}
         self._one_device = len(devices) == 1
@@ -68,11 +67,11 @@ class EagerPicture:
             self.edges.append(DiagramEdge(box.id, made.id, phase))
 
     def _phase_of(self, node: VariableNode) -> str:
-        """Of a leaf: that of the functions which need it."""
+        """The phase of a leaf: the phase of the functions with the leaf as input."""
         return "forward" if node in self._forward else "backward"
 
     def _gone(self, function: FunctionNode, phase: str) -> DiagramNode:
-        """An output that nobody holds any more."""
+        """The box of an output that was freed."""
         box = DiagramNode(
             f"v{len(self.nodes)}", "variable", "(gone)", (), function.rank + 1, phase
         )
@@ -86,7 +85,7 @@ class EagerPicture:
             return self._drawn[node]
         variable = node.get_variable_or_none()
         name = self._names.get(id(variable), "") or node.name or ""
-        label = f"{name}.node" if name else self._gradient_of.get(id(variable), "")
+        label = f"{name}.node" if name else self._gradient_labels.get(id(variable), "")
         box = DiagramNode(f"v{len(self.nodes)}", "variable", label, (), node.rank, phase)
         box.facts, box.marks = self._facts(node, variable)
         is_state = isinstance(variable, Parameter | Buffer)
@@ -118,7 +117,7 @@ class EagerPicture:
             marks.append("gradient")
         if node in self._roots:
             marks.append("root")
-        key = (node.shape, id(node.dtype))  # few differ, and writing a dtype takes long
+        key = (node.shape, id(node.dtype))  # few differ, and formatting a dtype is slow
         if key not in self._labels:
             self._labels[key] = node.label
         device = () if self._one_device else (str(node.device),)
@@ -126,7 +125,7 @@ class EagerPicture:
         return (self._labels[key], *device, *state), frozenset(marks)
 
     def name(self, nodes: Sequence[DiagramNode]) -> None:
-        """Give Variables without a name a number, and those of one name different labels."""
+        """Give Variables without a name a number, and Variables of one name different labels."""
         taken: set[str] = set()
         number = 0
         for node in nodes:
@@ -145,7 +144,7 @@ class EagerPicture:
 def _gradients_in(
     functions: Sequence[FunctionNode], roots: set[VariableNode], names: dict[int, str]
 ) -> dict[int, str]:
-    """The gradients of Variables in the graph, by the id of each, and what to call them."""
+    """The labels of the gradients of Variables in the graph, by the gradient's id."""
     found: dict[int, str] = {}
     nodes = dict.fromkeys(node for function in functions for node in function.inputs or ())
     nodes.update(dict.fromkeys(roots))

@@ -1,12 +1,11 @@
-"""Why a Variable has a gradient, or none, in words.
+"""The reason why a Variable has a gradient, or none, in words.
 
-Requirement: ``x.grad is None`` has a dozen reasons, and each has another cure. What can be known
-is read off the Variable and the graph behind it; where several reasons remain, all of them are
-named, and how to find out. Nothing is guessed, and nothing is changed.
+Requirement: ``x.grad is None`` has a dozen reasons, each with another cure. The reason is read off
+the Variable and the graph behind the Variable. If several reasons are possible, the text names all
+reasons and a way to find out. The text holds no guess, and the graph does not change.
 
-What leaves no trace: whether a backward has run, and whether a gradient was cleared. A graph is
-held from its outputs, so whether some output depends on x is known only of an output that is
-given: ``x.explain_grad(y)``.
+A run of backward and a cleared gradient leave no trace. Outputs hold the graph, not inputs. So the
+text can name a path from y to x only if y is given: ``x.explain_grad(y)``.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from tinynode.show.scales import number_text
 from tinynode.show.text_picture import functions_behind
 
 _WIDTH = 92
-_NAMED = 6  # so many Variables are named, the others counted
+_NAMED = 6  # Variables that are named; further ones are counted
 
 
 class Explanation(str):
-    """A text that a prompt shows as it is printed, without quotes."""
+    """A text with a ``repr`` without quotes, for prompts."""
 
     __slots__ = ()
 
@@ -40,30 +39,30 @@ class Explanation(str):
 
 
 def explain_grad(x: Variable, y: Variable | None = None) -> Explanation:
-    """What ``Variable.explain_grad`` does."""
+    """The text of ``Variable.explain_grad``."""
     tell_value_read("x.explain_grad()")
     if y is not None and not isinstance(y, Variable):
         raise OperandError(f"explain_grad: y must be a Variable or None, got {describe(y)}.")
     if x.grad_var is not None:
-        return _wrapped(_present(x))
+        return _wrapped(_with_gradient(x, x.grad_var))
     head = f"{_name(x)}.grad is None"
-    lines = _without_graph(x)
+    lines = _reasons_in_variable(x)
     if lines is None and y is not None:
-        lines = _seen_from(x, y)
+        lines = _reasons_from_result(x, y)
     if lines is None:
-        lines = _by_itself(x)
+        lines = _reasons_in_graph(x)
     return _wrapped([f"{head}: {lines[0]}", *lines[1:]])
 
 
 def _wrapped(lines: list[str]) -> Explanation:
-    """The sentences as one text, in lines that are not too long."""
+    """The sentences as a text, in lines of at most 92 letters."""
     indents = ["  " if line.startswith("- ") else "" for line in lines]
     pairs = zip(lines, indents, strict=True)
     return Explanation("\n".join(fill(line, _WIDTH, subsequent_indent=i) for line, i in pairs))
 
 
 def short_reason(x: Variable) -> str:
-    """Why there is no gradient, in a few words: what is certain of it."""
+    """The certain reason for a missing gradient, in a few words."""
     if x.raw is None:
         return "the variable is empty"
     if not x.requires_grad:
@@ -79,14 +78,13 @@ def _name(x: Variable | VariableNode) -> str:
     return x.name or "x"
 
 
-# --- there is one --------------------------------------------------------------------------------
+# --- the gradient exists -------------------------------------------------------------------------
 
 
-def _present(x: Variable) -> list[str]:
-    """What the gradient is, and where it can have come from."""
-    assert x.grad_var is not None
-    lines = [f"{_name(x)}.grad is there: {_gradient_facts(x.grad_var)}."]
-    if x.raw is not None and x.grad_var.shape != x.shape:
+def _with_gradient(x: Variable, gradient: Variable) -> list[str]:
+    """The facts of the gradient, and the possible origins."""
+    lines = [f"{_name(x)}.grad is there: {_gradient_facts(gradient)}."]
+    if x.raw is not None and gradient.shape != x.shape:
         lines.append(
             f"It has another shape than the array, {x.shape}: the array was replaced since. Call "
             "cleargrad(), and run backward again."
@@ -107,7 +105,7 @@ def _present(x: Variable) -> list[str]:
             "Each backward that reaches it adds to it. How many did is not recorded: call "
             "cleargrad() before each backward that is to start anew."
         )
-    if x.grad_var.creator_node is not None:
+    if gradient.creator_node is not None:
         lines.append("It has a graph of its own: grad_var can be differentiated in turn.")
     return lines
 
@@ -115,34 +113,34 @@ def _present(x: Variable) -> list[str]:
 def _gradient_facts(grad: Variable) -> str:
     """Shape, dtype, device, norm and range of a gradient."""
     host = to_host(grad.raw).astype(numpy.float64)
-    place = f"shape {grad.shape}, {dtype_name(grad.dtype)}, on {grad.device}"
+    facts = f"shape {grad.shape}, {dtype_name(grad.dtype)}, on {grad.device}"
     bad = int(host.size - numpy.isfinite(host).sum())
     if not host.size:
-        return f"{place}; it has no entries"
+        return f"{facts}; it has no entries"
     if bad:
         return (
-            f"{place}; {bad} of its {host.size} entries are nan or inf. Run again with "
+            f"{facts}; {bad} of its {host.size} entries are nan or inf. Run again with "
             "tinynode.using_config(debug=True), which names the function where a NaN comes up"
         )
     if not host.any():
         return (
-            f"{place}; all of it is 0: the result does not change with it here (a ReLU that is "
+            f"{facts}; all of it is 0: the result does not change with it here (a ReLU that is "
             "off, a product with 0), or it was assigned"
         )
     low, high = number_text(host.min()), number_text(host.max())
     norm = number_text(float(numpy.linalg.norm(host.reshape(-1))))
-    return f"{place}; norm {norm}, entries from {low} to {high}"
+    return f"{facts}; norm {norm}, entries from {low} to {high}"
 
 
-# --- there is none, and the variable itself says why ---------------------------------------------
+# --- no gradient: the variable itself tells the reason -------------------------------------------
 
 
-def _without_graph(x: Variable) -> list[str] | None:
-    """The reasons that need no graph; None if there is none of them."""
+def _reasons_in_variable(x: Variable) -> list[str] | None:
+    """The reasons that need no graph; None if none applies."""
     if x.raw is None:
         return ["the variable is empty. Assign an array to its .array, and compute with it."]
     if not x.requires_grad:
-        return _requires_none(x)
+        return _no_gradient_required(x)
     if x.node_or_none is not None and x.node_or_none.get_variable_or_none() is not x:
         return [
             "in the graph another Variable stands in its place, and a gradient goes to that one. "
@@ -153,7 +151,7 @@ def _without_graph(x: Variable) -> list[str] | None:
     return None
 
 
-def _requires_none(x: Variable) -> list[str]:
+def _no_gradient_required(x: Variable) -> list[str]:
     if not is_floating(x.raw):
         return [
             f"it is {dtype_name(x.dtype)}, and only floating dtypes have derivatives. Start from "
@@ -176,8 +174,8 @@ def _requires_none(x: Variable) -> list[str]:
     ]
 
 
-def _by_itself(x: Variable) -> list[str]:
-    """What the node and the graph behind it say, where no result was given."""
+def _reasons_in_graph(x: Variable) -> list[str]:
+    """The reasons in the node and the graph, if no result was given."""
     if x.node_or_none is None:
         return [
             "no recorded function has used it, so no backward can reach it. That is so for",
@@ -209,7 +207,7 @@ def _by_itself(x: Variable) -> list[str]:
 
 
 def _intermediate(x: Variable) -> list[str]:
-    """Of a function's output: what the leaves behind it tell, and what to do."""
+    """For a function's output: the reasons, the state of the leaves, and cures."""
     leaves = [
         node
         for node in _leaves(functions_behind([x.node], differentiable=True))
@@ -230,11 +228,11 @@ def _intermediate(x: Variable) -> list[str]:
     return lines
 
 
-# --- there is none, and the result that backward started from says why ---------------------------
+# --- no gradient: the result that backward started from tells the reason -------------------------
 
 
-def _seen_from(x: Variable, y: Variable) -> list[str]:
-    """Whether a backward from y reaches x, and if not, where the way ends."""
+def _reasons_from_result(x: Variable, y: Variable) -> list[str]:
+    """The path of a backward from y to x, or the end of the path before x."""
     to = y.name or "y"
     if not y.requires_grad:
         return [
@@ -257,7 +255,7 @@ def _seen_from(x: Variable, y: Variable) -> list[str]:
 
 
 def _uses(functions: Iterable[FunctionNode], x: Variable) -> list[FunctionNode]:
-    """The functions that have x as an input."""
+    """The functions with x as an input."""
     return [f for f in functions if any(node is x.node_or_none for node in f.inputs or ())]
 
 
@@ -280,7 +278,7 @@ def _reached(x: Variable, to: str, users: Sequence[FunctionNode]) -> list[str]:
 
 
 def _not_reached(x: Variable, y: Variable, to: str, functions: list[FunctionNode]) -> list[str]:
-    """Where the graph behind the result ends, if not at x."""
+    """The leaves of a result without a path to x."""
     leaves = _leaves(functions)
     if _uses(functions_behind([y.node]), x):
         return [
@@ -308,13 +306,13 @@ def _not_reached(x: Variable, y: Variable, to: str, functions: list[FunctionNode
 
 
 def _leaves(functions: list[FunctionNode]) -> list[VariableNode]:
-    """The inputs of these functions that no function computed, each once."""
+    """The inputs without a creator, each once."""
     nodes = dict.fromkeys(node for function in functions for node in function.inputs or ())
     return [node for node in nodes if node.creator_node is None]
 
 
 def _has_array(node: VariableNode, x: Variable) -> bool:
-    """Whether a leaf stands for the very array of x; one that nobody has any more is unknown."""
+    """True if a leaf has the very array of x; False too if the leaf's Variable was freed."""
     variable = node.get_variable_or_none()
     return node.data is x.raw or (variable is not None and variable.raw is x.raw)
 
@@ -324,7 +322,7 @@ def _node(node: VariableNode) -> str:
 
 
 def _some(texts: Iterable[str]) -> str:
-    """The first few of some texts, and how many more there are."""
+    """The first few texts, and the number of the others."""
     known = list(texts)
     more = len(known) - _NAMED
     return ", ".join(known[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,7 +1,7 @@
-"""What a backend's kernels ran, and what they left to the portable forward.
+"""The functions run by a backend's kernels, and the functions run by the portable forward.
 
-Requirement: whoever moves a program to a fast path sees what it does there: which functions its
-kernels ran, which fell back and why, how often, and what time that took.
+Requirement: a user moves a program to a fast path, and sees the use of the path. A table has the
+functions run by kernels, the fallbacks with their reasons, the number of calls, and the time.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ _HEAD = ("backend", "function", "kernel or why not", "calls", "time, ms")
 
 
 def fallbacks(*, reset: bool = False) -> str:
-    """A table of the functions that backends with kernels of their own ran, to ``print``.
+    """A table of the functions run on backends with kernels, to ``print``.
 
-    A row for each function and kernel, the longest time first; then one for each function and
-    reason that it fell back. Functions without either are not listed: those of a backend without
-    kernels, and those that a backend runs as the portable forward does, because that is as quick
-    (one call of the array library, or a small array). Calls count since the start or the last
-    reset, in all threads.
+    The table has a row for each function and kernel, the longest time first; then a row for each
+    function and reason of a fallback. Functions of backends without kernels have no row. Nor has
+    a function with a portable forward as quick as a kernel: a single call of the array library,
+    or a small array. Calls of all threads count, since the start or the last reset.
 
     Args:
-        reset: count from zero after this.
+        reset: count from zero afterwards.
     """
     rows = [*_rows(kernel_uses, "{}"), *_rows(fallback_uses, "no: {}")]
     if reset:

@@ -1,7 +1,7 @@
-"""What is in a plot, before it is drawn: curves, boxes and axes as plain data.
+"""The data of a plot: curves, boxes and axes.
 
-Requirement: a plot is drawn twice, as SVG and with characters, and both show the same. So what to
-show is worked out once, here, and the two drawers do nothing but draw.
+Requirement: SVG and characters show the same plot. So the content is computed once, here, and the
+two writers only draw.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tinynode.devices import is_array, to_host
 from tinynode.errors import OperandError, describe
 from tinynode.show.scales import Axis, number_text
 
-_KEPT = 300  # the groups that a long curve is thinned to: about two pixels each
+_KEPT = 300  # the groups of points in a thinned curve: about two pixels each
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Points of one name, joined by lines or not; a point with NaN or inf is a gap.
+    """Points with a common name, joined by lines or not; a point with NaN or inf is a gap.
 
     Attributes:
         name: for the legend.
-        number: 0, 1, 2, ...: which colour, dash and marker.
-        joined: whether lines join the points.
-        faint: drawn pale and thin, and left out of the legend: the raw values below smooth ones.
+        number: 0, 1, 2, ...: selects colour, dash and marker.
+        joined: True if lines join the points.
+        faint: drawn pale and thin, without a legend: the raw values below a smooth curve.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Box:
-    """A filled rectangle, in the numbers of the axes. A ``faint`` one is a part of a region."""
+    """A filled rectangle, in the numbers of the axes. A ``faint`` box is a part of a region."""
 
     number: int
     x0: float
@@ -67,10 +67,10 @@ class Figure:
     """A plot as data.
 
     Attributes:
-        names: what stands in the legend: number and name; nothing, where there is one name alone.
-        notes: sentences below the plot: gaps, and what was left out.
-        facts: sentences for those who do not see it.
-        rows: how many lines of text its middle takes.
+        names: the entries of the legend: number and name; empty for a single name.
+        notes: sentences below the plot, about gaps and omitted values.
+        facts: sentences for a screen reader.
+        rows: the number of lines of text between the axes.
     """
 
     title: str
@@ -84,19 +84,19 @@ class Figure:
     rows: int = 16
 
 
-# --- what users give -----------------------------------------------------------------------------
+# --- arguments -----------------------------------------------------------------------------------
 
 
 def host_numbers(function: str, argument: str, value: Any) -> Any:
-    """What a user gave as real numbers: a NumPy array of float64.
+    """An argument as real numbers: a NumPy array of float64.
 
     Args:
-        function: who asks, for messages.
+        function: the called function's name, for messages.
         argument: the argument's name, for messages.
-        value: a Variable or an array of any backend, a number, or lists of all these.
+        value: a Variable or an array of any backend, a number, or lists of them.
 
     Raises:
-        TypeError: it holds something else than real numbers.
+        TypeError: the argument holds other values than real numbers.
     """
     try:
         array = numpy.asarray(_on_host(value))
@@ -127,7 +127,7 @@ def numbers(function: str, argument: str, value: Any) -> tuple[float, ...]:
     """As ``host_numbers``, for a series: one axis, and not empty.
 
     Raises:
-        ValueError: it is empty, or has more axes.
+        ValueError: the argument is empty, or has more axes.
     """
     array = host_numbers(function, argument, value)
     if array.ndim == 0:
@@ -145,10 +145,10 @@ def numbers(function: str, argument: str, value: Any) -> tuple[float, ...]:
 def named_series(
     function: str, argument: str, value: Any, name: str
 ) -> dict[str, tuple[float, ...]]:
-    """One series, or a dict of them, by name.
+    """One series, or a dict of series, by name.
 
     Raises:
-        ValueError: there is none, or one is empty.
+        ValueError: the dict or a series is empty.
     """
     if not isinstance(value, Mapping):
         return {name: numbers(function, argument, value)}
@@ -161,7 +161,7 @@ def named_series(
 
 
 def check_positive(function: str, argument: str, flag: str, values: Sequence[float]) -> None:
-    """Refuse what has no place on a logarithmic axis.
+    """Refuse numbers without a place on a logarithmic axis.
 
     Raises:
         ValueError: a number is 0 or below.
@@ -175,7 +175,7 @@ def check_positive(function: str, argument: str, flag: str, values: Sequence[flo
             )
 
 
-# --- what is said about them ---------------------------------------------------------------------
+# --- texts ---------------------------------------------------------------------------------------
 
 
 def gap_notes(curves: Iterable[Curve]) -> list[str]:
@@ -193,7 +193,7 @@ def gap_notes(curves: Iterable[Curve]) -> list[str]:
 
 
 def curve_facts(curves: Iterable[Curve]) -> list[str]:
-    """A sentence for each curve: how many points, where it starts, ends, and is lowest."""
+    """A sentence for each curve: the number of points; first, last, lowest and highest value."""
     facts = []
     for curve in curves:
         points = [point for piece in curve.pieces() for point in piece]
@@ -215,14 +215,14 @@ def _second(point: tuple[float, float]) -> float:
 
 
 def legend(names: Sequence[str]) -> tuple[tuple[int, str], ...]:
-    """The entries of a legend: none for one name alone, which the axis tells."""
+    """The entries of a legend: none for a single name, since the axis has the name."""
     return tuple(enumerate(names)) if len(names) > 1 else ()
 
 
 def thinned(piece: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """A long run of points with fewer: of each group the first, lowest, highest and last one.
+    """A long run of points with fewer: of each group the first, lowest, highest and last point.
 
-    What is left out lies between points that stay, so that the picture is the same.
+    Omitted points lie between kept points, so the picture is the same.
     """
     if len(piece) <= 4 * _KEPT:
         return piece
@@ -231,12 +231,12 @@ def thinned(piece: list[tuple[float, float]]) -> list[tuple[float, float]]:
     for start in range(0, len(piece), size):
         group = piece[start : start + size]
         ys = [y for _, y in group]
-        places = {0, len(group) - 1, ys.index(min(ys)), ys.index(max(ys))}
-        kept += [group[place] for place in sorted(places)]
+        indexes = {0, len(group) - 1, ys.index(min(ys)), ys.index(max(ys))}
+        kept += [group[index] for index in sorted(indexes)]
     return kept
 
 
 def clean(text: str, longest: int = 60) -> str:
-    """A text that fits into one line: no line breaks and control characters, not too long."""
+    """A text for one line: without line breaks and control characters, and cut if too long."""
     whole = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
     return whole if len(whole) <= longest else f"{whole[: longest - 3]}..."

@@ -1,20 +1,20 @@
-"""Film: the steps that were recorded, as data that a page or a terminal can show.
+"""Film: recorded steps, as data for a page or a terminal.
 
-Requirement: one recording, and several ways to look at it. A Film holds texts and numbers only;
-``data()`` is all of it for JSON, in the form that the page, the terminal and tests read:
+Requirement: a single recording has several formats. A Film holds texts and numbers only.
+``data()`` gives the whole film for JSON; the page, the terminal and tests read these parts:
 
-    nodes, edges    the graph, with places to draw it; each says from which step on it is there
-    steps           what happened, one after the other; what changes in the gradient table
-    values          summaries of arrays, which the steps refer to by position
+    nodes, edges    the graph with its layout; "born" is the step from which on a part is drawn
+    steps           the events in their order, and the changes of the gradient table
+    values          summaries of arrays; the steps refer to them by index
     classes, files  the texts beside the picture
 
-The state after a step is what all steps up to it did, in their order.
+The state after a step is the result of all steps so far.
 
-A step's "freed" names the nodes that lost something since the step before: the array, as nobody
-holds it any more, or the gradient, as it left the gradient table and is not kept. Those of the
-second kind are in ``table["removed"]`` too.
-The values of a backward step's inputs and outputs are the arrays that the function retained, as
-they are at that time; the others are None, as backward does not have them.
+A step's "freed" has the nodes with a loss since the step before. The array was freed, or the
+gradient left the gradient table and is not kept. Nodes of the second kind are in
+``table["removed"]`` too.
+The values of a backward step's inputs and outputs are the arrays retained by the function, at the
+time of the step. Other values are None, since backward has no other arrays.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinynode.show import film_text
-from tinynode.show.film_sources import Files, Place, describe_class
+from tinynode.show.film_sources import Files, SourceLocation, describe_class
 from tinynode.show.film_values import Values
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Step = dict[str, Any]
 
 GONE = "(gone)"
-"""What stands in the place of a variable that nobody held any more."""
+"""The label of a variable freed before the film knew the variable."""
 
 
 @dataclass(eq=False)
@@ -48,11 +48,11 @@ class FilmNode:
         label: a variable's name, or nothing; a function's label.
         facts: short lines for the picture.
         rank: as in the graph.
-        phase: ``"forward"``, or ``"backward"`` for what a sweep has connected.
-        born: the position of the step that it came with.
-        place: where in the user's code a function was applied.
-        is_named: whether a variable's label is its name.
-        is_state: whether it is a parameter or a buffer: the dots in its name are modules.
+        phase: ``"forward"``, or ``"backward"`` for a part connected by a sweep.
+        born: the index of the node's first step.
+        location: for a function, the line of user code.
+        is_named: True if the label of a variable is the variable's name.
+        is_state: True for a parameter or a buffer: the dots in its name separate modules.
     """
 
     id: str
@@ -61,7 +61,7 @@ class FilmNode:
     rank: int
     phase: str
     born: int
-    place: Place | None = None
+    location: SourceLocation | None = None
     is_named: bool = False
     is_state: bool = False
 
@@ -73,7 +73,7 @@ class FilmNode:
     def data(
         self, label: str, group: str | None, x: float, y: float, width: float, height: float
     ) -> dict[str, Any]:
-        """The node at its place, for JSON."""
+        """The node with a box, for JSON."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -97,8 +97,8 @@ class Film:
     In a notebook it shows itself. ``len(film)`` is the number of steps.
 
     Attributes:
-        title: shown above it.
-        note: what is to be said of the whole film: that it ended early, and why. Or None.
+        title: shown above the film.
+        note: the reason if the film ended early, else None.
     """
 
     title: str | None = None
@@ -121,7 +121,7 @@ class Film:
         counts = f"{plural(len(self), 'step')}, {plural(functions, 'function')}"
         return f"<Film{title}: {counts}{note}>"
 
-    # --- what the recorder adds ------------------------------------------------------------------
+    # --- for the recorder ------------------------------------------------------------------------
 
     def add_variable(
         self, name: str | None, facts: tuple[str, ...], rank: int, phase: str
@@ -135,21 +135,21 @@ class Film:
         return node
 
     def add_function(
-        self, function: FunctionNode, rank: int, phase: str, place: Place | None
+        self, function: FunctionNode, rank: int, phase: str, location: SourceLocation | None
     ) -> FilmNode:
         """A new node for a function application."""
         number = len(self.nodes) - self._variables
         born = len(self.steps)
-        node = FilmNode(f"f{number}", function.label, (), rank, phase, born, place)
+        node = FilmNode(f"f{number}", function.label, (), rank, phase, born, location)
         self.nodes.append(node)
         return node
 
     def connect(self, source: FilmNode, target: FilmNode, phase: str) -> None:
-        """An edge along the data, unless it is there."""
+        """Add a new edge along the data; an existing edge stays."""
         self.edges.setdefault((source.id, target.id), (phase, len(self.steps)))
 
     def class_key(self, function: FunctionNode) -> str:
-        """The name under which the function's class stands in the film."""
+        """The key of the function's class in the film."""
         cls = type(function.user_function)
         key, number = cls.__name__, 1
         while self._classes.setdefault(key, cls) is not cls:
@@ -157,26 +157,26 @@ class Film:
             key = f"{cls.__name__} {number}"
         return key
 
-    # --- looking at it ---------------------------------------------------------------------------
+    # --- formats ---------------------------------------------------------------------------------
 
     def data(self) -> dict[str, Any]:
-        """All of the film, made of what JSON has."""
+        """All of the film, in the types of JSON."""
         labels = self._labels()
         nodes, edges, width, height = self._picture(labels)
-        files = Files(step["place"] for step in self.steps if step["place"] is not None)
+        files = Files(step["location"] for step in self.steps if step["location"] is not None)
         steps = []
         for step in self.steps:
-            told = {key: step[key] for key in step if key not in ("place", "error")}
+            told = {key: step[key] for key in step if key not in ("location", "error")}
             if step["seconds"] is not None:
                 told["seconds"] = float(f"{step['seconds']:.3g}")
             told["title"] = film_text.sentence(step, labels)
-            told["at"] = files.at(step["place"])
+            told["at"] = files.at(step["location"])
             steps.append(told)
         return {
             "version": 1,
             "title": self.title or "Forward and backward, step by step",
             "note": self.note,
-            # read when it is called, as tinynode imports this module
+            # read at call time, since tinynode imports this module
             "tinynode": vars(sys.modules["tinynode"])["__version__"],
             "device": ", ".join(self.devices),
             "width": width,
@@ -190,8 +190,10 @@ class Film:
         }
 
     def _labels(self) -> dict[str, str]:
-        """What to call each node: variables without a name, and further ones of one name, by
-        numbers, as in ``tinynode.show.graph``.
+        """The label of each node.
+
+        Variables without a name, and further Variables of a name, get numbers, as in
+        ``tinynode.show.graph``.
         """
         labels: dict[str, str] = {}
         taken: set[str] = set()
@@ -209,11 +211,11 @@ class Film:
     def _picture(
         self, labels: dict[str, str]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], float, float]:
-        """The nodes and edges with their places."""
-        # here, as recording needs no places, and `import tinynode` stays quick
-        from tinynode.show.diagram import DiagramEdge, DiagramNode
+        """The nodes and edges with layout, and the picture's width and height."""
+        # here, since recording needs no layout, and `import tinynode` stays quick
+        from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_name
         from tinynode.show.grouping import spread_groups  # likewise
-        from tinynode.show.layout import group_name, layout  # likewise
+        from tinynode.show.layout import layout  # likewise
 
         boxes = [
             DiagramNode(node.id, node.kind, labels[node.id], node.facts, node.rank, node.phase)
@@ -244,7 +246,7 @@ class Film:
         return film_text.text(self.data())
 
     def save(self, path: str | Path) -> None:
-        """Write the film: ``.html`` is a page that needs nothing else, ``.json`` is ``data()``.
+        """Write the film: ``.html`` is a self-contained page, ``.json`` is ``data()``.
 
         Raises:
             ValueError: the path has another suffix.
@@ -256,11 +258,11 @@ class Film:
             content = to_json(self.data())
         else:
             raise ValueError(f"Film.save: the path must end in .html or .json, got {str(path)!r}.")
-        # a file's name can have what no encoding has: half of a surrogate pair
+        # a file's name can have half of a surrogate pair, which no encoding has
         Path(path).write_bytes(content.encode("utf-8", "replace"))
 
     def _page(self) -> str:
-        # here, as reading the page's files takes longer than recording a few steps
+        # here, since reading the page's files takes longer than recording a few steps
         from tinynode.show.page import page
 
         return page(self.data())
@@ -275,7 +277,7 @@ class Film:
 
     def walk(self) -> None:
         """Step through the film in the terminal, by keys."""
-        # here, as nobody else needs what it needs of a terminal
+        # here, since only this method needs a terminal
         from tinynode.show.walk import walk
 
         walk(self.data())

@@ -1,8 +1,8 @@
-"""Which node of a film stands for which node of the graph, and what to call it.
+"""The film's nodes for the nodes of the graph, and the names.
 
-Requirement: the recorder meets the same Variable many times, and must not keep it alive. So nodes
-are recognised by weak references; when the film ends, those go too. A node is called by its
-Variable's name, by its place in a model, by the name that a script has for it, or by a number.
+Requirement: the recorder meets the same Variable many times, and must not keep the Variable alive.
+So weak references recognise nodes, until the film ends. The name of a node is the Variable's name,
+the name in a model, the name in the script, or a number.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.show.film import GONE, Film, FilmNode
-from tinynode.show.film_sources import Place, script_names, user_frame
+from tinynode.show.film_sources import SourceLocation, script_names, user_frame
 
 if TYPE_CHECKING:
     from tinynode.core.function_node import FunctionNode
 
 
-class _Known(weakref.ref[Any]):
-    """A weak reference that knows the film's node for its object.
+class _NodeReference(weakref.ref[Any]):
+    """A weak reference to an object, with the film's node for the object.
 
     Attributes:
         node: the film's node.
-        owner: for an array the VariableNode that has it, if there is one.
+        owner: for an array the VariableNode, or None.
     """
 
     __slots__ = ("node", "owner")
@@ -35,14 +35,14 @@ class _Known(weakref.ref[Any]):
 
 
 class FilmGraph:
-    """The graph of a film while it is recorded.
+    """The graph of a film during the recording.
 
     Args:
-        film: what nodes are added to.
-        model: names its parameters.
+        film: gets the nodes.
+        model: gives names to the parameters.
 
     Attributes:
-        outputs: for the id of each function's node the nodes of its outputs.
+        outputs: for the id of each function's node, the nodes of the function's outputs.
     """
 
     def __init__(self, film: Film, model: Module | None) -> None:
@@ -50,31 +50,36 @@ class FilmGraph:
         self.outputs: dict[str, list[FilmNode]] = {}
         self._model = model
         self._has_new_state = False
-        self._known: dict[int, _Known] = {}
-        self._without_node: dict[int, _Known] = {}
-        self._leaf_arrays: dict[int, _Known] = {}
-        self._watched: dict[int, _Known] = {}
-        self._gone: list[_Known] = []
+        self._known: dict[int, _NodeReference] = {}
+        self._arrays_without_node: dict[int, _NodeReference] = {}
+        self._leaf_arrays: dict[int, _NodeReference] = {}
+        self._watched: dict[int, _NodeReference] = {}
+        self._freed: list[_NodeReference] = []
 
     def forget(self) -> None:
-        """The film is over: take the last names, and let go of all that was recognised."""
-        self.place()
+        """Take the last names, and drop all references; the film is over."""
+        self.source_location()
         for known in self._known.values():
-            self._take_name(known(), known.node)
+            self._name_after(known(), known.node)
         self._model = None
         self.outputs.clear()
-        for store in (self._known, self._without_node, self._leaf_arrays, self._watched):
+        for store in (
+            self._known,
+            self._arrays_without_node,
+            self._leaf_arrays,
+            self._watched,
+        ):
             store.clear()
 
-    def take_gone(self) -> list[str]:
-        """The nodes whose arrays were freed since the last call.
+    def pop_freed(self) -> list[str]:
+        """The ids of the nodes with arrays freed since the last call.
 
-        Where a live Variable has another array now (an optimizer has given it one), the node is
-        not without array, and the new one is watched.
+        A live Variable may have a new array, for instance from an optimizer. Then the node still
+        has an array, and the new array is watched.
         """
-        gone, self._gone = self._gone, []
+        references, self._freed = self._freed, []
         freed = []
-        for known in gone:
+        for known in references:
             node = None if known.owner is None else known.owner()
             x = None if node is None else node.get_variable_or_none()
             if x is None or x.raw is None:
@@ -83,31 +88,31 @@ class FilmGraph:
                 self._watch(x.raw, known.node, node)
         return freed
 
-    def know(self, thing: Any, shown: FilmNode) -> None:
-        """From now on, this VariableNode or FunctionNode is that node of the film."""
-        known = _Known(thing)
+    def remember(self, thing: Any, shown: FilmNode) -> None:
+        """Remember the film's node for a VariableNode or FunctionNode."""
+        known = _NodeReference(thing)
         known.node = shown
         self._known[id(thing)] = known
 
-    def _find(self, store: dict[int, _Known], thing: Any) -> FilmNode | None:
+    def _find(self, store: dict[int, _NodeReference], thing: Any) -> FilmNode | None:
         known = store.get(id(thing))
         return known.node if known is not None and known() is thing else None
 
     def node_of(self, x: Variable, rank: int, phase: str) -> FilmNode:
-        """The film's node of a Variable that a function has used or made.
+        """The film's node of an input or output of a function.
 
-        Where no graph is recorded, a Variable has no node of its own, and is known by its array:
-        that is what is left of the result of ``x += v``.
+        A Variable outside of a recorded graph has no VariableNode, and is known by the array. The
+        result of ``x += v`` leaves only an array.
         """
         if x.node_or_none is not None:
             return self.variable(x.node_or_none, x, phase)
-        shown = self._find(self._without_node, x.raw)
+        shown = self._find(self._arrays_without_node, x.raw)
         if shown is None:
-            shown = self._add_variable(VariableNode(x), x, rank, phase)  # x itself gets none
+            shown = self._add_variable(VariableNode(x), x, rank, phase)  # x.node stays None
             known = self._watch(x.raw, shown)
             if known is not None:
-                self._without_node[id(x.raw)] = known
-        self._take_name(x, shown)
+                self._arrays_without_node[id(x.raw)] = known
+        self._name_after(x, shown)
         return shown
 
     def variable(
@@ -122,14 +127,14 @@ class FilmGraph:
             if node.creator_node is not None:
                 shown = self._output_of(node.creator_node, node)
             elif array is not None:
-                shown = self._find(self._without_node, array)  # used without a graph before
+                shown = self._find(self._arrays_without_node, array)  # used before without a graph
             if shown is None:
                 shown = self._add_variable(node, x, node.rank, phase)
                 known = self._watch(array, shown, node)
                 if known is not None and node.creator_node is None:
                     self._leaf_arrays[id(array)] = known
-            self.know(node, shown)
-        self._take_name(node, shown)
+            self.remember(node, shown)
+        self._name_after(node, shown)
         return shown
 
     def _add_variable(
@@ -147,41 +152,41 @@ class FilmGraph:
             shown.is_state = self._has_new_state = True
         return shown
 
-    def _take_name(self, thing: Any, shown: FilmNode) -> None:
-        """A variable may be given its name after it was used."""
+    def _name_after(self, thing: Any, shown: FilmNode) -> None:
+        """Take over a variable's name; users may set the name after the first use."""
         if shown.kind == "variable" and getattr(thing, "name", None):
-            self._name(shown, thing.name)
+            self._set_name(shown, thing.name)
 
-    def place(self) -> Place | None:
-        """Where the user's code is; on the way, what it calls its Variables."""
+    def source_location(self) -> SourceLocation | None:
+        """The present line of the user's code. Names in the code become names of nodes."""
         frame = user_frame()
         if frame is None:
             return None
         models = [] if self._model is None else [("", self._model)]
         for name, value in script_names(frame):
             if isinstance(value, Variable):
-                self._call(value, name)
+                self._name_variable(value, name)
             elif isinstance(value, Module) and value is not self._model:
                 models.append((f"{name}.", value))
             elif id(value) in self._leaf_arrays:
-                self._name(self._find(self._leaf_arrays, value), name)
-        if self._has_new_state:  # to go through a model takes longer than a step
+                self._set_name(self._find(self._leaf_arrays, value), name)
+        if self._has_new_state:  # a walk through a model takes longer than a step
             self._has_new_state = False
             for start, model in models:
-                for name, parameter in model._state():
-                    if parameter.node_or_none is not None:
-                        self._name(self._find(self._known, parameter.node_or_none), start + name)
+                for name, value in (*model.named_parameters(), *model.named_buffers()):
+                    if value.node_or_none is not None:  # its dotted name, not its own
+                        self._set_name(self._find(self._known, value.node_or_none), start + name)
         return frame.f_code.co_filename, frame.f_lineno
 
-    def _call(self, x: Variable, name: str) -> None:
-        """What the code calls a Variable."""
+    def _name_variable(self, x: Variable, name: str) -> None:
+        """Give a Variable's node the name in the code."""
         if x.node_or_none is None:
-            self._name(self._find(self._without_node, x.raw), x.name or name)
+            self._set_name(self._find(self._arrays_without_node, x.raw), x.name or name)
         else:
-            self._name(self._find(self._known, x.node_or_none), x.name or name)
+            self._set_name(self._find(self._known, x.node_or_none), x.name or name)
 
-    def _name(self, shown: FilmNode | None, name: str) -> None:
-        """Name a node, unless it has a name; a parameter's own name is only part of it."""
+    def _set_name(self, shown: FilmNode | None, name: str) -> None:
+        """Name a node without a name; a longer name replaces a parameter's own name."""
         if shown is None:
             return
         is_longer = shown.is_state and name.endswith(f".{shown.label}")
@@ -190,10 +195,10 @@ class FilmGraph:
 
     def _watch(
         self, array: Any, shown: FilmNode, owner: VariableNode | None = None
-    ) -> _Known | None:
-        """Learn when an array goes; some libraries' arrays cannot be watched."""
+    ) -> _NodeReference | None:
+        """Watch an array until the array is freed; None if a library has no weak references."""
         try:
-            known = _Known(array, self._array_went)
+            known = _NodeReference(array, self._array_freed)
         except TypeError:
             return None
         known.node = shown
@@ -201,12 +206,12 @@ class FilmGraph:
         self._watched[id(known)] = known
         return known
 
-    def _array_went(self, known: _Known) -> None:
+    def _array_freed(self, known: _NodeReference) -> None:
         if self._watched.pop(id(known), None) is not None:
-            self._gone.append(known)
+            self._freed.append(known)
 
     def function(self, function: FunctionNode) -> FilmNode:
-        """The film's node of a function; one that was applied before the recording is added."""
+        """The film's node of a function; a function applied before the recording is added."""
         shown = self._find(self._known, function)
         if shown is None:
             shown = self.film.add_function(function, function.rank, "forward", None)
@@ -215,11 +220,11 @@ class FilmGraph:
                 node = reference()
                 outs.append(self._gone_output(function) if node is None else self.variable(node))
             self.connect(shown, [self.variable(node) for node in function.inputs or ()], outs)
-            self.know(function, shown)
+            self.remember(function, shown)
         return shown
 
     def _output_of(self, function: FunctionNode, node: VariableNode) -> FilmNode | None:
-        """The film's node of an output that was gone, and that its function has made anew."""
+        """The film's node of a freed output, if the function has a new node for the output."""
         shown = self._find(self._known, function)
         if shown is not None:
             for reference, output in zip(
@@ -233,7 +238,7 @@ class FilmGraph:
         return self.film.add_variable(GONE, (), function.rank + 1, "forward")
 
     def connect(self, shown: FilmNode, ins: list[FilmNode], outs: list[FilmNode]) -> None:
-        """Put a function between its inputs and outputs."""
+        """Put a function between the inputs and the outputs."""
         self.outputs[shown.id] = outs
         for node in ins:
             self.film.connect(node, shown, shown.phase)
@@ -241,7 +246,7 @@ class FilmGraph:
             self.film.connect(shown, node, shown.phase)
 
     def add_behind(self, functions: list[FunctionNode], limit: int) -> None:
-        """Add the functions that these depend on, and that the film does not have."""
+        """Add the missing functions behind some functions, up to a limit."""
         waiting = list(functions)
         while waiting and limit:
             function = waiting.pop()

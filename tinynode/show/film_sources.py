@@ -1,8 +1,8 @@
-"""The texts of a film: the lines of the user's code, and what the functions' classes say.
+"""The texts of a film: lines of the user's code, docstrings and sources of the functions' classes.
 
-Requirement: a step shows where in the user's code it was asked for, and the function's own source.
-Both are read when the film is looked at, not while it is recorded. Source that cannot be found
-(typed into a prompt, or without a file) is left out.
+Requirement: a step shows the line of user code, and the function's own source. A film reads both
+at the time of display, not during the recording. A film leaves out missing source: code typed into
+a prompt, or without a file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import linecache
 import ntpath
 import posixpath
 import re
-import sys
 import textwrap
 from collections.abc import Iterable
 from types import FrameType
@@ -22,20 +21,20 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import backend_names
 
-Place = tuple[str, int]
-"""A file, and a line in it."""
+SourceLocation = tuple[str, int]
+"""A file, and the number of a line."""
 
 WHOLE_FILE = 400
-"""A file of at most that many lines is shown whole; of a longer one only what is around."""
+"""A file of at most so many lines is shown whole; of a longer file, windows of lines."""
 
 AROUND = 40
-"""The lines that are shown before and after a line of a long file."""
+"""The lines shown before and after a line of a long file."""
 
 
 def user_frame() -> FrameType | None:
-    """The frame of the user's code that led here: the first outside of tinynode."""
+    """The frame of the user's code: the innermost frame outside of tinynode."""
     own = _own_packages()
-    frame: FrameType | None = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
         if name.partition(".")[0] not in own:
@@ -46,28 +45,27 @@ def user_frame() -> FrameType | None:
 
 @functools.cache
 def _own_packages() -> frozenset[str]:
-    """tinynode, its backends, and what stands between a ``with`` block and a function of ours."""
+    """tinynode, backends, and ``contextlib``: frames between a ``with`` block and tinynode."""
     backends = (f"tinynode_{name}" for name in backend_names())
     return frozenset({"tinynode", "contextlib", *backends})
 
 
 def script_names(frame: FrameType) -> list[tuple[str, Any]]:
-    """The names of the frame's module (a script, a notebook), with what they stand for now.
+    """The names of the frame's module (a script, a notebook), with the present values.
 
-    Those inside of a running function are left alone: to read them would keep alive what they
-    stand for.
+    The local names of running functions are left alone: a read would keep the values alive.
     """
     return [item for item in frame.f_globals.items() if not item[0].startswith("_")]
 
 
 class Files:
-    """The user's files as a film has them: whole, or a few windows of each."""
+    """The user's files in a film: whole, or a few windows of each."""
 
-    def __init__(self, places: Iterable[Place]) -> None:
+    def __init__(self, locations: Iterable[SourceLocation]) -> None:
         self.data: dict[str, dict[str, Any]] = {}
-        self._keys: dict[Place, str] = {}
+        self._keys: dict[SourceLocation, str] = {}
         wanted: dict[str, set[int]] = {}
-        for file, line in places:
+        for file, line in locations:
             wanted.setdefault(file, set()).add(line)
         for file, numbers in wanted.items():
             lines = [line.rstrip("\r\n") for line in linecache.getlines(file)]
@@ -79,15 +77,15 @@ class Files:
                     if first <= number <= last:
                         self._keys[file, number] = key
 
-    def at(self, place: Place | None) -> list[Any] | None:
-        """``[key of a file, line]``; None where there is no such line to show."""
-        if place is None or place not in self._keys:
+    def at(self, location: SourceLocation | None) -> list[Any] | None:
+        """``[key of a file, line]``; None if the film has no such line."""
+        if location is None or location not in self._keys:
             return None
-        return [self._keys[place], place[1]]
+        return [self._keys[location], location[1]]
 
 
 def _windows(numbers: list[int], length: int) -> list[tuple[int, int]]:
-    """The first and last lines of the parts of a file to show; they do not overlap."""
+    """The first and last lines of a file's windows, without overlap."""
     if not length:
         return []
     if length <= WHOLE_FILE:
@@ -103,14 +101,14 @@ def _windows(numbers: list[int], length: int) -> list[tuple[int, int]]:
 
 
 def _last_part(file: str) -> str:
-    """A file's name without its folder, whichever system the path is from."""
+    """A file's name without the folder, for paths of every system."""
     if re.search(r"[\\/]ipykernel_\d+[\\/]\d+\.py$", file):
-        return "notebook cell"  # the name of the file that stands for it is a mere number
+        return "notebook cell"  # its file is named by a mere number
     return posixpath.basename(ntpath.basename(file)) or file
 
 
 def describe_class(cls: type) -> dict[str, Any]:
-    """What a function's class says of itself: docstring, and the source of both directions."""
+    """A function's class: docstring, and the source of both directions."""
     line = 0
     try:
         line = inspect.getsourcelines(cls)[1]
@@ -128,13 +126,13 @@ def describe_class(cls: type) -> dict[str, Any]:
 
 
 def _source(cls: type, names: tuple[str, ...]) -> str:
-    """The source of the first of these methods that the class, not a base of ours, defines."""
+    """The source of the first method defined by the class, not by a base class of tinynode."""
     for name in names:
         method = getattr(cls, name, None)
         owner = getattr(method, "__module__", "")
         if method is None or method is getattr(FunctionNode, name, None):
             continue
-        if owner == "tinynode.core.function":  # what old-style functions inherit
+        if owner == "tinynode.core.function":  # inherited by old-style functions
             continue
         try:
             return textwrap.dedent(inspect.getsource(method)).rstrip()

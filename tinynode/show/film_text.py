@@ -1,7 +1,7 @@
 """A film in words: a sentence for each step, and all steps as text.
 
-Requirement: who listens to a screen reader, or reads in a terminal, gets the same film. So each
-step has one sentence that says what happened, and the text below it has the same numbers.
+Requirement: a screen reader and a terminal give the same film as the page. So each step has a
+sentence, and below the sentence the page's numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Step = dict[str, Any]
 
 
 def sentence(step: Step, labels: Mapping[str, str]) -> str:
-    """What happens in a step, in one sentence."""
+    """The event of a step, as a sentence."""
     kind = step["kind"]
     if kind == "forward":
         return _forward(step, labels)
@@ -88,20 +88,20 @@ def text(data: dict[str, Any]) -> str:
     labels = labels_of(data)
     for number, step in enumerate(data["steps"], 1):
         lines += ["", f"{number}. {step['title']}"]
-        place = place_text(data, step)
-        if place:
-            lines.append(f"   {place}")
+        line = source_line(data, step)
+        if line:
+            lines.append(f"   {line}")
         lines += [f"   {line}" for line in details(data, step, labels)]
     return printable("\n".join(lines))
 
 
 def labels_of(data: dict[str, Any]) -> dict[str, str]:
-    """What to call each node."""
+    """The label of each node."""
     return {node["id"]: node["label"] for node in data["nodes"]}
 
 
 def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list[str]:
-    """The values of a step, what is kept and let go, and what waits: a line for each."""
+    """A line for each value of a step; then the retained, freed and waiting parts."""
     lines = []
     for key, heading in _HEADINGS:
         for entry in step[key]:
@@ -139,7 +139,7 @@ def queue_text(step: Step, labels: Mapping[str, str]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def place_text(data: dict[str, Any], step: Step) -> str:
+def source_line(data: dict[str, Any], step: Step) -> str:
     """``script.py:12: y = x * x``, or nothing."""
     if step["at"] is None:
         return ""
@@ -149,7 +149,7 @@ def place_text(data: dict[str, Any], step: Step) -> str:
 
 
 def value_text(value: dict[str, Any]) -> str:
-    """An array in a line: all elements of a small one, else its extent and mean."""
+    """An array in a line: all elements of a small array, else smallest, largest and mean."""
     head = f"{tuple(value['shape'])} {value['dtype']}"
     numbers = [_number_text(cell) for cell in value["cells"]]
     if not value["shape"] and numbers:
@@ -162,7 +162,7 @@ def value_text(value: dict[str, Any]) -> str:
 
 
 _SHOWN = 12
-"""An array of more elements is described by its extent and mean."""
+"""An array of more elements is described by smallest, largest and mean."""
 
 
 def _number_text(number: Any) -> str:
@@ -170,5 +170,5 @@ def _number_text(number: Any) -> str:
 
 
 def printable(line: str) -> str:
-    """The text with control characters as escapes: a name cannot steer the terminal."""
+    """The text with control characters as escapes, so no name can steer the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in line)

@@ -1,8 +1,8 @@
-"""What a film keeps of an array: a few numbers instead of the array.
+"""Summaries of arrays for a film: a few numbers in place of the array.
 
-Requirement: a film shows what was computed, keeps no array of the user's alive, and costs little
-while it is recorded. So of each array it takes at most 256 elements, with the smallest, the
-largest and the mean, at the time of the step. Arrays with the same content share one entry.
+Requirement: a film shows computed values, keeps no array of the user's alive, and costs little
+during the recording. So a film takes at most 256 elements of each array at the time of the step,
+with the smallest, the largest and the mean. Arrays of equal content share one entry.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy
 from tinynode.devices import Device
 
 CELLS = 256
-"""The most elements that are kept of one array."""
+"""The largest number of elements kept of an array."""
 
 DIGITS = 4
 """The significant digits of a number in a film."""
@@ -25,16 +25,16 @@ Number = int | float | str | None
 
 
 class Values:
-    """The values of a film, each once; they are known by their positions."""
+    """The values of a film, each once, known by their indexes."""
 
     def __init__(self) -> None:
-        self._position: dict[Any, int] = {}
+        self._index: dict[Any, int] = {}
 
     def __len__(self) -> int:
-        return len(self._position)
+        return len(self._index)
 
     def add(self, array: Any, device: Device) -> int | None:
-        """Keep what there is to show of an array; None where there is no array."""
+        """Keep the summary of an array, and give its index; None for no array."""
         if array is None:
             return None
         host = array if type(array) is numpy.ndarray else device.backend.to_host(array)
@@ -42,11 +42,11 @@ class Values:
             key: Any = (host.shape, host.dtype, host.tobytes())
         else:
             key = (host.shape, host.dtype, _sample(host).tobytes(), _statistics(host))
-        return self._position.setdefault(key, len(self._position))
+        return self._index.setdefault(key, len(self._index))
 
     def data(self) -> list[dict[str, Any]]:
-        """All of them for JSON."""
-        return [_describe(*key) for key in self._position]
+        """All values for JSON."""
+        return [_describe(*key) for key in self._index]
 
 
 def _grid(host: Any) -> Any:
@@ -57,7 +57,7 @@ def _grid(host: Any) -> Any:
 
 
 def _steps(rows: int, columns: int) -> tuple[int, int]:
-    """Take every k-th row and every l-th column, so that at most ``CELLS`` are left."""
+    """The steps k and l: every k-th row and l-th column give at most ``CELLS`` elements."""
     side = math.isqrt(CELLS)
     shown_columns = min(columns, max(side, CELLS // max(rows, 1)))
     shown_rows = min(rows, CELLS // max(shown_columns, 1))
@@ -71,9 +71,9 @@ def _sample(host: Any) -> Any:
 
 
 def _statistics(host: Any) -> tuple[bytes, int]:
-    """Smallest, largest and mean of the finite elements, as bytes; and how many are not finite.
+    """Smallest, largest and mean of the finite elements, as bytes; and the number of the others.
 
-    Bytes, because a nan is not equal to itself, and equal values are to be found.
+    Bytes, because equal summaries must be equal keys, and a nan is not equal to itself.
     """
     if host.dtype.kind == "c":
         host = numpy.abs(host)
@@ -128,7 +128,7 @@ def _describe(
 
 
 def _number(x: Any, whole: bool = False) -> Number:
-    """A number as JSON has it: integers as they are, others with 4 significant digits."""
+    """A number for JSON: integers unchanged, others with 4 significant digits."""
     if x != x:
         return None
     if x in (math.inf, -math.inf):

@@ -1,13 +1,13 @@
 """Large graphs, made small enough to look at.
 
 Requirement: a picture is readable up to about 200 boxes, and real graphs have 100,000 functions.
-What repeats is drawn once: of 40 equal layers the first and the last, and between them one box
-that says "× 38 more". What is then still too large is drawn near the roots, and the picture says
-how much it leaves out.
+So repeated blocks are folded: of 40 equal layers the picture has the first and the last, and
+between them one box "× 38 more". A graph that is still too large is drawn near the roots only, and
+the picture says how many boxes it leaves out.
 
-Functions come in the order of their ranks, so a repeated block is a stretch of that list that
-equals the one before it. All functions of a stretch can become one box, and still no arrow leads
-in a circle: whatever depends on the stretch comes after it.
+Functions are listed in the order of their ranks. A repeated block is a stretch of the list equal
+to the stretch before. A single box for a stretch causes no cycle: every function that depends on
+the stretch comes later in the list.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy
 
-from tinynode.show.diagram import DiagramEdge, DiagramNode
-from tinynode.show.layout import group_path
+from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_path
 
 _LONGEST_BLOCK = 200
 _FEWEST_BLOCKS = 4
@@ -27,12 +26,12 @@ _MOST_LABELS = 4
 
 
 class Run(NamedTuple):
-    """A block of functions that comes several times in a row.
+    """A block of functions, several times in a row.
 
     Attributes:
-        start: where the first one begins in the list.
-        length: the number of functions in one block.
-        times: how many blocks there are.
+        start: the index of the first block's first function.
+        length: the number of functions in a block.
+        times: the number of blocks.
     """
 
     start: int
@@ -51,10 +50,10 @@ def fold_repeats(
     """The nodes and edges with one box for the middle of each repeated block.
 
     Two functions are equal if label, phase, and the first facts (shape and dtype) of inputs and
-    outputs are. At least four equal blocks in a row are folded: the first and the last one stay.
+    outputs are equal. Four or more equal blocks in a row are folded; the first and the last stay.
 
     Args:
-        nodes: have ranks: a function's is not below those of its inputs.
+        nodes: the boxes; a function's rank is not below the ranks of its inputs.
         edges: between Variables and functions.
     """
     functions, codes = _ordered(nodes, edges)
@@ -70,7 +69,7 @@ def fold_repeats(
 def _ordered(
     nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge]
 ) -> tuple[list[DiagramNode], list[int]]:
-    """The functions by rank, and a number for each: equal functions have equal numbers."""
+    """The functions by rank, and a code for each: equal functions have equal codes."""
     first_fact = {node.id: node.facts[:1] for node in nodes}
     near: dict[str, tuple[list[tuple[str, ...]], list[tuple[str, ...]]]] = {}
     functions = [node for node in nodes if node.kind == "function"]
@@ -83,16 +82,16 @@ def _ordered(
             near[edge.source][1].append(first_fact[edge.target])
     known: dict[object, int] = {}
     keyed = []
-    for place, node in enumerate(functions):
+    for index, node in enumerate(functions):
         before, after = near[node.id]
-        what = (node.label, node.phase, tuple(before), tuple(after))
-        keyed.append((node.rank, known.setdefault(what, len(known)), place))
+        content = (node.label, node.phase, tuple(before), tuple(after))
+        keyed.append((node.rank, known.setdefault(content, len(known)), index))
     keyed.sort()
-    return [functions[place] for _, _, place in keyed], [code for _, code, _ in keyed]
+    return [functions[index] for _, _, index in keyed], [code for _, code, _ in keyed]
 
 
 def find_runs(codes: Sequence[int]) -> list[Run]:
-    """Stretches of a list in which a block repeats, the longest first, without overlap."""
+    """The runs of a list, in order and without overlap; long runs are found first."""
     array = numpy.asarray(codes, dtype=numpy.int64)
     waiting = [(0, len(array))]
     found: list[Run] = []
@@ -100,7 +99,7 @@ def find_runs(codes: Sequence[int]) -> list[Run]:
         start, stop = waiting.pop()
         run = _longest_run(array[start:stop])
         if run is not None:
-            run = run._replace(start=run.start + start)
+            run = Run(run.start + start, run.length, run.times)
             found.append(run)
             waiting += [(start, run.start), (run.start + run.length * run.times, stop)]
     return sorted(found, key=_start)
@@ -111,7 +110,7 @@ def _start(run: Run) -> int:
 
 
 def _longest_run(codes: numpy.ndarray) -> Run | None:
-    """The run that folds most functions; of several, that of the shortest block."""
+    """The run with the most folded functions; of several, the run of the shortest block."""
     best: Run | None = None
     for length in range(1, min(_LONGEST_BLOCK, len(codes) // _FEWEST_BLOCKS) + 1):
         if best is not None and best.folded >= len(codes) - 2 * length:
@@ -128,7 +127,7 @@ def _longest_run(codes: numpy.ndarray) -> Run | None:
 
 
 def _fold(number: int, members: Sequence[DiagramNode], run: Run) -> DiagramNode:
-    """The box that stands for functions."""
+    """The box in the place of some functions."""
     labels = [member.label for member in members[: min(run.length, _MOST_LABELS)]]
     words = ", ".join(labels) + (", …" if run.length > _MOST_LABELS else "")
     facts = (words, f"{len(members):,} functions")
@@ -140,7 +139,7 @@ def _fold(number: int, members: Sequence[DiagramNode], run: Run) -> DiagramNode:
 
 
 def common_group(groups: Sequence[str | None]) -> str | None:
-    """The innermost group that lies around all of some groups."""
+    """The innermost group around all of some groups."""
     paths = [group_path(group) for group in set(groups)]
     shared: str | None = None
     for level in zip(*paths, strict=False):
@@ -153,7 +152,7 @@ def common_group(groups: Sequence[str | None]) -> str | None:
 def _replaced(
     nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge], fold_of: dict[str, DiagramNode]
 ) -> tuple[list[DiagramNode], list[DiagramEdge]]:
-    """Put the folds in the place of their functions, and of the Variables between these."""
+    """Put the folds in the place of the functions and of the Variables between."""
     creators: dict[str, str] = {}
     users: dict[str, list[str]] = {}
     for edge in edges:
@@ -166,7 +165,7 @@ def _replaced(
     for node in nodes:
         fold = fold_of.get(node.id)
         if fold is not None:
-            if fold.id not in drawn:  # it stands where its first function stood
+            if fold.id not in drawn:  # in the place of its first function
                 drawn.add(fold.id)
                 kept.append(fold)
         elif _is_inside(node, creators, users, fold_of):
@@ -188,7 +187,7 @@ def _is_inside(
     users: dict[str, list[str]],
     fold_of: dict[str, DiagramNode],
 ) -> bool:
-    """Whether only folded functions compute and use a Variable."""
+    """True if only folded functions compute and use a Variable."""
     if node.kind != "variable" or "root" in node.marks:
         return False
     used = users.get(node.id, [])
@@ -204,15 +203,15 @@ def _joined(
     creators: dict[str, str],
     users: dict[str, list[str]],
 ) -> list[DiagramEdge]:
-    """The edges between what is left: of several between a fold and another box, one."""
+    """The remaining edges; several edges between a fold and another box are merged."""
     found: list[DiagramEdge] = []
     between: dict[tuple[str, str], tuple[DiagramEdge, int]] = {}
     for edge in edges:
         source, target = fold_of.get(edge.source), fold_of.get(edge.target)
         if edge.source in hidden:
-            continue  # a leaf of a fold, or a Variable that was followed from its creator
+            continue  # a leaf of a fold, or a Variable already followed from its creator
         if target and fold_of.get(creators.get(edge.source, "")) is target:
-            continue  # back into the fold that it came out of
+            continue  # back into its own fold
         ends = [(source.id if source else edge.source, target.id if target else edge.target)]
         if edge.target in hidden:
             ends = [(ends[0][0], fold_of[user].id) for user in users.get(edge.target, [])]
@@ -234,10 +233,10 @@ def _joined(
 def nearest(
     nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge], limit: int
 ) -> tuple[list[DiagramNode], list[DiagramEdge], int]:
-    """The nodes that are nearest to the roots, the edges between them, and how many are left out.
+    """The nodes nearest to the roots, with edges, and the number of other nodes.
 
-    A function that is drawn has all its inputs, and those of its outputs that nobody uses, so the
-    limit may be passed by a few.
+    A drawn function has all inputs and all unused outputs, so the result may exceed the limit
+    by a few nodes.
     """
     before: dict[str, list[str]] = {}
     used: set[str] = set()

@@ -1,17 +1,17 @@
 """The graph behind Variables, and nets, as a Diagram.
 
-Requirement: whoever computed something sees how, in one line: ``tn.show.graph(y)``. The picture is
-made of what is there, and changes nothing: it holds texts, no arrays and no nodes, so the graph is
-freed as if nobody had looked.
+Requirement: ``tn.show.graph(y)`` shows the computation of y. A picture holds texts, no arrays and
+no nodes, so it keeps no graph alive and changes no result.
 
-What is backward. A function does not know whether it was applied by a user or by a ``backward``.
-So the roots say it: what they need is forward, except for what is needed only by gradients, which
-are the roots given as ``gradients``, and those that are the ``grad_var`` of a Variable in the
-picture. In a net, an operator is backward if it reads or writes a gradient (``x@GRAD``), or stands
-in a net of gradients.
+Backward nodes. A function does not record its caller, a user or a ``backward``, so the roots
+decide. Nodes behind the roots are forward. Nodes behind gradients alone are backward. Gradients
+are the roots in ``gradients``, and each ``grad_var`` of a Variable in the picture. In a net,
+operators that read or write a gradient (``x@GRAD``) are backward, and so is every operator of a
+gradient net.
 
-Groups. A Parameter with a dotted name belongs to the module of that name, and so does a function
-that reads it, and what is computed between two functions of one module.
+Groups. A Parameter with a dotted name belongs to the module with the name before the last dot. So
+does a function with the Parameter as input, and every function between two functions of a
+module.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tinynode.errors import describe
 from tinynode.net import CompiledFunction, NetOp, Operator, Scope, Trace
 from tinynode.nn.module import Module
 from tinynode.show.diagram import Diagram
+from tinynode.show.diagram_data import group_name
 from tinynode.show.eager_picture import EagerPicture
 from tinynode.show.folding import fold_repeats, nearest
 from tinynode.show.grouping import spread_groups
-from tinynode.show.layout import group_name
 from tinynode.show.net_picture import NetPicture
 
 _NETS = (NetOp, Operator, Trace, CompiledFunction)
@@ -45,26 +45,25 @@ def graph(
 ) -> Diagram:
     """A picture of the graph behind Variables, or of nets.
 
-    In a notebook the result shows itself; ``print`` shows it as text; ``save("graph.svg")`` writes
-    it to a file. Variables are rounded, functions are boxes; what computes gradients is dashed and
-    of another colour.
+    A notebook shows the picture; ``print`` gives text; ``save("graph.svg")`` writes a file.
+    Variables are rounded, functions are boxes. Computations of gradients are dashed
+    and have another colour.
 
     Args:
-        roots: Variables; or nets, operators, traces and compiled functions (the net of the last
-            call that was recorded, with its gradient net where there is one). What several share
-            is drawn once.
-        gradients: Variables that a backward computed, such as ``tn.grad`` gives: what only they
-            need is drawn as backward. An ``x.grad_var`` among the roots is recognised.
-        model: names its parameters, and draws its modules as groups.
-        scope: for nets: has the Variables of which shapes are shown.
-        limit: how many boxes to draw, or a few more; None means all.
-        fold: draw repeated blocks as one box: None means where there are more boxes than the
-            limit.
+        roots: Variables; or nets, operators, traces and compiled functions. Of a compiled function
+            the picture has the net recorded last, with the gradient net if built. Common nodes of
+            several roots are drawn once.
+        gradients: results of a backward, such as ``tn.grad`` gives. Nodes behind gradients alone
+            are drawn as backward. An ``x.grad_var`` among the roots is recognised.
+        model: gives names to parameters, and its modules are drawn as groups.
+        scope: for nets: the Variables, for the shapes in the picture.
+        limit: the number of boxes to draw, or a few more; None means all.
+        fold: draw repeated blocks as a single box. None means: only above the limit.
         direction: ``"down"`` or ``"right"``.
         title: a line above; by default the names of the roots.
 
     Raises:
-        TypeError: a root is something else, or nets and Variables are mixed.
+        TypeError: a root is of another type, or nets and Variables are mixed.
         ValueError: there is no root, the limit is below 1, the direction is another, or a compiled
             function was not called yet.
     """
@@ -127,4 +126,4 @@ def _names_of(model: Module | None) -> dict[int, str]:
 
 def _modules_of(model: Module) -> set[str]:
     """The dotted names of the modules in a model."""
-    return {group_name(name) for name, value in model._walk() if isinstance(value, Module)}
+    return {group_name(name) for name, _ in model.named_modules()}

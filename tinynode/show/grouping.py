@@ -1,28 +1,27 @@
-"""Which boxes of a picture lie in which module.
+"""The module of each box of a picture.
 
-Requirement: a model's layers are seen as such. A module is known by its parameters: a function
-that reads one belongs to it. The functions between two functions of one module belong there as
-well: a softmax between two layers of an attention block.
+Requirement: a picture shows a model's layers as groups. A function that reads a parameter belongs
+to the parameter's module. So do the functions between two functions of a module: a softmax
+between two layers of an attention block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinynode.show.diagram import DiagramEdge, DiagramNode
+from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_path
 from tinynode.show.folding import common_group
-from tinynode.show.layout import group_path
 
 
 def spread_groups(
     nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge], modules: set[str] | None
 ) -> None:
-    """Give groups to forward functions and to what they compute, where their leaves have groups.
+    """Give groups to forward functions and to outputs, if leaves have groups.
 
     Args:
-        nodes: leaves have their groups; others get one, unless they have it.
-        edges: between them.
-        modules: the groups that there are; None means all that the dots in the names say.
+        nodes: the boxes. Leaves have groups; functions without a group get a group.
+        edges: between the boxes.
+        modules: the names of all groups; None means every prefix of a dotted name.
     """
     if not any(node.group for node in nodes):
         return
@@ -36,7 +35,7 @@ def spread_groups(
     computed = [node for node in ordered if before[node.id] and node.phase == "forward"]
     for node in computed:
         if node.kind == "function":
-            groups = [one.group for one in before[node.id] if one.group and not before[one.id]]
+            groups = [x.group for x in before[node.id] if x.group and not before[x.id]]
             node.group = node.group or _known(common_group(groups), modules)
     _fill_between(computed, before, after, modules)
     for node in computed:
@@ -48,12 +47,12 @@ def spread_groups(
 
 
 def _order(node: DiagramNode) -> tuple[int, bool]:
-    """Variables of a rank come before the functions that use them."""
+    """By rank; of equal rank, Variables before functions."""
     return node.rank, node.kind != "variable"
 
 
 def _known(group: str | None, modules: set[str] | None) -> str | None:
-    """The innermost of a group and those around it that is a module."""
+    """The innermost module among a group and the outer groups."""
     found = [name for name in group_path(group) if modules is None or name in modules]
     return found[-1] if found else None
 
@@ -64,10 +63,10 @@ def _fill_between(
     after: dict[str, list[DiagramNode]],
     modules: set[str] | None,
 ) -> None:
-    """Give functions without a group that of the functions before and behind them.
+    """Give functions without a group the common group of functions before and behind.
 
-    Each group is a bit of an integer; a box collects the bits of all that lie before it, and of
-    all that lie behind it. It is between members of the groups that are in both.
+    Each group is a bit of an integer. A box collects the bits of all boxes before, and the bits of
+    all boxes behind. Bits in both collections are the groups with members on both sides.
     """
     names: dict[str, int] = {}
     own: dict[str, int] = {}
@@ -93,7 +92,7 @@ def _fill_between(
 def _collected(
     ordered: Sequence[DiagramNode], near: dict[str, list[DiagramNode]], own: dict[str, int]
 ) -> dict[str, int]:
-    """The bits of each node and of all that lie on one side of it."""
+    """The bits of each node, with the bits of all nodes on a side."""
     found: dict[str, int] = {}
     for node in ordered:
         bits = own[node.id]

@@ -1,7 +1,7 @@
 """The order of boxes in the layers of a picture.
 
-Requirement: few arrows cross, and the boxes of a module stay side by side. The place of a box is
-the mean of its neighbours' places in the layer before, swept down and up; the order with the
+Requirement: few arrows cross, and the boxes of a module stay side by side. Sweeps go down and up
+the layers: a box takes the mean slot of its neighbours in the layer before. The order with the
 fewest crossings is kept. Crossings are counted as inversions, with a tree of sums.
 
 Sources: K. Sugiyama, S. Tagawa and M. Toda, 1981; the count is that of W. Barth, M. Juenger and
@@ -10,13 +10,10 @@ P. Mutzel, "Simple and efficient bilayer cross counting", 2002.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tinynode.show.layout import Grid
+from tinynode.show.layout_grid import Grid
 
 _ROUNDS = 8
-_SMALL = 300  # up to here, neighbours are swapped as well
+_SMALL = 300  # up to so many boxes and bends, neighbours are swapped as well
 
 
 def put_in_order(grid: Grid) -> None:
@@ -39,7 +36,7 @@ def put_in_order(grid: Grid) -> None:
 
 
 def _depth_first(grid: Grid) -> list[int]:
-    """The order in which a walk along the arrows meets boxes and bends."""
+    """The position of each box and bend in a depth-first walk along the arrows."""
     met = [-1] * len(grid.layer)
     count = 0
     for start in range(len(grid.layer)):
@@ -54,30 +51,30 @@ def _depth_first(grid: Grid) -> list[int]:
 
 
 def _sweep_order(grid: Grid, downwards: bool) -> None:
-    """Sort each layer by the mean place of the neighbours in the layer before."""
+    """Sort each layer by the mean slot of the neighbours in the layer before."""
     rows = grid.rows if downwards else grid.rows[::-1]
     neighbours = grid.up if downwards else grid.down
     others = grid.down if downwards else grid.up
-    spot = _spots(grid)
+    slot = _slots(grid)
     for row in rows:
         wanted = {}
         for item in row:
-            # a leaf has no neighbour above: it goes where those below are
+            # a leaf has no neighbour above: its neighbours below decide
             near = neighbours[item] or others[item]
-            scale = [spot[other] for other in near]
-            wanted[item] = sum(scale) / len(scale) if scale else spot[item]
+            found = [slot[other] for other in near]
+            wanted[item] = sum(found) / len(found) if found else slot[item]
         _sort(grid, row, wanted)
         for number, item in enumerate(row):
-            spot[item] = (number + 0.5) / len(row)
+            slot[item] = (number + 0.5) / len(row)
 
 
-def _spots(grid: Grid) -> list[float]:
-    """Where each stands in its layer, between 0 and 1."""
-    spot = [0.0] * len(grid.layer)
+def _slots(grid: Grid) -> list[float]:
+    """The slot of each box and bend: its position in its layer, between 0 and 1."""
+    slot = [0.0] * len(grid.layer)
     for row in grid.rows:
         for number, item in enumerate(row):
-            spot[item] = (number + 0.5) / len(row)
-    return spot
+            slot[item] = (number + 0.5) / len(row)
+    return slot
 
 
 def _sort(grid: Grid, row: list[int], wanted: dict[int, float]) -> None:
@@ -97,42 +94,42 @@ def _sort(grid: Grid, row: list[int], wanted: dict[int, float]) -> None:
 
 
 def _swap_neighbours(grid: Grid) -> None:
-    """Swap two neighbours of a layer wherever that saves crossings."""
-    spot = _spots(grid)
+    """Swap two neighbours of a layer wherever a swap saves crossings."""
+    slot = _slots(grid)
     for _ in range(4):
         swapped = False
         for row in grid.rows:
             for i in range(len(row) - 1):
                 left, right = row[i], row[i + 1]
-                if grid.groups[left] == grid.groups[right] and _saves(grid, spot, left, right):
+                if grid.groups[left] == grid.groups[right] and _saves(grid, slot, left, right):
                     row[i], row[i + 1] = right, left
-                    spot[left], spot[right] = spot[right], spot[left]
+                    slot[left], slot[right] = slot[right], slot[left]
                     swapped = True
         if not swapped:
             return
 
 
-def _saves(grid: Grid, spot: list[float], left: int, right: int) -> bool:
-    """Whether the arrows of two neighbours cross less after a swap."""
+def _saves(grid: Grid, slot: list[float], left: int, right: int) -> bool:
+    """True if the arrows of two neighbours cross less after a swap."""
     change = 0
     for neighbours in (grid.up, grid.down):
         for a in neighbours[left]:
             for b in neighbours[right]:
-                change += (spot[b] > spot[a]) - (spot[b] < spot[a])
+                change += (slot[b] > slot[a]) - (slot[b] < slot[a])
     return change < 0
 
 
 def count_crossings(grid: Grid) -> int:
-    """How often arrows cross: inversions, counted with a tree of sums."""
+    """The number of crossings of arrows: inversions, counted with a tree of sums."""
     total = 0
-    spot = {item: i for row in grid.rows for i, item in enumerate(row)}
+    index = {item: i for row in grid.rows for i, item in enumerate(row)}
     for number, row in enumerate(grid.rows[1:]):
         above = grid.rows[number]
         size = len(row) + 1
         tree = [0] * (size + 1)
         seen = 0
         for item in above:
-            targets = sorted(spot[other] for other in grid.down[item])
+            targets = sorted(index[other] for other in grid.down[item])
             for target in targets:
                 i, before = target + 1, 0
                 while i > 0:

@@ -1,19 +1,15 @@
 """A Diagram as a Mermaid flowchart.
 
-Requirement: a README, an issue and a page of documentation show the picture without a file beside
-them: many Markdown renderers draw Mermaid. Only strokes are coloured, so that the text keeps the
-colours of the page, light or dark.
+Requirement: a README, an issue and a page of documentation show the picture without a further
+file, since many Markdown renderers draw Mermaid. Only strokes are coloured, so the text keeps the
+page's colours, light or dark.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tinynode.show.layout import group_path, short_label
+from tinynode.show.diagram_data import DiagramData, DiagramNode, group_path
 from tinynode.show.text_diagram import one_line
-
-if TYPE_CHECKING:
-    from tinynode.show.diagram import Diagram, DiagramNode
+from tinynode.show.text_sizes import short_label
 
 _CLASSES = (
     "classDef forward stroke:#0072B2",
@@ -25,7 +21,7 @@ _SHAPES = {"variable": ("([", "])"), "function": ("[", "]"), "fold": ("[[", "]]"
 _INDENT = "    "
 
 
-def to_mermaid(diagram: Diagram) -> str:
+def to_mermaid(diagram: DiagramData) -> str:
     """The lines of a flowchart: Variables are rounded, functions are boxes."""
     lines = [f"flowchart {'LR' if diagram.direction == 'right' else 'TD'}"]
     if diagram.title:
@@ -45,8 +41,8 @@ def to_mermaid(diagram: Diagram) -> str:
     return "\n".join(lines)
 
 
-def _nodes(diagram: Diagram) -> list[str]:
-    """A line for each node, each group in a subgraph within the one around it."""
+def _nodes(diagram: DiagramData) -> list[str]:
+    """A line for each node; a group is a subgraph of the group around it."""
     lines: list[str] = []
     opened: tuple[str, ...] = ()
     numbers: dict[str, int] = {}
@@ -91,5 +87,5 @@ _ENTITIES = {
 
 
 def _text(text: str) -> str:
-    """A text as it stands between quotes in Mermaid, which would read it as HTML."""
+    """The text escaped for Mermaid's quotes, between which Mermaid reads HTML."""
     return "".join(_ENTITIES.get(letter, letter) for letter in one_line(text))

@@ -1,7 +1,7 @@
 """The boxes and arrows of nets.
 
-Requirement: a net is a graph as well, of operators and names, and looks like one: what it reads,
-what it writes, which of its operators compute gradients, which belong to a net in it.
+Requirement: a net is a graph of operators and names, and the picture shows the graph. Inputs,
+outputs and operators of gradients have looks of their own; inner nets are groups.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from typing import Any
 from tinynode.core.variable import Variable
 from tinynode.net import CompiledFunction, NetOp, Operator, Scope, Trace
 from tinynode.net.operator import EMPTY, GRAD
-from tinynode.show.diagram import DiagramEdge, DiagramNode
+from tinynode.show.diagram_data import DiagramEdge, DiagramNode
 
 
 class NetPicture:
-    """What is drawn of nets.
+    """The drawn parts of nets.
 
     Args:
         roots: nets, operators, traces and compiled functions.
-        scope: Variables by name, of which shapes are shown.
+        scope: Variables by name, for the shapes in the picture.
 
     Attributes:
-        nodes: inputs before what is computed of them.
+        nodes: the boxes, inputs before the nodes computed from them.
         edges: from inputs to operators, and from operators to outputs.
-        notes: what is said once.
+        notes: lines below the picture.
     """
 
     def __init__(self, roots: Sequence[Any], scope: Scope) -> None:
         self.nodes: list[DiagramNode] = []
         self.edges: list[DiagramEdge] = []
         self.notes: list[str] = []
-        self._names: dict[str, DiagramNode] = {}
+        self._drawn: dict[str, DiagramNode] = {}
         self._scope = Scope(parent=scope)
         self._outputs: set[str] = set()
         operators: list[tuple[Operator, str | None, bool]] = []
@@ -40,7 +40,7 @@ class NetPicture:
         for root in roots:
             for net in self._nets(root):
                 titles.append(net.type)
-                operators += _listed(net)
+                operators += _operators_of(net)
         phases = _phases(operators)
         read = {name for operator, _, _ in operators for name in operator.input_names}
         for operator, _, _ in operators:
@@ -50,11 +50,11 @@ class NetPicture:
         self._titles = list(dict.fromkeys(titles))
 
     def _nets(self, root: Any) -> list[NetOp | Operator]:
-        """The nets that a root stands for; notes the Variables that it brings along."""
+        """The nets of a root; the Variables of a trace go into the scope."""
         if isinstance(root, NetOp | Operator):
             return [root]
         if isinstance(root, Trace):
-            self._note(root)
+            self._add_variables(root)
             return [root.net]
         assert isinstance(root, CompiledFunction)
         recorded = [entry for entries in root._entries.values() for entry in entries]
@@ -64,7 +64,7 @@ class NetPicture:
                 "it once, or draw tinynode.trace(function, *examples)."
             )
         entry = recorded[-1]
-        self._note(entry.trace)
+        self._add_variables(entry.trace)
         if len(recorded) > 1:
             self.notes.append(f"the last of {len(recorded)} nets that were recorded")
         nets: list[NetOp | Operator] = [entry.trace.net]
@@ -72,7 +72,7 @@ class NetPicture:
             nets.append(NetOp(gradient.operators, f"{entry.trace.net.type}_grad"))
         return nets
 
-    def _note(self, trace: Trace) -> None:
+    def _add_variables(self, trace: Trace) -> None:
         self._outputs.update(trace.outputs)
         for name, variable in trace.captured.items():
             self._scope.put(name, variable)
@@ -90,15 +90,15 @@ class NetPicture:
             self.edges.append(DiagramEdge(box.id, output.id, phase))
 
     def _variable(self, name: str, phase: str, rank: int) -> DiagramNode:
-        """The box of a name; an output that nobody asks for has one of its own."""
-        if name in self._names:
-            return self._names[name]
+        """The box of a name; each output without a name gets a new box."""
+        if name in self._drawn:
+            return self._drawn[name]
         box = DiagramNode(f"v{len(self.nodes)}", "variable", name, (), rank, phase)
         self.nodes.append(box)
         if name == EMPTY:
             box.label, box.marks = "(not asked for)", frozenset(("gone",))
             return box
-        self._names[name] = box
+        self._drawn[name] = box
         box.facts, box.marks = self._facts(name, rank)
         return box
 
@@ -115,25 +115,25 @@ class NetPicture:
         return tuple(facts), frozenset(marks)
 
     def name(self, nodes: Sequence[DiagramNode]) -> None:
-        """The names of a net differ already."""
+        """Do nothing: the names in a net are unique."""
 
     def title(self, nodes: Sequence[DiagramNode]) -> str:
         """The types of the nets."""
         return f"net {', '.join(self._titles)}"
 
 
-def _listed(net: NetOp | Operator) -> Iterator[tuple[Operator, str | None, bool]]:
-    """The operators in run order: each with its group, and whether it is in a net of gradients."""
+def _operators_of(net: NetOp | Operator) -> Iterator[tuple[Operator, str | None, bool]]:
+    """The operators in run order: each with a group, and True inside of a gradient net."""
     count: dict[str, int] = {}
     is_gradient = net.type.endswith("_grad") and isinstance(net, NetOp)
     waiting: list[tuple[NetOp | Operator, str | None, bool]] = [(net, None, is_gradient)]
     while waiting:
-        one, group, inside = waiting.pop()
-        if isinstance(one, Operator):
-            yield one, group, inside
+        current, group, inside = waiting.pop()
+        if isinstance(current, Operator):
+            yield current, group, inside
             continue
         inner: list[tuple[NetOp | Operator, str | None, bool]] = []
-        for part in one.operators:
+        for part in current.operators:
             if isinstance(part, Operator):
                 inner.append((part, group, inside))
                 continue
@@ -146,13 +146,17 @@ def _listed(net: NetOp | Operator) -> Iterator[tuple[Operator, str | None, bool]
 
 
 def _phases(operators: Sequence[tuple[Operator, str | None, bool]]) -> list[str]:
-    """Backward is what reads or writes a gradient, what follows, and nets of gradients."""
+    """The phase of each operator.
+
+    An operator is backward if it lies in a gradient net, reads or writes a gradient, or reads an
+    output of a backward operator.
+    """
     gradients: set[str] = set()
-    backward = []
+    phases = []
     for operator, _, inside in operators:
         names = [*operator.input_names, *operator.output_names]
-        found = inside or any(GRAD in name or name in gradients for name in names)
-        if found:
+        is_backward = inside or any(GRAD in name or name in gradients for name in names)
+        if is_backward:
             gradients.update(name for name in operator.output_names if name != EMPTY)
-        backward.append(found)
-    return ["backward" if found else "forward" for found in backward]
+        phases.append("backward" if is_backward else "forward")
+    return phases

@@ -1,13 +1,12 @@
-"""The film of a computation, as one page to step through.
+"""The film of a computation, as a page with a step at a time.
 
-Requirement: a learner opens one file, anywhere, and sees what happened. So the page holds all it
-needs: its style, its script and the film, inlined into one document. It makes no request, and its
-Content-Security-Policy forbids any; it also forbids every script and style but these two, by their
-hashes. What the film says (names of variables, source code) is data: it is read from a JSON
-element, and the script inserts it as text.
+Requirement: a learner opens a single file, anywhere, and sees the computation. So the document
+contains style, script and film. The page makes no request, and the Content-Security-Policy forbids
+requests. The policy also forbids other scripts and styles, by hashes. Texts of the film (names of
+variables, source code) are data: the script reads a JSON element, and inserts plain text.
 
-The parts are files of their own in ``page_files``, to be read: ``template.html``, ``style.css``,
-and the script in the order of ``SCRIPT``.
+The parts are files in ``page_files``: ``template.html``, ``style.css``, and the script in the
+order of ``SCRIPT``.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ SCRIPT = (
     "panels.js",
     "stepper.js",
 )
-"""The files of the script: data first, what uses everything last."""
+"""The files of the script, each after the files with the names in use."""
 
 
 def page(data: dict[str, Any]) -> str:
-    """One self-contained HTML document that shows a film.
+    """A film as a self-contained HTML document.
 
     Args:
-        data: the film, as ``Film.data()`` makes it.
+        data: the film, from ``Film.data()``.
 
     Raises:
-        ValueError: the film has a number that JSON cannot say (nan, infinity).
+        ValueError: the film has a number without a form in JSON (nan, infinity).
     """
     style = _part("style.css")
     script = "\n".join(_part(name) for name in SCRIPT)
@@ -53,13 +52,13 @@ def page(data: dict[str, Any]) -> str:
 
 
 def _part(name: str) -> str:
-    """A file of the page; line ends become those that the browser's parser hashes."""
+    """A file of the page, with line ends ``\\n``, as the browser's parser hashes them."""
     path = files("tinynode.show") / "page_files" / name
     return path.read_text(encoding="utf-8")
 
 
 def _policy(style: str, script: str) -> str:
-    """A Content-Security-Policy: nothing is loaded, and nothing runs but these two texts."""
+    """A Content-Security-Policy: no requests, and only the given style and script."""
     return (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -72,6 +71,6 @@ def _hash(text: str) -> str:
 
 
 def _json_for_html(data: dict[str, Any]) -> str:
-    """JSON that cannot end its script element: ``<`` only occurs in strings, as ``\\u003c``."""
+    """JSON without ``<``, which could end the script element: strings have ``\\u003c``."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")

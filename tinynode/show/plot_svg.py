@@ -1,9 +1,9 @@
 """A plot as SVG.
 
-Requirement: the picture stands alone: no script, no fonts, no ids that could clash with those of
-another picture on a page. The same plot gives the same bytes. Colours are those of Okabe and Ito,
-which people with each kind of colour-blindness can tell apart; dashes and markers say the same
-again. It looks right on light and dark pages, and says in words what it shows.
+Requirement: the picture is self-contained: no script, no fonts, and no ids, which could clash with
+another picture's. The same plot gives the same bytes. The colours of Okabe and Ito are distinct
+for the colour-blind too; dashes and markers repeat the distinction. The picture suits light and
+dark pages, and has a description in words.
 
 Source: Okabe, Ito, Color Universal Design, 2008 (the colours).
 """
@@ -21,7 +21,7 @@ _WIDTH = 640
 _PLOT_HEIGHT = 250.0
 _ROW = 18  # the height of a line of text
 _LETTER = 6.7  # the width of a letter, about
-_MARKED = 30  # a curve of at most that many points has a marker at each
+_MARKED = 30  # a curve of at most 30 points has a marker at each
 
 _LIGHT = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _DARK = ("#56b4e9", "#e69f00", "#00b98a", "#cc79a7", "#f0e442", "#d55e00", "#ffffff")
@@ -42,7 +42,7 @@ def svg_of(figure: Figure) -> str:
 
 
 def _style() -> str:
-    """The rules of one picture; they reach nothing outside of a ``tn-plot``."""
+    """The style of one picture, limited to elements of class ``tn-plot``."""
     light = "".join(f"--c{i}:{colour};" for i, colour in enumerate(_LIGHT))
     dark = "".join(f"--c{i}:{colour};" for i, colour in enumerate(_DARK))
     return (
@@ -59,7 +59,7 @@ def _style() -> str:
     )
 
 
-def _place(value: float) -> str:
+def _px(value: float) -> str:
     """A coordinate, rounded: the same on every machine."""
     text = f"{value:.1f}"
     return "0" if text in ("0.0", "-0.0") else text.removesuffix(".0")
@@ -68,7 +68,7 @@ def _place(value: float) -> str:
 def _text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> str:
     classes = f' class="{kind}"' if kind else ""
     return (
-        f'<text x="{_place(x)}" y="{_place(y)}" text-anchor="{anchor}"{classes}>'
+        f'<text x="{_px(x)}" y="{_px(y)}" text-anchor="{anchor}"{classes}>'
         f"{html.escape(words)}</text>"
     )
 
@@ -85,12 +85,12 @@ def _dash(number: int) -> str:
 def _marker(x: float, y: float, number: int) -> str:
     return (
         f'<path class="mark" fill="{_colour(number)}" '
-        f'transform="translate({_place(x)} {_place(y)})" d="{_MARKERS[number % len(_MARKERS)]}"/>'
+        f'transform="translate({_px(x)} {_px(y)})" d="{_MARKERS[number % len(_MARKERS)]}"/>'
     )
 
 
 class _Drawing:
-    """Where the parts of one figure stand, and the elements that draw them."""
+    """The geometry of a figure, and its SVG elements."""
 
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
@@ -106,7 +106,7 @@ class _Drawing:
     def svg(self) -> str:
         figure = self.figure
         below = _ROW * (1.4 + bool(figure.x.label) + len(self.notes))
-        size = (_place(_WIDTH), _place(self.bottom + below))
+        size = (_px(_WIDTH), _px(self.bottom + below))
         words = html.escape(clean(figure.title) or "Plot")
         facts = " ".join([*_axis_facts(figure), *figure.facts, *figure.notes])
         parts = [
@@ -125,13 +125,13 @@ class _Drawing:
         return "\n".join([*parts, "</svg>"]) + "\n"
 
     def _x(self, value: float) -> float:
-        return self.left + self.figure.x.place(value) * (self.right - self.left)
+        return self.left + self.figure.x.fraction(value) * (self.right - self.left)
 
     def _y(self, value: float) -> float:
-        return self.bottom - self.figure.y.place(value) * (self.bottom - self.top)
+        return self.bottom - self.figure.y.fraction(value) * (self.bottom - self.top)
 
     def _head(self) -> list[str]:
-        """The title, and the legend below it."""
+        """The title and the legend."""
         parts = []
         y = 18.0
         if self.figure.title:
@@ -147,27 +147,27 @@ class _Drawing:
         return parts
 
     def _sample(self, x: float, y: float, number: int) -> str:
-        """What a name in the legend looks like in the plot."""
+        """The line and the marker beside a name in the legend."""
         joined = any(curve.joined for curve in self.figure.curves)
         line = (
             f'<path class="curve" stroke="{_colour(number)}"{_dash(number)} '
-            f'd="M{_place(x)},{_place(y)}h28"/>'
+            f'd="M{_px(x)},{_px(y)}h28"/>'
         )
         return (line if joined else "") + _marker(x + 14, y, number)
 
     def _grid(self) -> Iterable[str]:
         """The lines at the ticks, the axes, and the ticks' texts."""
-        left, right, top, bottom = map(_place, (self.left, self.right, self.top, self.bottom))
+        left, right, top, bottom = map(_px, (self.left, self.right, self.top, self.bottom))
         end = -1e9
         for value, text in self.figure.x.ticks:
             x, half = self._x(value), _LETTER * len(text) / 2
-            yield f'<path class="grid" d="M{_place(x)},{top}V{bottom}"/>'
+            yield f'<path class="grid" d="M{_px(x)},{top}V{bottom}"/>'
             if x - half > end:  # else the texts would overlap
                 yield _text(x, self.bottom + 16, text, "middle", "soft")
                 end = x + half + 4
         for value, text in self.figure.y.ticks:
             y = self._y(value)
-            yield f'<path class="grid" d="M{left},{_place(y)}H{right}"/>'
+            yield f'<path class="grid" d="M{left},{_px(y)}H{right}"/>'
             yield _text(self.left - 6, y + 4, clean(text, 28), "end", "soft")
         yield f'<path class="frame" fill="none" d="M{left},{top}V{bottom}H{right}"/>'
 
@@ -181,8 +181,8 @@ class _Drawing:
         y0, y1 = sorted((self._y(box.y0), self._y(box.y1)))
         look = ' opacity="0.25" shape-rendering="crispEdges"' if box.faint else ""
         return (
-            f'<rect x="{_place(x0)}" y="{_place(y0)}" width="{_place(x1 - x0)}" '
-            f'height="{_place(y1 - y0)}" fill="{_colour(box.number)}"{look}/>'
+            f'<rect x="{_px(x0)}" y="{_px(y0)}" width="{_px(x1 - x0)}" '
+            f'height="{_px(y1 - y0)}" fill="{_colour(box.number)}"{look}/>'
         )
 
     def _curves(self) -> Iterable[str]:
@@ -195,36 +195,36 @@ class _Drawing:
         """A path for each run of points without a gap."""
         look = ' opacity="0.35" stroke-width="1"' if curve.faint else _dash(curve.number)
         for piece in curve.pieces():
-            places = [f"{_place(self._x(x))},{_place(self._y(y))}" for x, y in thinned(piece)]
-            if len(places) > 1:
+            pairs = [f"{_px(self._x(x))},{_px(self._y(y))}" for x, y in thinned(piece)]
+            if len(pairs) > 1:
                 yield (
                     f'<path class="curve" stroke="{_colour(curve.number)}"{look} '
-                    f'd="M{"L".join(places)}"/>'
+                    f'd="M{"L".join(pairs)}"/>'
                 )
 
     def _markers(self, curve: Curve) -> Iterable[str]:
-        """At each point of a short curve, at some of a long one; at points that stand alone."""
+        """Markers at each point of a short curve, some of a long curve, and single points."""
         pieces = curve.pieces()
         total = sum(map(len, pieces))
         every = 1 if total <= _MARKED or not curve.joined else -(-total // 8)
         seen = 0
         for piece in pieces:
-            for place, (x, y) in enumerate(piece):
-                if (seen + place) % every == 0 or len(piece) == 1:
+            for index, (x, y) in enumerate(piece):
+                if (seen + index) % every == 0 or len(piece) == 1:
                     yield _marker(self._x(x), self._y(y), curve.number)
             seen += len(piece)
 
     def _labels(self) -> Iterable[str]:
-        """What the axes are, and the notes."""
+        """The names of the axes, and the notes."""
         y = self.bottom + 16
         if self.figure.x.label:
             y += _ROW
             middle = (self.left + self.right) / 2
             yield _text(middle, y, clean(self.figure.x.label, 80), "middle")
         if self.figure.y.label:
-            place = f"16 {_place((self.top + self.bottom) / 2)}"
+            origin = f"16 {_px((self.top + self.bottom) / 2)}"
             words = html.escape(clean(self.figure.y.label, 36))
-            yield f'<text transform="translate({place}) rotate(-90)" text-anchor="middle">'
+            yield f'<text transform="translate({origin}) rotate(-90)" text-anchor="middle">'
             yield f"{words}</text>"
         for line in self.notes:
             y += _ROW
@@ -232,13 +232,13 @@ class _Drawing:
 
 
 def _height(figure: Figure) -> float:
-    """The height of the plot's middle: names on the vertical axis need a line each."""
+    """The height between the axes: names on the vertical axis need a line each."""
     names = figure.y.low > figure.y.high
     return max(3, len(figure.y.ticks)) * 26.0 if names else _PLOT_HEIGHT
 
 
 def _legend_rows(figure: Figure) -> list[list[tuple[int, str]]]:
-    """The names of the legend, in rows that fit."""
+    """The names of the legend, in rows of at most the picture's width."""
     rows: list[list[tuple[int, str]]] = []
     used = 0.0
     for number, name in figure.names:
@@ -253,7 +253,7 @@ def _legend_rows(figure: Figure) -> list[list[tuple[int, str]]]:
 
 
 def _axis_facts(figure: Figure) -> list[str]:
-    """What the axes show, in words."""
+    """The axes in words."""
     return [_axis_fact("Horizontal", figure.x), _axis_fact("Vertical", figure.y)]
 
 

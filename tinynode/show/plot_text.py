@@ -1,6 +1,6 @@
 """A plot made of characters, for terminals.
 
-Requirement: it says the same as the picture, in plain characters that every terminal has.
+Requirement: the text has the content of the picture, in characters of every terminal.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ def _head(figure: Figure, indent: str) -> list[str]:
 
 
 def _row_labels(axis: Axis, rows: int) -> dict[int, str]:
-    """The texts of the ticks, by row; of two in one row the first stays."""
+    """The texts of the ticks, by row; of two ticks in a row, the first."""
     labels: dict[int, str] = {}
     for value, text in axis.ticks:
-        labels.setdefault(_cell(1 - axis.place(value), rows), clean(text, 28))
+        labels.setdefault(_cell(1 - axis.fraction(value), rows), clean(text, 28))
     return labels
 
 
 def _column_labels(axis: Axis) -> str:
-    """The texts of the ticks below their columns; one that would touch another is left out."""
+    """The texts of the ticks below their columns; a text without room is left out."""
     line = ""
     for value, text in axis.ticks:
-        start = max(0, _cell(axis.place(value), _COLUMNS) - len(text) // 2)
+        start = max(0, _cell(axis.fraction(value), _COLUMNS) - len(text) // 2)
         if start > len(line) or not line:
             line = f"{line:<{start}}{text}"
     return line
 
 
-def _cell(place: float, cells: int) -> int:
-    """The cell of a place between 0 and 1."""
-    return min(cells - 1, max(0, int(place * cells)))
+def _cell(fraction: float, cells: int) -> int:
+    """The cell of a fraction of the axis."""
+    return min(cells - 1, max(0, int(fraction * cells)))
 
 
 class _Canvas:
@@ -82,9 +82,9 @@ class _Canvas:
         self.cells = [[" "] * _COLUMNS for _ in range(rows)]
 
     def box(self, box: Box) -> None:
-        """Fill the cells whose middle lies in the box; what has a height shows in one at least."""
-        x0, x1 = sorted((self.x.place(box.x0), self.x.place(box.x1)))
-        y0, y1 = sorted((1 - self.y.place(box.y0), 1 - self.y.place(box.y1)))
+        """Fill the cells with a middle in the box; a box with a height fills at least one cell."""
+        x0, x1 = sorted((self.x.fraction(box.x0), self.x.fraction(box.x1)))
+        y0, y1 = sorted((1 - self.y.fraction(box.y0), 1 - self.y.fraction(box.y1)))
         marks = _AREAS if box.faint else _MARKS
         mark = marks[box.number % len(marks)]
         columns = _filled(x0, x1, _COLUMNS)
@@ -95,11 +95,11 @@ class _Canvas:
     def curve(self, curve: Curve) -> None:
         mark = _MARKS[curve.number % len(_MARKS)]
         for piece in curve.pieces():
-            places = [(self.x.place(x), 1 - self.y.place(y)) for x, y in thinned(piece)]
-            for place in places:
-                self._put(place, mark)
+            pairs = [(self.x.fraction(x), 1 - self.y.fraction(y)) for x, y in thinned(piece)]
+            for pair in pairs:
+                self._put(pair, mark)
             if curve.joined:
-                for start, end in itertools.pairwise(places):
+                for start, end in itertools.pairwise(pairs):
                     self._line(start, end, mark)
 
     def _line(self, start: tuple[float, float], end: tuple[float, float], mark: str) -> None:
@@ -110,12 +110,12 @@ class _Canvas:
             across = start[0] + (end[0] - start[0]) * part
             self._put((across, start[1] + (end[1] - start[1]) * part), mark)
 
-    def _put(self, place: tuple[float, float], mark: str) -> None:
-        self.cells[_cell(place[1], self.rows)][_cell(place[0], _COLUMNS)] = mark
+    def _put(self, pair: tuple[float, float], mark: str) -> None:
+        self.cells[_cell(pair[1], self.rows)][_cell(pair[0], _COLUMNS)] = mark
 
 
 def _filled(start: float, end: float, cells: int) -> range:
-    """The cells whose middle lies between two places; one, if they are apart by less."""
+    """The cells with a middle between two fractions; for a shorter distance a single cell."""
     first, last = round(start * cells), round(end * cells)
     if end > start and last == first:
         first = _cell(start, cells)

@@ -1,9 +1,8 @@
 """Small plots, without a plotting library: losses, distributions, curves, bars, points by class.
 
-Requirement: a tutorial or a notebook shows a number of things as a picture, and needs nothing
-installed for it. Each function takes lists, arrays and Variables of any backend, and gives a
-``Plot``: SVG in a notebook, characters in a terminal, a file by ``save``. ``matplotlib`` draws
-arrays just as well, for whoever wants more.
+Requirement: a tutorial or a notebook shows pictures without a further package. Each function takes
+lists, arrays and Variables of any backend, and gives a ``Plot``: SVG in a notebook, characters in
+a terminal, a file by ``save``. For other plots, ``matplotlib`` takes the same arrays.
 """
 
 from __future__ import annotations
@@ -40,17 +39,17 @@ _REGION_ROWS = 45
 
 
 class Plot:
-    """A plot to look at: a notebook shows it by itself, ``print`` draws it with characters.
+    """A plot: a notebook shows SVG, ``print`` draws with characters.
 
     Attributes:
-        figure: what is in it, as data.
+        figure: the content as data.
     """
 
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
 
     def to_svg(self) -> str:
-        """The plot as an ``<svg>`` element, which a page or a file can hold."""
+        """The plot as an ``<svg>`` element, for a page or a file."""
         return svg_of(self.figure)
 
     def to_text(self) -> str:
@@ -58,7 +57,7 @@ class Plot:
         return text_of(self.figure)
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file: ``.svg`` or ``.txt``.
+        """Write the plot to a file: ``.svg`` or ``.txt``.
 
         Raises:
             ValueError: the file's name ends otherwise.
@@ -91,22 +90,22 @@ def training_curves(
     x_label: str = "step",
     y_label: str = "loss",
 ) -> Plot:
-    """How losses, or other numbers of a training, went.
+    """A plot of losses, or of other numbers of a training.
 
-    With smoothing the curve is s_t = (m_t / (1 - c^t)), m_t = c m_(t-1) + (1 - c) loss_t, and the
-    losses themselves stand pale behind it.
+    With smoothing the curve is s_t = (m_t / (1 - c^t)), m_t = c m_(t-1) + (1 - c) loss_t. The raw
+    losses are pale behind the curve.
 
     Args:
-        losses: one number for each step, from step 0; or a dict of name -> such numbers.
+        losses: a number for each step, from step 0; or a dict of name -> numbers.
         smoothing: c, from 0 (none) to below 1: the larger, the smoother.
         log: a logarithmic axis for the losses.
         title: above the plot.
-        x_label: what one number stands for: a step, an epoch.
-        y_label: what the numbers are.
+        x_label: the unit of the horizontal axis: step, epoch.
+        y_label: the name of the numbers.
 
     Raises:
         TypeError: the losses are no real numbers.
-        ValueError: there is none; smoothing is out of range; with ``log``, one is 0 or below.
+        ValueError: no losses; smoothing is out of range; with ``log``, a loss is 0 or below.
     """
     if not 0 <= smoothing < 1:
         raise ValueError(f"training_curves: smoothing must be from 0 to below 1, got {smoothing}.")
@@ -124,7 +123,7 @@ def training_curves(
 
 
 def _smooth(values: Sequence[float], keep: float) -> tuple[float, ...]:
-    """A moving mean with exponential weights; a gap stays one, and is otherwise passed over."""
+    """A moving mean with exponential weights; a gap stays a gap, and has no weight."""
     mean = weight = 0.0
     result = []
     for value in values:
@@ -145,20 +144,21 @@ def lines(
     x_label: str = "x",
     y_label: str = "y",
 ) -> Plot:
-    """Curves over x: the points of each are joined in the order in which they stand.
+    """Curves over x: lines join the points of each curve in the given order.
 
     Args:
         x: the numbers of the horizontal axis.
-        ys: as many numbers; or a dict of name -> such numbers.
+        ys: as many numbers; or a dict of name -> numbers.
         log_x: a logarithmic horizontal axis.
         log_y: a logarithmic vertical axis.
         title: above the plot.
-        x_label: what x is.
-        y_label: what the numbers in ``ys`` are.
+        x_label: the name of x.
+        y_label: the name of the numbers in ``ys``.
 
     Raises:
-        TypeError: an argument holds something else than real numbers.
-        ValueError: one is empty; lengths differ; a number has no place on a logarithmic axis.
+        TypeError: an argument holds other values than real numbers.
+        ValueError: an argument is empty; lengths differ; a number has no place on a logarithmic
+            axis.
     """
     xs = numbers("lines", "x", x)
     if log_x:
@@ -202,19 +202,19 @@ def histogram(
     x_label: str = "value",
     y_label: str = "count",
 ) -> Plot:
-    """How often which values occur: bars over ranges of equal width.
+    """The frequency of values: bars over ranges of equal width.
 
     Args:
         values: an array of any shape.
-        bins: how many bars; by default about the square root of the number of values, from 5 to
-            40.
+        bins: the number of bars; by default about the square root of the number of values, from 5
+            to 40.
         title: above the plot.
-        x_label: what the values are.
-        y_label: what the bars' heights are.
+        x_label: the name of the values.
+        y_label: the name of the bars' heights.
 
     Raises:
         TypeError: the values are no real numbers.
-        ValueError: there is no finite one; ``bins`` is below 1.
+        ValueError: no value is finite; ``bins`` is below 1.
     """
     if bins is not None and (not isinstance(bins, int) or bins < 1):
         raise ValueError(f"histogram: bins must be an int of at least 1, got {describe(bins)}.")
@@ -225,8 +225,8 @@ def histogram(
         raise ValueError(f"histogram: values {why}: there is nothing to count.")
     number = bins or min(40, max(5, round(kept.size**0.5)))
     axis = make_axis(x_label, [float(kept.min()), float(kept.max())])
-    places = numpy.asarray([axis.place(value) for value in kept.tolist()])
-    counts = numpy.bincount(_bins_of(places, number), minlength=number).tolist()
+    fractions = numpy.asarray([axis.fraction(value) for value in kept.tolist()])
+    counts = numpy.bincount(_bins_of(fractions, number), minlength=number).tolist()
     edges = _edges(axis, number)
     boxes = [
         Box(0, edges[i], edges[i + 1], 0.0, float(count))
@@ -243,9 +243,9 @@ def histogram(
     return Plot(Figure(title, axis, y, boxes=tuple(boxes), notes=tuple(notes), facts=(facts,)))
 
 
-def _bins_of(places: Any, number: int) -> Any:
-    """The bar of each place between 0 and 1; the last bar has its right edge as well."""
-    return numpy.clip((places * number).astype(numpy.int64), 0, number - 1)
+def _bins_of(fractions: Any, number: int) -> Any:
+    """The bar of each fraction of the axis; the right edge belongs to the last bar."""
+    return numpy.clip((fractions * number).astype(numpy.int64), 0, number - 1)
 
 
 def _edges(axis: Axis, number: int) -> list[float]:
@@ -259,16 +259,16 @@ def bars(
     title: str = "",
     x_label: str = "",
 ) -> Plot:
-    """Named numbers as bars from 0, in the order of the dict; each name has its number beside it.
+    """Named numbers as bars from 0, in the order of the dict; the numbers follow the names.
 
     Args:
         values: name -> number.
         title: above the plot.
-        x_label: what the numbers are, with their unit.
+        x_label: the name of the numbers, with the unit.
 
     Raises:
-        TypeError: it is no dict, or holds something else than real numbers.
-        ValueError: it is empty.
+        TypeError: ``values`` is no dict, or holds other values than real numbers.
+        ValueError: ``values`` is empty.
     """
     if not isinstance(values, Mapping):
         raise TypeError(f"bars: values must be a dict of name -> number, got {describe(values)}.")
@@ -318,21 +318,21 @@ def points(
     x_label: str = "x",
     y_label: str = "y",
 ) -> Plot:
-    """Points in the plane, by class; behind them, what a classifier says everywhere.
+    """Points in the plane, by class; behind the points, the regions of a classifier.
 
     Args:
         xy: the points, of shape (n, 2).
         classes: n numbers or texts; by default all points are of one class.
-        region: a function that takes points as an array of shape (m, 2), of the device and dtype
-            of ``xy``, and gives the class of each, of shape (m): a classifier. It runs under
-            ``no_backprop_mode``.
+        region: a classifier: a function from points, an array of shape (m, 2), to the class of
+            each point, of shape (m). The points have the device and dtype of ``xy``. The
+            function runs under ``no_backprop_mode``.
         title: above the plot.
-        x_label: what the first number of a point is.
-        y_label: what the second one is.
+        x_label: the name of the first coordinate.
+        y_label: the name of the second coordinate.
 
     Raises:
-        TypeError: ``xy`` holds something else than real numbers.
-        ValueError: a shape differs, or there is no point.
+        TypeError: ``xy`` holds other values than real numbers.
+        ValueError: a shape differs, or ``xy`` is empty.
     """
     array = host_numbers("points", "xy", xy)
     if array.ndim != 2 or array.shape[1] != 2:
@@ -348,7 +348,7 @@ def points(
     names = _sorted_names([*given, *(name for row in grid for name in row)])
     curves = []
     for number, name in enumerate(names):
-        own = [place for place, of in enumerate(given) if of == name]
+        own = [index for index, of in enumerate(given) if of == name]
         xs, ys = array[own, 0].tolist(), array[own, 1].tolist()
         curves.append(Curve(str(name), number, tuple(xs), tuple(ys), joined=False))
     figure = Figure(
@@ -389,7 +389,7 @@ def _classes(argument: str, classes: Any, expected: int) -> list[Any]:
 
 
 def _whole(number: float) -> float | int:
-    """A number as an int if it is one: class 1.0 is class 1."""
+    """An integral number as an int: class 1.0 is class 1."""
     return int(number) if number.is_integer() else number
 
 
@@ -403,7 +403,7 @@ def _class_order(name: Any) -> tuple[bool, float, str]:
 
 
 def _region(region: Callable[[Any], Any], xy: Any, x: Axis, y: Axis) -> list[list[Any]]:
-    """What the classifier says at the middle of each cell: rows from below, of classes."""
+    """The classes at the middles of the cells: rows, from below."""
     across = [(i + 0.5) / _REGION_COLUMNS for i in range(_REGION_COLUMNS)]
     up = [(i + 0.5) / _REGION_ROWS for i in range(_REGION_ROWS)]
     host = numpy.asarray([(_at(x, i), _at(y, j)) for j in up for i in across])
@@ -414,12 +414,12 @@ def _region(region: Callable[[Any], Any], xy: Any, x: Axis, y: Axis) -> list[lis
     return [found[i : i + _REGION_COLUMNS] for i in range(0, len(found), _REGION_COLUMNS)]
 
 
-def _at(axis: Axis, place: float) -> float:
-    return axis.low * (1 - place) + axis.high * place
+def _at(axis: Axis, fraction: float) -> float:
+    return axis.low * (1 - fraction) + axis.high * fraction
 
 
 def _device_and_dtype(xy: Any) -> tuple[Device, str]:
-    """Where, and of which dtype, a classifier of these points wants its input."""
+    """The device and the dtype of a classifier's input."""
     array = xy.array if isinstance(xy, Variable) else xy
     device = xy.device if isinstance(xy, Variable) else find_device(array)
     if device is None:
@@ -429,7 +429,7 @@ def _device_and_dtype(xy: Any) -> tuple[Device, str]:
 
 
 def _region_boxes(grid: list[list[Any]], names: list[Any], x: Axis, y: Axis) -> list[Box]:
-    """The cells of one class that stand side by side, as one box."""
+    """The boxes of a region: neighbouring cells of a row and a class are one box."""
     boxes = []
     for row, cells in enumerate(grid):
         low, high = _at(y, row / _REGION_ROWS), _at(y, (row + 1) / _REGION_ROWS)

@@ -1,12 +1,13 @@
-"""The recorder of films: it writes down the steps that it sees.
+"""The recorder of films: a hook for all steps.
 
-Requirement: a film shows what really ran. So the recorder is an observer of function applications
-and of sweeps, with no second way to run functions, and it changes nothing that a user can see. It
-holds arrays, Variables and the graph by weak references only; what it keeps is text and numbers.
+Requirement: a film shows the real computation. So the recorder observes function applications and
+sweeps, and has no second way to run functions. Results are the same with and without a recorder.
+A recorder holds arrays, Variables and the graph by weak references; a film holds texts and numbers
+only.
 
-A function that is applied while no sweep runs is a step of its own. Inside of a sweep, one that
-was connected to a graph (double backprop) is a step too, of phase "backward"; of the others the
-running step keeps the labels ("ran").
+A function applied outside of a sweep is a step. Inside of a sweep, a function connected to a graph
+(double backprop) is a step of phase "backward". Other functions inside of a sweep are only labels
+in the running step ("ran").
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 from tinynode.core.backprop import Sweep
 from tinynode.core.function_node import FunctionNode
-from tinynode.core.hooks import FunctionHook
+from tinynode.core.hooks import FunctionHook, retained_arrays, retained_indexes
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Arrays, Device
@@ -29,13 +30,13 @@ from tinynode.errors import describe
 from tinynode.nn.module import Module
 from tinynode.show.film import Film, FilmNode
 from tinynode.show.film_graph import FilmGraph
-from tinynode.show.film_sources import Place
+from tinynode.show.film_sources import SourceLocation
 
 MAX_STEPS = 3000
-"""A film ends after that many steps."""
+"""The most steps of a film."""
 
 SHOWN = 20
-"""The most functions of a queue, and the most labels of functions that ran inside of a step."""
+"""The most functions of a queue, and the most labels in the "ran" of a step."""
 
 Step = dict[str, Any]
 
@@ -49,16 +50,15 @@ def record(title: str | None = None, *, model: Module | None = None) -> Iterator
             loss.backward()
         film.save("film.html")
 
-    What runs is what runs without it. A film holds small summaries of arrays, never the arrays.
-    After 3,000 steps a warning says that the rest is left out. An error in the block ends the
-    film, and is raised as usual.
+    Recording changes no result. A film holds small summaries of arrays, never the arrays. After
+    3,000 steps the film ends, with a warning. An error in the block ends the film, and is raised
+    as usual.
 
-    Variables are called by their ``name``. In a script or a notebook, others are called by the
-    variable of the script that holds them; the rest have numbers.
+    A Variable's label is the ``name``, else the name in the script or notebook, else a number.
 
     Args:
         title: shown above the film.
-        model: names its parameters, and draws its modules as groups.
+        model: gives names to parameters, and its modules are drawn as groups.
 
     Raises:
         TypeError: ``model`` is not a Module.
@@ -82,20 +82,20 @@ def record(title: str | None = None, *, model: Module | None = None) -> Iterator
 
 
 class _SweepState:
-    """A sweep that is running, and the step that it is in.
+    """A running sweep and the present step.
 
     Attributes:
-        place: where the user asked for it.
-        step: the step under way; empty where none is recorded.
-        start: when it began.
+        location: the line of user code at the sweep's start.
+        step: the step under way; empty if no step is recorded.
+        start: the time when the step began.
         table: the film's nodes in the gradient table.
-        before: the function's inputs that had a gradient before this step.
+        before: the function's inputs with a gradient before the step.
         entries: for each of the step's ``grad_inputs`` the VariableNode.
     """
 
-    def __init__(self, sweep: Sweep, place: Place | None) -> None:
+    def __init__(self, sweep: Sweep, location: SourceLocation | None) -> None:
         self.sweep = sweep
-        self.place = place
+        self.location = location
         self.step: Step = {}
         self.start = 0.0
         self.table: set[str] = set()
@@ -106,8 +106,8 @@ class _SweepState:
 class FilmRecorder(FunctionHook):
     """Writes the steps of this thread into a film.
 
-    As a hook it learns when a function begins. Functions without that are no calls of the user's:
-    hooks do not see the functions that run while a net is built from other functions.
+    A function is a step only if hooks saw the start of the forward. Hooks do not see the functions
+    run during the construction of a net: the user did not call these functions.
     """
 
     def __init__(self, film: Film, model: Module | None) -> None:
@@ -119,7 +119,7 @@ class FilmRecorder(FunctionHook):
         self._sweeps: list[_SweepState] = []
 
     def forget(self) -> None:
-        """The film is over: let go of all that was needed to recognise objects."""
+        """Drop all references; the film is over."""
         self.graph.forget()
         self._begun.clear()
         self._sweeps.clear()
@@ -133,7 +133,7 @@ class FilmRecorder(FunctionHook):
     def applied(
         self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
     ) -> None:
-        """A function was applied: a step, unless a sweep ran it without a graph."""
+        """A function was applied: a step, except inside of a sweep without a graph."""
         now = time.perf_counter()
         start = self._begin_of(function)
         if start is None:
@@ -144,7 +144,7 @@ class FilmRecorder(FunctionHook):
             self._add_application(function, inputs, outputs, now - start)
 
     def _begin_of(self, function: FunctionNode) -> float | None:
-        """When a function began; those that began after it and did not end have failed."""
+        """The start time of a function; later functions without an end have failed."""
         for i in range(len(self._begun) - 1, -1, -1):
             reference, start = self._begun[i]
             if reference() is function:
@@ -167,39 +167,39 @@ class FilmRecorder(FunctionHook):
         phase = "backward" if self._sweeps else "forward"
         ins = [self.graph.node_of(x, 0, phase) for x in inputs]
         rank = max((node.rank for node in ins), default=0)
-        place = self.graph.place()
-        shown = self.film.add_function(function, rank, phase, place)
+        location = self.graph.source_location()
+        shown = self.film.add_function(function, rank, phase, location)
         outs = [self.graph.node_of(y, rank + 1, phase) for y in outputs]
         self.graph.connect(shown, ins, outs)
-        step = self._step("forward", place, shown, function)
+        step = self._step("forward", location, shown, function)
         step["inputs"] = self._values(ins, inputs)
         step["outputs"] = self._values(outs, outputs)
         step["seconds"] = seconds
         if function.inputs is None:
             shown.facts = ("no graph",)
         else:
-            self.graph.know(function, shown)
-            kept = [ins[i].id for i in function._retained_input_indexes]
-            kept += [outs[i].id for i in function._retained_output_indexes]
-            step["retained"] = list(dict.fromkeys(kept))
-        self._keep(step)
+            self.graph.remember(function, shown)
+            input_indexes, output_indexes = retained_indexes(function)
+            retained = [ins[i].id for i in input_indexes] + [outs[i].id for i in output_indexes]
+            step["retained"] = list(dict.fromkeys(retained))
+        self._add(step)
 
     # --- backward --------------------------------------------------------------------------------
 
     def sweep_began(self, sweep: Sweep) -> None:
-        """A sweep begins: the seeds are in its table."""
-        state = _SweepState(sweep, self.graph.place())
+        """A sweep has begun, with the seeds in the gradient table."""
+        state = _SweepState(sweep, self.graph.source_location())
         self._sweeps.append(state)
         if not self._has_room():
             return
         self.graph.add_behind([function for _, _, function in sweep.heap], MAX_STEPS)
-        step = self._step("sweep", state.place)
+        step = self._step("sweep", state.location)
         for node, gradient in sweep.table.gradients.items():
             shown = self.graph.variable(node)
             state.table.add(shown.id)
             step["grad_outputs"].append([shown.id, self._value(gradient)])
         step["table"]["set"] = list(step["grad_outputs"])
-        self._keep(step)
+        self._add(step)
 
     def before_backward(self, sweep: Sweep, function: FunctionNode) -> None:
         """A function's backward is about to run."""
@@ -209,7 +209,7 @@ class FilmRecorder(FunctionHook):
         state.step = {}
         if self._has_room():
             shown = self.graph.function(function)
-            state.step = self._step("backward", shown.place, shown, function)
+            state.step = self._step("backward", shown.location, shown, function)
             state.before = [
                 node for node in function.inputs or () if node in sweep.table.gradients
             ]
@@ -231,10 +231,11 @@ class FilmRecorder(FunctionHook):
         step["seconds"] = now - state.start
         ins = [self.graph.variable(node) for node in nodes]
         outs = self.graph.outputs[step["function"]]
+        input_arrays, output_arrays = retained_arrays(function)
         devices = [node.device for node in nodes]
-        step["inputs"] = self._kept_values(ins, devices, function._input_data)
+        step["inputs"] = self._retained_values(ins, devices, input_arrays)
         devices = [function.output_device or devices[0]] * len(outs)
-        step["outputs"] = self._kept_values(outs, devices, function._output_data)
+        step["outputs"] = self._retained_values(outs, devices, output_arrays)
         step["grad_outputs"] = self._values(outs, grad_outputs)
         reached, state.entries = set(state.before), []
         for i, gx in zip(target_input_indexes, grad_inputs, strict=True):
@@ -247,7 +248,7 @@ class FilmRecorder(FunctionHook):
                 reached.add(nodes[i])
 
     def after_accumulate(self, sweep: Sweep, function: FunctionNode) -> None:
-        """The gradients are in the table: what has changed there, and what waits now."""
+        """The gradients are in the table: note the changes and the waiting functions."""
         state = self._state_of(sweep)
         if state is None or not state.step:
             return
@@ -272,30 +273,30 @@ class FilmRecorder(FunctionHook):
                 if shown.id not in kept:
                     step["freed"].append(shown.id)
         state.entries, state.before = [], []
-        self._keep(step)
+        self._add(step)
 
     def sweep_ended(self, sweep: Sweep, error: BaseException | None) -> None:
-        """A sweep has ended: which gradients it came to, or the error that ended it."""
+        """A sweep has ended: note the gradients, or the error."""
         state = self._state_of(sweep)
         if state is None:
             return
         if self._has_room():
-            step = self._step("end", state.place)
+            step = self._step("end", state.location)
             step["table"]["removed"] = sorted(state.table)
             step["error"] = None if error is None else f"{type(error).__name__}: {error}"
             for node, gradient in sweep.results.items():
                 self._add_result(step, sweep, node, gradient)
-            self._keep(step)
+            self._add(step)
         del self._sweeps[self._sweeps.index(state) :]
 
     def _add_result(
         self, step: Step, sweep: Sweep, node: VariableNode, gradient: Variable
     ) -> None:
-        """``[node, what the sweep came to, how it got there, grad]``; "none": not into a grad."""
+        """``[node, gradient of this sweep, how, grad]``; "none": the sweep wrote no grad."""
         found = sweep.table.gradients.get(node, gradient)
         variable = node.get_variable_or_none()
         if variable is None:
-            return  # nobody holds it, so it got nothing
+            return  # freed, so no grad was written
         how = "none"
         if variable.grad_var is gradient:
             how = "first" if found is gradient else "added"
@@ -312,7 +313,7 @@ class FilmRecorder(FunctionHook):
     # --- steps -----------------------------------------------------------------------------------
 
     def _has_room(self) -> bool:
-        """Whether the film goes on; the first step that does not fit cuts it."""
+        """True while the film goes on; the first step above the limit cuts the film."""
         if not self.is_cut and len(self.film) >= MAX_STEPS:
             self.is_cut = True
             self.film.note = f"Cut: a film holds {MAX_STEPS} steps, and the code went on."
@@ -321,7 +322,7 @@ class FilmRecorder(FunctionHook):
     def _step(
         self,
         kind: str,
-        place: Place | None,
+        location: SourceLocation | None,
         shown: FilmNode | None = None,
         function: FunctionNode | None = None,
     ) -> Step:
@@ -339,14 +340,14 @@ class FilmRecorder(FunctionHook):
             "queued": 0,
             "table": {"set": [], "removed": []},
             "ran": [],
-            "place": place,
+            "location": location,
             "seconds": None,
             "depth": len(self._sweeps),
         }
 
-    def _keep(self, step: Step) -> None:
-        """Add a step to the film, with what is true of every step at its end."""
-        step["freed"] = list(dict.fromkeys([*step["freed"], *self.graph.take_gone()]))
+    def _add(self, step: Step) -> None:
+        """Add a step to the film, with the freed nodes and the queue."""
+        step["freed"] = list(dict.fromkeys([*step["freed"], *self.graph.pop_freed()]))
         if self._sweeps:
             heap = self._sweeps[-1].sweep.heap
             step["queued"] = len(heap)
@@ -361,10 +362,10 @@ class FilmRecorder(FunctionHook):
     def _value(self, x: Variable | None) -> int | None:
         return None if x is None else self.film.values.add(x.raw, x.device)
 
-    def _kept_values(
+    def _retained_values(
         self, shown: Sequence[FilmNode], devices: Sequence[Device], arrays: Arrays
     ) -> list[list[Any]]:
-        """``[node, value]``, with None for each array that the function did not retain."""
+        """``[node, value]``; None for each array that the function did not retain."""
         entries: list[list[Any]] = [[node.id, None] for node in shown]
         for entry, device, array in zip(entries, devices, arrays):  # noqa: B905 - () for none
             entry[1] = self.film.values.add(array, device)

@@ -1,8 +1,8 @@
-"""Axes of plots: which range is shown, where the ticks stand, and what they say.
+"""Axes of plots: the range, the ticks and the texts of the ticks.
 
-Requirement: a plot is read off its ticks, so they stand at round numbers (1, 2 or 5 times a power
-of ten), their texts tell them apart, and every finite float has a place: a constant series,
-numbers near the largest float, and differences that a float can hardly hold.
+Requirement: ticks lie at round numbers: 1, 2 or 5 times a power of ten. No two ticks have the same
+text. Every finite float has a place on the axis: a constant series, numbers near the largest
+float, and differences close to rounding errors.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _LARGEST = sys.float_info.max
-_SMALLEST = 1e-307  # no ticks are closer: powers of ten end there
-_FEWEST_TICKS = 4  # below that, a range of less than a decade gets the ticks of a linear axis
+_SMALLEST = 1e-307  # the least distance of ticks: smaller powers of ten lose digits
+_FEWEST_TICKS = 4  # with fewer, a range of less than a decade gets the ticks of a linear axis
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Axis:
     """One axis of a plot.
 
     Attributes:
-        label: what stands beside it.
-        low: the number at its start.
-        high: the number at its end.
-        log: whether equal distances are equal factors.
-        ticks: numbers, and what is written at them.
+        label: the text beside the axis.
+        low: the number at the start.
+        high: the number at the end.
+        log: True if equal distances are equal factors.
+        ticks: numbers and their texts.
     """
 
     label: str
@@ -36,8 +36,8 @@ class Axis:
     log: bool
     ticks: tuple[tuple[float, str], ...]
 
-    def place(self, value: float) -> float:
-        """Where a number stands: 0 is the start of the axis, 1 its end."""
+    def fraction(self, value: float) -> float:
+        """A number's place: 0 is the start of the axis, 1 the end."""
         low, high = self.low, self.high
         if self.log:
             low, high, value = math.log10(low), math.log10(high), math.log10(value)
@@ -53,14 +53,14 @@ def make_axis(
     whole: bool = False,
     pad: float = 0.0,
 ) -> Axis:
-    """An axis on which finite numbers have a place.
+    """An axis with a place for each of some finite numbers.
 
     Args:
-        label: what stands beside it.
+        label: the text beside the axis.
         values: the numbers; without any, the axis goes from 0 to 1, or from 1 to 10.
         log: a logarithmic axis; the numbers are above 0.
-        whole: ticks stand at whole numbers alone: those of steps and counts.
-        pad: how much of the range to leave free at both ends.
+        whole: ticks lie at whole numbers only, for steps and counts.
+        pad: the free fraction of the range at both ends.
     """
     if log:
         low, high = _wider_log(*_ends(values, (1.0, 10.0)))
@@ -72,13 +72,13 @@ def make_axis(
 
 
 def named_axis(label: str, names: Sequence[str]) -> Axis:
-    """An axis on which names stand at 0, 1, 2, ..., the first one at its end."""
+    """An axis with names at 0, 1, 2, ...; the first name is at the end."""
     ticks = tuple((float(position), name) for position, name in enumerate(names))
     return Axis(label, len(names) - 0.5, -0.5, False, ticks)
 
 
 def number_text(value: float) -> str:
-    """A number in few characters: four digits that count."""
+    """A number in few characters: 4 significant digits."""
     return f"{value:.4g}"
 
 
@@ -87,7 +87,7 @@ def _ends(values: Sequence[float], otherwise: tuple[float, float]) -> tuple[floa
 
 
 def _wider(low: float, high: float) -> tuple[float, float]:
-    """A range with room around a constant, and around what differs by rounding alone."""
+    """The range; wider for a constant, and for numbers that differ by rounding alone."""
     largest = max(abs(low), abs(high))
     if high / 2 - low / 2 > 1e-13 * largest and high - low > 1e-300:
         return low, high
@@ -102,7 +102,7 @@ def _wider_log(low: float, high: float) -> tuple[float, float]:
 
 
 def _linear_ticks(low: float, high: float, least: float = 0.0) -> tuple[tuple[float, str], ...]:
-    """Multiples of a round step: three to seven of them."""
+    """Three to seven multiples of a round step."""
     rough = max(high / 7 - low / 7, least, _SMALLEST)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in _STEPS if power * factor >= rough * 0.999999)
@@ -123,7 +123,7 @@ def _texts(values: Sequence[float], step: float) -> list[str]:
 
 
 def _log_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
-    """Powers of ten; in a short range 2 and 5 times them too, or the ticks of a linear axis."""
+    """Powers of ten; in a short range 2 and 5 times a power too, or a linear axis's ticks."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     if last - first > 3:
         every = math.ceil((last - first) / 7)
@@ -140,7 +140,7 @@ def _log_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
 
 
 def _power(exponent: int) -> float:
-    """Ten to that power; 0 or inf where a float cannot hold it."""
+    """Ten to a power; 0 or inf outside of the range of floats."""
     return float(f"1e{exponent}")
 
 

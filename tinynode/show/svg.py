@@ -1,10 +1,10 @@
 """A Diagram as SVG.
 
-Requirement: a picture that a notebook, a page and a file viewer show alike, without a program
-that draws it; readable on light and dark pages, by the colour-blind, and in words by a screen
-reader. So colours are of Okabe and Ito's palette and never the only mark (what is backward is
-dashed), the background is part of the picture, and title and description are texts in it. Every
-text is escaped: a variable named ``<script>`` is a text like any other.
+Requirement: notebooks, pages and file viewers show the picture alike, without a further program.
+It is readable on light and dark pages, for the colour-blind, and for a screen reader. So colours
+are of Okabe and Ito's palette and never the only mark: backward nodes are dashed too. The picture
+contains its background, its title and a description. Every text is escaped: a variable named
+``<script>`` is text like any other.
 """
 
 from __future__ import annotations
@@ -12,28 +12,16 @@ from __future__ import annotations
 import html
 import itertools
 import math
-from typing import TYPE_CHECKING
 
+from tinynode.show.diagram_data import DiagramData, DiagramEdge, DiagramNode
 from tinynode.show.dot import layout_by_graphviz
-from tinynode.show.layout import (
-    FACT_WIDTH,
-    LABEL_WIDTH,
-    Box,
-    GroupArea,
-    Layout,
-    Point,
-    cut,
-    layout,
-    short_label,
-    text_columns,
-)
+from tinynode.show.layout import layout
+from tinynode.show.layout_pixels import CentredBox, GroupArea, Layout, Point
 from tinynode.show.text_diagram import one_line
-
-if TYPE_CHECKING:
-    from tinynode.show.diagram import Diagram, DiagramEdge, DiagramNode
+from tinynode.show.text_sizes import FACT_WIDTH, LABEL_WIDTH, cut, short_label, text_columns
 
 LARGE = 200
-"""Above this number of nodes the layout is left to graphviz, where it is installed."""
+"""Above this number of nodes, graphviz does the layout if it is installed."""
 
 _LINE = 14.0
 _FONT = 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'
@@ -80,40 +68,40 @@ _DARK_LABELS = """
 """
 
 
-def to_svg(diagram: Diagram) -> str:
+def to_svg(diagram: DiagramData) -> str:
     """The picture as one ``<svg>`` element."""
     has_labels = any(edge.label for edge in diagram.edges)
-    places = None
+    geometry = None
     if len(diagram.nodes) > LARGE and not has_labels:
-        places = layout_by_graphviz(diagram)
-    if places is None:
-        places = layout(diagram.nodes, diagram.edges, diagram.direction)
-    head = [cut_line(diagram.title)] if diagram.title else []
-    feet = [*map(one_line, diagram.notes), *legend(diagram)]
+        geometry = layout_by_graphviz(diagram)
+    if geometry is None:
+        geometry = layout(diagram.nodes, diagram.edges, diagram.direction)
+    head = [_cut_line(diagram.title)] if diagram.title else []
+    feet = [*map(one_line, diagram.notes), *_legend(diagram)]
     top = 24.0 if head else 0.0
     texts = [text_columns(t) * LABEL_WIDTH for t in head]
     texts += [text_columns(t) * FACT_WIDTH for t in feet]
-    width = max(places.width, max(texts, default=0.0) + 32)
-    height = places.height + top + _LINE * len(feet) + (8 if feet else 0)
-    shift = (width - places.width) / 2
+    width = max(geometry.width, max(texts, default=0.0) + 32)
+    height = geometry.height + top + _LINE * len(feet) + (8 if feet else 0)
+    shift = (width - geometry.width) / 2
     body = [
         _opening(width, height),
         f"<title>{_escaped(diagram.title or 'graph')}</title>",
-        f"<desc>{_escaped(description(diagram))}</desc>",
+        f"<desc>{_escaped(_description(diagram))}</desc>",
         f"<style>{_style(has_labels)}</style>",
         f'<rect class="back" width="{_n(width)}" height="{_n(height)}" rx="6"/>',
     ]
     body += [f'<text class="head" x="16" y="20">{_escaped(text)}</text>' for text in head]
     body.append(f'<g transform="translate({_n(shift)} {_n(top)})">')
-    body += [_group(area) for area in places.groups]
-    for edge, (_, _, points) in zip(diagram.edges, places.edges, strict=True):
-        body.append(_edge(edge, points, places))
+    body += [_group(area) for area in geometry.groups]
+    for edge, (_, _, points) in zip(diagram.edges, geometry.edges, strict=True):
+        body.append(_edge(edge, points, geometry))
     for node in diagram.nodes:
-        body.append(_node(node, places.position[node.id]))
-    body += [_beside(diagram.edges[i].label, box) for i, box in places.labels.items()]
+        body.append(_node(node, geometry.position[node.id]))
+    body += [_beside(diagram.edges[i].label, box) for i, box in geometry.labels.items()]
     body.append("</g>")
     for number, text in enumerate(feet):
-        y = top + places.height + _LINE * (number + 0.5)
+        y = top + geometry.height + _LINE * (number + 0.5)
         body.append(f'<text class="note" x="16" y="{_n(y)}">{_escaped(text)}</text>')
     return "\n".join([*body, "</svg>"])
 
@@ -124,21 +112,21 @@ def _opening(width: float, height: float) -> str:
 
 
 def _style(has_labels: bool) -> str:
-    """The colours; of labels beside arrows only where there are some."""
+    """The colours; those of labels beside arrows only if the picture has such labels."""
     light, dark = _LIGHT.replace("FONT", _FONT), _DARK
     if has_labels:
         light, dark = light + _LIGHT_LABELS, dark + _DARK_LABELS
     return f"{light}@media (prefers-color-scheme: dark) {{{dark}}}\n"
 
 
-def cut_line(text: str) -> str:
-    """A title that is not much wider than a page."""
+def _cut_line(text: str) -> str:
+    """A title, cut to 100 letters: the width of a page."""
     line = one_line(text)
     return line if len(line) <= 100 else line[:99] + "…"
 
 
-def description(diagram: Diagram) -> str:
-    """What a screen reader says of the picture: how many boxes, and the functions in order."""
+def _description(diagram: DiagramData) -> str:
+    """The text for screen readers: the number of boxes, and the functions in order."""
     functions = [node for node in diagram.nodes if node.kind != "variable"]
     variables = len(diagram.nodes) - len(functions)
     names = ", ".join(one_line(node.label) for node in functions[:20])
@@ -147,8 +135,8 @@ def description(diagram: Diagram) -> str:
     return " ".join([found, *map(one_line, diagram.notes)])
 
 
-def legend(diagram: Diagram) -> list[str]:
-    """What the marks mean, of those that the picture has."""
+def _legend(diagram: DiagramData) -> list[str]:
+    """The meanings of the marks in the picture."""
     words = []
     if any("retained" in node.marks for node in diagram.nodes):
         words.append("green dot: array retained")
@@ -166,11 +154,11 @@ def _escaped(text: str) -> str:
 
 
 def _n(number: float) -> str:
-    """A number with at most one decimal."""
+    """A number with at most 1 decimal."""
     return f"{number:.1f}".removesuffix(".0")
 
 
-def _node(node: DiagramNode, box: Box) -> str:
+def _node(node: DiagramNode, box: CentredBox) -> str:
     x, y, width, height = box
     left, top = x - width / 2, y - height / 2
     classes = [node.kind, *(["backward"] if node.phase == "backward" else [])]
@@ -211,46 +199,46 @@ def _group(area: GroupArea) -> str:
     )
 
 
-def _edge(edge: DiagramEdge, points: list[Point], places: Layout) -> str:
+def _edge(edge: DiagramEdge, points: list[Point], geometry: Layout) -> str:
     """An arrow: a smooth line, and a triangle at its end."""
     extra = " backward" if edge.phase == "backward" else ""
-    line = f'<path class="edge{extra}" d="{edge_path(points, places)}"/>'
-    tip = f'<path class="tip{extra}" d="{_tip(points, places)}"/>'
+    line = f'<path class="edge{extra}" d="{_edge_path(points, geometry)}"/>'
+    tip = f'<path class="tip{extra}" d="{_tip(points, geometry)}"/>'
     return line + tip
 
 
-def _beside(label: str, box: Box) -> str:
-    """What is written beside an arrow, in a halo of the background's colour."""
+def _beside(label: str, box: CentredBox) -> str:
+    """The label beside an arrow, in a halo of the background's colour."""
     x, y, _, _ = box
     return f'<text class="beside" x="{_n(x)}" y="{_n(y + 3.5)}">{_escaped(cut(label))}</text>'
 
 
-def edge_path(points: list[Point], places: Layout) -> str:
+def _edge_path(points: list[Point], geometry: Layout) -> str:
     """The path of an arrow, as the ``d`` of an SVG path."""
     words = [f"M{_n(points[0][0])} {_n(points[0][1])}"]
-    if places.is_bezier:
+    if geometry.is_bezier:
         letters = ["C", " ", " "] * (len(points) // 3)
         words += [f"{a}{_n(x)} {_n(y)}" for a, (x, y) in zip(letters, points[1:], strict=True)]
         return "".join(words)
     for (x, y), (to_x, to_y) in itertools.pairwise(points):
         along, across = (x, to_x), (y, to_y)
-        if places.direction == "right":
+        if geometry.direction == "right":
             along, across = across, along
         middle = (across[0] + across[1]) / 2
         if along[0] == along[1]:
             words.append(f"L{_n(to_x)} {_n(to_y)}")
-        elif places.direction == "right":
+        elif geometry.direction == "right":
             words.append(f"C{_n(middle)} {_n(y)} {_n(middle)} {_n(to_y)} {_n(to_x)} {_n(to_y)}")
         else:
             words.append(f"C{_n(x)} {_n(middle)} {_n(to_x)} {_n(middle)} {_n(to_x)} {_n(to_y)}")
     return "".join(words)
 
 
-def _tip(points: list[Point], places: Layout) -> str:
-    """A triangle at the end of an arrow, in the direction in which it arrives."""
+def _tip(points: list[Point], geometry: Layout) -> str:
+    """A triangle at the end of an arrow, in the arrow's direction."""
     x, y = points[-1]
-    step = (1.0, 0.0) if places.direction == "right" else (0.0, 1.0)
-    if places.is_bezier:
+    step = (1.0, 0.0) if geometry.direction == "right" else (0.0, 1.0)
+    if geometry.is_bezier:
         far = math.dist(points[-2], points[-1]) or 1.0
         step = ((x - points[-2][0]) / far, (y - points[-2][1]) / far)
     back_x, back_y = x - 7 * step[0], y - 7 * step[1]

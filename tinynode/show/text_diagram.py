@@ -1,20 +1,17 @@
 """A Diagram as characters.
 
-Requirement: a terminal, a log and a screen reader see what a picture shows. The lines are those of
-``tinynode.show.text``: ``x.node <- Multiply <- z.node`` for each function, and below them one line
-for each other box.
+Requirement: a terminal, a log and a screen reader show the content of a picture. The form is that
+of ``tinynode.show.text``: a line ``x.node <- Multiply <- z.node`` for each function, then a line
+for each Variable.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tinynode.show.diagram import Diagram, DiagramNode
+from tinynode.show.diagram_data import DiagramData, DiagramNode
 
 
-def to_text(diagram: Diagram) -> str:
-    """The picture as lines: the functions in their order, then what each Variable is."""
+def to_text(diagram: DiagramData) -> str:
+    """The picture as lines: the functions in order, then the facts of each Variable."""
     inputs: dict[str, list[str]] = {node.id: [] for node in diagram.nodes}
     outputs: dict[str, list[str]] = {node.id: [] for node in diagram.nodes}
     labels = {node.id: one_line(node.label) for node in diagram.nodes}
@@ -38,7 +35,7 @@ def to_text(diagram: Diagram) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text without line breaks and control characters, which would change the terminal."""
+    """The text without line breaks, and without control characters, which steer terminals."""
     return "".join(
         letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
     )
@@ -48,7 +45,7 @@ def _times(label: str) -> str:
     return f" ({one_line(label)})" if label else ""
 
 
-def _by_rank(diagram: Diagram) -> list[DiagramNode]:
+def _by_rank(diagram: DiagramData) -> list[DiagramNode]:
     return sorted(diagram.nodes, key=_rank)
 
 
@@ -57,13 +54,13 @@ def _rank(node: DiagramNode) -> int:
 
 
 def _title(node: DiagramNode) -> str:
-    """A function's label and facts, and its phase where it is not the usual one."""
+    """A function's label and facts, and the word "backward" for that phase."""
     words = [*node.facts, *(["backward"] if node.phase == "backward" else [])]
     facts = f" ({', '.join(one_line(word) for word in words)})" if words else ""
     return one_line(node.label) + facts
 
 
-def _variables(diagram: Diagram) -> list[str]:
+def _variables(diagram: DiagramData) -> list[str]:
     """A line for each Variable, the highest rank first."""
     variables = [node for node in diagram.nodes if node.kind == "variable"]
     width = max((len(one_line(node.label)) for node in variables), default=0) + 1

@@ -1,8 +1,7 @@
 """The graph behind a Variable, as text.
 
-Requirement: seeing what the words say. ``x.node <- f <- y.node`` is how a graph is connected, so
-that is how it is printed: a line for each function, from the leaves down to the Variables that
-were given, and below them a line for each node.
+Requirement: the text looks as the graph is connected: ``x.node <- f <- y.node``. There is a line
+for each function, from the leaves down to the given Variables; then a line for each node.
 
     w = x * y + x
 
@@ -15,8 +14,8 @@ were given, and below them a line for each node.
     #1:     rank 1, (3,), float32
     ...
 
-Graphs are deep and wide, so it is a loop, and only the functions nearest to the given Variables
-are drawn.
+Graphs are deep and wide. So the walk is a loop, and the text has only the functions nearest to the
+given Variables.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ from tinynode.errors import describe
 def text(*variables: Variable, limit: int | None = 100) -> str:
     """A picture of the graph behind Variables, to ``print``.
 
-    A node is called by its variable's name, or by a number; the same name or number on another
-    line is the same node. ``<-'`` marks a further input of the function above. An output that
-    nobody holds any more is ``(gone)``. Each node is described once: rank, shape, dtype, and
-    whether it is a leaf, requires no gradient, or has an array that a function retained.
+    A node has the variable's name, or a number. The same name or number on another line is the
+    same node. ``<-'`` marks a further input of the function above. ``(gone)`` is a freed output.
+    Each node is described once: rank, shape and dtype; then "leaf", "no gradient" or "array
+    retained" if true.
 
     Args:
-        variables: one or several; what they share is drawn once. Gradients under double backprop
-            (``x.grad_var``) have a graph as well.
-        limit: how many functions to draw; the ones of highest rank are. None means all.
+        variables: at least one; shared nodes are drawn once. Gradients under double backprop
+            (``x.grad_var``) have a graph too.
+        limit: the number of functions to draw, from the highest rank on; None means all.
 
     Raises:
         TypeError: an argument is not a Variable.
@@ -70,10 +69,10 @@ def text(*variables: Variable, limit: int | None = 100) -> str:
 def functions_behind(
     roots: Iterable[VariableNode], *, differentiable: bool = False
 ) -> list[FunctionNode]:
-    """Every function that the nodes were computed by, each after all that it depends on.
+    """Every function behind the nodes, each after the functions behind it.
 
-    With ``differentiable``, only the way through nodes that require a gradient: the functions that
-    a backward runs.
+    With ``differentiable``, the walk goes only through nodes that require a gradient: the result
+    has the functions of a backward.
     """
     found: dict[FunctionNode, None] = {}
     waiting = list(roots)
@@ -84,7 +83,7 @@ def functions_behind(
             found[function] = None
             waiting.extend(function.inputs or ())
     functions = list(found)
-    functions.reverse()  # of one rank, those that were applied first are more often found last
+    functions.reverse()  # of one rank, functions applied early are mostly found late
     return sorted(functions, key=_rank)
 
 
@@ -93,7 +92,7 @@ def _rank(function: FunctionNode) -> int:
 
 
 class _Names:
-    """A name for each node, given in the order in which the nodes are met."""
+    """A name for each node, in the order of the requests."""
 
     def __init__(self) -> None:
         self.by_node: dict[VariableNode, str] = {}
@@ -112,7 +111,7 @@ class _Names:
 
 
 def _rows(function: FunctionNode, names: _Names) -> list[tuple[str, str]]:
-    """``x <- f <- y``, and a row for each further input: the input, and what follows the arrow."""
+    """``x <- f <- y``, and a row for each further input: the input, and the text behind it."""
     inputs = [names.of(node) for node in function.inputs or ()]
     outputs = []
     for reference in function.outputs or ():
@@ -123,7 +122,7 @@ def _rows(function: FunctionNode, names: _Names) -> list[tuple[str, str]]:
 
 
 def _node_lines(names: _Names) -> list[str]:
-    """What each node is, the highest rank first."""
+    """A line for each node, the highest rank first."""
     width = max(map(len, names.by_node.values()), default=0) + 1
     lines = []
     for node, name in sorted(names.by_node.items(), key=_falling_rank):

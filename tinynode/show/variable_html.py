@@ -1,14 +1,15 @@
 """A Variable as a small table, for notebooks.
 
-Requirement: what one asks of a variable (shape, dtype, device, where it came from, its gradient
-or why there is none) is there at a glance, and its values with colours: blue above 0, orange
-below. A large array shows its corner: what is not shown does not leave the device.
+Requirement: one glance shows a variable's shape, dtype, device and creator, and the gradient or
+the reason for no gradient. Values have colours: blue above 0, orange below. Of a large array the
+table shows a corner, and only the corner leaves the device.
 """
 
 from __future__ import annotations
 
 import html
 import math
+from typing import Any
 
 import numpy
 
@@ -25,7 +26,7 @@ _CELL = "padding:1px 6px;text-align:right;font-family:monospace;"
 
 
 def variable_html(x: Variable) -> str:
-    """The table of a Variable; it inherits the colours of text and page."""
+    """The table of a Variable; colours of text and background are the page's."""
     rows = [
         ("", f"<b>{_escaped(type(x).__name__)} {_escaped(x.name or '')}</b>"),
         ("value", _values(x.raw)),
@@ -63,7 +64,7 @@ def _gradient(x: Variable) -> str:
 
 
 def _values(array: Array | None) -> str:
-    """The values of an array, or those of its corner."""
+    """The values of an array or of its corner."""
     if array is None:
         return "None"
     shape = tuple(array.shape)
@@ -79,11 +80,11 @@ def _values(array: Array | None) -> str:
         for row in table
     ]
     text = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f'<table style="border-collapse:collapse">{text}</table>{_left_out(shape)}'
+    return f'<table style="border-collapse:collapse">{text}</table>{_shown_part(shape)}'
 
 
 def _corner(array: Array) -> Array:
-    """At most so many rows and columns, of the first matrix of a stack."""
+    """At most 8 rows and 10 columns of the first matrix of a stack."""
     if array.ndim == 0:
         return array
     index = (0,) * (array.ndim - 2)
@@ -92,8 +93,8 @@ def _corner(array: Array) -> Array:
     return array[(*index, slice(_ROWS), slice(_COLUMNS))]
 
 
-def _left_out(shape: tuple[int, ...]) -> str:
-    """What of the array is shown, if it is not all."""
+def _shown_part(shape: tuple[int, ...]) -> str:
+    """The index of the shown part of an array; empty if all of it is shown."""
     if len(shape) > 2:
         index = ", ".join(["0"] * (len(shape) - 2))
         return f"<small>[{index}, :{_ROWS}, :{_COLUMNS}] of shape {shape}</small>"
@@ -107,7 +108,7 @@ def _cut(shape: tuple[int, ...]) -> bool:
 
 
 def _largest(table: numpy.ndarray) -> float:
-    """The largest size among finite numbers; 0 for what has no sign to colour."""
+    """The largest absolute value of finite numbers; 0 for a dtype without signs to colour."""
     if table.dtype.kind not in "iuf":
         return 0.0
     sizes = numpy.abs(table.astype(numpy.float64))
@@ -118,20 +119,20 @@ def _dots(more: bool) -> str:
     return f'<td style="{_CELL}">...</td>' if more else ""
 
 
-def _cell(value: object, largest: float) -> str:
-    """One number; the larger, the stronger its colour, which leaves the text readable."""
+def _cell(value: Any, largest: float) -> str:
+    """The cell of a number; the colour's strength grows with the absolute value, up to 40 %."""
     text = value if isinstance(value, bool | numpy.bool_) else _number(value)
     colour = ""
-    if largest and math.isfinite(float(value)):  # type: ignore[arg-type]
-        size = float(value) / largest  # type: ignore[arg-type]
+    if largest and math.isfinite(float(value)):
+        size = float(value) / largest
         tone = "0,114,178" if size > 0 else "213,94,0"
         colour = f"background:rgba({tone},{abs(size) * 0.4:.2f})" if size else ""
     return f'<td style="{_CELL}{colour}">{html.escape(str(text))}</td>'
 
 
-def _number(value: object) -> str:
+def _number(value: Any) -> str:
     if isinstance(value, complex | numpy.complexfloating):
         return f"{value:.4g}"
     if isinstance(value, numpy.integer | int):
         return str(value)
-    return number_text(float(value))  # type: ignore[arg-type]
+    return number_text(float(value))

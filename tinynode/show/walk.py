@@ -1,8 +1,8 @@
-"""A film in the terminal: one step at a time, back and forth, by keys.
+"""A film in the terminal: a step at a time, back and forth, by keys.
 
-Requirement: the page's film without a browser. What is shown is text made from the film's data, so
-it can be tested without a terminal; only ``_keyboard`` knows what a terminal sends. Where the
-input is no terminal, the whole film is printed.
+Requirement: the page's film without a browser. The screen is text made from the film's data, for
+tests without a terminal; only ``_keyboard`` knows a terminal's codes of keys. If the input is no
+terminal, the whole film is printed.
 
     right, space, n    next step            g    first step
     left, p            step before          G    last step
@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from tinynode.show import film_text
-from tinynode.show.layout import text_columns
+from tinynode.show.text_sizes import text_columns
 
 HELP = "right, space, n: next   left, p: back   g, G: first, last   q: leave"
 
@@ -28,17 +28,17 @@ _NEXT = ("right", " ", "n")
 _BACK = ("left", "p")
 _LEAVE = ("q", "\x04")
 _ESCAPES = {"C": "right", "D": "left", "H": "g", "F": "G"}
-"""The last letter of what a terminal sends for an arrow key, home and end."""
+"""The last letter of a terminal's code for an arrow key, home and end."""
 
 _AROUND = 2
-"""The lines of source that are shown before and after the user's line."""
+"""The number of lines of source before and after the user's line."""
 
 
 class Walker:
-    """Where one stands in a film.
+    """A position in a film, and the screen for the position.
 
     Attributes:
-        position: the step that is shown.
+        position: the index of the present step.
     """
 
     def __init__(self, data: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ class Walker:
                 self._outputs.setdefault(edge["from"], []).append(edge["to"])
 
     def press(self, key: str) -> bool:
-        """Go where a key leads; False where it leaves."""
+        """Move by a key; False for a key that ends the walk."""
         last = len(self.data["steps"]) - 1
         if key in _NEXT:
             self.position = min(last, self.position + 1)
@@ -77,7 +77,7 @@ class Walker:
         return table
 
     def screen(self, columns: int = 80, rows: int = 24) -> list[str]:
-        """The lines to show; the last one says which keys there are."""
+        """The lines to show; the last line names the keys."""
         step = self.data["steps"][self.position]
         lines = [
             f"{self.data['title']}  [step {self.position + 1} of {len(self.data['steps'])}]",
@@ -107,7 +107,7 @@ class Walker:
             yield f"{mark} {line:>4}  {file['lines'][line - file['first']]}"
 
     def _graph(self, step: dict[str, Any]) -> Iterator[str]:
-        """``input <- Function <- output``: the present function, and those next to it."""
+        """``input <- Function <- output``: the present function and the functions next to it."""
         here = step["function"]
         nodes = [entry[0] for entry in step["grad_outputs"] + step["grad_inputs"]]
         inputs = set(self._inputs.get(here, () if here else nodes))
@@ -131,7 +131,7 @@ class Walker:
 
 
 def _part(title: str, lines: Iterable[str]) -> list[str]:
-    """A part of the screen, below an empty line and its title; nothing where it is empty."""
+    """A part of the screen below an empty line and a title; no lines for an empty part."""
     found = list(lines)
     if not found:
         return []
@@ -149,12 +149,12 @@ def _cut(line: str, columns: int) -> str:
 def walk(
     data: dict[str, Any], keys: Iterable[str] | None = None, out: TextIO | None = None
 ) -> None:
-    """Walk through a film's data: by the keys of the terminal, or by those given.
+    """Walk through a film's data: by the keys of the terminal, or by given keys.
 
     Args:
-        data: what ``Film.data()`` gives.
+        data: the film, from ``Film.data()``.
         keys: the keys to press, in place of the terminal's.
-        out: where to write; default: the standard output.
+        out: the file to write to; default: the standard output.
     """
     out = sys.stdout if out is None else out
     if not data["steps"]:
@@ -168,7 +168,7 @@ def walk(
             _show_all(data, _prompted(), out, "\n")
             return
         with _keyboard() as pressed:
-            out.write("\x1b[?1049h")  # the other screen: what was there comes back afterwards
+            out.write("\x1b[?1049h")  # the alternate screen: the old content comes back at the end
             try:
                 _show_all(data, pressed, out, "\x1b[H\x1b[2J")
             finally:
@@ -194,7 +194,7 @@ def _draw(walker: Walker, out: TextIO, start: str) -> None:
 
 
 def _prompted() -> Iterator[str]:
-    """Keys as words on a line, for a terminal that cannot send single keys."""
+    """Keys as words on a line, for a terminal without single keys."""
     while True:
         try:
             yield input("\n> ").strip()[:1] or "n"
@@ -204,14 +204,14 @@ def _prompted() -> Iterator[str]:
 
 @contextmanager
 def _keyboard() -> Iterator[Iterator[str]]:
-    """The keys as they are pressed; afterwards the terminal is as it was."""
+    """The pressed keys; at the end the terminal gets back its settings."""
     if sys.platform == "win32":
         yield _read_windows_keys()
         return
     try:
-        # here, as there are systems without a terminal to set
+        # here, since some systems do not have these modules
         import termios
-        import tty  # which needs termios
+        import tty  # likewise
     except ImportError:
         yield _prompted()
         return
@@ -235,7 +235,7 @@ def _read_keys(terminal: int) -> Iterator[str]:
 
 def _arrow(terminal: int) -> str:
     """The key behind an escape sequence: ESC [ C, ESC O C or ESC [ 1 ; 5 C."""
-    # here, as Windows' select does not know terminals
+    # here, since the select of Windows does not know terminals
     import select
 
     text = ""
@@ -248,7 +248,7 @@ def _arrow(terminal: int) -> str:
 
 
 def _read_windows_keys() -> Iterator[str]:
-    # here, as only Windows has it
+    # here, since only Windows has this module
     import msvcrt
 
     arrows = {"M": "right", "K": "left", "G": "g", "O": "G"}

@@ -1,8 +1,9 @@
 """Exercise 5: gradients that meet.
 
 backward(y) finds the gradients of all boxes that y was computed from, as y.backward() does. The
-walk below is right, but the line that stores a gradient is not: a box that is used twice gets the
-contribution of one use only. Repair it, and do not call y.backward().
+line that stores a gradient is wrong: a box that is used twice gets the contribution of one use
+only. Repair this line, and do not call y.backward(). The order of the loop is right for the graphs
+of this exercise; step 6 has a graph that needs another order.
 """
 
 import numpy as np

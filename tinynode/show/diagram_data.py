@@ -1,0 +1,94 @@
+"""The data of a diagram: boxes, arrows, and the module of each box.
+
+Requirement: every writer (text, DOT, Mermaid, SVG) and the layout read the same plain data. The
+file has no imports from tinynode, so writers and layout can import it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+KINDS = ("variable", "function", "fold")
+PHASES = ("forward", "backward")
+MARKS = ("leaf", "retained", "no gradient", "root", "gone", "gradient")
+"""The marks of a node besides its facts; pictures draw some of the marks."""
+
+
+@dataclass(slots=True)
+class DiagramNode:
+    """A box.
+
+    Attributes:
+        id: a short word, unique in the diagram: ``"v0"``, ``"f3"``.
+        kind: ``"variable"`` (rounded), ``"function"`` (a box), or ``"fold"`` (many functions).
+        label: the first line: ``"x.node"``, ``"Multiply"``.
+        facts: short lines below the label: ``"(3,), float32"``.
+        rank: the rank in the graph; for a function, the largest rank of the inputs.
+        phase: ``"forward"``, or ``"backward"`` for a computation of gradients.
+        marks: some of ``MARKS``.
+        group: the dotted name of the node's module: ``"layers.0"`` lies in ``"layers"``.
+    """
+
+    id: str
+    kind: str
+    label: str
+    facts: tuple[str, ...] = ()
+    rank: int = 0
+    phase: str = "forward"
+    marks: frozenset[str] = frozenset()
+    group: str | None = None
+
+
+@dataclass(slots=True)
+class DiagramEdge:
+    """An arrow along the data: from an input to a function, or from a function to an output.
+
+    Attributes:
+        source: the id of the node at the start.
+        target: the id of the node at the end.
+        phase: ``"forward"`` or ``"backward"``.
+        label: a short text: right of an arrow down, above an arrow to the right.
+    """
+
+    source: str
+    target: str
+    phase: str = "forward"
+    label: str = ""
+
+
+@dataclass(repr=False)
+class DiagramData:
+    """A picture of a graph before it is drawn.
+
+    Attributes:
+        title: one line.
+        nodes: the boxes, inputs before the nodes computed from them.
+        edges: the arrows.
+        notes: lines on omitted parts, and on properties shared by all nodes.
+        direction: where the arrows lead: ``"down"`` or ``"right"``.
+    """
+
+    title: str = ""
+    nodes: list[DiagramNode] = field(default_factory=list)
+    edges: list[DiagramEdge] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    direction: str = "down"
+
+
+def group_name(dotted: str) -> str:
+    """A module's name as Python code writes it: ``layers[0].linear`` for ``layers.0.linear``."""
+    words: list[str] = []
+    for word in dotted.split("."):
+        if word.isdigit() and words:
+            words[-1] += f"[{word}]"
+        else:
+            words.append(word)
+    return ".".join(words)
+
+
+def group_path(group: str | None) -> tuple[str, ...]:
+    """A group and the groups around it, outer first: ``("a", "a.b")`` for ``"a.b"``."""
+    if not group:
+        return ()
+    words = group.split(".")
+    return tuple(".".join(words[: i + 1]) for i in range(len(words)))
