@@ -10,8 +10,15 @@ The way of ``y = x * w + b; y.backward()`` leads through five modules, in this o
 | ``gradient_table`` | the gradients of one backward pass |
 | ``backprop`` | the loop of one backward pass |
 
-The others stand beside the way: ``array_methods`` (operators of Variable), ``conversion`` (values
-to Variables), ``dispatch`` (kernel or portable definition), ``hooks`` (events), ``debug`` (the
-hook of debug mode), ``paths`` (functions between two ends), ``messages`` (checks, and texts of
-errors) and ``function`` (Chainer's old-style functions).
+The other modules stand beside the way:
+
+| module | content |
+|---|---|
+| ``array_methods`` | the base class of Variable: operators, shapes, conversions, text |
+| ``conversion`` | values as Variables |
+| ``dispatch`` | the kernel of a backend, or else the portable definition |
+| ``hooks``, ``debug`` | the events; the hook of debug mode |
+| ``paths`` | the functions between two ends of a graph |
+| ``messages`` | checks, and the texts of errors |
+| ``function`` | Chainer's old-style functions |
 """
