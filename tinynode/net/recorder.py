@@ -271,8 +271,8 @@ class NetRecorder(FunctionHook):
         )
         return name
 
-    def module_called(self, module: Any) -> None:
-        """What is recorded depends on the module's ``training``."""
+    def training_read(self, module: Any) -> None:
+        """The net depends on the module's ``training``."""
         if module not in self.modules:
             self.modules.append(module)
 
