@@ -211,6 +211,8 @@ class Recording:
 
     def inputs(self, variables: Iterable[Variable]) -> tuple[Variable, ...]:
         """The inputs of the program: arguments, captured Variables, moments, random numbers."""
+        if not self.draws and not self.trace.updates:  # the usual net: no look-up costs time
+            return (*variables, *self.captured)
         drawn = [operator.make_node().apply(())[0] for operator in self.draws]
         return (*variables, *self.captured, *self._state().values(), *drawn)
 

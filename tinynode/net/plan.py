@@ -139,7 +139,11 @@ class Plan:
         values = [*arrays, *self.constants]
         value = values.__getitem__
         for operator, node, device, output_device, reads, freed in self.steps:
-            results = call_node(operator, node, device, output_device, tuple(map(value, reads)))
+            try:
+                results = run_forward(node, tuple(map(value, reads)), device, output_device)
+            except Exception as error:
+                error.add_note(f"It was raised by this operator of a net: {operator}")
+                raise
             if specs is not None:
                 note_specs(specs, operator.output_names, results)
             values += results

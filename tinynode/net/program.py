@@ -93,7 +93,8 @@ class Program:
         self.inputs = list(devices)
         self.outputs = list(outputs)
         self.requires = tuple(requires)
-        targets = tuple([i for i, flag in enumerate(self.requires) if flag])
+        self.indexes: Indexes = tuple(range(len(self.inputs)))
+        targets = tuple([i for i in self.indexes if self.requires[i]])
         self.full_key: Key = targets, tuple(range(len(self.outputs)))
         self.device = self._checked_device()
         self.is_differentiated = False
@@ -134,9 +135,9 @@ class Program:
         if plan is None:
             return self._first_run(arrays, saving)
         results: Arrays = plan.run(arrays)
-        if not saving:
-            return results, NOTHING_SAVED
         number = len(self.outputs)
+        if len(results) == number:
+            return results, NOTHING_SAVED
         return results[:number], Saved(results[number:], plan.layout)
 
     def _first_run(self, arrays: Arrays, saving: bool) -> tuple[Arrays, Saved]:
@@ -256,7 +257,7 @@ class NetFunction(FunctionNode):
         program = self.program
         if not self.saving:
             return program.run(inputs, False)[0]
-        self.retain_inputs(tuple(range(len(inputs))))
+        self.retain_inputs(program.indexes)
         if not program.is_differentiated:
             return program.run(inputs, False)[0]
         results, self._saved = program.run(inputs, True)
@@ -264,7 +265,7 @@ class NetFunction(FunctionNode):
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         given = tuple([i for i, gy in enumerate(grad_outputs) if gy is not None])
-        gys = [gy for gy in grad_outputs if gy is not None]
+        gys = tuple([gy for gy in grad_outputs if gy is not None])
         key = target_input_indexes, given
         xs = self.get_retained_inputs()
         arrays = tuple([x.raw for x in xs])
@@ -275,6 +276,8 @@ class NetFunction(FunctionNode):
             results = NetFunction(combined, recorded).apply((*xs, *gys)) if found.reached else ()
         else:
             results = self._first_order(key, arrays, tuple([gy.raw for gy in gys]))
+        if len(results) == len(found.results):
+            return results
         each = iter(results)
         return tuple([None if name is None else next(each) for name in found.results])
 
@@ -284,5 +287,6 @@ class NetFunction(FunctionNode):
         if saved is None:  # the first request: run forward once more, and save
             program.save_from_now_on()
             saved = self._saved = program.run(arrays, True)[1]
+        device = program.device
         gradients = program.run_gradient(key, arrays, saved, given)
-        return tuple([wrap_array(array, program.device, False) for array in gradients])
+        return tuple([wrap_array(array, device, False) for array in gradients])

@@ -91,9 +91,17 @@ def _name_of(function: Any) -> str:
 
 
 def trace_flat(function: Callable[..., Any], variables: Sequence[Variable], treedef: Any) -> Trace:
-    """``trace`` of a flattened call."""
+    """``trace`` of a flattened call.
+
+    Each argument gets a view of its own, since the recorder knows arrays by identity: two
+    arguments, or an argument and a constant, may share one array.
+    """
     recorder = NetRecorder(Namer(), _name_of(function), records_nets=True)
-    stand_ins = [wrap_array(x.raw, x.device, x.requires_grad) for x in variables]
+    views = [None if x.raw is None else x.raw[...] for x in variables]
+    stand_ins = [
+        wrap_array(view, x.device, x.requires_grad)
+        for view, x in zip(views, variables, strict=True)
+    ]
     arguments: list[Any] = list(stand_ins)
     for i in raw_indexes(treedef):
         arguments[i] = RawArgument(stand_ins[i])
@@ -102,7 +110,7 @@ def trace_flat(function: Callable[..., Any], variables: Sequence[Variable], tree
         recorder.bind(stand_in, name)
     try:
         outputs, flags, result = _record(function, unflatten(treedef, arguments), recorder)
-        _check_arguments(recorder.title, names, stand_ins, variables)
+        _check_arguments(recorder.title, names, stand_ins, views)
     except BaseException:
         with contextlib.suppress(TraceError):  # the first error is the error to show
             recorder.take_back_writes()
@@ -170,11 +178,11 @@ def _all_writes(writes: list[Write | GradientWrite], updates: list[Update]) -> d
 
 
 def _check_arguments(
-    title: str, names: list[str], stand_ins: list[Variable], variables: Sequence[Variable]
+    title: str, names: list[str], stand_ins: list[Variable], views: list[Any]
 ) -> None:
     """Refuse a function that changed one of its arguments."""
-    for name, stand_in, x in zip(names, stand_ins, variables, strict=True):
-        if stand_in.raw is not x.raw:
+    for name, stand_in, view in zip(names, stand_ins, views, strict=True):
+        if stand_in.raw is not view:
             raise TraceError(
                 f"{title}: the argument {name} was written to, which a net cannot repeat on the "
                 f"Variable of the caller. Write to a copy: {name} = functions.identity({name}), "
