@@ -1,10 +1,10 @@
-"""Passes: nets made simpler before they are run.
+"""Passes: nets made simpler before a run.
 
-Requirement: what a net computes stays the same; each pass does one thing and can be read and
-tested alone. They are applied to what a plan runs, never to a net that will be differentiated.
+Requirement: a net's results stay the same. Each pass has a single purpose, and can be read and
+tested alone. Passes are applied to the net of a plan, never to a net to be differentiated.
 
-A pass takes the operators in run order, the names that have to be there at the end, and the specs
-(shape, dtype) of all variables; it returns operators.
+A pass takes the operators in run order, the names of the results, and the specs (shape, dtype) of
+all variables. A pass returns operators.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ArraySpecs: TypeAlias = dict[str, ArraySpec]
 
 
 def simplify(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
-    """All passes, one after the other."""
+    """Apply all passes in order."""
     wanted = frozenset(outputs)
     for one in PASSES:
         operators = needed_operators(one(operators, wanted, specs), wanted)
@@ -45,14 +45,14 @@ def node_class_of(operator: Operator) -> type[FunctionNode]:
 
 
 def is_random(operator: Operator) -> bool:
-    """Whether an operator draws random numbers: it must run once, and at each run."""
+    """True if an operator draws random numbers: such operators run exactly once in each run."""
     return bool(getattr(node_class_of(operator), "is_random", False))
 
 
 def eliminate_copies(
     operators: Operators, outputs: Collection[str], specs: ArraySpecs
 ) -> Operators:
-    """Leave out what only hands an array on: identity, and shapes that change nothing."""
+    """Copy elimination: leave out identities and reshapes to the same shape."""
     names: dict[str, str] = {}
     kept = []
     for operator in operators:
@@ -76,7 +76,7 @@ def _is_copy(operator: Operator, specs: ArraySpecs) -> bool:
 def eliminate_common_subexpressions(
     operators: Operators, outputs: Collection[str], specs: ArraySpecs
 ) -> Operators:
-    """Run once what is the same: one type, the same inputs, the same constants."""
+    """Common-subexpression elimination: equal type, inputs and constants run once."""
     names: dict[str, str] = {}
     first: dict[Any, Operator] = {}
     kept = []
@@ -100,7 +100,7 @@ def eliminate_common_subexpressions(
 
 
 def _frozen(attrs: Mapping[str, Any]) -> Any:
-    """Constants as a key: a value by its type too, an array by its values if they are few."""
+    """Constants as a key: values with type; arrays of at most 16 elements by value."""
     return tuple([(name, type(value), _value_key(value)) for name, value in attrs.items()])
 
 
@@ -119,7 +119,7 @@ def _value_key(value: Any) -> Any:
 
 
 def fold_constants(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
-    """Compute now what depends on constants alone."""
+    """Constant folding: compute operators of constants now."""
     values: dict[str, Any] = {}
     kept = []
     for operator in operators:
@@ -145,10 +145,10 @@ def fold_constants(operators: Operators, outputs: Collection[str], specs: ArrayS
 
 @register_op("matmul_of_transposed")
 class MatMulOfTransposed(FunctionNode):
-    """z = x y, of matrices that are transposed before, as said.
+    """z = x y, with x or y transposed before.
 
-    x: (n, m), or (m, n) if ``transpose_x``; y: (m, k) or (k, m) -> z: (n, k). No gradient: it
-    stands in nets that only run.
+    x: (n, m), or (m, n) if ``transpose_x``; y: (m, k) or (k, m) -> z: (n, k). No gradient: for
+    nets that only run.
     """
 
     def __init__(self, transpose_x: bool, transpose_y: bool) -> None:
@@ -169,7 +169,7 @@ class MatMulOfTransposed(FunctionNode):
 def fold_transposes(
     operators: Operators, outputs: Collection[str], specs: ArraySpecs
 ) -> Operators:
-    """A matrix product of a transposed matrix is one operator: BLAS transposes on the way."""
+    """A transpose and a matrix product become one operator: BLAS transposes on the way."""
     origin: dict[str, str] = {}
     kept = []
     for operator in operators:
@@ -194,8 +194,8 @@ def _swaps_two(attrs: Mapping[str, Any]) -> bool:
 def cancel_sums(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
     """``sum_to(broadcast_to(x))`` back to x's shape is x times a number.
 
-    Not so of integers, which stay integers, nor of float16, which has no large numbers; nor where
-    nothing is summed, which gives 0 also for an infinite x.
+    Integers are left out, since the result stays integer, and float16, whose range is small. Empty
+    sums are left out too: an empty sum is 0 also for an infinite x.
     """
     origin: dict[str, str] = {}
     kept = []
@@ -215,7 +215,7 @@ def cancel_sums(operators: Operators, outputs: Collection[str], specs: ArraySpec
 
 
 def _is_wide(dtype: Any) -> bool:
-    """Whether it is float32 or float64, of any array library: they differ in what comes before."""
+    """True for float32 and float64 of any array library, with any prefix in the text."""
     return str(dtype).rpartition(".")[2] in ("float32", "float64")
 
 
@@ -223,7 +223,7 @@ def _is_wide(dtype: Any) -> bool:
 class TimesNumber(FunctionNode):
     """y = x * number.
 
-    x: (s) -> y: (s). No gradient: it stands in nets that only run.
+    x: (s) -> y: (s). No gradient: for nets that only run.
     """
 
     def __init__(self, number: float) -> None:
@@ -240,7 +240,7 @@ class TimesNumber(FunctionNode):
 def drop_broadcasts(
     operators: Operators, outputs: Collection[str], specs: ArraySpecs
 ) -> Operators:
-    """A product broadcasts by itself: one of its operands needs no ``broadcast_to`` before."""
+    """Leave out ``broadcast_to`` before a product: products broadcast."""
     origin: dict[str, str] = {}
     kept = []
     for operator in operators:
@@ -261,7 +261,7 @@ def drop_broadcasts(
 
 
 def drop_ones(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
-    """x times a constant of ones is x."""
+    """Leave out products with a constant of ones: x * 1 = x."""
     ones = set()
     names: dict[str, str] = {}
     kept = []

@@ -1,9 +1,8 @@
 """trace: a define-by-run function as a net.
 
 Requirement: the net computes the same as the function. The net is found by one run of the function
-on examples. Some actions cannot be part of a net: a decision by a Variable's value, a look at a
-Variable's array, a change of a Variable that the net would not repeat. Each is an error that shows
-the line.
+on examples. Some actions are refused, with an error at the line. Examples: a decision by a
+Variable's value, a look at a Variable's array, a write that no net can repeat.
 """
 
 from __future__ import annotations
@@ -93,8 +92,8 @@ def _name_of(function: Any) -> str:
 def trace_flat(function: Callable[..., Any], variables: Sequence[Variable], treedef: Any) -> Trace:
     """``trace`` of a flattened call.
 
-    Each argument gets a view of its own, since the recorder knows arrays by identity: two
-    arguments, or an argument and a constant, may share one array.
+    The recorder knows arrays by identity, so each argument gets a new view. Two arguments, or an
+    argument and a constant, may share an array.
     """
     recorder = NetRecorder(Namer(), _name_of(function), records_nets=True)
     views = [None if x.raw is None else x.raw[...] for x in variables]
