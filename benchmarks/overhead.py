@@ -5,6 +5,8 @@ time. All of x, w and b require gradients. Each round measures every library onc
 timing, the gradients are compared with the gradients by hand. The garbage collector has Python's
 defaults.
 
+A second table compares eager and compiled functions of 2 to 16 such operations.
+
     python -m benchmarks.overhead
     python -m benchmarks.overhead --libraries numpy,tinynode --rounds 5
 """
@@ -18,10 +20,18 @@ from typing import Any
 
 import numpy as np
 
+import tinynode as tn
 from benchmarks import measure
 from benchmarks.chains import LIBRARIES, end_gradient, products_and_sums, start_values
 
 Times = tuple[float, float]
+
+SIZES = (2, 4, 8, 16)
+"""Operations of the compiled functions: 2 are ``x * w + b``."""
+CALLS = 50
+"""Calls of one round."""
+WARM_UP = 2
+"""Rounds that record the nets and make the plans."""
 
 
 def check_gradients(libraries: dict[str, Any], operations: int) -> None:
@@ -61,6 +71,40 @@ def print_results(rounds: dict[str, list[Times]]) -> None:
     measure.print_table(head, rows)
 
 
+def eager_and_compiled(operations: int, rounds: int) -> list[str]:
+    """A row: microseconds of a call, eager and compiled, and the ratio; then with backward."""
+
+    def chain(y: tn.Variable, w: tn.Variable, b: tn.Variable) -> tn.Variable:
+        result: tn.Variable = products_and_sums(y, w, b, operations)
+        return result
+
+    leaves = [tn.Variable(array) for array in start_values()]
+    gradient = end_gradient()
+    times: dict[str, list[list[float]]] = {"eager": [[], []], "compiled": [[], []]}
+    functions = {"eager": chain, "compiled": tn.compile(chain)}
+    for number in range(rounds + WARM_UP):
+        for name, function in functions.items():
+            forward = both = 0
+            for _ in range(CALLS):
+                begin = time.thread_time_ns()
+                y = function(*leaves)
+                forward += time.thread_time_ns() - begin
+                y.grad = gradient
+                y.backward()
+                both += time.thread_time_ns() - begin
+                for x in leaves:
+                    x.cleargrad()
+            if number >= WARM_UP:
+                times[name][0].append(forward / CALLS / 1000)
+                times[name][1].append(both / CALLS / 1000)
+    row = [str(operations)]
+    for i in (0, 1):
+        eager, compiled = times["eager"][i], times["compiled"][i]
+        row += [f"{statistics.median(t):.1f}" for t in (eager, compiled)]
+        row.append(f"{measure.median_ratio(compiled, eager):.2f}")
+    return row
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Cost per operation, side by side.")
     parser.add_argument("--libraries", default=",".join(LIBRARIES), help="compared with tinynode")
@@ -80,6 +124,9 @@ def main(arguments: list[str] | None = None) -> None:
         f"medians of {options.rounds} rounds"
     )
     print_results(rounds)
+    print("\na compiled function of such operations beside the eager one, us of CPU time per call")
+    head = ["operations", "eager", "compiled", "ratio", "with backward", "compiled", "ratio"]
+    measure.print_table(head, [eager_and_compiled(n, options.rounds) for n in SIZES])
 
 
 if __name__ == "__main__":

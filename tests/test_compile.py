@@ -652,13 +652,13 @@ def test_a_method_does_not_keep_its_instance_alive() -> None:
             for _ in range(2):
                 model.loss(variable())
                 plain(model, variable())
-                assert len(Model.loss._entries) == 1
-            assert calls == 0 or len(plain._entries) == 1
+                assert len(Model.loss.recordings) == 1
+            assert calls == 0 or len(plain.recordings) == 1
             watched = [weakref.ref(model), weakref.ref(model.w)]
             model.eval()
             del model
             assert [reference() for reference in watched] == [None, None]
-            assert not Model.loss._entries and not plain._entries
+            assert not Model.loss.recordings and not plain.recordings
     finally:
         gc.enable()
 

@@ -15,7 +15,7 @@ import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from net_forms import forms_of
+from net_specs import specs_of
 from test_passes import Net, constant, masks, nets, op
 
 import tinynode as tn
@@ -57,7 +57,7 @@ def plan_of(
     layout: Layout | None = None,
 ) -> FastPlan:
     devices = dict.fromkeys(inputs, F)
-    return FastPlan(operators, devices, outputs, forms_of(operators, inputs, F), saved, layout)
+    return FastPlan(operators, devices, outputs, specs_of(operators, inputs, F), saved, layout)
 
 
 def expected_of(
@@ -297,8 +297,8 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
     """Run a plan action by action; after each, every value that is still needed is right."""
     inputs = net.inputs(special, 1)
     names = [n for one in net.operators for n in one.output_names if n != EMPTY]
-    forms = forms_of(net.operators, net.inputs(False), F)
-    built = Watched(net.operators, Given(list(inputs), None), [*net.outputs, *saved], forms, saved)
+    specs = specs_of(net.operators, net.inputs(False), F)
+    built = Watched(net.operators, Given(list(inputs), None), [*net.outputs, *saved], specs, saved)
     values: list[Any] = [None] * len(built.template)
     values[: len(built.template)] = built.template
     with np.errstate(all="ignore"):
@@ -637,7 +637,7 @@ def gradients(function: Any, x: Any, w: Any, before: Any = None) -> list[Any]:
 
 
 def program_of(compiled: Any) -> Any:
-    ((entry,),) = compiled._entries.values()
+    ((entry,),) = compiled.recordings.values()
     return entry.program
 
 
@@ -655,7 +655,7 @@ def test_what_one_plan_packs_another_unpacks(shapes: Any, forward: str, back: st
         gradients(compiled, *draw())
         gradients(compiled, *draw())
         program = program_of(compiled)
-        ahead, behind = program._plans[True], program._gradient_plans[program.whole_key, True]
+        ahead, behind = program._plans[True], program.gradients[program.full_key].plans[True]
         assert type(ahead) is FastPlan and type(behind) is FastPlan
         assert ahead.layout is not None and behind.given.layout == ahead.layout
         for _ in range(3):

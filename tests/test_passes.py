@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import test_net_random
 from hypothesis import strategies as st
-from net_forms import forms_of
+from net_specs import specs_of
 
 import tinynode as tn
 from tinynode.functions.network import DropoutMask
@@ -27,14 +27,14 @@ from tinynode.net.passes import (
     PASSES,
     cancel_sums,
     drop_broadcasts,
-    drop_copies,
     drop_ones,
+    eliminate_common_subexpressions,
+    eliminate_copies,
     fold_constants,
     fold_transposes,
-    share_common,
     simplify,
 )
-from tinynode.net.plan import Forms, Plan
+from tinynode.net.plan import ArraySpecs, Plan
 
 N = tn.get_device("numpy")
 X = np.asarray([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
@@ -74,8 +74,8 @@ def after(
 ) -> list[str]:
     """The lines of a net after a pass; what it computes, also on infinities and NaN, is kept."""
     before = [str(operator) for operator in operators]
-    forms = forms_of(operators, inputs, N)
-    simpler = one(operators, outputs, forms)
+    specs = specs_of(operators, inputs, N)
+    simpler = one(operators, outputs, specs)
     assert [str(operator) for operator in operators] == before, (
         "the pass changed what it was given"
     )
@@ -120,19 +120,19 @@ def test_what_hands_an_array_on_is_left_out() -> None:
         op("broadcast_to", "c", "d", shape=(2, 3)),
         op("add", ["d", "a"], "y"),
     ]
-    assert after(drop_copies, net, ["y"], {"x": X}) == ["y = add(x, x)"]
+    assert after(eliminate_copies, net, ["y"], {"x": X}) == ["y = add(x, x)"]
 
 
 def test_a_sum_over_nothing_is_left_out() -> None:
     """It would make 0.0 of -0.0."""
     net = [op("sum_to", "x", "a", shape=(2, 3)), op("exp", "a", "y")]
-    simpler = drop_copies(net, ["y"], forms_of(net, {"x": X}, N))
+    simpler = eliminate_copies(net, ["y"], specs_of(net, {"x": X}, N))
     assert [str(one) for one in simpler] == ["y = exp(x)"]
 
 
 def test_a_copy_that_is_an_output_stays() -> None:
     net = [op("identity", "x", "a"), op("identity", "a", "b"), op("exp", "b", "y")]
-    assert after(drop_copies, net, ["a", "y"], {"x": X}) == ["a = identity(x)", "y = exp(a)"]
+    assert after(eliminate_copies, net, ["a", "y"], {"x": X}) == ["a = identity(x)", "y = exp(a)"]
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ def test_a_copy_that_is_an_output_stays() -> None:
     ids=str,
 )
 def test_what_changes_shape_dtype_or_order_is_no_copy(change: Operator) -> None:
-    unchanged(drop_copies, [change, op("exp", "a", "y")], ["y"], {"x": X})
+    unchanged(eliminate_copies, [change, op("exp", "a", "y")], ["y"], {"x": X})
 
 
 def test_a_square_matrix_transposed_has_the_same_form_and_is_no_copy() -> None:
     net = [op("permute_dims", "x", "a", axes=(1, 0)), op("exp", "a", "y")]
-    unchanged(drop_copies, net, ["y"], {"x": X[:, :2].copy()})
+    unchanged(eliminate_copies, net, ["y"], {"x": X[:, :2].copy()})
 
 
 # --- common subexpressions -----------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_what_is_the_same_runs_once() -> None:
         op("sum", "b", "d", axes=(0,), keepdims=False),
         op("multiply", "cd", "y"),
     ]
-    assert after(share_common, net, ["y"], {"x": X}) == [
+    assert after(eliminate_common_subexpressions, net, ["y"], {"x": X}) == [
         "a = exp(x)",
         "c = sum(a, axes=(0,), keepdims=False)",
         "y = multiply(c, c)",
@@ -175,7 +175,7 @@ def test_what_is_the_same_runs_once() -> None:
 
 def test_what_is_the_same_but_an_output_stays() -> None:
     net = [op("exp", "x", "a"), op("exp", "x", "b"), op("exp", "x", "c"), op("add", "bc", "y")]
-    lines = after(share_common, net, ["b", "y"], {"x": X})
+    lines = after(eliminate_common_subexpressions, net, ["b", "y"], {"x": X})
     assert lines == ["a = exp(x)", "b = exp(x)", "y = add(b, a)"]
 
 
@@ -218,8 +218,10 @@ DIFFERENT = {
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_what_differs_is_not_shared(what: str) -> None:
     net = list(DIFFERENT[what])
-    assert share_common(net, ["a", "b"], {}) is not net
-    assert [str(one) for one in share_common(net, [], {})] == [str(one) for one in net]
+    assert eliminate_common_subexpressions(net, ["a", "b"], {}) is not net
+    assert [str(one) for one in eliminate_common_subexpressions(net, [], {})] == [
+        str(one) for one in net
+    ]
 
 
 SAME = {
@@ -243,13 +245,15 @@ SAME = {
 
 @pytest.mark.parametrize("what", SAME)
 def test_constants_are_compared_by_value(what: str) -> None:
-    assert [str(one) for one in share_common(list(SAME[what]), [], {})] == [str(SAME[what][0])]
+    assert [str(one) for one in eliminate_common_subexpressions(list(SAME[what]), [], {})] == [
+        str(SAME[what][0])
+    ]
 
 
 def test_one_large_array_is_one_constant() -> None:
     value = np.zeros(1000)
     net = [constant("a", value), constant("b", value)]
-    assert len(share_common(net, [], {})) == 1
+    assert len(eliminate_common_subexpressions(net, [], {})) == 1
 
 
 def masks() -> list[Operator]:
@@ -261,7 +265,7 @@ def masks() -> list[Operator]:
 @pytest.mark.parametrize("one", [*dict.fromkeys(PASSES), simplify])
 def test_random_operators_are_left_alone(one: Any) -> None:
     net = [*masks(), op("multiply", "xm", "a"), op("multiply", "an", "y")]
-    simpler = one(net, ["y"], forms_of(net, {"x": X}, N))
+    simpler = one(net, ["y"], specs_of(net, {"x": X}, N))
     assert [str(operator) for operator in simpler] == [str(operator) for operator in net]
     assert (
         results(simpler, {"x": X}, ["y"])[0].tolist()
@@ -287,7 +291,7 @@ def test_random_operators_of_constants_are_left_alone() -> None:
         op("subtract", "ab", "d"),
         op("multiply", "xd", "y"),
     ]
-    simpler = simplify(net, ["y"], forms_of(net, {"x": np.ones(2)}, N))
+    simpler = simplify(net, ["y"], specs_of(net, {"x": np.ones(2)}, N))
     assert [str(one) for one in simpler] == [str(one) for one in net]
 
 
@@ -298,7 +302,7 @@ def test_several_outputs_are_shared_together() -> None:
         op("multiply", "bd", "y"),
         op("multiply", "ac", "z"),
     ]
-    lines = after(share_common, net, ["y", "z"], {"x": X})
+    lines = after(eliminate_common_subexpressions, net, ["y", "z"], {"x": X})
     assert lines[1:] == ["y = multiply(b, b)", "z = multiply(a, a)"]
 
 
@@ -311,7 +315,7 @@ def test_outputs_that_nobody_wants_are_never_shared(first: list[str], second: li
     ]
     wanted = [name for name in (*first, *second) if name != EMPTY]
     net += [op("exp", [name], [f"y_{name}"]) for name in wanted]
-    unchanged(share_common, net, [f"y_{name}" for name in wanted], {"x": X})
+    unchanged(eliminate_common_subexpressions, net, [f"y_{name}" for name in wanted], {"x": X})
 
 
 def test_one_of_several_outputs_is_an_output_of_the_net() -> None:
@@ -320,7 +324,7 @@ def test_one_of_several_outputs_is_an_output_of_the_net() -> None:
         op("split", "x", "cd", indices=(1,), axis=1),
         op("multiply", "bc", "y"),
     ]
-    unchanged(share_common, net, ["d", "y"], {"x": X})
+    unchanged(eliminate_common_subexpressions, net, ["d", "y"], {"x": X})
 
 
 # --- constants -----------------------------------------------------------------------------------
@@ -344,7 +348,7 @@ def test_what_depends_on_constants_is_one() -> None:
 def test_a_folded_output_keeps_its_name() -> None:
     net = [constant("c", [1.0, -1.0]), op("sqrt", "c", "y"), op("add", "yx", "z")]
     with np.errstate(invalid="ignore"):
-        simpler = fold_constants(net, ["y", "z"], forms_of(net, {"x": np.ones(2)}, N))
+        simpler = fold_constants(net, ["y", "z"], specs_of(net, {"x": np.ones(2)}, N))
     assert simpler[1].type == "constant"
     same_bits(results(simpler, {"x": np.ones(2)}, ["y"])[0], np.asarray([1.0, np.nan]))
 
@@ -352,7 +356,7 @@ def test_a_folded_output_keeps_its_name() -> None:
 def test_a_scalar_is_folded_to_an_array() -> None:
     """NumPy's functions give scalars for 0-d arrays."""
     net = [constant("c", 2.0), op("exp", "c", "a"), op("multiply", "xa", "y")]
-    simpler = fold_constants(net, ["y"], forms_of(net, {"x": X}, N))
+    simpler = fold_constants(net, ["y"], specs_of(net, {"x": X}, N))
     assert type(simpler[1].attrs["value"]) is np.ndarray
     after(fold_constants, net, ["y"], {"x": X})
 
@@ -379,7 +383,7 @@ def test_no_constant_is_made_of_an_output_that_nobody_wants() -> None:
         op("split", "c", [EMPTY, "d"], indices=(2,), axis=0),
         op("multiply", "dx", "y"),
     ]
-    simpler = fold_constants(net, ["y"], forms_of(net, {"x": np.ones(2)}, N))
+    simpler = fold_constants(net, ["y"], specs_of(net, {"x": np.ones(2)}, N))
     assert [name for one in simpler for name in one.output_names] == ["c", "d", "y"]
 
 
@@ -387,8 +391,8 @@ def test_constants_stay_on_their_device() -> None:
     other = tn.get_device("strict:device1")
     move = op("to_device", "c", "a", source=N, target=other)
     net = [constant("c", 2.0), move, op("exp", "a", "y")]
-    forms: Forms = {"c": ((), np.dtype("float64")), "a": ((), None), "y": ((), None)}
-    assert [str(one) for one in fold_constants(net, ["y"], forms)] == [str(one) for one in net]
+    specs: ArraySpecs = {"c": ((), np.dtype("float64")), "a": ((), None), "y": ((), None)}
+    assert [str(one) for one in fold_constants(net, ["y"], specs)] == [str(one) for one in net]
 
 
 # --- ones ----------------------------------------------------------------------------------------
@@ -461,7 +465,7 @@ def test_a_product_transposes_by_itself(names: str) -> None:
 
 def test_a_transpose_that_is_an_output_stays() -> None:
     net = [op("permute_dims", "x", "t", axes=(1, 0)), op("matmul", "xt", "y")]
-    lines = [str(one) for one in simplify(net, ["t", "y"], forms_of(net, {"x": X}, N))]
+    lines = [str(one) for one in simplify(net, ["t", "y"], specs_of(net, {"x": X}, N))]
     assert lines[0] == str(net[0]) and lines[1].startswith("y = matmul_of_transposed(x, x")
 
 
@@ -480,8 +484,8 @@ def test_a_stack_of_matrices_times_a_transposed_one_stays() -> None:
 def test_integers_and_nothing_at_all_are_multiplied_too() -> None:
     for x in (np.arange(6).reshape(2, 3), np.ones((0, 3)), np.ones((3, 0))):
         net = [op("permute_dims", "x", "t", axes=(1, 0)), op("matmul", "tx", "y")]
-        forms = forms_of(net, {"x": x}, N)
-        (actual,) = results(fold_transposes(net, ["y"], forms), {"x": x}, ["y"])
+        specs = specs_of(net, {"x": x}, N)
+        (actual,) = results(fold_transposes(net, ["y"], specs), {"x": x}, ["y"])
         same_bits(actual, results(net, {"x": x}, ["y"])[0])
 
 
@@ -535,7 +539,7 @@ def test_other_functions_keep_their_broadcasts() -> None:
 def test_a_broadcast_that_is_an_output_stays() -> None:
     net = [op("broadcast_to", "w", "b", shape=(2, 3)), op("multiply", "xb", "y")]
     inputs = {"x": X, "w": X[:1].copy()}
-    lines = [str(one) for one in simplify(net, ["b", "y"], forms_of(net, inputs, N))]
+    lines = [str(one) for one in simplify(net, ["b", "y"], specs_of(net, inputs, N))]
     assert lines == [str(net[0]), "y = multiply(x, w)"]
 
 
@@ -548,14 +552,14 @@ def test_a_broadcast_that_is_an_output_stays() -> None:
 def test_a_sum_over_a_broadcast_is_a_product(shape: Any, wide: Any) -> None:
     net = [op("broadcast_to", "x", "a", shape=wide), op("sum_to", "a", "y", shape=shape)]
     x = np.resize(X, shape)
-    forms = forms_of(net, {"x": x}, N)
+    specs = specs_of(net, {"x": x}, N)
     if x.size:
         number = float(np.prod(wide) / x.size)
         assert (
             after(cancel_sums, net, ["y"], {"x": x})[1] == f"y = times_number(x, number={number})"
         )
     np.testing.assert_allclose(
-        results(cancel_sums(net, ["y"], forms), {"x": x}, ["y"])[0],
+        results(cancel_sums(net, ["y"], specs), {"x": x}, ["y"])[0],
         results(net, {"x": x}, ["y"])[0],
         rtol=1e-14,
     )
@@ -590,7 +594,7 @@ def test_a_cancelled_sum_may_be_an_output_and_its_broadcast_too() -> None:
 def test_a_large_number_of_float32() -> None:
     net = [op("broadcast_to", "x", "a", shape=(100_000,)), op("sum_to", "a", "y", shape=())]
     x = np.asarray(1e-3, np.float32)
-    (y,) = results(cancel_sums(net, ["y"], forms_of(net, {"x": x}, N)), {"x": x}, ["y"])
+    (y,) = results(cancel_sums(net, ["y"], specs_of(net, {"x": x}, N)), {"x": x}, ["y"])
     assert y.dtype == np.float32 and y == np.float32(1e-3) * np.float32(1e5)
 
 
@@ -599,13 +603,13 @@ def test_a_large_number_of_float32() -> None:
 
 def test_what_nobody_needs_is_left_out() -> None:
     net = [op("exp", "x", "a"), op("sin", "x", "b"), op("cos", "b", "c"), op("exp", "b", "y")]
-    lines = [str(one) for one in simplify(net, ["y"], forms_of(net, {"x": X}, N))]
+    lines = [str(one) for one in simplify(net, ["y"], specs_of(net, {"x": X}, N))]
     assert lines == ["b = sin(x)", "y = exp(b)"]
 
 
 def test_nothing_is_wanted_of_a_net() -> None:
     net = [op("exp", "x", "a")]
-    assert simplify(net, [], forms_of(net, {"x": X}, N)) == []
+    assert simplify(net, [], specs_of(net, {"x": X}, N)) == []
     assert simplify([], [], {}) == []
     assert simplify([], ["x"], {"x": (X.shape, X.dtype)}) == []
 
@@ -621,7 +625,7 @@ def test_one_pass_makes_work_for_the_next() -> None:
         op("permute_dims", "b", "t", axes=(1, 0)),
         op("matmul", "bt", "y"),
     ]
-    lines = [str(one) for one in simplify(net, ["y"], forms_of(net, {"x": X}, N))]
+    lines = [str(one) for one in simplify(net, ["y"], specs_of(net, {"x": X}, N))]
     assert lines == ["y = matmul_of_transposed(x, x, transpose_x=False, transpose_y=True)"]
 
 
@@ -769,7 +773,7 @@ def compare(net: Net, simpler: list[Operator], special: bool) -> None:
 @hypothesis.given(net=nets(), special=st.booleans())
 def test_simplified_nets_compute_the_same(net: Net, special: bool) -> None:
     before = [str(one) for one in net.operators]
-    simpler = simplify(net.operators, net.outputs, forms_of(net.operators, net.inputs(False), N))
+    simpler = simplify(net.operators, net.outputs, specs_of(net.operators, net.inputs(False), N))
     assert [str(one) for one in net.operators] == before
     assert len(simpler) <= len(net.operators)
     compare(net, simpler, special)
@@ -779,8 +783,8 @@ def test_simplified_nets_compute_the_same(net: Net, special: bool) -> None:
 @hypothesis.settings(max_examples=100)
 @hypothesis.given(net=nets(), special=st.booleans())
 def test_each_pass_alone_computes_the_same(one: Any, net: Net, special: bool) -> None:
-    forms = forms_of(net.operators, net.inputs(False), N)
-    compare(net, one(net.operators, net.outputs, forms), special)
+    specs = specs_of(net.operators, net.inputs(False), N)
+    compare(net, one(net.operators, net.outputs, specs), special)
 
 
 @hypothesis.settings(max_examples=100)
@@ -789,5 +793,5 @@ def test_simplified_graphs_compute_the_same(graph: test_net_random.Graph) -> Non
     operators = test_net_random.build(graph.steps).flattened()
     shapes = dict.fromkeys(graph.inputs, (test_net_random.SIDE,) * 2)
     net = Net(operators, shapes, graph.targets, graph.seed)
-    simpler = simplify(operators, graph.targets, forms_of(operators, net.inputs(False), N))
+    simpler = simplify(operators, graph.targets, specs_of(operators, net.inputs(False), N))
     compare(net, simpler, False)

@@ -125,6 +125,8 @@ config = Configuration()
 global_config = _ForEveryThread()
 _loaded: dict[str, Source] = {}
 """The global values at the import of tinynode, each with its source."""
+added_settings: list[str] = []
+"""The names of the settings that users added by an assignment."""
 _assigned: set[str] = set()
 """The names of the global values set since the import."""
 
@@ -133,6 +135,8 @@ def _check_assignment(settings: Configuration, name: str, value: Any) -> None:
     """Raise a ConfigError for a misspelt name or an unknown dtype."""
     if not hasattr(settings, name):
         close = difflib.get_close_matches(name, setting_names(settings), n=1, cutoff=0.8)
+        if not close and name not in added_settings:
+            added_settings.append(name)
         if close:
             raise ConfigError(
                 f"config has no setting {name!r}: did you mean {close[0]!r}? A setting of "

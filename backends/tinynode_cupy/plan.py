@@ -28,8 +28,8 @@ from tinynode.functions.activation import Sigmoid
 from tinynode.functions.extrema import ExtremeGrad
 from tinynode.functions.zero_safe import ZeroSafeMultiply
 from tinynode.net.operator import Operator
-from tinynode.net.passes import TimesNumber, node_class_of
-from tinynode.net.plan import Form, Forms, Layout, Plan
+from tinynode.net.passes import ArraySpec, ArraySpecs, TimesNumber, node_class_of
+from tinynode.net.plan import Layout, Plan
 from tinynode.nn.updates import AdamUpdate
 from tinynode_cupy import updates
 from tinynode_cupy.kernels import Elementwise
@@ -139,13 +139,13 @@ class ByKernel(Operator):
         return self.node
 
 
-def with_update_kernels(operators: Operators, forms: Forms) -> list[Operator]:
+def with_update_kernels(operators: Operators, specs: ArraySpecs) -> list[Operator]:
     """Optimizers' updates by kernels; what Adam makes of its numbers is computed once."""
     result: list[Operator] = []
     numbers: dict[Any, list[str]] = {}
     for operator in operators:
         reads = operator.input_names
-        dtypes = {str(forms[name][1]) for name in reads[:2] if name in forms}
+        dtypes = {str(specs[name][1]) for name in reads[:2] if name in specs}
         if isinstance(operator, Chain) or dtypes not in DTYPES:
             result.append(operator)
             continue
@@ -189,25 +189,25 @@ class _Grouping:
         done: operators and chains, in run order.
     """
 
-    def __init__(self, operators: Operators, wanted: Sequence[str], forms: Forms) -> None:
-        self.forms = forms
+    def __init__(self, operators: Operators, wanted: Sequence[str], specs: ArraySpecs) -> None:
+        self.specs = specs
         self.uses = Counter([*wanted, *_all_reads(operators)])
         self.done: list[Operator] = []
-        self.open: dict[Form, list[Operator]] = {}
-        self.writer: dict[str, Form] = {}
+        self.open: dict[ArraySpec, list[Operator]] = {}
+        self.writer: dict[str, ArraySpec] = {}
         self.waiting: list[Operator] = []
         self.late: set[str] = set()
         for operator in operators:
             self._add(operator)
         self._flush()
 
-    def _form(self, operator: Operator) -> Form | None:
+    def _form(self, operator: Operator) -> ArraySpec | None:
         """Shape and dtype of an elementwise operator's group; None for one that has no group."""
         names = [*operator.input_names, *operator.output_names]
         if expression(operator, operator.input_names) is None or len(names) > MOST_ARRAYS:
             return None
-        dtypes = {str(self.forms[name][1]) for name in names}
-        return self.forms[names[-1]] if dtypes in DTYPES else None
+        dtypes = {str(self.specs[name][1]) for name in names}
+        return self.specs[names[-1]] if dtypes in DTYPES else None
 
     def _add(self, operator: Operator) -> None:
         form = self._form(operator)
@@ -236,7 +236,7 @@ class _Grouping:
         made = [operator.output_names[0] for operator in group]
         return [name for name in made if self.uses[name] > inside[name]]
 
-    def _close(self, form: Form) -> None:
+    def _close(self, form: ArraySpec) -> None:
         group = self.open.pop(form)
         for operator in group:
             del self.writer[operator.output_names[0]]
@@ -280,12 +280,12 @@ def make_plan(
     operators: Operators,
     devices: Mapping[str, Device],
     outputs: Sequence[str],
-    forms: Forms,
+    specs: ArraySpecs,
     saved: Sequence[str],
     layout: Layout | None,
 ) -> CupyPlan:
     """What ``tinynode.net`` asks this backend for. Nothing is packed, so there is no layout."""
     assert layout is None
     wanted = [*outputs, *saved]
-    grouped = _Grouping(operators, wanted, forms).done
-    return CupyPlan(with_update_kernels(grouped, forms), devices, wanted)
+    grouped = _Grouping(operators, wanted, specs).done
+    return CupyPlan(with_update_kernels(grouped, specs), devices, wanted)

@@ -1,8 +1,12 @@
-"""The functions that are one call of NumPy, or nearly so: a kernel could only repeat them."""
+"""The functions that are one call of NumPy, or nearly so: a kernel could only repeat them.
+
+A recorded net is one of them: its plan calls the kernels.
+"""
 
 from __future__ import annotations
 
 from tinynode import functions
+from tinynode.net.program import NetFunction
 
 _NAMES = """
 Abs Acos Acosh Add AddAll AddAt ArgMax ArgMin ArgSort AsType Asin Asinh Atan Atan2 Atanh
@@ -13,4 +17,6 @@ PowConstant Prod ReLU ReLUGrad Reciprocal Remainder Reshape Roll Round Sign Sin 
 Subtract TakeAlongAxis TakeRows Tan Tanh ToDevice Trunc Where
 """
 
-PLAIN: frozenset[type] = frozenset(getattr(functions, name) for name in _NAMES.split())
+PLAIN: frozenset[type] = frozenset(
+    [NetFunction, *(getattr(functions, name) for name in _NAMES.split())]
+)

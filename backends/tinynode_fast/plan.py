@@ -131,7 +131,7 @@ class FastPlan:
         rest = []
         for name, array in zip(self.layout.names, results[self.number :], strict=True):
             if name in self.layout.packed:
-                self.layout.place(memory, name)[...] = array
+                self.layout.view(memory, name)[...] = array
             else:
                 rest.append(array)
         return (*results[: self.number], memory, *rest)
@@ -223,7 +223,7 @@ class Given(NamedTuple):
         memory = found.get(PACKED)
         return tuple(
             [
-                self.layout.place(memory, name) if name in self.layout.packed else found[name]
+                self.layout.view(memory, name) if name in self.layout.packed else found[name]
                 for name in self.names
             ]
         )
@@ -426,7 +426,7 @@ class _Builder:
                 self.copied.append((place, memory))
                 self.packed.append(memory)
                 for one in layout.packed:
-                    self.arrays[one] = layout.place(memory, one)
+                    self.arrays[one] = layout.view(memory, one)
                 continue
             shape, dtype = self.forms[name]
             if math.prod(shape) * dtype.itemsize <= SMALL:
@@ -453,7 +453,7 @@ class _Builder:
         """Memory for a value: of the plan, or fresh at each run for a large result."""
         shape, dtype = self.forms[name]
         if name in self.layout.packed:
-            self.arrays[name] = self.layout.place(self.arena, name)
+            self.arrays[name] = self.layout.view(self.arena, name)
         elif name in self.leaving and math.prod(shape) * dtype.itemsize > SMALL:
             reserve = Reserve((shape, dtype), self.orders.get(name))
             self.fresh.append((self._new_place(name), reserve))

@@ -169,6 +169,9 @@ class FunctionHook:
     def module_called(self, module: Any) -> None:
         """A Module is about to be called."""
 
+    def training_read(self, module: Any) -> None:
+        """``module.training`` is about to be read."""
+
     def setting_assigned(self, what: str) -> None:
         """A number of an optimizer, such as the learning rate, is about to be assigned."""
 

@@ -124,7 +124,7 @@ class Planner(Protocol):
         operators: Sequence[Any],
         devices: Any,
         outputs: Sequence[str],
-        forms: Any,
+        specs: Any,
         saved: Sequence[str],
         layout: Any,
     ) -> Any:

@@ -1,7 +1,7 @@
 """The static side: operators, nets, and backward nets.
 
-A net is a program: operators by name, in run order. ``trace`` records one from define-by-run code,
-``backward`` builds the net of its gradients by the registry's rule.
+A net is a program: operators by name, in run order. ``trace`` records a net from define-by-run
+code. ``backward`` builds the net of the gradients by the registry's rule.
 """
 
 from tinynode.net.compile import CompiledFunction, compile

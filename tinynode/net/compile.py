@@ -1,62 +1,39 @@
 """compile: a define-by-run function that runs as a net.
 
-Requirement: the compiled function behaves as the eager one does, and costs less Python. It takes
-and gives Variables, and is one function in the graph. It is recorded once for each *signature*:
-the devices, shapes, dtypes and flags of the Variables, the other arguments by value, and the
-settings that functions read. Parameters and other Variables that the function brings along are
-inputs of the net: their arrays are read anew at each call.
+Requirement: the compiled function behaves as the eager function does, and costs less Python. It
+takes and returns Variables, and is one function in the graph.
+
+The function is recorded once for each *signature*. A signature has the device, shape, dtype and
+flag of each Variable, the other arguments by value, and the settings that functions read.
+Parameters and other Variables that the function uses are *captured*: they are inputs of the net,
+and each call reads their arrays anew.
 """
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import sys
 import types
 import warnings
 import weakref
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from tinynode.configuration import config, no_backprop_mode
+from tinynode.configuration import added_settings, config, no_backprop_mode
 from tinynode.core.hooks import is_recording_net, thread_state
-from tinynode.core.variable import Variable
-from tinynode.devices import Device
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import CurrentDevice, supports
 from tinynode.errors import TraceError, describe
 from tinynode.net.net_op import NetOp
-from tinynode.net.operator import Operator
 from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
-from tinynode.net.structure import Identity, join, leaves, split
-from tinynode.net.trace import Trace, trace_split
-from tinynode.net.updates import Update
+from tinynode.net.structure import ByIdentity, flatten, leaves, unflatten
+from tinynode.net.trace import Trace, trace_flat
 from tinynode.nn.module import Wrapper
 
 _HELD_BY_ATTRS = 2
-"""References to a value that only a dict holds, as ``sys.getrefcount`` counts them."""
-
-
-class _Entry(NamedTuple):
-    """What was recorded for one signature."""
-
-    trace: Trace
-    modules: list[tuple[weakref.ref[Any], bool]]
-    program: Program
-    captured: list[Variable]
-    captured_forms: list[Any]
-    draws: list[Operator]
-    needs_gradient: bool
-
-    def fits(self) -> bool:
-        """Whether what the function brings along is as it was."""
-        if not all(update.fits() for update in self.trace.updates):
-            return False
-        for reference, training in self.modules:
-            module = reference()
-            if module is not None and module.training is not training:
-                return False
-        return [form(x) for x in self.captured] == self.captured_forms
+"""The reference count of a value that only a dict holds, as ``sys.getrefcount`` gives it."""
 
 
 class CompiledFunction(Wrapper):
@@ -64,6 +41,7 @@ class CompiledFunction(Wrapper):
 
     Attributes:
         function: the eager function.
+        recordings: the recordings of each signature.
     """
 
     def __init__(self, function: Callable[..., Any], inside_hooks: bool = False) -> None:
@@ -72,30 +50,34 @@ class CompiledFunction(Wrapper):
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.inside_hooks = inside_hooks
-        self._entries: dict[Any, list[_Entry]] = {}
+        self.recordings: dict[Any, list[Recording]] = {}
         self._has_warned = False
 
+    @property
+    def title(self) -> str:
+        """The name of the eager function, for messages."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """What the function gives.
+        """The results of the function.
 
         Raises:
-            TraceError: the function does what a net cannot record.
+            TraceError: a net cannot record an action of the function.
         """
-        if is_recording_net() or (self.inside_hooks and thread_state.hooks):
+        if (thread_state.hooks or config.debug) and self._runs_eagerly():
             return self.function(*args, **keywords)
-        if config.debug:
-            self._warn()
-            return self.function(*args, **keywords)
-        variables, skeleton = split((args, keywords), self._title())
-        entry = self._entry(variables, skeleton)
-        return self._run(entry, variables)
+        recording, variables = self._recording(args, keywords)
+        return recording.run(variables)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a method: the instance is the first argument. It is told apart by its identity."""
+        """As a method: the instance is the first argument, compared by identity."""
         return self if instance is None else types.MethodType(self, instance)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
-        """One that has recorded nothing: a method of a model becomes that of the model's copy."""
+        """A compiled copy of the function, without recordings.
+
+        A compiled method of a model becomes a method of the model's copy.
+        """
         new = type(self).__new__(type(self))
         memo[id(self)] = new  # the model may hold its compiled method
         CompiledFunction.__init__(new, copy.deepcopy(self.function, memo), self.inside_hooks)
@@ -105,146 +87,212 @@ class CompiledFunction(Wrapper):
         return type(self), (self.function, self.inside_hooks)
 
     def explain(self, *args: Any, **keywords: Any) -> str:
-        """What a call with such arguments runs: the net, its gradient net, and both plans.
+        """The net of a call with such arguments, its gradient net, and the plans of both.
 
-        It calls the function twice, as a plan is made after the first run.
+        The function is called twice, since a plan is made after the first run.
         """
-        variables, skeleton = split((args, keywords), self._title())
-        program = self._entry(variables, skeleton).program
+        program = self._recording(args, keywords)[0].program
         before, program.is_differentiated = program.is_differentiated, True
         try:
             for _ in range(2):
                 self(*args, **keywords)
         finally:
             program.is_differentiated = before
-        entry = self._entry(variables, skeleton)
-        arrays = tuple([x.raw for x in self._inputs(entry, variables)])
-        return "\n".join(entry.program.describe(arrays, str(entry.trace.net)))
+        recording, variables = self._recording(args, keywords)
+        arrays = tuple([x.raw for x in recording.inputs(variables)])
+        return "\n".join(recording.program.describe(arrays, str(recording.trace.net)))
 
-    def _title(self) -> str:
-        return getattr(self.function, "__name__", type(self.function).__name__)
-
-    def _warn(self) -> None:
-        if not self._has_warned:
+    def _runs_eagerly(self) -> bool:
+        """True while a net is recorded, in debug mode, and for hooks inside the function."""
+        if is_recording_net() or (self.inside_hooks and thread_state.hooks):
+            return True
+        if config.debug and not self._has_warned:
             self._has_warned = True
             warnings.warn(
-                f"{self._title()}: debug mode is on, so the compiled function runs eagerly.",
+                f"{self.title}: debug mode is on, so the compiled function runs eagerly.",
                 RuntimeWarning,
                 stacklevel=3,
             )
+        return config.debug
 
-    def _entry(self, variables: list[Variable], skeleton: Any) -> _Entry:
-        """What was recorded for such a call; it is recorded now if nothing was."""
-        key = (skeleton, tuple([form(x) for x in variables]), settings())
-        for entry in self._entries.get(key, ()):
-            if entry.fits():
-                return entry
-        entry = self._record(variables, skeleton)
+    def _recording(
+        self, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[Recording, Sequence[Variable]]:
+        """The recording that fits a call, made now if there is none; the Variables of the call."""
+        variables: Sequence[Variable] = args
+        treedef: Any = None  # the usual call has Variables alone, by position
+        specs = None if keywords else specs_of(args)
+        if specs is None:
+            variables, treedef = flatten((args, keywords), self.title)
+            specs = specs_of(variables)
+        key = treedef, specs, settings()
+        for recording in self.recordings.get(key, ()):
+            if recording.fits():
+                return recording, variables
+        if treedef is None:
+            variables, treedef = flatten((args, keywords), self.title)
+        recording = Recording(trace_flat(self.function, variables, treedef), variables)
         forget = functools.partial(_forget, weakref.ref(self), key)
-        for leaf in leaves(skeleton):
-            if isinstance(leaf, Identity):
+        for leaf in leaves(treedef):
+            if isinstance(leaf, ByIdentity):
                 leaf.weaken(forget)
-        self._entries.setdefault(key, []).append(entry)
-        return entry
-
-    def _record(self, variables: list[Variable], skeleton: Any) -> _Entry:
-        found = trace_split(self.function, variables, skeleton)
-        captured = list(found.captured.values())
-        devices: dict[str, Device] = {}
-        state = _state_of(found.updates)
-        known = [*variables, *captured, *state.values()]
-        for name, x in zip([*found.inputs, *found.captured, *state], known, strict=True):
-            devices[name] = x.device
-        requires = [x.requires_grad for x in known]
-        flat = found.net.flattened()
-        draws = [operator for operator in flat if is_random(operator)]
-        for operator in draws:
-            self._check_generator(operator.attrs)
-            # what is drawn is an input, so that backward sees the same
-            devices[operator.output_names[0]] = operator.attrs["output_device"]
-            requires.append(False)
-        rest = [operator for operator in flat if not is_random(operator)]
-        given = set(devices)
-        outputs = [name for name in (*found.outputs, *found.written()) if name not in given]
-        net = NetOp(rest, found.net.type)
-        program = Program(net, devices, list(dict.fromkeys(outputs)), requires)
-        forms = [form(x) for x in captured]
-        modules = [(weakref.ref(module), training) for module, training in found.modules]
-        found = found._replace(modules=[])  # they may be what the net is recorded for
-        return _Entry(found, modules, program, captured, forms, draws, any(requires))
-
-    def _check_generator(self, attrs: dict[str, Any]) -> None:
-        """Refuse to draw from a generator that the function made, and would make anew."""
-        if sys.getrefcount(attrs["generator"]) <= _HELD_BY_ATTRS:
-            raise TraceError(
-                f"{self._title()}: dropout draws from a generator that was made in the function, "
-                "and a net would go on with it in each run. Make it outside of the function."
-            )
-
-    def _inputs(self, entry: _Entry, variables: list[Variable]) -> tuple[Variable, ...]:
-        """What a run of the net reads, as it is now."""
-        state = _state_of(entry.trace.updates).values()
-        drawn = [operator.make_node().apply(())[0] for operator in entry.draws]
-        return (*variables, *entry.captured, *state, *drawn)
-
-    def _run(self, entry: _Entry, variables: list[Variable]) -> Any:
-        """Apply the net, and put the results into the form that the function returned."""
-        found, program = entry.trace, entry.program
-        inputs = self._inputs(entry, variables)
-        for update in found.updates:
-            update.release()
-        values = dict(zip(program.inputs, inputs, strict=True))
-        computed = {}
-        if program.outputs:
-            # after an update, nobody differentiates the loss of before
-            is_final = bool(found.updates)
-            saving = entry.needs_gradient and config.enable_backprop and not is_final
-            with no_backprop_mode() if is_final else contextlib.nullcontext():
-                outputs = NetFunction(program, saving).apply(inputs)
-            computed = dict(zip(program.outputs, outputs, strict=True))
-            values.update(computed)
-        for one in (*found.updates, *found.writes):
-            one.repeat(values)
-        results = [values[name] for name in found.outputs]
-        for place, name in enumerate(found.outputs):
-            if name in computed and (found.updates or not found.flags[place]):
-                results[place] = results[place].detach()
-        return join(found.result, results.__getitem__)
-
-
-def _state_of(updates: list[Update]) -> dict[str, Variable]:
-    """What optimizers have beside parameters and gradients, by name."""
-    return {name: x for update in updates for name, x in update.inputs().items()}
+        self.recordings.setdefault(key, []).append(recording)
+        return recording, variables
 
 
 def _forget(compiled: weakref.ref[CompiledFunction], key: Any, _: Any) -> None:
-    """Drop what was recorded for an argument that is no more, such as a method's instance."""
+    """Drop the recordings for an argument that was freed, such as a method's instance."""
     owner = compiled()
     if owner is not None:
-        owner._entries.pop(key, None)
+        owner.recordings.pop(key, None)
 
 
-def form(x: Variable) -> tuple[Any, ...]:
-    """What a net depends on, of a Variable: everything but the values."""
-    array = x.raw
-    if array is None:
-        raise TraceError("compile: a Variable is empty (no array).")
-    return x.device, array.shape, array.dtype, x.requires_grad
+class Recording:
+    """The net of one signature, ready to run.
+
+    Args:
+        found: the trace of the function.
+        variables: the Variables of the recorded call.
+
+    Attributes:
+        trace: the trace, without its modules.
+        program: computes the results and the written arrays.
+        modules: the modules whose ``training`` was read, and their values.
+        captured: the captured Variables, and ``captured_specs`` their specs when recorded.
+        draws: the operators that draw random numbers. They run before the program, and their
+            results are inputs of the program: backward reads the same numbers.
+        requires_grad: True if an input requires a gradient.
+        saving: True if a run records a graph.
+        indexes: the index of each result among the program's inputs and outputs.
+        detached: the results that require no gradient.
+    """
+
+    def __init__(self, found: Trace, variables: Sequence[Variable]) -> None:
+        self.modules = [(weakref.ref(module), training) for module, training in found.modules]
+        self.trace = found._replace(modules=[])  # an argument of the function must stay freeable
+        self.captured = list(found.captured.values())
+        self.captured_specs = specs_of(self.captured)
+        operators = found.net.flattened()
+        self.draws = [operator for operator in operators if is_random(operator)]
+        state = self._state()
+        names = [*found.inputs, *found.captured, *state]
+        known = [*variables, *self.captured, *state.values()]
+        devices = {name: x.device for name, x in zip(names, known, strict=True)}
+        requires = [x.requires_grad for x in known]
+        for operator in self.draws:
+            _check_generator(found.net.type, operator.attrs)
+            devices[operator.output_names[0]] = operator.attrs["output_device"]
+            requires.append(False)
+        outputs = dict.fromkeys([*found.outputs, *found.written()])
+        computed = [name for name in outputs if name not in devices]
+        net = NetOp([one for one in operators if not is_random(one)], found.net.type)
+        self.program = Program(net, devices, computed, requires)
+        self.requires_grad = any(requires)
+        self.saving = self.requires_grad and config.enable_backprop and not found.updates
+        self._needs_active_device = supports(self.program.device.backend, CurrentDevice)
+        every = [*devices, *computed]
+        self.indexes = [every.index(name) for name in found.outputs]
+        self.detached = [
+            position
+            for position, name in enumerate(found.outputs)
+            if name not in devices and (found.updates or not found.flags[position])
+        ]
+
+    def fits(self) -> bool:
+        """True if captured Variables, modules and optimizers still match this recording."""
+        for update in self.trace.updates:
+            if not update.fits():
+                return False
+        for reference, training in self.modules:
+            module = reference()
+            if module is not None and module.training is not training:
+                return False
+        return not self.captured or specs_of(self.captured) == self.captured_specs
+
+    def inputs(self, variables: Iterable[Variable]) -> tuple[Variable, ...]:
+        """The inputs of the program: arguments, captured Variables, moments, random numbers."""
+        if not self.draws and not self.trace.updates:  # the usual net: no look-up costs time
+            return (*variables, *self.captured)
+        drawn = [operator.make_node().apply(())[0] for operator in self.draws]
+        return (*variables, *self.captured, *self._state().values(), *drawn)
+
+    def _state(self) -> dict[str, Variable]:
+        """The optimizers' moments and numbers, by name."""
+        return {name: x for one in self.trace.updates for name, x in one.inputs().items()}
+
+    def run(self, variables: Iterable[Variable]) -> Any:
+        """The results of the function, nested as the function returned them."""
+        found = self.trace
+        inputs = self.inputs(variables)
+        for update in found.updates:
+            update.release()
+        outputs = self._outputs(inputs) if self.program.outputs else ()
+        every = (*inputs, *outputs)
+        if found.updates or found.writes:
+            names = (*self.program.inputs, *self.program.outputs)
+            values = dict(zip(names, every, strict=True))
+            for one in (*found.updates, *found.writes):
+                one.repeat(values)
+        results = [every[index] for index in self.indexes]
+        for position in self.detached:
+            results[position] = results[position].detach()
+        return unflatten(found.result, results)
+
+    def _outputs(self, inputs: tuple[Variable, ...]) -> tuple[Variable, ...]:
+        """The outputs of the program: as a function in the graph only if someone sees it."""
+        program = self.program
+        if self.saving:
+            return NetFunction(program, True).apply(inputs)
+        if thread_state.hooks or self._needs_active_device:
+            with no_backprop_mode():
+                return NetFunction(program, False).apply(inputs)
+        arrays, _ = program.run(tuple([x.raw for x in inputs]), False)
+        return tuple([wrap_array(y, program.device, self.requires_grad) for y in arrays])
+
+
+def _check_generator(title: str, attrs: dict[str, Any]) -> None:
+    """Refuse a generator made by the function: each call of the function would make a new one."""
+    if sys.getrefcount(attrs["generator"]) <= _HELD_BY_ATTRS:
+        raise TraceError(
+            f"{title}: dropout draws from a generator that was made in the function, "
+            "and a net would go on with it in each run. Make it outside of the function."
+        )
+
+
+def specs_of(values: Iterable[Any]) -> tuple[Any, ...] | None:
+    """Device, shape, dtype and ``requires_grad`` of each Variable; None for other values."""
+    specs: list[Any] = []
+    for x in values:
+        if not isinstance(x, Variable):
+            return None
+        array = x.raw
+        if array is None:
+            raise TraceError("compile: a Variable is empty (no array).")
+        specs += (x.device, array.shape, array.dtype, x.requires_grad)
+    return tuple(specs)
 
 
 def settings() -> tuple[Any, ...]:
-    """The settings that functions read while they run."""
-    return config.train, config.enable_backprop, config.dtype, config.device
+    """The settings that functions read while they run, and the settings that users added."""
+    known = config.train, config.enable_backprop, config.dtype, config.device
+    return (*known, *map(_setting, added_settings)) if added_settings else known
+
+
+def _setting(name: str) -> Any:
+    """A setting of the user's, as a part of a signature."""
+    value = getattr(config, name, None)
+    is_plain = type(value) in (bool, int, float, str, type(None))
+    return repr(value) if is_plain else ByIdentity(value)
 
 
 def compile(function: Callable[..., Any] | None = None, *, inside_hooks: bool = False) -> Any:
-    """A function that does the same as ``function``, run as a net.
+    """A function with the same results as ``function``, run as a net.
 
     Args:
-        function: takes and returns Variables, also in tuples, lists and dicts. Other arguments are
-            compared by value, and a new value is recorded anew.
-        inside_hooks: while there are hooks, run the function eagerly, so that they see every
-            function in it; otherwise they see the compiled one as one function.
+        function: takes and returns Variables, also in tuples, lists and dicts. Other arguments
+            are compared by value; a new value makes a new recording.
+        inside_hooks: run the function eagerly while hooks are registered, so that hooks see each
+            function inside. By default hooks see the compiled function as one function.
 
     Use it as ``fast = tn.compile(f)``, or as the decorator ``@tn.compile``.
     """

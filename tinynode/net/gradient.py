@@ -1,13 +1,13 @@
 """Backward nets: the gradient operator of an operator, and of a whole net.
 
-Requirement: the rule of the registry, with no gradient written twice. The gradient of an operator
-is what its function's ``backward`` does, which is made of differentiable functions: so it is
-recorded, on the values in a scope, and is a net of operators again. A function whose ``backward``
-applies one optimised function (``SoftmaxCrossEntropyGrad``) has that one operator as its gradient.
+Requirement: the registry's rule, with no gradient written twice. A function's ``backward`` is made
+of differentiable functions, so ``backward`` is recorded on the values in a scope. The recorded net
+is the gradient operator. If ``backward`` applies a single optimised function, such as
+``SoftmaxCrossEntropyGrad``, the gradient is a single operator.
 
-A backward net has the gradient operators in inverted order. Where a variable was read several
-times, its gradient comes in several parts: each gets a name of its own, for every slot that it
-comes from, and an operator ``add`` puts them together where the sum is first read.
+A backward net has the gradient operators in inverted order. A variable that was read several times
+has a gradient of several parts. Each part has a name of its own, and an operator ``add`` computes
+the sum before the first read.
 
 Source: Paddle's design of backward nets, 2017; names and the place of the sum as in its later
 ``append_backward``.
@@ -31,30 +31,30 @@ from tinynode.net.recorder import Namer, NetRecorder, needed_operators
 from tinynode.net.scope import Scope
 
 RENAME = "@RENAME@"
-"""What is added, with a number, to the name of one of several parts of a gradient."""
+"""The suffix of a gradient's parts, followed by a number."""
 
 
 class _Request(NamedTuple):
-    """What is asked of an operator's gradient: for each input and output a name, or ``EMPTY``."""
+    """The gradients requested of an operator: a name or ``EMPTY`` for each input and output."""
 
     grad_inputs: list[str]
     grad_outputs: list[str]
 
 
 def build_grad_op(operator: Operator, scope: Scope, no_grad_set: Collection[str] = ()) -> AnyOp:
-    """The gradient operator of one operator.
+    """The gradient operator of an operator.
 
-    It reads the operator's inputs and outputs, as far as the function's backward uses them, and
-    ``y@GRAD`` for each output y; it writes ``x@GRAD`` for each input x. If x comes in several
-    slots, the parts are ``x@GRAD@RENAME@0``, ``x@GRAD@RENAME@1`` ...
+    The gradient operator reads ``y@GRAD`` for each output y, and the arrays used by the function's
+    backward. ``x@GRAD`` is written for each input x. If x is in several slots, the parts are
+    ``x@GRAD@RENAME@0``, ``x@GRAD@RENAME@1`` ...
 
     Args:
         operator: the forward operator.
-        scope: has the inputs' values, of which shapes, dtypes and devices matter.
-        no_grad_set: inputs that get no gradient.
+        scope: has the inputs; shapes, dtypes and devices matter.
+        no_grad_set: inputs without a gradient.
 
     Returns:
-        An operator, or a NetOp of type ``<type>_grad`` where several are needed.
+        An operator, or a NetOp of type ``<type>_grad`` with several operators.
     """
     names = operator.input_names
     grad_inputs = []
@@ -76,7 +76,7 @@ def _as_one(operators: list[Operator], forward: Operator) -> AnyOp:
 def _record_backward(
     operator: Operator, scope: Scope, request: _Request, namer: Namer
 ) -> list[Operator]:
-    """The operators that a function's backward consists of; [] if there is no gradient."""
+    """The operators of a function's backward; [] if there is no gradient."""
     targets = tuple(i for i, name in enumerate(request.grad_inputs) if name != EMPTY)
     node = operator.make_node()
     sources = [scope.find(name, operator.type) for name in operator.input_names]
@@ -110,7 +110,7 @@ def _record_backward(
 
 
 def _example_gradients(ys: Sequence[Variable], names: Sequence[str]) -> list[Variable | None]:
-    """A Variable of ones for each output that has a gradient."""
+    """A Variable of ones for each output with a gradient."""
     examples: list[Variable | None] = []
     for y, name in zip(ys, names, strict=True):
         given = name != EMPTY and y.raw is not None and is_floating(y.raw)
@@ -122,7 +122,7 @@ def _example_gradients(ys: Sequence[Variable], names: Sequence[str]) -> list[Var
 def _written_to(
     recorder: NetRecorder, results: Sequence[Variable | None], wanted: list[str]
 ) -> list[Operator]:
-    """The recorded operators, so that the results have the names that are wanted."""
+    """The recorded operators, with the wanted names for the results."""
     copies, renamed = [], {}
     own = {name for operator in recorder.operators for name in operator.output_names}
     for result, name in zip(results, wanted, strict=True):
@@ -131,7 +131,7 @@ def _written_to(
         source = recorder.name_of(result)
         if source in own and source not in renamed:
             renamed[source] = name
-        else:  # a gradient that is handed on as it is, or to two inputs
+        else:  # an unchanged gradient, or a gradient of two inputs
             copies.append(operator_of(Identity(), [source], [name]))
     del results
     recorder.finish()
@@ -143,7 +143,7 @@ class _Builder:
     """Collects the operators of a backward net.
 
     Attributes:
-        parts: for each variable, the names of the parts of its gradient that are written so far.
+        parts: for each variable, the names of the gradient's parts written so far.
     """
 
     def __init__(
@@ -157,13 +157,13 @@ class _Builder:
         self.namer = Namer()
 
     def seed(self, name: str) -> str:
-        """The gradient of a target is given: its name, ``name@GRAD`` if that is free."""
+        """The name of a target's given gradient, ``name@GRAD`` if free."""
         given = self.namer.like(name + GRAD)
         self.parts.setdefault(name, []).append(given)
         return given
 
     def gradient(self, name: str, operators: list[AnyOp]) -> str:
-        """The name of a variable's whole gradient, its parts added up; ``EMPTY`` if none came."""
+        """The name of a variable's gradient, the sum of the parts; ``EMPTY`` without parts."""
         parts = self.parts.get(name, [])
         if not parts or name in self.no_grad:
             return EMPTY
@@ -175,7 +175,7 @@ class _Builder:
         return parts[0]
 
     def net_gradient(self, net: NetOp, needed: set[str]) -> list[AnyOp]:
-        """The gradient operators of a net, in inverted order; a net in it gives a net."""
+        """The gradient operators of a net, in inverted order; an inner net gives a net."""
         operators: list[AnyOp] = []
         for operator in reversed(net.operators):
             if isinstance(operator, NetOp):
@@ -184,7 +184,7 @@ class _Builder:
                     operators.append(NetOp(inner, f"{operator.type}_grad"))
             else:
                 self.operator_gradient(operator, needed, operators)
-                if self.dropping:  # the operators that are left do not read what this one wrote
+                if self.dropping:  # no operator left reads these outputs
                     for name in operator.output_names:
                         self.scope.drop(name)
         return operators
@@ -192,7 +192,7 @@ class _Builder:
     def operator_gradient(
         self, operator: Operator, needed: set[str], operators: list[AnyOp]
     ) -> None:
-        """Append the gradient of one operator, and what has to come before it."""
+        """Append the gradient of an operator, after sums and zeros for the outputs' gradients."""
         grad_outputs = [self.gradient(name, operators) for name in operator.output_names]
         targets = [name in needed for name in operator.input_names]
         if not any(targets) or all(name == EMPTY for name in grad_outputs):
@@ -219,7 +219,7 @@ class _Builder:
     def _filled(
         self, operator: Operator, grad_outputs: list[str], operators: list[AnyOp]
     ) -> list[str]:
-        """Zeros in the place of output gradients that did not come."""
+        """The output gradients, with zeros for missing gradients."""
         filled = []
         for name, gradient in zip(operator.output_names, grad_outputs, strict=True):
             empty = gradient == EMPTY and name != EMPTY
@@ -230,7 +230,7 @@ class _Builder:
         return filled
 
     def single_parts(self) -> dict[str, str]:
-        """Gradients that came in one part need no number: from their names to ``x@GRAD``."""
+        """New names ``x@GRAD`` for gradients of a single part: no number is needed."""
         names = {}
         for name, parts in self.parts.items():
             wanted = name + GRAD
@@ -248,23 +248,24 @@ def backward(
     inputs: Sequence[str] | None = None,
     zero_fill: bool = False,
 ) -> NetOp:
-    """The backward net of a net: from the gradients of the targets to those of the inputs.
+    """The backward net of a net: from the targets' gradients to the inputs' gradients.
 
-    It reads ``y@GRAD`` for each target y, and variables of the forward net; it writes ``x@GRAD``
-    for each input x that a target depends on. Run it in the scope in which the net ran.
+    The backward net reads ``y@GRAD`` for each target y, and variables of the forward net.
+    ``x@GRAD`` is written for each input x with an influence on a target. Run the backward net in
+    the scope of the forward run.
 
     Args:
         net: the forward net.
-        scope: a scope in which the net has run: shapes, dtypes and devices are taken from there.
-        no_grad_set: variables through which no gradient flows, such as frozen weights.
-        targets: the variables to start from; by default those that no operator reads.
+        scope: the scope of a forward run, with shapes, dtypes and devices.
+        no_grad_set: variables without a gradient, such as frozen weights.
+        targets: the variables to start from; by default the outputs not read by an operator.
         inputs: the variables to differentiate with respect to; by default all floating inputs.
-        zero_fill: give zeros in the place of an output's gradient that did not come, as Paddle
-            does; otherwise the function's backward gets None, as in define-by-run code.
+        zero_fill: give zeros for the missing gradient of an output, as Paddle does. Otherwise the
+            function's backward gets None, as in define-by-run code.
 
     Raises:
-        NetError: a target is not written by the net, or its gradient is a variable of the net
-            already, or a variable is not in the scope.
+        NetError: the net does not write a target, the gradient's name is taken by the net, or a
+            variable is not in the scope.
     """
     found = build_backward(net, scope, no_grad_set, targets, inputs, zero_fill)
     for target, given in found.seeds.items():
@@ -277,12 +278,12 @@ def backward(
 
 
 class Backward(NamedTuple):
-    """A backward net, and what its variables stand for.
+    """A backward net, and the names of its gradients.
 
     Attributes:
         net: the backward net.
-        gradients: for each input, the name of its gradient; None where none comes.
-        seeds: for each target, the name of the gradient that is given.
+        gradients: for each input, the gradient's name, or None.
+        seeds: for each target, the name of the given gradient.
     """
 
     net: NetOp
@@ -300,9 +301,9 @@ def build_backward(
     taken: Iterable[str] = (),
     dropping: bool = False,
 ) -> Backward:
-    """The backward net, with new names: those of the net, and ``taken``, are not used again.
+    """The backward net. New names differ from the names of the net and from ``taken``.
 
-    With ``dropping`` the scope loses what the net wrote, as soon as nothing needs it.
+    With ``dropping`` the scope loses each variable after the last use.
     """
     targets = unread(net) if targets is None else targets
     _check_targets(net, targets)
@@ -323,7 +324,7 @@ def build_backward(
 
 
 def unread(net: NetOp) -> list[str]:
-    """The names that a net writes and that none of its operators reads."""
+    """The names that are written by the net, and not read."""
     flat = net.flattened()
     read = {name for operator in flat for name in operator.input_names}
     return [name for name in net.output_names if name not in read]
@@ -340,7 +341,7 @@ def _check_targets(net: NetOp, targets: Iterable[str]) -> None:
 
 
 def _needed(net: NetOp, sources: Iterable[str], no_grad: set[str], scope: Scope) -> set[str]:
-    """The floating variables that depend on a source, the sources included."""
+    """The sources, and the floating variables computed from a source."""
     needed = {name for name in sources if is_floating(scope.find(name).raw)}
     for operator in net.flattened():
         if needed.isdisjoint(operator.input_names):
@@ -358,12 +359,12 @@ def append_backward(
     parameters: Sequence[str],
     no_grad_set: Collection[str] = (),
 ) -> dict[str, str | None]:
-    """Append to a net the operators that compute gradients of its targets.
+    """Append the gradient operators of some targets to a net.
 
     Each target's gradient starts as ones.
 
     Returns:
-        The name of each parameter's gradient; None for one that no target depends on.
+        The name of each parameter's gradient; None without an influence on a target.
     """
     found = build_backward(net, scope, no_grad_set, targets, parameters, False)
     for name, given in found.seeds.items():

@@ -1,4 +1,4 @@
-"""Functions that only nets need: constants, fills, and the end of a gradient."""
+"""Functions for nets only: constants, fills, and the end of a gradient."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinynode.net.registry import register_op
 
 @register_op()
 class Constant(FunctionNode):
-    """y = value, an array that was there when the function was recorded.
+    """y = value, an array found when the function was recorded.
 
     -> y: (shape of value). No gradient: there is no input.
     """
@@ -39,7 +39,7 @@ class FillLike(FunctionNode):
 
 @register_op()
 class StopGradient(FunctionNode):
-    """y = x, and no gradient comes back: what ``x.detach()`` is in a net.
+    """y = x without a gradient: ``x.detach()`` in a net.
 
     x: (s) -> y: (s). No gradient.
     """

@@ -1,7 +1,7 @@
-"""NetOp: a list of operators that is itself an operator.
+"""NetOp: a list of operators, and an operator too.
 
-Requirement: a large net is made of small ones. The order of the list is the run order. Every name
-is written once, so that a backward net may read any variable of its forward net.
+Requirement: a large net is made of small nets. The order of the list is the run order. Every name
+is written once, so that a backward net may read any variable of the forward net.
 
 Source: NetOp of Paddle's design, 2017.
 """
@@ -19,15 +19,15 @@ AnyOp: TypeAlias = "Operator | NetOp"
 
 
 class NetOp:
-    """Operators that run one after the other, and what is written when they have run.
+    """Operators that run in order, followed by writes.
 
     Args:
-        operators: the first ones; ``append`` adds more.
+        operators: the first operators; ``append`` adds more.
         type: a name, for printing.
-        writes: what has another value afterwards, and the name of that: ``{"w": "t12"}``.
+        writes: the names with a new value after the run, and the value's name: ``{"w": "t12"}``.
 
     Raises:
-        NetError: an operator writes a name that was written, or read, before.
+        NetError: an operator writes a name already written or read.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class NetOp:
         """Add an operator at the end.
 
         Raises:
-            NetError: it writes a name that was written, or read, before.
+            NetError: the operator writes a name already written or read.
         """
         read = [name for name in operator.input_names if name != EMPTY]
         known = {*self._read, *read}
@@ -72,16 +72,16 @@ class NetOp:
 
     @property
     def input_names(self) -> list[str]:
-        """The names that are read and that no operator of the net has written."""
+        """The names read before any operator of the net writes them."""
         return list(self._read)
 
     @property
     def output_names(self) -> list[str]:
-        """All names that are written, those of intermediate variables included."""
+        """All written names, intermediate variables included."""
         return list(self._written)
 
     def run(self, scope: Scope) -> None:
-        """Run the operators in their order, then do the writes; no graph is recorded."""
+        """Run the operators in order, then do the writes; no graph is recorded."""
         for operator in self.operators:
             operator.run(scope)
         written = {target: scope.find(name, self.type) for target, name in self.writes.items()}
@@ -89,7 +89,7 @@ class NetOp:
             scope.set(target, value)
 
     def flattened(self) -> list[Operator]:
-        """The operators of this net and of the nets in it, in run order."""
+        """The operators of the net and of inner nets, in run order."""
         flat = []
         waiting: list[AnyOp] = [self]
         while waiting:
@@ -106,7 +106,7 @@ class NetOp:
         return NetOp([operator.renamed(names) for operator in self.operators], self.type, writes)
 
     def lines(self, indent: str = "") -> Iterator[str]:
-        """The lines of the program: what is read, one line for each operator, the writes."""
+        """The lines of the program: the inputs, a line for each operator, the writes."""
         yield f"{indent}{self.type}({', '.join(self.input_names)}):"
         for operator in self.operators:
             yield from operator.lines(indent + "    ")

@@ -1,8 +1,8 @@
 """Operator: one step of a net, by name.
 
-Requirement: a net is data that can be printed, saved, transformed and differentiated; it knows no
-arrays. An operator says which type of function it is, which variables it reads and writes, by name
-and slot, and with which constants. Variables live by their names in a ``Scope``.
+Requirement: a net is data, without arrays: programs print, save, transform and differentiate nets.
+An operator has the type of a function, the names of variables in each slot, and constants. A
+``Scope`` has the variables by name.
 
 Source: the operators of Paddle's design, 2017: type, inputs, outputs, attributes.
 """
@@ -23,9 +23,9 @@ Slots: TypeAlias = dict[str, list[str]]
 """The names in each slot of an operator: ``{"x": ["a"], "y": ["b"]}``."""
 
 GRAD = "@GRAD"
-"""What is added to a variable's name for its gradient's."""
+"""The suffix of a gradient's name."""
 EMPTY = "@EMPTY@"
-"""The name of what is not there: an output that nobody wants, a gradient that nobody gives."""
+"""The name for a missing variable: an unused output, or a missing gradient."""
 
 
 class Operator:
@@ -36,11 +36,11 @@ class Operator:
         inputs: the names in each input slot, or a list of names for slots ``x0``, ``x1`` ...
         outputs: the names in each output slot, or a list of names for slots ``y0``, ``y1`` ...
         attrs: the arguments of the function's constructor, by name: ``{"axes": (0,)}``. The
-            attribute ``attrs`` has what the constructor made of them.
+            attribute ``attrs`` has the constructor's results.
 
     Raises:
-        NetError: the type is unknown, the slots are not those of the type, or the constructor
-            takes other arguments.
+        NetError: the type is unknown, the slots do not fit the type, or the constructor takes
+            other arguments.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Operator:
     def with_constants(
         cls, type: str, inputs: Any, outputs: Any, constants: Mapping[str, Any]
     ) -> Operator:
-        """An operator with the constants of a FunctionNode that is there already."""
+        """An operator with the constants of an existing FunctionNode."""
         operator = cls.__new__(cls)
         info = get_op_info(type)
         operator.type = type
@@ -71,23 +71,23 @@ class Operator:
 
     @property
     def input_names(self) -> list[str]:
-        """The names that it reads, in the order of the function's inputs."""
+        """The names of the inputs, in the function's order."""
         return [name for names in self.inputs.values() for name in names]
 
     @property
     def output_names(self) -> list[str]:
-        """The names that it writes, in the order of the function's outputs."""
+        """The names of the outputs, in the function's order."""
         return [name for names in self.outputs.values() for name in names]
 
     def make_node(self) -> FunctionNode:
-        """A fresh FunctionNode with these constants: one application of the function."""
+        """A fresh FunctionNode with the operator's constants, for a single application."""
         node_class = get_op_info(self.type).node_class
         node: FunctionNode = node_class.__new__(node_class)
         vars(node).update(self.attrs)
         return node
 
     def run(self, scope: Scope) -> None:
-        """Read the inputs from a scope, and write the outputs to it; no graph is recorded."""
+        """Read the inputs from a scope, and write the outputs; no graph is recorded."""
         inputs = tuple(scope.find(name, self.type) for name in self.input_names)
         with no_backprop_mode():
             outputs = self.make_node().apply(inputs)
@@ -96,7 +96,7 @@ class Operator:
                 scope.set(name, output)
 
     def renamed(self, names: Mapping[str, str]) -> Operator:
-        """The same operator with other names; those that are not mentioned stay."""
+        """The same operator with other names; names without an entry stay."""
         return Operator.with_constants(
             self.type,
             {slot: [names.get(n, n) for n in found] for slot, found in self.inputs.items()},
@@ -105,7 +105,7 @@ class Operator:
         )
 
     def lines(self, indent: str = "") -> Iterator[str]:
-        """The lines of the program that ``print(net)`` shows."""
+        """The operator's line in ``print(net)``."""
         words = [*self.input_names, *(f"{k}={_shown(v)}" for k, v in sorted(self.attrs.items()))]
         yield f"{indent}{', '.join(self.output_names)} = {self.type}({', '.join(words)})"
 
@@ -117,22 +117,22 @@ class Operator:
 
 
 def operator_of(node: FunctionNode, inputs: Sequence[str], outputs: Sequence[str]) -> Operator:
-    """The operator that a FunctionNode's application is an example of."""
+    """The operator of a FunctionNode's application."""
     return Operator.with_constants(type_name(type(node)), inputs, outputs, constants_of(node))
 
 
 def constants_of(node: FunctionNode) -> dict[str, Any]:
-    """What a FunctionNode's constructor has set, without what ``apply`` added."""
+    """The attributes set by a FunctionNode's constructor, without the additions of ``apply``."""
     own = vars(node).items()
     return {name: value for name, value in own if name[:1] != "_" and name not in OF_APPLY}
 
 
 OF_APPLY = {"inputs", "outputs", "rank", "stack", "lazy_grad_sum", "retained_checksums"}
-"""The attributes that ``apply`` sets on a FunctionNode: no constants."""
+"""Attributes set by ``apply`` on a FunctionNode: no constants."""
 
 
 def _shown(value: Any) -> str:
-    """A constant as one short line: a class by its name, a large array by its shape."""
+    """A constant as a short text: a class by name, a large array by shape."""
     if isinstance(value, type):
         return value.__name__
     if isinstance(value, Device):
@@ -141,7 +141,7 @@ def _shown(value: Any) -> str:
 
 
 def _constants(info: OpInfo, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What a function's constructor makes of its arguments."""
+    """The constants of a function, from the constructor's arguments."""
     try:
         return constants_of(info.node_class(**arguments))
     except TypeError as error:
@@ -157,7 +157,7 @@ def _slots(
     expected: tuple[str, ...],
     prefix: str,
 ) -> Slots:
-    """Names by slot; a plain list goes one by one into the slots, or numbered ones."""
+    """Names by slot; a plain list has a name for each slot, or fills numbered slots."""
     if isinstance(given, str):
         raise NetError(f"{type}: names must come in a list or by slot, got {given!r}.")
     if not isinstance(given, Mapping):

@@ -1,10 +1,10 @@
-"""Passes: nets made simpler before they are run.
+"""Passes: nets made simpler before a run.
 
-Requirement: what a net computes stays the same; each pass does one thing and can be read and
-tested alone. They are applied to what a plan runs, never to a net that will be differentiated.
+Requirement: a net's results stay the same. Each pass has a single purpose, and can be read and
+tested alone. Passes are applied to the net of a plan, never to a net to be differentiated.
 
-A pass takes the operators in run order, the names that have to be there at the end, and the forms
-(shape, dtype) of all variables; it returns operators.
+A pass takes the operators in run order, the names of the results, and the specs (shape, dtype) of
+all variables. A pass returns operators.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from tinynode.net.operator import EMPTY, Operator, operator_of
 from tinynode.net.recorder import needed_operators
 from tinynode.net.registry import get_op_info, register_op
 
-Forms: TypeAlias = Mapping[str, tuple[tuple[int, ...], Any]]
 Operators: TypeAlias = list[Operator]
+ArraySpec: TypeAlias = tuple[tuple[int, ...], Any]
+"""Shape and dtype of an array."""
+ArraySpecs: TypeAlias = dict[str, ArraySpec]
+"""The specs of a net's variables, by name."""
 
 
-def simplify(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
-    """All passes, one after the other."""
+def simplify(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
+    """Apply all passes in order."""
     wanted = frozenset(outputs)
     for one in PASSES:
-        operators = needed_operators(one(operators, wanted, forms), wanted)
+        operators = needed_operators(one(operators, wanted, specs), wanted)
     return operators
 
 
@@ -42,34 +45,38 @@ def node_class_of(operator: Operator) -> type[FunctionNode]:
 
 
 def is_random(operator: Operator) -> bool:
-    """Whether an operator draws random numbers: it must run once, and at each run."""
+    """True if an operator draws random numbers: such operators run exactly once in each run."""
     return bool(getattr(node_class_of(operator), "is_random", False))
 
 
-def drop_copies(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
-    """Leave out what only hands an array on: identity, and shapes that change nothing."""
+def eliminate_copies(
+    operators: Operators, outputs: Collection[str], specs: ArraySpecs
+) -> Operators:
+    """Copy elimination: leave out identities and reshapes to the same shape."""
     names: dict[str, str] = {}
     kept = []
     for operator in operators:
         operator = operator.renamed(names)
-        if _is_copy(operator, forms) and operator.output_names[0] not in outputs:
+        if _is_copy(operator, specs) and operator.output_names[0] not in outputs:
             names[operator.output_names[0]] = operator.input_names[0]
         else:
             kept.append(operator)
     return kept
 
 
-def _is_copy(operator: Operator, forms: Forms) -> bool:
+def _is_copy(operator: Operator, specs: ArraySpecs) -> bool:
     node_class = node_class_of(operator)
     if node_class in (Identity, StopGradient):
         return True
     if node_class in (Reshape, BroadcastTo, SumTo):
-        return forms[operator.input_names[0]] == forms[operator.output_names[0]]
+        return specs[operator.input_names[0]] == specs[operator.output_names[0]]
     return False
 
 
-def share_common(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
-    """Run once what is the same: one type, the same inputs, the same constants."""
+def eliminate_common_subexpressions(
+    operators: Operators, outputs: Collection[str], specs: ArraySpecs
+) -> Operators:
+    """Common-subexpression elimination: equal type, inputs and constants run once."""
     names: dict[str, str] = {}
     first: dict[Any, Operator] = {}
     kept = []
@@ -93,7 +100,7 @@ def share_common(operators: Operators, outputs: Collection[str], forms: Forms) -
 
 
 def _frozen(attrs: Mapping[str, Any]) -> Any:
-    """Constants as a key: a value by its type too, an array by its values if they are few."""
+    """Constants as a key: values with type; arrays of at most 16 elements by value."""
     return tuple([(name, type(value), _value_key(value)) for name, value in attrs.items()])
 
 
@@ -111,8 +118,8 @@ def _value_key(value: Any) -> Any:
     return tuple(value.shape), str(value.dtype), to_host(value).tobytes()
 
 
-def fold_constants(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
-    """Compute now what depends on constants alone."""
+def fold_constants(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
+    """Constant folding: compute operators of constants now."""
     values: dict[str, Any] = {}
     kept = []
     for operator in operators:
@@ -122,7 +129,7 @@ def fold_constants(operators: Operators, outputs: Collection[str], forms: Forms)
         elif operator.input_names and not is_random(operator):
             known: list[Any] = [values.get(name) for name in operator.input_names]
             small = (
-                sum(math.prod(forms[n][0]) for n in operator.output_names if n != EMPTY) <= 1024
+                sum(math.prod(specs[n][0]) for n in operator.output_names if n != EMPTY) <= 1024
             )
             if all(known) and small and node.output_device is None:
                 device = known[0].output_device
@@ -138,10 +145,10 @@ def fold_constants(operators: Operators, outputs: Collection[str], forms: Forms)
 
 @register_op("matmul_of_transposed")
 class MatMulOfTransposed(FunctionNode):
-    """z = x y, of matrices that are transposed before, as said.
+    """z = x y, with x or y transposed before.
 
-    x: (n, m), or (m, n) if ``transpose_x``; y: (m, k) or (k, m) -> z: (n, k). No gradient: it
-    stands in nets that only run.
+    x: (n, m), or (m, n) if ``transpose_x``; y: (m, k) or (k, m) -> z: (n, k). No gradient: for
+    nets that only run.
     """
 
     def __init__(self, transpose_x: bool, transpose_y: bool) -> None:
@@ -159,8 +166,10 @@ class MatMulOfTransposed(FunctionNode):
         raise NotImplementedError("MatMulOfTransposed stands in nets that only run.")
 
 
-def fold_transposes(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
-    """A matrix product of a transposed matrix is one operator: BLAS transposes on the way."""
+def fold_transposes(
+    operators: Operators, outputs: Collection[str], specs: ArraySpecs
+) -> Operators:
+    """A transpose and a matrix product become one operator: BLAS transposes on the way."""
     origin: dict[str, str] = {}
     kept = []
     for operator in operators:
@@ -170,7 +179,7 @@ def fold_transposes(operators: Operators, outputs: Collection[str], forms: Forms
             operator.input_names
         ):
             x, y = operator.input_names
-            if len(forms[x][0]) == len(forms[y][0]) == 2:
+            if len(specs[x][0]) == len(specs[y][0]) == 2:
                 node = MatMulOfTransposed(x in origin, y in origin)
                 read = [origin.get(x, x), origin.get(y, y)]
                 operator = operator_of(node, read, operator.output_names)
@@ -182,11 +191,11 @@ def _swaps_two(attrs: Mapping[str, Any]) -> bool:
     return tuple(attrs["axes"]) == (1, 0)
 
 
-def cancel_sums(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
+def cancel_sums(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
     """``sum_to(broadcast_to(x))`` back to x's shape is x times a number.
 
-    Not so of integers, which stay integers, nor of float16, which has no large numbers; nor where
-    nothing is summed, which gives 0 also for an infinite x.
+    Integers are left out, since the result stays integer, and float16, whose range is small. Empty
+    sums are left out too: an empty sum is 0 also for an infinite x.
     """
     origin: dict[str, str] = {}
     kept = []
@@ -197,8 +206,8 @@ def cancel_sums(operators: Operators, outputs: Collection[str], forms: Forms) ->
         elif node_class is SumTo and operator.input_names[0] in origin:
             wide, name = operator.input_names[0], operator.output_names[0]
             x = origin[wide]
-            times = math.prod(forms[wide][0]) // max(math.prod(forms[x][0]), 1)
-            if forms[x] == forms[name] and times > 0 and _is_wide(forms[x][1]):
+            times = math.prod(specs[wide][0]) // max(math.prod(specs[x][0]), 1)
+            if specs[x] == specs[name] and times > 0 and _is_wide(specs[x][1]):
                 kept.append(operator_of(TimesNumber(float(times)), [x], [name]))
                 continue
         kept.append(operator)
@@ -206,7 +215,7 @@ def cancel_sums(operators: Operators, outputs: Collection[str], forms: Forms) ->
 
 
 def _is_wide(dtype: Any) -> bool:
-    """Whether it is float32 or float64, of any array library: they differ in what comes before."""
+    """True for float32 and float64 of any array library, with any prefix in the text."""
     return str(dtype).rpartition(".")[2] in ("float32", "float64")
 
 
@@ -214,7 +223,7 @@ def _is_wide(dtype: Any) -> bool:
 class TimesNumber(FunctionNode):
     """y = x * number.
 
-    x: (s) -> y: (s). No gradient: it stands in nets that only run.
+    x: (s) -> y: (s). No gradient: for nets that only run.
     """
 
     def __init__(self, number: float) -> None:
@@ -228,8 +237,10 @@ class TimesNumber(FunctionNode):
         raise NotImplementedError("TimesNumber stands in nets that only run.")
 
 
-def drop_broadcasts(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
-    """A product broadcasts by itself: one of its operands needs no ``broadcast_to`` before."""
+def drop_broadcasts(
+    operators: Operators, outputs: Collection[str], specs: ArraySpecs
+) -> Operators:
+    """Leave out ``broadcast_to`` before a product: products broadcast."""
     origin: dict[str, str] = {}
     kept = []
     for operator in operators:
@@ -237,27 +248,27 @@ def drop_broadcasts(operators: Operators, outputs: Collection[str], forms: Forms
         if node_class is BroadcastTo:
             origin[operator.output_names[0]] = operator.input_names[0]
         elif node_class is Multiply and not origin.keys().isdisjoint(operator.input_names):
-            form = forms[operator.output_names[0]]
+            form = specs[operator.output_names[0]]
             for position, other in ((0, 1), (1, 0)):
                 names = operator.input_names
                 if names[0] == names[1]:
                     break
-                if names[position] in origin and forms[names[other]] == form:
+                if names[position] in origin and specs[names[other]] == form:
                     operator = operator.renamed({names[position]: origin[names[position]]})
                     break
         kept.append(operator)
     return kept
 
 
-def drop_ones(operators: Operators, outputs: Collection[str], forms: Forms) -> Operators:
-    """x times a constant of ones is x."""
+def drop_ones(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
+    """Leave out products with a constant of ones: x * 1 = x."""
     ones = set()
     names: dict[str, str] = {}
     kept = []
     for operator in operators:
         operator = operator.renamed(names)
         node = operator.make_node()
-        if isinstance(node, Constant) and math.prod(forms[operator.output_names[0]][0]) <= 1024:
+        if isinstance(node, Constant) and math.prod(specs[operator.output_names[0]][0]) <= 1024:
             if bool((to_host(node.value) == 1).all()):
                 ones.add(operator.output_names[0])
         elif isinstance(node, BroadcastTo) and operator.input_names[0] in ones:
@@ -265,7 +276,7 @@ def drop_ones(operators: Operators, outputs: Collection[str], forms: Forms) -> O
         elif isinstance(node, Multiply) and operator.output_names[0] not in outputs:
             x, y = operator.input_names
             other = y if x in ones else x if y in ones else None
-            if other is not None and forms[other] == forms[operator.output_names[0]]:
+            if other is not None and specs[other] == specs[operator.output_names[0]]:
                 names[operator.output_names[0]] = other
                 continue
         kept.append(operator)
@@ -273,12 +284,12 @@ def drop_ones(operators: Operators, outputs: Collection[str], forms: Forms) -> O
 
 
 PASSES = (
-    drop_copies,
+    eliminate_copies,
     cancel_sums,
     fold_constants,
     drop_ones,
-    share_common,
+    eliminate_common_subexpressions,
     fold_transposes,
     drop_broadcasts,
-    drop_copies,
+    eliminate_copies,
 )

@@ -1,39 +1,34 @@
 """Plan: how a net runs.
 
-Requirement: running a net costs no names, no Variables and no hooks: each operator's forward is
-called on arrays, in turn. This is the default, for any backend; one that knows better brings its
-own (see ``plan_of``).
+Requirement: a run of a net costs no look-up of names, no Variables and no hooks. A plan calls the
+operators' forwards on arrays, in run order. ``Plan`` is the default for every backend. A backend
+may bring its own plan (see ``plan_of``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device, Planner, namespace_of, supports
 from tinynode.net.helpers import Constant
-from tinynode.net.operator import EMPTY, Operator
-from tinynode.net.passes import is_random, simplify
-
-Form: TypeAlias = tuple[tuple[int, ...], Any]
-"""Shape and dtype."""
-Forms: TypeAlias = dict[str, Form]
+from tinynode.net.operator import Operator
+from tinynode.net.passes import ArraySpec, ArraySpecs, is_random, simplify
 
 
 class Step(NamedTuple):
-    """One call: a function on some places of the table of values, its results to others.
+    """One call of a forward, on arrays of the plan's table of values.
 
     Attributes:
-        operator: what the step does, for messages.
-        node: the FunctionNode whose forward is called; it keeps no arrays.
-        device: where its inputs lie.
-        output_device: where its outputs lie.
-        reads: places of the inputs.
-        writes: places of the outputs; -1 for one that nobody wants.
-        dead: places that no later step reads.
+        operator: the operator, for messages.
+        node: the FunctionNode whose forward is called; the node retains no arrays.
+        device: the device of the inputs.
+        output_device: the device of the outputs.
+        reads: the inputs' indexes in the table. The outputs are appended to the table.
+        freed: the indexes of computed arrays that no later step reads.
     """
 
     operator: Operator
@@ -41,32 +36,31 @@ class Step(NamedTuple):
     device: Device
     output_device: Device
     reads: tuple[int, ...]
-    writes: tuple[int, ...]
-    dead: tuple[int, ...]
+    freed: tuple[int, ...]
 
 
 class Layout(NamedTuple):
-    """How a plan hands on what it saves for a backward: small arrays together, in one.
+    """How a plan packs the arrays saved for a backward: the small arrays in one byte array.
 
     Attributes:
-        packed: the small ones: name, first byte, shape and dtype of each.
-        size: the bytes of all of them.
-        names: all that is saved, in the order that was asked for.
+        packed: the small arrays: name, first byte and spec of each.
+        size: the number of bytes of all small arrays.
+        names: the names of all saved arrays, in the requested order.
     """
 
-    packed: dict[str, tuple[int, Form]]
+    packed: dict[str, tuple[int, ArraySpec]]
     size: int
     names: tuple[str, ...]
 
-    def place(self, memory: Any, name: str) -> Any:
-        """The array of that name, a view of the memory."""
+    def view(self, memory: Any, name: str) -> Any:
+        """The small array of that name, as a view of the byte array."""
         start, (shape, dtype) = self.packed[name]
         length = math.prod(shape) * dtype.itemsize
         return memory[start : start + length].view(dtype).reshape(shape)
 
 
 class Saved(NamedTuple):
-    """What a forward saved: arrays in the order of the names, or as a layout says."""
+    """The arrays saved by a forward, in the order of their names, or packed by a layout."""
 
     arrays: Arrays
     layout: Layout | None
@@ -78,7 +72,7 @@ class Saved(NamedTuple):
         memory, rest = self.arrays[0], iter(self.arrays[1:])
         return tuple(
             [
-                self.layout.place(memory, n) if n in self.layout.packed else next(rest)
+                self.layout.view(memory, n) if n in self.layout.packed else next(rest)
                 for n in self.layout.names
             ]
         )
@@ -88,12 +82,12 @@ class Plan:
     """Calls the operators of a net one after the other.
 
     Args:
-        operators: in run order; nets in nets are flattened before.
-        devices: the inputs' names, in the order of ``run``'s arrays, and their devices.
-        outputs: the names of what ``run`` returns.
+        operators: in run order, without nested nets.
+        devices: the device of each input by name, in the order of ``run``'s arrays.
+        outputs: the names of ``run``'s results.
 
     Attributes:
-        layout: how what is saved is handed on: one array for each name.
+        layout: the packing of saved arrays; None, since ``Plan`` packs nothing.
     """
 
     layout: Layout | None = None
@@ -104,77 +98,87 @@ class Plan:
         devices: Mapping[str, Device],
         outputs: Sequence[str],
     ) -> None:
-        places: dict[str, int] = {name: place for place, name in enumerate(devices)}
-        self.constants: list[Any] = []
+        nodes = [(operator, operator.make_node()) for operator in operators]
+        constants = {o.output_names[0]: n.value for o, n in nodes if isinstance(n, Constant)}
+        self.constants = list(constants.values())
         where = dict(devices)
-        pending = []
-        fixed: set[str] = set()  # what depends on constants alone
-        for operator in operators:
+        indexes = {name: index for index, name in enumerate((*devices, *constants))}
+        self.first_computed = size = len(indexes)
+        fixed: set[str] = set()  # the names that depend on constants alone
+        steps = []
+        for operator, node in nodes:
             if fixed.issuperset(operator.input_names) and not is_random(operator):
                 fixed.update(operator.output_names)
-            node = operator.make_node()
-            read = [places[name] for name in operator.input_names]
-            device = where[operator.input_names[0]] if read else node.output_device
-            assert device is not None
-            output_device = node.output_device or device
-            written = []
-            for name in operator.output_names:
-                where[name] = output_device
-                written.append(-1 if name == EMPTY else places.setdefault(name, len(places)))
+            device, output_device = devices_of(operator, node, where)
+            where.update(dict.fromkeys(operator.output_names, output_device))
             if isinstance(node, Constant):
-                self.constants.append((written[0], node.value))
-            else:
-                pending.append((operator, node, device, output_device, read, written))
-        self.size = len(places)
-        self.outputs = tuple(places[name] for name in outputs)
+                continue
+            reads = tuple([indexes[name] for name in operator.input_names])
+            steps.append(Step(operator, node, device, output_device, reads, ()))
+            indexes.update((name, size + i) for i, name in enumerate(operator.output_names))
+            size += len(operator.output_names)
+        self.outputs = tuple([indexes[name] for name in outputs])
         self.copied = tuple([i for i, name in enumerate(outputs) if name in fixed])
-        self.steps = _with_ends(pending, {*self.outputs, *(p for p, _ in self.constants)})
+        self.steps = self._with_freed(steps, size)
 
-    def run(self, arrays: Arrays, forms: Forms | None = None) -> Arrays:
-        """The outputs' arrays, from those of the inputs; ``forms`` gets what comes on the way."""
-        values: list[Any] = [*arrays, *([None] * (self.size - len(arrays)))]
-        for place, value in self.constants:
-            values[place] = value
-        for step in self.steps:
-            read = tuple([values[place] for place in step.reads])
-            results = call_node(step.operator, step.node, step.device, step.output_device, read)
-            if forms is not None:
-                note_forms(forms, step.operator.output_names, results)
-            for place, result in zip(step.writes, results, strict=True):
-                if place >= 0:
-                    values[place] = result
-            for place in step.dead:
-                values[place] = None
-        wanted = [values[place] for place in self.outputs]
-        for i in self.copied:  # who gets a result may write to it, not to a constant
-            wanted[i] = namespace_of(wanted[i]).asarray(wanted[i], copy=True)
-        return tuple(wanted)
+    def _with_freed(self, steps: list[Step], size: int) -> list[Step]:
+        """The steps, each with the arrays that no later step reads."""
+        needed = set(self.outputs)
+        finished = []
+        for step in reversed(steps):
+            start = size - len(step.operator.output_names)
+            computed = {index for index in step.reads if index >= self.first_computed}
+            used = computed.union(range(start, size))
+            finished.append(step._replace(freed=tuple(sorted(used - needed))))
+            needed |= used
+            size = start
+        return finished[::-1]
+
+    def run(self, arrays: Arrays, specs: ArraySpecs | None = None) -> Arrays:
+        """The outputs from the inputs; ``specs`` is filled with the specs of computed arrays."""
+        values = [*arrays, *self.constants]
+        value = values.__getitem__
+        for operator, node, device, output_device, reads, freed in self.steps:
+            try:
+                results = run_forward(node, tuple(map(value, reads)), device, output_device)
+            except Exception as error:
+                error.add_note(f"It was raised by this operator of a net: {operator}")
+                raise
+            if specs is not None:
+                note_specs(specs, operator.output_names, results)
+            values += results
+            for index in freed:
+                values[index] = None
+        results = tuple(map(value, self.outputs))
+        return self._with_copies(results) if self.copied else results
+
+    def _with_copies(self, results: Arrays) -> Arrays:
+        """The results, with copies of constants: a caller may write to a result."""
+        copied = list(results)
+        for i in self.copied:
+            copied[i] = namespace_of(copied[i]).asarray(copied[i], copy=True)
+        return tuple(copied)
 
     def describe(self) -> Iterator[str]:
-        """What is run, line by line."""
+        """The calls, line by line."""
         yield f"  each operator's forward in turn: {len(self.steps)}"
         for step in self.steps:
             yield f"    {step.operator}"
 
 
-def _with_ends(pending: list[Any], kept: set[int]) -> list[Step]:
-    """The steps, each with the places that it is the last one to touch."""
-    later = set(kept)
-    steps = []
-    for operator, node, device, output_device, read, written in reversed(pending):
-        touched = {place for place in (*read, *written) if place >= 0}
-        dead = tuple(sorted(touched - later))
-        later |= touched
-        steps.append(
-            Step(operator, node, device, output_device, tuple(read), tuple(written), dead)
-        )
-    return steps[::-1]
+def devices_of(
+    operator: Operator, node: FunctionNode, where: Mapping[str, Device]
+) -> tuple[Device, Device]:
+    """The devices of an operator's inputs and outputs, from the device of each variable."""
+    output_device = node.output_device or where[operator.input_names[0]]
+    device = where[operator.input_names[0]] if operator.input_names else output_device
+    return device, output_device
 
 
 def call_node(
     operator: Operator, node: FunctionNode, device: Device, output_device: Device, arrays: Arrays
 ) -> Arrays:
-    """One step's outputs: by the backend's kernel, or the portable forward."""
+    """The outputs of one step, by the backend's kernel or by the portable forward."""
     try:
         return run_forward(node, arrays, device, output_device)
     except Exception as error:
@@ -182,11 +186,11 @@ def call_node(
         raise
 
 
-def note_forms(forms: Forms, names: Sequence[str], arrays: Sequence[Any]) -> None:
-    """Remember shape and dtype of each array."""
+def note_specs(specs: ArraySpecs, names: Sequence[str], arrays: Sequence[Any]) -> None:
+    """Write shape and dtype of each array into ``specs``."""
     for name, array in zip(names, arrays, strict=True):
         if array is not None:
-            forms[name] = tuple(array.shape), array.dtype
+            specs[name] = tuple(array.shape), array.dtype
 
 
 def first_run(
@@ -197,40 +201,43 @@ def first_run(
     saved: Sequence[str] = (),
     layout: Layout | None = None,
 ) -> tuple[Arrays, Any]:
-    """The arrays of outputs and of what is saved; and the plan for the runs that follow.
+    """Run a net for the first time, by the default plan, and make the plan of later runs.
 
-    It needs the forms, which are known after this run.
+    The passes need the specs of all arrays, which the first run notes.
+
+    Returns:
+        The arrays of outputs and saved variables, and the plan.
     """
-    forms: Forms = {}
-    note_forms(forms, list(devices), arrays)
+    specs: ArraySpecs = {}
+    note_specs(specs, list(devices), arrays)
     for operator in operators:
         if "value" in operator.attrs and not operator.input_names:
-            note_forms(forms, operator.output_names, [operator.attrs["value"]])
+            note_specs(specs, operator.output_names, [operator.attrs["value"]])
     wanted = [*outputs, *saved]
     first = Plan(operators, devices, wanted)
-    results = first.run(arrays, forms)
+    results = first.run(arrays, specs)
     used = {device for step in first.steps for device in (step.device, step.output_device)}
-    simple = simplify(list(operators), wanted, forms)
-    return results, plan_of(simple, devices, outputs, forms, saved, layout, used)
+    simple = simplify(list(operators), wanted, specs)
+    return results, plan_of(simple, devices, outputs, specs, saved, layout, used)
 
 
 def plan_of(
     operators: Sequence[Operator],
     devices: Mapping[str, Device],
     outputs: Sequence[str],
-    forms: Forms,
+    specs: ArraySpecs,
     saved: Sequence[str],
     layout: Layout | None,
     used: Collection[Device],
 ) -> Any:
-    """The backend's own plan, if it brings one and only one device is used; else the default.
+    """The backend's own plan if the net uses one device and its backend plans; else ``Plan``.
 
-    A backend's ``make_plan`` gets these arguments. Its plan has ``run``, as that of ``Plan``, and
-    ``layout``: how it hands on what is saved. With a ``layout`` given, the inputs of that layout's
-    names come as it says.
+    A backend's ``make_plan`` has these arguments without ``used``. The plan has ``run``, as
+    ``Plan`` has, and ``layout``, the packing of the arrays it saves. A given ``layout`` is the
+    packing of the inputs that another plan saved.
     """
     if len(used) == 1:
         (device,) = used
         if supports(device.backend, Planner):
-            return device.backend.make_plan(operators, devices, outputs, forms, saved, layout)
+            return device.backend.make_plan(operators, devices, outputs, specs, saved, layout)
     return Plan(operators, devices, [*outputs, *saved])

@@ -1,16 +1,18 @@
-"""Recorder: writes down the functions that run, as operators of a net.
+"""Recorder: records the applications of functions as operators of a net.
 
-Requirement: what define-by-run code does is found by watching it, with no second way to run
-functions. The recorder observes each application, and gives each VariableNode a name.
+Requirement: define-by-run code is recorded while it runs, with no second way to run functions. The
+recorder observes each application, and gives each VariableNode a name.
 
-Three kinds of Variables come from outside. One that was *bound* has the name that it was given.
-One that somebody still holds when the recording ends, such as a parameter, is *captured*: it
-becomes an input of the net, and its array is read anew at each run. One that nobody holds any
-more is a constant, such as the number in ``x * 2``, or a copy without a gradient, if its array is
-that of a known Variable: ``x.detach()``.
+Variables from outside the function are of three kinds:
 
-Functions may write to captured Variables, as ``x[i] = v`` does. What they have written is put back
-when the recording ends, since the recording is no run: a run of the net writes it again.
+- *bound*: an argument, with a given name.
+- *captured*: a Variable still alive at the end of the recording, such as a parameter. Captured
+  Variables become inputs of the net; each run reads their arrays anew.
+- constant: a Variable freed by then, such as the number in ``x * 2``. With the array of a known
+  Variable, as in ``x.detach()``, it is a copy without a gradient.
+
+Functions may write to captured Variables, as ``x[i] = v`` does. The recording is no run, so the
+recorder restores the old values at the end. Each run of the net repeats the writes.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from tinynode.net.updates import Update
 
 
 class Namer:
-    """Gives out names that were not there before."""
+    """Makes new names."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
@@ -52,7 +54,7 @@ class Namer:
         return f"{prefix}{number}"
 
     def like(self, wanted: str) -> str:
-        """The name itself if it is free, else the name with a number."""
+        """The wanted name if free, else with a number."""
         if wanted in self.taken:
             return self.new(f"{wanted}_")
         self.taken.add(wanted)
@@ -60,9 +62,9 @@ class Namer:
 
 
 class _Leaf(NamedTuple):
-    """A Variable from outside: its name, and what it was when it was first met.
+    """A Variable from outside: the name, and the state at the first use.
 
-    ``copy`` is the operator that the Variable is the result of, if it turns out to be a constant
+    ``copy`` is the operator that computes the Variable, if the Variable turns out to be a constant
     with the array of another Variable.
     """
 
@@ -75,12 +77,12 @@ class _Leaf(NamedTuple):
 
 
 class GradientWrite(NamedTuple):
-    """A captured Variable whose gradient was cleared, and perhaps computed after that.
+    """A captured Variable with a gradient that was cleared, and perhaps computed again.
 
     Attributes:
         variable: the captured Variable.
-        target: the name of its gradient as something that is written.
-        name: the name of what is written; None where it was cleared only.
+        target: the gradient's name as a target of the write.
+        name: the name of the written value; None if the gradient was only cleared.
     """
 
     variable: Variable
@@ -88,20 +90,20 @@ class GradientWrite(NamedTuple):
     name: str | None
 
     def repeat(self, results: Mapping[str, Variable]) -> None:
-        """Do it again, with the results of a run."""
+        """Repeat the write with the results of a run."""
         self.variable.grad_var = None if self.name is None else results[self.name].detach()
 
 
 class Write(NamedTuple):
-    """What a function did to a captured Variable.
+    """A function's write to a captured Variable.
 
     Attributes:
         variable: the captured Variable.
-        target: its name.
-        name: the name of what it stands for now.
-        moved: whether it stands on the node of a result now, as after ``x[i] = v``; otherwise it
-            has another array on the node that it had.
-        requires_grad: whether that result requires a gradient.
+        target: the Variable's name.
+        name: the name of the written value.
+        moved: True if the Variable moved to a result's node, as after ``x[i] = v``; False if the
+            old node got a new array.
+        requires_grad: True if the result requires a gradient.
     """
 
     variable: Variable
@@ -111,7 +113,7 @@ class Write(NamedTuple):
     requires_grad: bool
 
     def repeat(self, results: Mapping[str, Variable]) -> None:
-        """Do it again, with the results of a run."""
+        """Repeat the write with the results of a run."""
         result = results[self.name]
         if self.moved:
             self.variable.become(result if self.requires_grad else result.detach())
@@ -120,20 +122,20 @@ class Write(NamedTuple):
 
 
 class NetRecorder(FunctionHook):
-    """Collects operators. Use it by ``with recorder:``.
+    """Collects operators, inside ``with recorder:``.
 
     Args:
         namer: gives names to variables.
-        title: the name of the function that is recorded.
-        records_nets: True if a whole function is recorded. Then values must not be read off
-            Variables. False for the ``backward`` of one function.
+        title: the name of the recorded function.
+        records_nets: True if a whole function is recorded: reading a Variable's values is then an
+            error. False for the ``backward`` of a FunctionNode.
 
     Attributes:
-        operators: what was recorded, in run order.
-        modules: the modules that were called.
-        updates: what optimizers do.
-        error: the first error that was raised, if there was one.
-        title: the name of the function that is recorded.
+        operators: the recorded operators, in run order.
+        modules: the modules whose ``training`` was read.
+        updates: the optimizers' updates.
+        error: the first error, if any.
+        title: the name of the recorded function.
     """
 
     def __init__(
@@ -149,7 +151,7 @@ class NetRecorder(FunctionHook):
         self.error: TraceError | None = None
         self._cleared: set[VariableNode] = set()
         self._updated: set[VariableNode] = set()
-        # nodes are kept: a retained output that nobody holds would come back with another one
+        # nodes stay alive: a freed node of a retained output would come back as a new node
         self._names: dict[VariableNode, str] = {}
         self._leaves: dict[VariableNode, _Leaf] = {}
         self._arrays: dict[int, tuple[str, Callable[[], Array | None]]] = {}
@@ -157,33 +159,33 @@ class NetRecorder(FunctionHook):
         self._computed: set[str] = set()
         self._chained: list[weakref.ref[VariableNode]] = []  # computed, with a graph
         self._plain: set[str] = set()  # computed without a graph
-        self._copies: dict[str, str] = {}  # the names of what has a gradient, without one
+        self._copies: dict[str, str] = {}  # the copies without a gradient, by the original's name
 
     def failure(self, message: str) -> TraceError:
-        """The error to raise. It is kept: a function that catches it cannot be recorded either."""
+        """The error to raise; stored, since a function cannot catch the error and be recorded."""
         error = TraceError(message)
         self.error = self.error or error
         return error
 
     def bind(self, variable: Variable, name: str) -> None:
-        """Say what a Variable is called."""
+        """Give a Variable a name."""
         self._names[variable.node] = name
         if variable.raw is not None:
             self._arrays[id(variable.raw)] = name, _reference(variable.raw)
 
     def _name_of_array(self, array: Array) -> str | None:
-        """What the Variable with this very array is called, if it was seen."""
+        """The name of the known Variable with this very array, or None."""
         name, reference = self._arrays.get(id(array), (None, None))
-        # another array may have had this id before
+        # a freed array may have had the same id
         return name if reference is not None and reference() is array else None
 
     def applied(
         self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
     ) -> None:
-        """Write an application down.
+        """Record an application.
 
         Raises:
-            TraceError: the shape of its output depends on values, or it is an old-style Function.
+            TraceError: the output's shape depends on values, or the function is old-style.
         """
         if isinstance(function, FunctionAdapter):
             raise self.failure(
@@ -211,7 +213,7 @@ class NetRecorder(FunctionHook):
         self.operators.append(operator_of(function, read, written))
 
     def name_of(self, variable: Variable) -> str:
-        """The name of a Variable; one that is not known is a leaf, or was detached from one."""
+        """The name of a Variable; an unknown Variable is a leaf, or was detached from a leaf."""
         if variable.node in self._updated:
             raise self.failure(
                 f"{self.title}: a parameter ({variable.label}) is read after the optimizer's "
@@ -232,18 +234,18 @@ class NetRecorder(FunctionHook):
         return self._names[variable.node]
 
     def _name_of_new_array(self, variable: Variable, leaf: _Leaf) -> str:
-        """The name of what was written to a captured Variable, such as a running mean."""
+        """The name of the array written to a captured Variable, such as a running mean."""
         if variable.requires_grad:
             raise self.failure(
                 f"{self.title}: {leaf.name} requires a gradient, was given a new array, and is "
                 "read again: a net has one value of it. Go on with the new value as a Variable "
                 "of its own, or in another call."
             )
-        # where it is not known, the end of the recording says so
+        # an unknown array is an error at the end of the recording
         return self._name_of_array(variable.raw) or leaf.name
 
     def _without_gradient(self, variable: Variable) -> str:
-        """The name of what no_backprop_mode() sees of a Variable: no gradient comes back to it."""
+        """The name of the Variable's copy in no_backprop_mode(): a copy without a gradient."""
         name = self.name_of(variable)
         if name in self._plain or not variable.requires_grad:
             return name
@@ -258,7 +260,7 @@ class NetRecorder(FunctionHook):
         return copy
 
     def _leaf(self, variable: Variable, known: str | None) -> str:
-        """A name for a Variable from outside, or for the copy of one: ``finish`` finds out."""
+        """A name for a Variable from outside, or for a copy: ``finish`` decides."""
         name = self.namer.like(variable.name) if variable.name else self.namer.new("c")
         copy = None if known is None else self._add_copy(known, name)
         self._leaves[variable.node] = _Leaf(
@@ -271,13 +273,13 @@ class NetRecorder(FunctionHook):
         )
         return name
 
-    def module_called(self, module: Any) -> None:
-        """What is recorded depends on the module's ``training``."""
+    def training_read(self, module: Any) -> None:
+        """The net depends on the module's ``training``."""
         if module not in self.modules:
             self.modules.append(module)
 
     def numbers_drawn(self) -> None:
-        """Raise: random numbers that are drawn now would be the same in each run of the net."""
+        """Raise: random numbers drawn now would be the same in each run of the net."""
         if not self.records_nets:
             return
         raise self.failure(
@@ -287,7 +289,7 @@ class NetRecorder(FunctionHook):
         )
 
     def setting_assigned(self, what: str) -> None:
-        """Raise: a number that is set now would be the same in each run of the net."""
+        """Raise: a number set now would be the same in each run of the net."""
         if not self.records_nets:
             return
         raise self.failure(
@@ -296,9 +298,9 @@ class NetRecorder(FunctionHook):
         )
 
     def value_read(self, what: str) -> None:
-        """Raise: the values of a Variable are read, and a net has none.
+        """Raise: the values of a Variable are read, and a net has no values.
 
-        This holds for every Variable: a value that is read off a parameter would never change.
+        A parameter's value is refused too: the value would never change.
         """
         if not self.records_nets:
             return
@@ -310,10 +312,10 @@ class NetRecorder(FunctionHook):
         )
 
     def check_chains(self) -> None:
-        """Refuse a function that has unchained a Variable.
+        """Refuse a function that unchained a Variable.
 
         Raises:
-            TraceError: it has; a net would let the gradient through.
+            TraceError: the net would let the gradient through.
         """
         for reference in self._chained:
             node = reference()
@@ -324,9 +326,12 @@ class NetRecorder(FunctionHook):
                 )
 
     def finish(self) -> dict[str, Variable]:
-        """End the recording: constants become operators at the front; gives what is captured.
+        """End the recording: constants become operators at the front.
 
-        Call it when only those Variables are alive that somebody else holds.
+        Call ``finish`` after the function's own Variables were freed.
+
+        Returns:
+            The captured Variables, by name.
         """
         captured, constants = {}, []
         for node, leaf in self._leaves.items():
@@ -338,7 +343,7 @@ class NetRecorder(FunctionHook):
                 if leaf.copy is not None:
                     self.operators.remove(leaf.copy)
             elif leaf.copy is None:
-                # a copy: what is written to the array later would be seen by some nets only
+                # a copy: only some nets would see later writes to the array
                 array = namespace_of(leaf.array).asarray(leaf.array, copy=True)
                 constant = Constant(array, leaf.device)
                 constants.append(operator_of(constant, [], [leaf.name]))
@@ -346,12 +351,12 @@ class NetRecorder(FunctionHook):
         return captured
 
     def array_assigned(self, variable: Variable) -> None:
-        """The net has to know the variable before its array is replaced."""
+        """Name the variable before the array is replaced."""
         if self.records_nets:
             self.name_of(variable)
 
     def gradient_cleared(self, variable: Variable) -> None:
-        """A gradient is set to None: what is computed after that does not add to what was."""
+        """Note a cleared gradient: later gradients are not added to the old gradient."""
         if not self.records_nets:
             return
         if variable.node not in self._names:
@@ -359,17 +364,17 @@ class NetRecorder(FunctionHook):
         self._cleared.add(variable.node)
 
     def update_requested(self, optimizer: Any, slots: Sequence[Any]) -> bool:
-        """An optimizer updates its parameters. Nothing is computed: the first run does that.
+        """Record an optimizer's update. The first run of the net computes the new parameters.
 
         Args:
             optimizer: the optimizer.
-            slots: what it knows of each of its parameters.
+            slots: the optimizer's slot of each parameter.
 
         Returns:
             True: the update became operators of the net.
 
         Raises:
-            TraceError: a net cannot do what ``update`` would do now.
+            TraceError: a net cannot repeat this ``update``.
         """
         update = Update(optimizer, self.namer)
         missing = [slot.parameter for slot in slots if slot.parameter.grad_var is None]
@@ -386,7 +391,7 @@ class NetRecorder(FunctionHook):
         return True
 
     def _check_update(self, optimizer: Any, parameter: Variable, gradient: Any) -> str:
-        """The name of a parameter that can be updated."""
+        """The name of a parameter, if a net can update the parameter."""
         update = f"{type(optimizer).__name__}.update()"
         if parameter.node in self._updated:
             raise self.failure(
@@ -405,13 +410,11 @@ class NetRecorder(FunctionHook):
         return name
 
     def take_back_writes(self) -> list[Write | GradientWrite]:
-        """What was done to captured Variables.
-
-        They get back what they had: a run of the net will write again.
+        """The writes to captured Variables, after the old values are restored.
 
         Raises:
-            TraceError: a net cannot repeat it: an array that was not computed by recorded
-                functions, or a gradient.
+            TraceError: a net cannot repeat the write of a gradient, or of an array not computed
+                by recorded functions.
         """
         writes: list[Write | GradientWrite] = []
         problems = []
@@ -442,7 +445,7 @@ class NetRecorder(FunctionHook):
         return writes
 
     def _changed_after_update(self, variable: Variable, name: str | None) -> bool:
-        """Whether a parameter has another gradient than the one that it was updated with."""
+        """True if a parameter's gradient differs from the gradient of the update."""
         parts = [part for one in self.updates for part in one.parts]
         used = [part.gradient for part in parts if part.slot.parameter is variable]
         return bool(used) and name is not None and name not in used
@@ -454,7 +457,7 @@ class NetRecorder(FunctionHook):
 
 
 def _reference(array: Array) -> Callable[[], Array | None]:
-    """A weak reference, or a strong one where an array library has no weak ones."""
+    """A weak reference; a strong reference if the array type allows no weak references."""
     try:
         return weakref.ref(array)
     except TypeError:
@@ -484,13 +487,13 @@ _GRADIENT = (
 
 
 def _put_back(variable: Variable, node: VariableNode, leaf: _Leaf) -> None:
-    """Give a Variable what it had when it was first met."""
+    """Restore the Variable's state from before tracing."""
     restore(variable, node, leaf.array, leaf.grad)
 
 
 @contextmanager
 def without_hooks() -> Iterator[None]:
-    """A recording is no call of the user's: hooks of the thread do not see its functions."""
+    """Hide functions from the thread's hooks: a recording is no call of the user's."""
     hooks, thread_state.hooks = thread_state.hooks, {}
     try:
         yield
@@ -499,7 +502,7 @@ def without_hooks() -> Iterator[None]:
 
 
 def needed_operators(operators: list[Operator], names: Iterable[Any]) -> list[Operator]:
-    """The operators that some of these names depend on, in the same order."""
+    """The operators needed for these names, in the same order."""
     wanted = set(names)
     kept = []
     for operator in reversed(operators):

@@ -1,8 +1,8 @@
-"""The registry of operators: from a type's name to the FunctionNode that computes it.
+"""The registry of operators: from a type's name to the FunctionNode class.
 
-Requirement: nets name their operators by type, so that they can be printed and saved; and people
-add operators of their own by one decorator. The gradient of an operator is not registered: it is
-found by tracing the function's ``backward`` (see ``gradient``), so nothing is written twice.
+Requirement: nets name operators by type, so that nets can be printed and saved. Users add
+operators by a decorator. The gradient of an operator is not registered, but found by tracing the
+function's ``backward`` (see ``gradient``): no gradient is written twice.
 
 Source: OpInfoMap and REGISTER_OP of Paddle's design, 2017.
 """
@@ -24,13 +24,13 @@ NodeClass = TypeVar("NodeClass", bound=type[FunctionNode])
 
 
 class OpInfo(NamedTuple):
-    """What is known of a type of operator.
+    """The registry's entry for a type of operator.
 
     Attributes:
-        name: its name.
-        node_class: the FunctionNode class that computes it.
-        inputs: the names of its input slots; () for slots ``x0``, ``x1`` ..., as many as given.
-        outputs: the names of its output slots, likewise ``y0``, ``y1`` ...
+        name: the type's name.
+        node_class: the FunctionNode class.
+        inputs: the names of the input slots; () for slots ``x0``, ``x1`` ..., as many as given.
+        outputs: the names of the output slots, likewise ``y0``, ``y1`` ...
     """
 
     name: str
@@ -52,12 +52,12 @@ def register_op(
 
     Args:
         type: the name; by default the class's name in snake_case.
-        inputs: names for its input slots, one for each input.
-        outputs: names for its output slots.
+        inputs: a slot name for each input.
+        outputs: a slot name for each output.
 
     Raises:
         NetError: the name is taken by another class, or a slot's name comes twice.
-        TypeError: what is decorated is no FunctionNode class.
+        TypeError: the decorated object is no FunctionNode class.
     """
 
     def register(node_class: NodeClass) -> NodeClass:
@@ -93,10 +93,10 @@ def _check_new(
 
 
 def get_op_info(type: str) -> OpInfo:
-    """What is known of a type.
+    """The registry's entry for a type.
 
     Raises:
-        NetError: no operator of that type is registered.
+        NetError: the type is not registered.
     """
     _register_library()
     info = OpInfoMap.get(type)
@@ -111,7 +111,7 @@ def get_op_info(type: str) -> OpInfo:
 
 
 def type_name(node_class: type[FunctionNode]) -> str:
-    """The type of a FunctionNode class; one that is not registered yet is, under its own name."""
+    """The type of a FunctionNode class; a new class is registered under the class name."""
     _register_library()
     if node_class not in _type_of_class:
         name = snake_case(node_class.__name__)
@@ -134,7 +134,7 @@ def _register_library() -> None:
 
 
 def _is_of_library(value: object) -> bool:
-    """Whether it is a FunctionNode class of the library that can run, not a base of some."""
+    """True for a FunctionNode class of the library that can run: no base class."""
     if not (isinstance(value, type) and issubclass(value, FunctionNode)):
         return False
     runs = value.forward is not FunctionNode.forward

@@ -12,11 +12,11 @@ from tinynode.errors import NetError
 
 
 class Scope:
-    """Variables by name. A net's operators read and write them.
+    """Variables by name, which a net's operators read and write.
 
     Args:
         variables: Variables or arrays to start with.
-        parent: a scope that is asked for what is not found here; it is never written to.
+        parent: a scope for names not found here; never written to.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class Scope:
         self._variables[name] = variable
 
     def drop(self, name: str) -> None:
-        """Forget a Variable of this scope, if it is there."""
+        """Remove a name from this scope, if present."""
         self._variables.pop(name, None)
 
     def find(self, name: str, reader: str = "Scope") -> Variable:
-        """The Variable of that name.
+        """The Variable of a name.
 
         Raises:
-            NetError: there is none; the message names the operator that wanted to read it.
+            NetError: the name is unknown; the message names the reading operator.
         """
         scope: Scope | None = self
         while scope is not None:
@@ -58,7 +58,7 @@ class Scope:
         return name in self._variables or (self.parent is not None and name in self.parent)
 
     def __iter__(self) -> Iterator[str]:
-        """The names, the parent's after the own ones."""
+        """The own names, then the parent's names."""
         yield from self._variables
         for name in self.parent or ():
             if name not in self._variables:

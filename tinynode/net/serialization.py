@@ -1,9 +1,9 @@
 """Saving nets: to readable JSON text, and back.
 
-Requirement: a net can be read, compared and changed with a text editor, and a file from a stranger
-can be loaded without running its code. So the text holds data alone: types by their registered
-names, variables by name, and constants in the forms that ``_encode`` lists. There is no pickle, no
-import and no evaluation; a constant cannot take the place of one of the function's methods.
+Requirement: a net can be read, compared and changed with a text editor. A file from a stranger can
+be loaded without running code. So the text holds data alone: types by registered name, variables
+by name, and constants in the forms of ``_encode``. There is no pickle, no import and no
+evaluation. A constant cannot replace a method of the function.
 
     {"format": "tinynode net 1", "content":
     {"net": "f", "operators": [
@@ -12,8 +12,8 @@ import and no evaluation; a constant cannot take the place of one of the functio
     ]}
     }
 
-A plain JSON list is a tuple, since constants are hashable. What JSON has no word for is an object
-with one telling key: ``{"float": "inf"}``, ``{"dtype": "float32", "backend": "numpy"}``. An array
+A plain JSON list is a tuple, since constants are hashable. A value unknown to JSON is an object
+with a telling key: ``{"float": "inf"}``, ``{"dtype": "float32", "backend": "numpy"}``. An array
 is ``{"array": [...], "shape": [...], "dtype": ..., "device": ...}``.
 """
 
@@ -38,12 +38,12 @@ from tinynode.random import get_generator
 
 _FORMAT = "tinynode net 1"
 _TUPLES: dict[str, type[Any]] = {"Slice": Slice, "Place": Place, "Windows": Windows}
-"""The named tuples that stand among the constants of the library's functions."""
+"""The named tuples among the constants of the library's functions."""
 _DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64"),
 )
-"""The dtypes whose elements are exactly Python bools, ints or floats."""
+"""The dtypes with elements that are exactly Python bools, ints or floats."""
 
 
 def dumps(net: NetOp) -> str:
@@ -51,7 +51,7 @@ def dumps(net: NetOp) -> str:
 
     Raises:
         TypeError: the argument is no NetOp; of a ``Trace``, give its ``net``.
-        NetError: an operator has a constant that cannot be written.
+        NetError: a constant of an operator cannot be written.
     """
     if not isinstance(net, NetOp):
         raise TypeError(f"dumps: expected a NetOp, such as trace(f, x).net, got {describe(net)}.")
@@ -59,13 +59,12 @@ def dumps(net: NetOp) -> str:
 
 
 def loads(text: str) -> NetOp:
-    """The net that ``dumps`` wrote. Nothing of the text is run.
+    """The net written by ``dumps``. No part of the text is run.
 
-    Operators that a program registered itself must be registered again before.
+    A program's own operators must be registered before.
 
     Raises:
-        NetError: the text is no net, names an operator that is not registered or a device that is
-            not there, or writes a name twice.
+        NetError: the text is no net, has an unknown operator or device, or writes a name twice.
     """
     try:
         data = json.loads(text)
@@ -84,10 +83,10 @@ def loads(text: str) -> NetOp:
 
 
 def save_net(path: str | os.PathLike[str], net: NetOp) -> None:
-    """Write a net to a file, as ``dumps`` gives it. Arrays of parameters are not in it.
+    """Write the text of ``dumps`` to a file. Arrays of parameters are not part of a net.
 
     Raises:
-        NetError: an operator has a constant that cannot be written; no file is touched.
+        NetError: a constant of an operator cannot be written; the file is unchanged.
         OSError: the file cannot be written.
     """
     text = dumps(net)
@@ -96,10 +95,10 @@ def save_net(path: str | os.PathLike[str], net: NetOp) -> None:
 
 
 def load_net(path: str | os.PathLike[str]) -> NetOp:
-    """Read the net that ``save_net`` wrote.
+    """Read the net written by ``save_net``.
 
     Raises:
-        NetError: the file is no net (see ``loads``); the message has its name.
+        NetError: the file is no net (see ``loads``); the message has the file's name.
         OSError: the file cannot be read.
     """
     with open(path, "rb") as file:
@@ -114,7 +113,7 @@ def load_net(path: str | os.PathLike[str]) -> NetOp:
 
 
 def _net_text(net: NetOp, indent: str) -> str:
-    """A net as text; a net in it is as deep in the text as it is in the net."""
+    """A net as text; inner nets are indented."""
     lines = []
     for operator in net.operators:
         if isinstance(operator, NetOp):
@@ -141,7 +140,7 @@ def _operator_data(operator: Operator) -> dict[str, Any]:
 
 
 def _names(slots: Slots, titles: tuple[str, ...], prefix: str) -> list[str] | Slots:
-    """The names as a plain list, where that says it all; else by slot."""
+    """The names as a plain list for the usual slots; else by slot."""
     names = [name for found in slots.values() for name in found]
     usual = titles or tuple(f"{prefix}{i}" for i in range(len(names)))
     is_usual = list(slots.items()) == [(t, [n]) for t, n in zip(usual, names, strict=False)]
@@ -208,7 +207,7 @@ def _dtype_name(dtype: Any) -> str:
 
 
 def _backend_of_dtype(value: Any) -> str | None:
-    """The backend whose namespace has this dtype; None for what is no dtype."""
+    """The backend of a dtype, by the namespace; None for other values."""
     name = _dtype_name(value)
     if name not in _DTYPES:
         return None
@@ -225,7 +224,7 @@ def _backend_of_dtype(value: Any) -> str | None:
 
 
 def _net_of(data: Any) -> NetOp:
-    """The net that an object of the text describes."""
+    """The net described by an object of the text."""
     if not isinstance(data, dict) or not isinstance(data.get("net"), str):
         raise _unreadable("a net", data, '{"net": name, "operators": [...]}')
     operators = data.get("operators")
@@ -268,7 +267,7 @@ def _checked_names(type: str, side: str, names: Any) -> Any:
 
 
 def _check_is_constant(type: str, name: str) -> None:
-    """Refuse an attribute that would stand in the place of a method, or of the graph."""
+    """Refuse an attribute that would replace a method, or an attribute of the graph."""
     reserved = getattr(get_op_info(type).node_class, name, None)
     hidden = callable(reserved) or isinstance(reserved, property)
     if not name.isidentifier() or name.startswith("_") or name in OF_APPLY or hidden:
@@ -280,7 +279,7 @@ def _unreadable(what: str, data: Any, expected: str) -> NetError:
 
 
 def _decode(data: Any, where: str) -> Any:
-    """The constant that ``_encode`` wrote."""
+    """The constant written by ``_encode``."""
     if isinstance(data, list):
         return tuple([_decode(item, where) for item in data])
     if not isinstance(data, dict):
@@ -296,7 +295,7 @@ def _decode(data: Any, where: str) -> Any:
 
 
 def _decode_object(data: dict[str, Any], where: str) -> Any:
-    """What an object with a telling key stands for."""
+    """The value of an object with a telling key."""
     if "array" in data:
         return _decode_array(data)
     if "scalar" in data:

@@ -1,17 +1,19 @@
-"""Structure: Variables in nested tuples, lists and dicts, and everything else that is an argument.
+"""Structure: flatten nested arguments into Variables and a treedef, and unflatten them again.
 
-Requirement: a compiled function takes and gives what the eager one does. A call is split into its
-Variables, in a fixed order, and a skeleton: what is left, with a mark where each Variable stood.
-Skeletons are hashable, so that one can look up what was recorded for a call of the same form. In
-them numbers and texts are compared by type and value, and other objects by identity: an ``__eq__``
-of the user's may leave out what the function reads.
+Requirement: a compiled function takes and returns the same nested values as the eager function.
+``flatten`` splits a value into its Variables, in a fixed order, and a *treedef*. The treedef has
+everything else, with a ``Slot`` in the position of each Variable.
+
+Treedefs are hashable, so a dict finds the net recorded for a call of equal structure. Numbers and
+texts are compared by type and value. Other objects are compared by identity, since an ``__eq__``
+of the user's may ignore state that the function reads.
 """
 
 from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy
@@ -23,11 +25,11 @@ from tinynode.errors import TraceError, describe
 
 
 class Slot(NamedTuple):
-    """The place of a Variable in a skeleton.
+    """The position of a Variable in a treedef.
 
     Attributes:
-        position: its position in the list of Variables.
-        is_raw: whether an array stood there, which was wrapped.
+        position: the Variable's position in the flat list.
+        is_raw: True if the value had an array here; ``flatten`` wrapped the array.
     """
 
     position: int
@@ -35,14 +37,14 @@ class Slot(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """A number or a text: compared by type too, since 1 == 1.0 == True."""
+    """A number or a text, compared by type too, since 1 == 1.0 == True."""
 
     kind: type
     value: Any
 
 
 class Number(NamedTuple):
-    """A float, a complex or a NumPy scalar, by its bits: 0.0 == -0.0, and nan != nan."""
+    """A float, a complex or a NumPy scalar, compared by its bits: 0.0 == -0.0, and nan != nan."""
 
     kind: type
     dtype: numpy.dtype[Any]
@@ -55,11 +57,11 @@ class Number(NamedTuple):
         return array[()] if issubclass(self.kind, numpy.generic) else array.item()
 
 
-class Identity:
-    """An object, equal to nothing but itself, whatever its ``__eq__`` says.
+class ByIdentity:
+    """An object compared by identity, whatever its ``__eq__`` says.
 
     Attributes:
-        value: the object; None after it was forgotten.
+        value: the object; None after the object was freed.
     """
 
     __slots__ = ("_number", "_reference", "_value")
@@ -75,15 +77,15 @@ class Identity:
         return self._value if self._reference is None else self._reference()
 
     def weaken(self, forget: Callable[[Any], None]) -> None:
-        """Keep the object alive no longer; ``forget`` is called when it goes."""
+        """Hold the object weakly from now on; ``forget`` is called when the object is freed."""
         try:
             self._reference = weakref.ref(self._value, forget)
-        except TypeError:  # it cannot be referred to weakly, so it stays
+        except TypeError:  # no weak references to this type: the object stays alive
             return
         self._value = None
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Identity):
+        if not isinstance(other, ByIdentity):
             return NotImplemented
         value = self.value
         return value is not None and value is other.value
@@ -93,26 +95,24 @@ class Identity:
 
 
 class Container(NamedTuple):
-    """A tuple, a list, a dict, or what has a few parts, such as a slice: its type, its keys if it
-    has any, its items.
-    """
+    """A tuple, list, dict, or an object with a few parts, such as a slice: type, keys, items."""
 
     kind: type
     keys: tuple[Any, ...]
     items: tuple[Any, ...]
 
 
-def split(value: Any, where: str) -> tuple[list[Variable], Any]:
-    """The Variables in a value, arrays wrapped, and the skeleton.
+def flatten(value: Any, where: str) -> tuple[list[Variable], Any]:
+    """The Variables in a value, with arrays wrapped, and the treedef.
 
     Raises:
-        TraceError: something in it cannot be told apart by value: a set, an object without a hash.
+        TraceError: a part cannot be compared by value: a set, an object without a hash.
     """
     variables: list[Variable] = []
-    return variables, _skeleton(value, variables, where)
+    return variables, _treedef(value, variables, where)
 
 
-def _skeleton(value: Any, variables: list[Variable], where: str) -> Any:
+def _treedef(value: Any, variables: list[Variable], where: str) -> Any:
     if isinstance(value, RawArgument):
         value = value.variable
     if isinstance(value, Variable):
@@ -122,16 +122,16 @@ def _skeleton(value: Any, variables: list[Variable], where: str) -> Any:
     if kind in _PLAIN:
         return Plain(kind, value)
     if isinstance(value, tuple) or kind is list:
-        return Container(kind, (), tuple([_skeleton(item, variables, where) for item in value]))
+        return Container(kind, (), tuple([_treedef(item, variables, where) for item in value]))
     if kind is dict:
-        items = tuple([_skeleton(item, variables, where) for item in value.values()])
+        items = tuple([_treedef(item, variables, where) for item in value.values()])
         return Container(kind, tuple([_key(key, where) for key in value]), items)
     if kind in _PARTS:
         parts = [getattr(value, name) for name in _PARTS[kind]]
-        return Container(kind, (), tuple([_skeleton(part, variables, where) for part in parts]))
+        return Container(kind, (), tuple([_treedef(part, variables, where) for part in parts]))
     device = None if kind in _NUMBERS else find_device(value)
     if device is None:
-        return _constant(value, where)
+        return constant_of(value, where)
     variables.append(wrap_array(value, device, False))
     return Slot(len(variables) - 1, True)
 
@@ -141,21 +141,21 @@ _NUMBERS = (float, complex)
 _PARTS: dict[type, tuple[str, ...]] = {
     slice: ("start", "stop", "step"),
     range: ("start", "stop", "step"),
-    types.MethodType: ("__func__", "__self__"),  # made anew each time that it is asked for
+    types.MethodType: ("__func__", "__self__"),  # each attribute read makes a new method object
 }
 
 
 def _key(key: Any, where: str) -> Any:
-    """The key of a dict, as a constant."""
+    """A dict's key as a constant."""
     if type(key) is str:
         return key
     if isinstance(key, tuple):
         return Container(type(key), (), tuple([_key(item, where) for item in key]))
-    return Plain(type(key), key) if type(key) in _PLAIN else _constant(key, where)
+    return Plain(type(key), key) if type(key) in _PLAIN else constant_of(key, where)
 
 
-def _constant(value: Any, where: str) -> Any:
-    """What is neither a Variable nor a container."""
+def constant_of(value: Any, where: str) -> Any:
+    """The leaf of a treedef for a value that is neither a Variable nor a container."""
     kind = type(value)
     if kind in _NUMBERS or (isinstance(value, numpy.generic) and not value.dtype.hasobject):
         array = numpy.asarray(value)
@@ -164,8 +164,8 @@ def _constant(value: Any, where: str) -> Any:
         return Plain(kind, value)
     if hasattr(kind, "__next__"):
         raise TraceError(
-            f"{where}: {describe(value)} gives something else each time, and a net would go on "
-            "with what it gave first. Call next() outside, and pass what it gives."
+            f"{where}: {describe(value)} gives another value at each next(), and a net would "
+            "repeat the first one. Call next() outside, and pass its value."
         )
     try:
         hash(value)
@@ -174,48 +174,58 @@ def _constant(value: Any, where: str) -> Any:
             f"{where}: {describe(value)} cannot be told apart by its value. Give Variables, "
             "arrays, numbers, texts, and tuples, lists or dicts of these."
         ) from None
-    return Identity(value)
+    return ByIdentity(value)
 
 
-def join(skeleton: Any, variables: Callable[[int], Any]) -> Any:
-    """The value that a skeleton came from, with other Variables in the places."""
-    if isinstance(skeleton, Slot):
-        return variables(skeleton.position)
-    if isinstance(skeleton, Plain | Number | Identity):
-        return skeleton.value
-    if isinstance(skeleton, str):  # a key
-        return skeleton
-    items = [join(item, variables) for item in skeleton.items]
-    if skeleton.kind is dict:
-        keys = [join(key, variables) for key in skeleton.keys]
+def unflatten(treedef: Any, values: Sequence[Any]) -> Any:
+    """The nested value of a treedef, with ``values`` in the slots."""
+    if isinstance(treedef, Slot):
+        return values[treedef.position]
+    if isinstance(treedef, Plain | Number | ByIdentity):
+        return treedef.value
+    if isinstance(treedef, str):  # a key
+        return treedef
+    items = [unflatten(item, values) for item in treedef.items]
+    if treedef.kind is dict:
+        keys = [unflatten(key, values) for key in treedef.keys]
         return dict(zip(keys, items, strict=True))
-    if skeleton.kind in _PARTS or hasattr(skeleton.kind, "_fields"):  # a named tuple
-        return skeleton.kind(*items)
-    return skeleton.kind(items)
+    if treedef.kind in _PARTS or hasattr(treedef.kind, "_fields"):  # a named tuple
+        return treedef.kind(*items)
+    return treedef.kind(items)
 
 
-def leaves(skeleton: Any) -> Iterator[Any]:
-    """What a skeleton has in place of everything that is no container."""
-    if isinstance(skeleton, Container):
-        for item in (*skeleton.keys, *skeleton.items):
+def leaves(treedef: Any) -> Iterator[Any]:
+    """The leaves of a treedef, keys included, from left to right."""
+    if isinstance(treedef, Container):
+        for item in (*treedef.keys, *treedef.items):
             yield from leaves(item)
     else:
-        yield skeleton
+        yield treedef
 
 
-def raw_positions(skeleton: Any) -> list[int]:
-    """The positions of the Variables that are wrapped arrays."""
-    return [x.position for x in leaves(skeleton) if isinstance(x, Slot) and x.is_raw]
+def raw_indexes(treedef: Any) -> list[int]:
+    """The flat indexes of the wrapped arrays."""
+    return [leaf.position for leaf in leaves(treedef) if isinstance(leaf, Slot) and leaf.is_raw]
 
 
-def check_constants(skeleton: Any, where: str) -> None:
-    """Refuse an object that has no value of its own: Variables may hide in it.
+def renumbered(treedef: Any, indexes: Sequence[int]) -> Any:
+    """The treedef with ``indexes[i]`` in the place of each slot's index i."""
+    if isinstance(treedef, Slot):
+        return Slot(indexes[treedef.position])
+    if isinstance(treedef, Container):
+        items = tuple([renumbered(item, indexes) for item in treedef.items])
+        return Container(treedef.kind, treedef.keys, items)
+    return treedef
+
+
+def check_constants(treedef: Any, where: str) -> None:
+    """Refuse objects that are compared by identity: Variables may hide in them.
 
     Raises:
-        TraceError: there is one.
+        TraceError: the treedef has such an object.
     """
-    for leaf in leaves(skeleton):
-        if not isinstance(leaf, Identity):
+    for leaf in leaves(treedef):
+        if not isinstance(leaf, ByIdentity):
             continue
         value = leaf.value
         by_identity = cast(Any, type(value)).__hash__ is object.__hash__
@@ -226,13 +236,13 @@ def check_constants(skeleton: Any, where: str) -> None:
             )
 
 
-def paths(skeleton: Any, path: str = "") -> Iterator[tuple[int, str]]:
-    """Each Variable's position and a name for its place, such as ``weights_0``."""
-    if isinstance(skeleton, Slot):
-        yield skeleton.position, path
-    elif isinstance(skeleton, Container):
-        for number, item in enumerate(skeleton.items):
-            title = _title(skeleton.keys[number]) if skeleton.keys else str(number)
+def paths(treedef: Any, path: str = "") -> Iterator[tuple[int, str]]:
+    """The index and a name for each slot, such as ``weights_0``."""
+    if isinstance(treedef, Slot):
+        yield treedef.position, path
+    elif isinstance(treedef, Container):
+        for number, item in enumerate(treedef.items):
+            title = _title(treedef.keys[number]) if treedef.keys else str(number)
             yield from paths(item, f"{path}_{title}" if path else title)
 
 

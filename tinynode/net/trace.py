@@ -1,15 +1,15 @@
 """trace: a define-by-run function as a net.
 
-Requirement: the net is what the function does, found by running it once on examples. What a net
-cannot hold is an error that shows the line: a decision by a Variable's value, a look at its array,
-or a change of a Variable that the net would not repeat.
+Requirement: the net computes the same as the function. The net is found by one run of the function
+on examples. Some actions are refused, with an error at the line. Examples: a decision by a
+Variable's value, a look at a Variable's array, a write that no net can repeat.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tinynode.core.conversion import RawArgument
@@ -26,32 +26,31 @@ from tinynode.net.recorder import (
     without_hooks,
 )
 from tinynode.net.structure import (
-    Container,
-    Slot,
     check_constants,
-    join,
+    flatten,
     paths,
-    raw_positions,
-    split,
+    raw_indexes,
+    renumbered,
+    unflatten,
 )
 from tinynode.net.updates import Update
-from tinynode.nn.module import Module
 
 
 class Trace(NamedTuple):
-    """What was recorded of one call.
+    """The record of one call.
 
     Attributes:
-        net: the operators that the results depend on, and the writes; ``print(net)`` shows them.
+        net: the operators that the results and the writes depend on; ``print(net)`` shows them.
         inputs: the names of the arguments' Variables, in their order.
-        captured: the Variables that the function brings along, such as parameters, by name.
-        outputs: the names of the Variables that were returned, each once.
-        flags: for each output, whether it requires a gradient.
-        result: the skeleton of what was returned.
-        modules: the modules that were called, and whether each was in training.
-        writes: what the function did to captured Variables.
-        updates: what optimizers do; what they have beside parameters, such as the learning rate,
-            are inputs too.
+        captured: the Variables that the function used without getting them as arguments, such as
+            parameters, by name.
+        outputs: the names of the returned Variables, each once.
+        flags: for each output, True if it requires a gradient.
+        result: the treedef of the returned value.
+        modules: the modules whose ``training`` was read, and their values.
+        writes: the function's writes to captured Variables.
+        updates: the optimizers' updates. Moments and numbers, such as the learning rate, are
+            inputs of the net too.
     """
 
     net: NetOp
@@ -65,57 +64,54 @@ class Trace(NamedTuple):
     updates: list[Update]
 
     def written(self) -> list[str]:
-        """The names of what is written to captured Variables."""
+        """The names of the values that are written to captured Variables."""
         names = [write.name for write in self.writes if write.name is not None]
         return names + [name for update in self.updates for _, name in update.writes()]
 
 
-def _all_writes(writes: list[Write | GradientWrite], updates: list[Update]) -> dict[str, str]:
-    """What is written to which name in the end."""
-    found = dict([pair for update in updates for pair in update.writes()])
-    for write in writes:
-        if write.name is not None:
-            found[write.target] = write.name
-        else:
-            found.pop(write.target, None)  # a gradient that was cleared after the update
-    return found
-
-
 def trace(function: Callable[..., Any], *examples: Any, **keywords: Any) -> Trace:
-    """Run a function once on examples, and record the net of what it did.
+    """Run a function once on examples, and record its net.
 
     Args:
         function: takes and returns Variables, also in tuples, lists and dicts.
-        examples: the arguments; values do not matter, shapes, dtypes and devices do. What is no
-            Variable and no array is a constant of the net.
+        examples: the arguments, of which shapes, dtypes and devices matter. Every argument that is
+            neither a Variable nor an array is a constant of the net.
         keywords: the arguments by name.
 
     Raises:
-        TraceError: the function does what a net cannot record.
+        TraceError: a net cannot record an action of the function.
     """
-    variables, skeleton = split((examples, keywords), _name_of(function))
-    return trace_split(function, variables, skeleton)
+    variables, treedef = flatten((examples, keywords), _name_of(function))
+    return trace_flat(function, variables, treedef)
 
 
 def _name_of(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def trace_split(function: Callable[..., Any], variables: list[Variable], skeleton: Any) -> Trace:
-    """``trace`` of a call that was split already."""
+def trace_flat(function: Callable[..., Any], variables: Sequence[Variable], treedef: Any) -> Trace:
+    """``trace`` of a flattened call.
+
+    The recorder knows arrays by identity, so each argument gets a new view. Two arguments, or an
+    argument and a constant, may share an array.
+    """
     recorder = NetRecorder(Namer(), _name_of(function), records_nets=True)
-    stand_ins = [wrap_array(x.raw, x.device, x.requires_grad) for x in variables]
+    views = [None if x.raw is None else x.raw[...] for x in variables]
+    stand_ins = [
+        wrap_array(view, x.device, x.requires_grad)
+        for view, x in zip(views, variables, strict=True)
+    ]
     arguments: list[Any] = list(stand_ins)
-    for i in raw_positions(skeleton):
+    for i in raw_indexes(treedef):
         arguments[i] = RawArgument(stand_ins[i])
-    names = _input_names(function, skeleton, recorder.namer)
+    names = _input_names(function, treedef, recorder.namer)
     for stand_in, name in zip(stand_ins, names, strict=True):
         recorder.bind(stand_in, name)
     try:
-        outputs, flags, result = _record(function, join(skeleton, arguments.__getitem__), recorder)
-        _check_arguments(recorder.title, names, stand_ins, variables)
+        outputs, flags, result = _record(function, unflatten(treedef, arguments), recorder)
+        _check_arguments(recorder.title, names, stand_ins, views)
     except BaseException:
-        with contextlib.suppress(TraceError):  # the first error is the one to show
+        with contextlib.suppress(TraceError):  # the first error is the error to show
             recorder.take_back_writes()
         raise
     captured = recorder.finish()
@@ -129,7 +125,7 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
         captured,
         unique,
         [flags[name] for name in unique],
-        _renumbered(result, [unique.index(name) for name in outputs]),
+        renumbered(result, [unique.index(name) for name in outputs]),
         [(module, module.training) for module in recorder.modules],
         writes,
         recorder.updates,
@@ -139,42 +135,53 @@ def trace_split(function: Callable[..., Any], variables: list[Variable], skeleto
 def _record(
     function: Callable[..., Any], arguments: Any, recorder: NetRecorder
 ) -> tuple[list[str], dict[str, bool], Any]:
-    """Run the function: the names of what it returned, whether each requires a gradient, and the
-    skeleton. No Variable that it made is held afterwards.
+    """Run the function.
+
+    No Variable made by the function is alive afterwards.
+
+    Returns:
+        The names of the returned Variables, their ``requires_grad`` by name, and the treedef.
     """
     args, keywords = arguments
-    with noted_generators() as states:
-        try:
-            return _watch(function, args, keywords, recorder)
-        finally:
-            put_back(states)  # a recording is no run: the first run draws what was drawn
-
-
-def _watch(
-    function: Callable[..., Any], args: Any, keywords: Any, recorder: NetRecorder
-) -> tuple[list[str], dict[str, bool], Any]:
-    """Run the function under the recorder's eyes."""
-    with without_hooks(), recorder:
-        owner = getattr(function, "__self__", None)
-        if isinstance(owner, Module):  # a method, which may ask whether it is in training
-            recorder.module_called(owner)
+    with _unchanged_generators(), without_hooks(), recorder:
         returned = function(*args, **keywords)
-    if recorder.error is not None:  # the function has caught it, and gone on without
+    if recorder.error is not None:  # the function caught the error and continued
         raise recorder.error
-    recorder.check_chains()  # as long as the results hold their graph
+    recorder.check_chains()  # while the results hold their graph
     where = f"what {recorder.title} returned"
-    results, result = split(returned, where)
+    results, result = flatten(returned, where)
     check_constants(result, where)
     outputs = [recorder.name_of(y) for y in results]
     return outputs, {n: y.requires_grad for n, y in zip(outputs, results, strict=True)}, result
 
 
+@contextlib.contextmanager
+def _unchanged_generators() -> Iterator[None]:
+    """Restore the random generators afterwards: the first run draws the recording's numbers."""
+    with noted_generators() as states:
+        try:
+            yield
+        finally:
+            put_back(states)
+
+
+def _all_writes(writes: list[Write | GradientWrite], updates: list[Update]) -> dict[str, str]:
+    """The final value's name for each written name."""
+    found = dict([pair for update in updates for pair in update.writes()])
+    for write in writes:
+        if write.name is not None:
+            found[write.target] = write.name
+        else:
+            found.pop(write.target, None)  # a gradient cleared after the update
+    return found
+
+
 def _check_arguments(
-    title: str, names: list[str], stand_ins: list[Variable], variables: list[Variable]
+    title: str, names: list[str], stand_ins: list[Variable], views: list[Any]
 ) -> None:
-    """Refuse a function that changed a Variable which it was given."""
-    for name, stand_in, x in zip(names, stand_ins, variables, strict=True):
-        if stand_in.raw is not x.raw:
+    """Refuse a function that changed one of its arguments."""
+    for name, stand_in, view in zip(names, stand_ins, views, strict=True):
+        if stand_in.raw is not view:
             raise TraceError(
                 f"{title}: the argument {name} was written to, which a net cannot repeat on the "
                 f"Variable of the caller. Write to a copy: {name} = functions.identity({name}), "
@@ -189,21 +196,11 @@ def _check_arguments(
             )
 
 
-def _renumbered(skeleton: Any, numbers: list[int]) -> Any:
-    """The skeleton with other positions, where several places have one Variable."""
-    if isinstance(skeleton, Slot):
-        return Slot(numbers[skeleton.position])
-    if isinstance(skeleton, Container):
-        items = tuple([_renumbered(item, numbers) for item in skeleton.items])
-        return Container(skeleton.kind, skeleton.keys, items)
-    return skeleton
-
-
-def _input_names(function: Any, skeleton: Any, namer: Namer) -> list[str]:
+def _input_names(function: Any, treedef: Any, namer: Namer) -> list[str]:
     """A name for each Variable among the arguments, after the function's parameters."""
-    args, keywords = skeleton.items
+    args, keywords = treedef.items
     titles: list[str] = []
-    with contextlib.suppress(TypeError, ValueError):  # a function that is not written in Python
+    with contextlib.suppress(TypeError, ValueError):  # a function not written in Python
         titles = list(inspect.signature(function).parameters)
     names = {}
     for number, item in enumerate(args.items):

@@ -1,9 +1,8 @@
-"""Updates: what an optimizer does in a recorded function, as operators of the net.
+"""Updates: an optimizer's update in a recorded function, as operators of the net.
 
-Requirement: a compiled training step changes parameters as eager code does: all of them, or none.
-So the net computes new parameters and new moments from the old ones, and they are put in their
-places when it has run. What the optimizer has at that time are inputs of the net: the moments, the
-learning rate, the count of steps.
+Requirement: a compiled training step changes all parameters, or none, as eager code does. So the
+net computes new parameters and moments from the old values. The new values are stored after the
+run. The optimizer's moments, learning rate and count of steps are inputs of the net.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ register_op()(OwnStep)
 
 
 class Part(NamedTuple):
-    """What an update does to one parameter, by names of the net.
+    """The update of one parameter, by names of the net.
 
     Attributes:
-        slot: the optimizer's, with the parameter, its moments and its count.
-        counted: the first slot of the same count, whose count is the input.
-        parameter: what is read.
-        gradient: likewise.
-        result: the new parameter.
-        read: the moments.
-        written: the new moments.
+        slot: the optimizer's slot: the parameter, the moments and the count.
+        counted: the first slot of the same count; this slot's count is the input.
+        parameter: the name of the parameter.
+        gradient: the name of the gradient.
+        result: the name of the new parameter.
+        read: the names of the moments.
+        written: the names of the new moments.
     """
 
     slot: Any
@@ -51,8 +50,8 @@ class Update:
 
     Attributes:
         optimizer: the optimizer.
-        parts: the parameters that it updates.
-        skipped: the parameters that it does not: they have no gradient.
+        parts: the updated parameters.
+        skipped: the parameters without a gradient, which stay as they are.
     """
 
     def __init__(self, optimizer: Any, namer: Any) -> None:
@@ -67,10 +66,10 @@ class Update:
         self._counts: dict[int, tuple[str, Any]] = {}
 
     def add(self, slot: Any, parameter: str, gradient: str) -> Operator:
-        """The operator that updates one more parameter.
+        """Add a parameter, and return the operator of the update.
 
         Raises:
-            GraphError: its moments do not fit.
+            GraphError: the moments do not fit.
         """
         slot.prepare(self._title)
         new = self._namer.new
@@ -88,7 +87,7 @@ class Update:
         return operator_of(self._function, reads, [result, *written.values()])
 
     def inputs(self) -> dict[str, Variable]:
-        """What the operators read beside parameters and gradients, as it is now, by name."""
+        """The current values read beside parameters and gradients, by name."""
         device = self.parts[0].slot.parameter.device
         numbers = {name: getattr(self.optimizer, key) for key, name in self._numbers.items()}
         numbers.update((name, slot.count + 1) for name, slot in self._counts.values())
@@ -97,14 +96,14 @@ class Update:
             for name, number in numbers.items()
         }
         for part in self.parts:
-            if part.slot.device is not device:  # it was elsewhere since
+            if part.slot.device is not device:  # the parameter was moved
                 part.slot.prepare(self._title)
             for key, name in part.read.items():
                 found[name] = wrap_array(part.slot.moments[key], device, False)
         return found
 
     def fits(self) -> bool:
-        """Whether the optimizer is as it was, but for what is read anew."""
+        """True if the optimizer is as recorded, except for values read at each run."""
         function = self.optimizer.update_function()
         if type(function) is not type(self._function) or vars(function) != vars(self._function):
             return False
@@ -117,18 +116,18 @@ class Update:
         return all(parameter.grad_var is None for parameter in self.skipped)
 
     def writes(self) -> Iterator[tuple[str, str]]:
-        """What is written, and what to it."""
+        """Pairs of names: the target, and the written value."""
         for part in self.parts:
             yield part.parameter, part.result
             yield from zip(part.read.values(), part.written.values(), strict=True)
 
     def release(self) -> None:
-        """Let go of the gradients of the last step: the run may use their memory."""
+        """Free the gradients of the last step: the run may use the memory."""
         for part in self.parts:
             part.slot.parameter.grad_var = None
 
     def repeat(self, results: Mapping[str, Variable]) -> None:
-        """Put the results of a run in their places."""
+        """Store the results of a run."""
         for part in self.parts:
             moments = {key: results[name].raw for key, name in part.written.items()}
             part.slot.take(results[part.result].raw, moments)

@@ -47,7 +47,16 @@ class Module:
             normalisation differ in training and evaluation.
     """
 
-    training: bool = True
+    @property
+    def training(self) -> bool:
+        """True if the module behaves as in training, False if as in evaluation."""
+        for hook in thread_hooks():
+            hook.training_read(self)
+        return bool(vars(self).get("training", True))
+
+    @training.setter
+    def training(self, training: bool) -> None:
+        vars(self)["training"] = training
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         """Compute the outputs. A subclass overrides ``forward``."""

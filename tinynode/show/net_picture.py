@@ -57,10 +57,10 @@ class NetPicture:
             self._add_variables(root)
             return [root.net]
         assert isinstance(root, CompiledFunction)
-        recorded = [entry for entries in root._entries.values() for entry in entries]
+        recorded = [entry for entries in root.recordings.values() for entry in entries]
         if not recorded:
             raise ValueError(
-                f"graph: {root._title()} has recorded no net yet: it does when it is called. Call "
+                f"graph: {root.title} has recorded no net yet: it does when it is called. Call "
                 "it once, or draw tinynode.trace(function, *examples)."
             )
         entry = recorded[-1]
@@ -68,7 +68,7 @@ class NetPicture:
         if len(recorded) > 1:
             self.notes.append(f"the last of {len(recorded)} nets that were recorded")
         nets: list[NetOp | Operator] = [entry.trace.net]
-        for gradient in list(entry.program._gradients.values())[-1:]:
+        for gradient in list(entry.program.gradients.values())[-1:]:
             nets.append(NetOp(gradient.operators, f"{entry.trace.net.type}_grad"))
         return nets
 

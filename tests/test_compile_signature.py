@@ -1,0 +1,230 @@
+"""The signature of a compiled call sees every change that matters: the results are eager's.
+
+Each case alternates two calls. A signature that leaves the change out would run the first call's
+net for the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode import functions as fn
+from tinynode import nn
+
+
+def variable(
+    *values: float, dtype: str = "float64", device: str = "numpy", requires_grad: bool = True
+) -> tn.Variable:
+    x = tn.asarray(np.array(values, dtype), device=device)
+    return x if requires_grad else x.detach()
+
+
+class Call(NamedTuple):
+    """One call: arguments, and the settings that hold during the call."""
+
+    args: tuple[Any, ...]
+    keywords: Mapping[str, Any] = MappingProxyType({})
+    settings: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+
+def outcome(function: Any, call: Call) -> Any:
+    """Values, dtype, device, flag and gradients of a call, on fresh Variables of its arrays."""
+    fresh: dict[int, Any] = {}
+    for x in call.args:
+        if isinstance(x, tn.Variable):
+            leaf = tn.asarray(x.array, device=x.device)
+            fresh[id(x)] = leaf if x.requires_grad else leaf.detach()
+    args = [fresh.get(id(x), x) for x in call.args]
+    with call.settings():
+        y = function(*args, **call.keywords)
+    if not isinstance(y, tn.Variable):
+        return y
+    found = [y.device, str(y.dtype), y.shape, y.requires_grad, tn.to_host(y.array).tolist()]
+    if y.requires_grad and y.creator_node is not None:
+        fn.sum(y).backward()
+    grads = [x.grad for x in fresh.values()]
+    return [*found, *(g if g is None else tn.to_host(g).tolist() for g in grads)]
+
+
+def check(function: Callable[..., Any], *calls: Call) -> int:
+    """Compare the compiled function with the eager one; the number of recordings."""
+    compiled = tn.compile(function)
+    for _ in range(3):
+        for call in calls:
+            found, expected = outcome(compiled, call), outcome(function, call)
+            assert repr(found) == repr(expected), call  # 0.0 == -0.0
+    return sum(map(len, compiled.recordings.values()))
+
+
+def affine(x: Any, w: Any, b: Any = 0.0) -> Any:
+    return x * w + b
+
+
+X, W = variable(1.0, 2.0), variable(3.0, 4.0)
+ARGUMENTS = {
+    "shape": (X, variable(5.0)),
+    "rank": (X, variable(5.0, 6.0).reshape((2, 1)).detach()),
+    "dtype": (variable(1.0, 2.0, dtype="float32"), variable(3.0, 4.0, dtype="float32")),
+    "integer": (X, variable(3, 4, dtype="int64", requires_grad=False)),
+    "device": (variable(1.0, 2.0, device="fast"), variable(3.0, 4.0, device="fast")),
+    "the first requires no gradient": (variable(1.0, 2.0, requires_grad=False), W),
+    "none requires a gradient": tuple(variable(1.0, 2.0, requires_grad=False) for _ in "xw"),
+    "one array twice": (X, X),
+    "a float": (X, 3.0),
+    "another float": (X, -3.0),
+    "minus zero": (X, -0.0),
+    "zero": (X, 0.0),
+    "an int": (X, 3),
+    "a bool": (X, True),
+    "one": (X, 1),
+    "an array": (X, np.array([3.0, 4.0])),
+}
+
+
+@pytest.mark.parametrize("other", ARGUMENTS.values(), ids=ARGUMENTS)
+def test_a_change_of_the_arguments(other: tuple[Any, ...]) -> None:
+    device = "fast" if any(str(getattr(x, "device", "")) == "fast" for x in other) else "numpy"
+    with tn.using_device(device):
+        check(affine, Call((X, W)), Call(other))
+        check(affine, Call(other), Call((X, W)))
+
+
+def test_a_change_of_a_number() -> None:
+    """Equal numbers of several types, and both zeros, are several signatures."""
+    factors = {bool: 2.0, int: 3.0, float: 5.0}
+    numbers = (1.0, 1, True, -0.0, 0.0, 0, False)
+    calls = [Call((X, n)) for n in numbers]
+    assert check(lambda x, n: x * n * factors[type(n)], *calls) == len(numbers)
+
+
+def test_arguments_by_position_and_by_name() -> None:
+    number = check(affine, Call((X, W, X)), Call((X, W), {"b": X.detach()}), Call((X, W)))
+    assert number == 3
+
+
+def test_the_order_of_the_arguments() -> None:
+    assert check(lambda x, w: x / w, Call((X, W)), Call((W, X))) == 1
+
+
+def test_the_structure_of_the_arguments() -> None:
+    def kind_of(xs: Any) -> Any:
+        return fn.sum(xs[0]) * (2.0 if isinstance(xs, list) else 3.0) * len(xs)
+
+    assert check(kind_of, Call(([X, W],)), Call(((X, W),)), Call(((X, W, W),))) == 3
+
+
+@pytest.mark.parametrize("first", [(X, X), (X, W), (W, X)], ids=["one", "two", "swapped"])
+def test_one_variable_as_two_arguments(first: tuple[Any, ...]) -> None:
+    """The recorder knows arrays by identity: it must not take one argument for the other."""
+    check(lambda x, y: x.detach() * 2.0 + y, Call(first), Call((X, W)), Call((X, X)))
+
+
+def test_an_argument_may_share_its_array_with_a_constant() -> None:
+    target = np.array([1.0, 2.0])
+    same, other = tn.Variable(target), variable(5.0, 7.0)
+    check(lambda x: (x - tn.asarray(target)) ** 2, Call((same,)), Call((other,)))
+
+
+@contextmanager
+def setting(**settings: Any) -> Iterator[None]:
+    with tn.using_config(**settings):
+        yield
+
+
+SETTINGS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "train": (lambda x: x * (2.0 if tn.config.train else 3.0), {"train": False}),
+    "enable_backprop": (lambda x: x * 2.0, {"enable_backprop": False}),
+    "dtype": (lambda x: x * tn.asarray([0.1, 0.2]).astype("float64"), {"dtype": "float64"}),
+    "device": (lambda x: x * (2.0 if tn.config.device is None else 3.0), {"device": "numpy"}),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_change_of_a_setting(name: str) -> None:
+    function, settings = SETTINGS[name]
+    number = check(function, Call((X,)), Call((X,), {}, lambda: setting(**settings)))
+    assert number == 2
+
+
+def test_a_setting_of_the_users() -> None:
+    tn.config.gain = 2.0
+    try:
+        compiled = tn.compile(lambda x: x * tn.config.gain)
+        for gain in (2.0, 3.0, 2.0, -0.0, 0.0, True):
+            tn.config.gain = gain
+            assert str((X * gain).array) == str(compiled(X).array)
+        assert sum(map(len, compiled.recordings.values())) == 5
+    finally:
+        del tn.config.gain
+
+
+class Halving(nn.Module):
+    """Halves in training, doubles in evaluation; with a parameter."""
+
+    def __init__(self) -> None:
+        self.w = nn.Parameter(np.array([3.0, 4.0]))
+
+    def forward(self, x: Any) -> Any:
+        return x * self.w * (0.5 if self.training else 2.0)
+
+
+@pytest.mark.parametrize("way", ["call", "forward", "attribute", "as a function"])
+def test_a_change_of_training(way: str) -> None:
+    model = Halving()
+    functions: dict[str, Callable[[Any], Any]] = {
+        "call": lambda x: model(x),
+        "forward": lambda x: model.forward(x),
+        "attribute": lambda x: x * (0.5 if model.training else 2.0),
+        "as a function": model,
+    }
+    compiled = tn.compile(functions[way])
+    for _ in range(3):
+        for mode in (model.train, model.eval):
+            mode()
+            assert outcome(compiled, Call((X,))) == outcome(functions[way], Call((X,)))
+
+
+def test_a_change_of_a_parameter() -> None:
+    """A new array of the same spec is read; another spec is recorded anew."""
+    model = Halving()
+    compiled = tn.compile(model.forward)
+    arrays = [np.array(v) for v in ([5.0, 6.0], [7.0], [[1.0], [2.0]])]
+    for array in [*arrays, *arrays]:
+        model.w.array = array
+        found = []
+        for function in (compiled, model.forward):
+            model.cleargrads()
+            found.append((outcome(function, Call((X,))), np.asarray(model.w.grad).tolist()))
+        assert found[0] == found[1]
+    assert sum(map(len, compiled.recordings.values())) == 3
+
+
+def test_another_instance_is_another_signature() -> None:
+    class Scale:
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        @tn.compile
+        def apply(self, x: Any) -> Any:
+            return x * self.factor
+
+    two, three = Scale(2.0), Scale(3.0)
+    for scale in (two, three, two, three):
+        assert (scale.apply(X).array == X.array * scale.factor).all()
+
+
+def test_the_first_gradient_request_changes_no_result() -> None:
+    compiled = tn.compile(affine)
+    for flags in ((True, True), (True, False), (False, True), (True, True)):
+        xs = [variable(2.0, 3.0, requires_grad=flag) for flag in flags]
+        for x, other in zip(xs, reversed(xs), strict=True):
+            if x.requires_grad:
+                (gx,) = tn.grad([fn.sum(compiled(*xs))], [x])
+                assert gx is not None and (gx.array == other.array).all()
