@@ -6,6 +6,7 @@ compiled functions, so that forward and backward plans meet.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
@@ -858,6 +859,34 @@ def test_kernels_of_several_passes_never_write_to_what_they_read(
     tolerance = 1e-12 if dtype == "float64" else 1e-5
     expected = expected_of(net, {"x": x}, ["y"])["y"]
     np.testing.assert_allclose(made.run((x,))[0], expected, rtol=tolerance, atol=tolerance)
+
+
+ACTIVATIONS = [fn.gelu, functools.partial(fn.gelu, approximate=True), fn.silu, fn.sigmoid]
+
+
+@pytest.mark.parametrize("length", [4095, 4096, 40_000])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("activation", ACTIVATIONS, ids=["gelu", "tanh_gelu", "silu", "sigmoid"])
+def test_compiled_activations_are_differentiated_again_and_again(
+    activation: Any, dtype: str, length: int
+) -> None:
+    """The first call records; the calls after that run the plans, on each side of a threshold."""
+    compiled = tn.compile(activation)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        array, gy = (rng.normal(size=length).astype(dtype) for _ in range(2))
+        found = []
+        for function in (compiled, activation):
+            with tn.using_device("fast"):
+                x = tn.Variable(array)
+                y = function(x)
+                y.grad = gy
+                y.backward()
+                found.append((y.array, x.grad))
+        for ours, theirs in zip(*found, strict=True):
+            assert ours.dtype == theirs.dtype == dtype
+            tolerance = 1e-12 if dtype == "float64" else 1e-5
+            np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("order", ["acbdef", "cefabd", "abdcef"])

@@ -539,7 +539,7 @@ _KERNELS: dict[type, tuple[Passes, frozenset[Any]]] = {
     activation.SiLU: (Passes(elementwise.silu, 0), FLOATS),
     activation.SiLUGrad: (Passes(elementwise.silu_gradient, 1), FLOATS),
     activation.GELU: (Passes(elementwise.gelu, 1), elementwise.SINGLES),
-    activation.GELUGrad: (Passes(elementwise.gelu_gradient, 1), elementwise.SINGLES),
+    activation.GELUGrad: (Passes(elementwise.gelu_gradient, 2), elementwise.SINGLES),
     activation.TanhGELU: (Passes(elementwise.tanh_gelu, 1), FLOATS),
     activation.TanhGELUGrad: (Passes(elementwise.tanh_gelu_gradient, 2), FLOATS),
 }
