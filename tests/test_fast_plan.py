@@ -15,6 +15,7 @@ from typing import Any
 import hypothesis
 import numpy as np
 import pytest
+from fast_kernels import set_limits
 from hypothesis import strategies as st
 from net_forms import forms_of
 from test_passes import Net, constant, masks, nets, op
@@ -24,21 +25,19 @@ from tinynode import functions as fn
 from tinynode.net import Operator
 from tinynode.net.operator import EMPTY, operator_of
 from tinynode.net.plan import Layout, Plan, Saved
-from tinynode_fast import blocks, fused, plan
+from tinynode_fast import blocks
 from tinynode_fast.fused import Fused
-from tinynode_fast.plan import FastPlan, Given, Known, Open, reads_of, writes_of
+from tinynode_fast.limits import LIMITS
+from tinynode_fast.plan import BoundCall, Builder, FastPlan, Inputs, LateCall
 
 F = tn.get_device("fast")
 LARGE = (600, 3)
-"""An array of this shape is over SMALL."""
+"""An array of this shape has more than LIMITS.copied_bytes."""
 
 
 def small_pieces(patch: pytest.MonkeyPatch, small: int = 0) -> None:
     """Every array counts as large, and chains run in blocks of few elements."""
-    patch.setattr(fused, "LEAST", 2)
-    patch.setattr(fused, "SMALLEST_BLOCK", 2)
-    patch.setattr(fused, "CACHE", 64)
-    patch.setattr(plan, "SMALL", small)
+    set_limits(patch, in_cache=2, chain_step=2, chain_bytes=64, copied_bytes=small)
 
 
 def two() -> int:
@@ -46,7 +45,7 @@ def two() -> int:
 
 
 def threads(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(blocks, "THREADED", 2)
+    set_limits(patch, threaded=2)
     patch.setattr(blocks, "thread_count", two)
 
 
@@ -74,8 +73,8 @@ def close(actual: Any, expected: Any) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13)
 
 
-def steps_of(made: FastPlan) -> Iterator[Known | Open]:
-    for part in made.parts:
+def steps_of(made: FastPlan) -> Iterator[BoundCall | LateCall]:
+    for part in made.groups:
         if isinstance(part, list):
             yield from part
         else:
@@ -84,10 +83,14 @@ def steps_of(made: FastPlan) -> Iterator[Known | Open]:
 
 def memory_of(made: FastPlan) -> list[Any]:
     """Every array that a plan keeps."""
-    found = [made.arena, *made.template, *(array for _, array in made.copied)]
-    found += [array for _, array in made.results]
+    found = [
+        made.program.arena,
+        *made.program.template,
+        *(array for _, array in made.program.copied),
+    ]
+    found += [array for _, array in made.program.results]
     for step in steps_of(made):
-        found += step.arrays if isinstance(step, Known) else ()
+        found += step.arrays if isinstance(step, BoundCall) else ()
     return [array for array in found if isinstance(array, np.ndarray)]
 
 
@@ -244,7 +247,7 @@ def test_a_view_of_a_large_result_is_not_copied() -> None:
     x = np.ones(LARGE)
     net = [op("exp", "x", "a"), op("permute_dims", "a", "y", axes=(1, 0))]
     made = plan_of(net, {"x": x}, ["y"])
-    assert len(made.fresh) == 1 and made.bytes == 0
+    assert len(made.program.pools) == 1 and made.program.memory.bytes == 0
     close(made.run((x,))[0], np.exp(x.T))
 
 
@@ -282,7 +285,7 @@ def test_who_writes_to_a_result_does_not_write_to_a_constant() -> None:
 # --- memory of values whose lives overlap --------------------------------------------------------
 
 
-class Watched(plan._Builder):
+class Watched(Builder):
     """Notes after each action how many steps there are, and which action it was."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -299,29 +302,29 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
     inputs = net.inputs(special, 1)
     names = [n for one in net.operators for n in one.output_names if n != EMPTY]
     forms = forms_of(net.operators, net.inputs(False), F)
-    built = Watched(net.operators, Given(list(inputs), None), [*net.outputs, *saved], forms, saved)
+    built = Watched(net.operators, Inputs(list(inputs), None), net.outputs, forms, saved)
     values: list[Any] = [None] * len(built.template)
     values[: len(built.template)] = built.template
     with np.errstate(all="ignore"):
         expected = {**inputs, **expected_of(net.operators, inputs, names)}
         values[: len(inputs)] = inputs.values()
-        for place in built.straight:
+        for place in built.contiguous:
             values[place] = np.asarray(values[place], order="C")
         for place, array in built.copied:
             np.copyto(array, values[place])
-        for place, reserve in built.fresh:
-            values[place] = reserve.take()
-        later = [set(reads_of(action)) for action, _ in built.log]
+        for place, pool in built.pools:
+            values[place] = pool.take()
+        later = [set(action.reads) for action, _ in built.log]
         first, known = 0, set(inputs) | {n for n in names if n in built.constants}
         for number, (action, end) in enumerate(built.log):
             for step in built.steps[first:end]:
                 run_step(step, values)
             first = end
-            known.update(writes_of(action))
+            known.update(action.writes)
             needed = set().union(*later[number + 1 :], net.outputs, saved)
             for name in sorted(known & needed & set(expected)):
                 array = built.arrays.get(name)
-                array = values[built.places[name]] if array is None else array
+                array = values[built.slots[name]] if array is None else array
                 scale = max(
                     1.0,
                     np.max(np.abs(expected[name]), initial=0.0, where=np.isfinite(expected[name])),
@@ -335,8 +338,8 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
                 )
 
 
-def run_step(step: Known | Open, values: list[Any]) -> None:
-    if isinstance(step, Known):
+def run_step(step: BoundCall | LateCall, values: list[Any]) -> None:
+    if isinstance(step, BoundCall):
         step.function(*step.arrays)
         return
     result = step.function(*[values[place] for place in step.reads])
@@ -353,7 +356,7 @@ def test_values_that_are_needed_are_never_overwritten(
     names = [n for one in net.operators for n in one.output_names if n != EMPTY]
     with pytest.MonkeyPatch.context() as patch:
         if way == "large":
-            patch.setattr(plan, "SMALL", 0)
+            set_limits(patch, copied_bytes=0)
         elif way != "as it is":
             small_pieces(patch, 0 if way == "pieces" else 4096)
         check_step_by_step(net, names[::2] if saving else [], special)
@@ -392,7 +395,7 @@ def test_memory_is_used_again() -> None:
     x = np.ones((4, 8))
     net = [op("exp" if i % 2 else "sin", [f"v{i}"], [f"v{i + 1}"]) for i in range(20)]
     made = plan_of(net, {"v0": x}, ["v20"])
-    assert made.bytes <= 4 * x.nbytes
+    assert made.program.memory.bytes <= 4 * x.nbytes
 
 
 def test_a_view_keeps_the_memory_of_what_it_shows() -> None:
@@ -509,14 +512,14 @@ def test_products_of_matrices_with_no_elements(shapes: Any) -> None:
     [("f8", 512, 1), ("f8", 513, 0), ("f4", 1024, 1), ("f4", 1025, 0), ("f8", 511, 1)],
 )
 def test_the_largest_input_that_is_copied(dtype: str, length: int, copies: int) -> None:
-    """SMALL bytes, and not one more; results are fresh on both sides of it."""
-    assert plan.SMALL == 4096
+    """4,096 bytes, and not one more; results are fresh on both sides of it."""
+    assert LIMITS.copied_bytes == 4096
     x = np.linspace(0, 1, length).astype(dtype)
     net = [op("exp", "x", "a"), op("sin", "a", "y"), op("reshape", "y", "z", shape=(1, length))]
     made = plan_of(net, {"x": x}, ["y", "z"], ["a"])
-    assert len(made.copied) == copies
+    assert len(made.program.copied) == copies
     assert (made.layout is not None) is bool(copies)
-    assert len(made.fresh) == (0 if copies else 2)
+    assert len(made.program.pools) == (0 if copies else 2)
     runs = []
     for factor in (1, 2, 3):
         given = x * np.asarray(factor, dtype)
@@ -658,7 +661,7 @@ def test_what_one_plan_packs_another_unpacks(shapes: Any, forward: str, back: st
         program = program_of(compiled)
         ahead, behind = program._plans[True], program._gradient_plans[program.whole_key, True]
         assert type(ahead) is FastPlan and type(behind) is FastPlan
-        assert ahead.layout is not None and behind.given.layout == ahead.layout
+        assert ahead.layout is not None and behind.inputs.layout == ahead.layout
         for _ in range(3):
             x, w = draw()
             expected = [
@@ -774,9 +777,7 @@ def test_blocks_cover_everything_once(
     length: int, threaded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Elementwise results are those of whole arrays, bit for bit; sums nearly."""
-    monkeypatch.setattr(fused, "LEAST", 2)
-    monkeypatch.setattr(fused, "SMALLEST_BLOCK", 8)
-    monkeypatch.setattr(fused, "CACHE", 64)
+    set_limits(monkeypatch, in_cache=2, chain_step=8, chain_bytes=64)
     if threaded:
         threads(monkeypatch)
     rng = np.random.default_rng(length)
@@ -842,7 +843,7 @@ def test_a_sum_of_other_arrays_is_no_part_of_a_chain(
 def test_kernels_of_several_passes_never_write_to_what_they_read(
     dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fused, "LEAST", 2)
+    set_limits(monkeypatch, in_cache=2)
     rng = np.random.default_rng(0)
     x = rng.normal(size=6000).astype(dtype)
     net = [
@@ -893,7 +894,7 @@ def test_compiled_activations_are_differentiated_again_and_again(
 def test_chains_of_two_dtypes_do_not_share_scratch(
     order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fused, "LEAST", 2)
+    set_limits(monkeypatch, in_cache=2)
     x = np.linspace(0, 1, 10)
     y = x.astype(np.float32)
     steps = {"a": "sin x", "b": "cos a", "d": "exp b", "c": "sin y", "e": "cos c", "f": "exp e"}

@@ -15,10 +15,11 @@ from typing import Any
 import tinynode_numpy
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
-from tinynode_fast import blocks, elementwise, images, matrices, rows, updates
-from tinynode_fast.blocks import Entry
+from tinynode_fast.blocks import keep_pages
+from tinynode_fast.kernel import Kernel
 from tinynode_fast.plain import PLAIN
 from tinynode_fast.plan import make_plan
+from tinynode_fast.table import KERNELS
 from tinynode_fast.updates import update_parameters
 from tinynode_numpy import (
     add_at,
@@ -50,15 +51,12 @@ __all__ = [
     "update_parameters",
 ]
 
-blocks.keep_pages()
+keep_pages()
 
 name = "fast"
 base = "numpy"
 """The backend whose memory this one lies over."""
 capabilities = tinynode_numpy.capabilities | {"optimizer_update"}
-
-KERNELS = elementwise.KERNELS | images.KERNELS | matrices.KERNELS | rows.KERNELS | updates.KERNELS
-"""The kernels, by the exact class of the FunctionNode."""
 
 
 def forward(node: Any, arrays: Arrays) -> Any:
@@ -69,9 +67,9 @@ def forward(node: Any, arrays: Arrays) -> Any:
     kind = type(node)
     if kind in PLAIN:  # one call of NumPy: there is nothing to win, and counting would cost
         return node.forward(arrays)
-    entry = KERNELS.get(kind)
-    if entry is not None:
-        return _by_kernel(entry, node, arrays)
+    kernel = KERNELS.get(kind)
+    if kernel is not None:
+        return _by_kernel(kernel, node, arrays)
     if kind.forward_fast is FunctionNode.forward_fast:
         return Fallback("no kernel for this class")
     start = time.perf_counter()
@@ -82,15 +80,15 @@ def forward(node: Any, arrays: Arrays) -> Any:
     return outputs
 
 
-def _by_kernel(entry: Entry, node: Any, arrays: Arrays) -> Any:
+def _by_kernel(kernel: Kernel, node: Any, arrays: Arrays) -> Any:
     """Run a kernel, and count it if it ran; or the portable forward where that is as quick."""
-    if arrays[0].size < entry.least:
+    if arrays[0].size < kernel.least:
         return node.forward(arrays)
     start = time.perf_counter()
-    outputs = entry.run(node, arrays)
+    outputs = kernel.run(node, arrays)
     if outputs is None:
         return node.forward(arrays)
     if type(outputs) is tuple:
         seconds = time.perf_counter() - start
-        count_use(kernel_uses, (name, node.label, entry.name), seconds)
+        count_use(kernel_uses, (name, node.label, kernel.name), seconds)
     return outputs
