@@ -308,8 +308,6 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
     with np.errstate(all="ignore"):
         expected = {**inputs, **expected_of(net.operators, inputs, names)}
         values[: len(inputs)] = inputs.values()
-        for place in built.contiguous:
-            values[place] = np.asarray(values[place], order="C")
         for place, array in built.copied:
             np.copyto(array, values[place])
         for place, pool in built.pools:

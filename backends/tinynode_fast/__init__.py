@@ -18,38 +18,18 @@ from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
 from tinynode_fast.blocks import keep_pages
 from tinynode_fast.kernel import Kernel
 from tinynode_fast.plain import PLAIN
-from tinynode_fast.plan import make_plan
+from tinynode_fast.plan import make_plan as make_plan
 from tinynode_fast.table import KERNELS
-from tinynode_fast.updates import update_parameters
-from tinynode_numpy import (
-    add_at,
-    devices,
-    from_host,
-    index_of,
-    lift,
-    namespace,
-    owns,
-    synchronize,
-    to_host,
-)
-
-__all__ = [
-    "add_at",
-    "base",
-    "capabilities",
-    "devices",
-    "forward",
-    "from_host",
-    "index_of",
-    "lift",
-    "make_plan",
-    "name",
-    "namespace",
-    "owns",
-    "synchronize",
-    "to_host",
-    "update_parameters",
-]
+from tinynode_fast.updates import update_parameters as update_parameters
+from tinynode_numpy import add_at as add_at
+from tinynode_numpy import devices as devices
+from tinynode_numpy import from_host as from_host
+from tinynode_numpy import index_of as index_of
+from tinynode_numpy import lift as lift
+from tinynode_numpy import namespace as namespace
+from tinynode_numpy import owns as owns
+from tinynode_numpy import synchronize as synchronize
+from tinynode_numpy import to_host as to_host
 
 keep_pages()
 

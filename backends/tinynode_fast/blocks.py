@@ -59,20 +59,16 @@ class Threads:
         try:
             with self.lock:
                 if self.pool is None:
-                    self.pool = _new_pool()
+                    # imported here: the module refuses to be imported when the program ends
+                    from concurrent.futures import ThreadPoolExecutor
+
+                    self.pool = ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
                 self.pool.submit(_fulfil, future, call)
         except RuntimeError:
             if future.cancel():  # no thread has begun the call, and none will
                 future = Future()
                 _fulfil(future, call)
         return future
-
-
-def _new_pool() -> ThreadPoolExecutor:
-    # imported here: the module refuses to be imported when the program ends
-    from concurrent.futures import ThreadPoolExecutor
-
-    return ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
 
 
 def _fulfil(future: Future[Any], call: Callable[[], Any]) -> None:
@@ -108,44 +104,29 @@ def in_shares(length: int, size: int, work: Callable[[int, int], Any]) -> list[A
 
 
 def run(function: BlockFunction, inputs: Arrays, outputs: Arrays, scratch: int = 0) -> None:
-    """Run a block function block by block; all arrays have the same length.
+    """Run a block function block by block, with a number of scratch arrays.
 
-    Args:
-        function: the block function.
-        inputs: the arrays that it reads.
-        outputs: the arrays that it writes; the first is the largest array.
-        scratch: the number of scratch arrays.
+    All arrays have the same length; the first output is the largest array.
     """
-    first = outputs[0]
-    length = first.shape[0]
+    first, length = outputs[0], len(outputs[0])
     if first.size <= LIMITS.block:
         function(inputs, outputs, tuple([numpy.empty_like(first) for _ in range(scratch)]))
         return
     step = max(1, LIMITS.block // max(1, math.prod(first.shape[1:])))
+
+    def run_share(start: int, stop: int) -> None:
+        shape = (min(step, stop - start), *first.shape[1:])
+        spare = [numpy.empty(shape, first.dtype) for _ in range(scratch)]
+        for low in range(start, stop, step):
+            high = min(low + step, stop)
+            function(
+                tuple([x[low:high] for x in inputs]),
+                tuple([y[low:high] for y in outputs]),
+                tuple([s[: high - low] for s in spare]),
+            )
+
     shares = thread_count() if first.size >= LIMITS.threaded else 1
-    work = functools.partial(_run_share, function, inputs, outputs, scratch, step)
-    in_shares(length, -(-length // shares), work)
-
-
-def _run_share(
-    function: BlockFunction,
-    inputs: Arrays,
-    outputs: Arrays,
-    scratch: int,
-    step: int,
-    start: int,
-    stop: int,
-) -> None:
-    """Run the blocks from ``start`` to ``stop``, with scratch arrays of this share."""
-    shape = (min(step, stop - start), *outputs[0].shape[1:])
-    spare = [numpy.empty(shape, outputs[0].dtype) for _ in range(scratch)]
-    for low in range(start, stop, step):
-        high = min(low + step, stop)
-        function(
-            tuple([x[low:high] for x in inputs]),
-            tuple([y[low:high] for y in outputs]),
-            tuple([s[: high - low] for s in spare]),
-        )
+    in_shares(length, -(-length // shares), run_share)
 
 
 def run_flat(function: BlockFunction, inputs: Arrays, scratch: int = 0) -> Any:

@@ -375,7 +375,7 @@ def _momentum(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
 
 def _adam(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
     if to.one_dtype(reads[:4] + writes):
-        yield Call(updates.adam_step(node), reads, writes)
+        yield Call(partial(updates.adam_call, node), reads, writes)
 
 
 VIEWS = (

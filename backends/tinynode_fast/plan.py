@@ -11,6 +11,7 @@ the memory of the plan.
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import threading
@@ -103,7 +104,10 @@ class FastPlan:
         self.program = Builder(operators, self.inputs, list(outputs), dict(forms), saved)
         self.layout = self.program.layout if self.program.layout.packed else None
         self.pooled = {slot for slot, _ in self.program.pools}
-        self.groups = grouped(self.program.steps)
+        self.groups: list[Any] = []  # bound calls in a row as one list, which runs quicker
+        for kind, found in itertools.groupby(self.program.steps, type):
+            steps = list(found)
+            self.groups += steps if kind is LateCall else [steps]
         kept = [*self.program.memory.all, self.program.arena, *self.program.constants.values()]
         self.own = {id(owner_of(memory)) for memory in kept}
 
@@ -147,8 +151,6 @@ class FastPlan:
         program = self.program
         values = program.template.copy()
         values[: len(arrays)] = arrays
-        for slot in program.contiguous:
-            values[slot] = numpy.asarray(values[slot], order="C")
         for slot, array in program.copied:
             numpy.copyto(array, values[slot])
         for slot, pool in program.pools:
@@ -189,19 +191,6 @@ def owner_of(array: Any) -> Any:
     return array
 
 
-def grouped(steps: Sequence[BoundCall | LateCall]) -> list[list[BoundCall] | LateCall]:
-    """Bound calls in a row as one list, which runs quicker."""
-    groups: list[list[BoundCall] | LateCall] = []
-    for step in steps:
-        if isinstance(step, LateCall):
-            groups.append(step)
-        elif groups and isinstance(groups[-1], list):
-            groups[-1].append(step)
-        else:
-            groups.append([step])
-    return groups
-
-
 def name_of_call(function: Any) -> str:
     """A call in a few words."""
     if isinstance(function, RunNode):
@@ -210,16 +199,7 @@ def name_of_call(function: Any) -> str:
     return str(getattr(function, "__name__", function))
 
 
-def make_plan(
-    operators: Sequence[Operator],
-    devices: Mapping[str, Device],
-    outputs: Sequence[str],
-    forms: Mapping[str, Form],
-    saved: Sequence[str],
-    layout: Layout | None,
-) -> FastPlan:
-    """The plan that ``tinynode.net`` asks this backend for."""
-    return FastPlan(operators, devices, outputs, forms, saved, layout)
+make_plan = FastPlan
 
 
 # --- memory --------------------------------------------------------------------------------------
@@ -319,7 +299,6 @@ class Builder:
         slots: the other values: their slots in the table of values.
         template: the table of values at the start of a run.
         copied: the slots of small inputs, and the arrays that they are copied to.
-        contiguous: the slots of inputs that must lie in C order.
         pools: the slots of large results, and their memory.
         arena: the memory of the small arrays that are saved.
         results: a slot, or an array that is copied, for each result.
@@ -342,7 +321,6 @@ class Builder:
         self.template: list[Any] = [None] * len(given)
         self.copied: list[tuple[int, Any]] = []
         self.pools: list[tuple[int, ResultPool]] = []
-        self.contiguous: list[int] = []
         self.steps: list[BoundCall | LateCall] = []
         self.roots: dict[str, str] = {}
         self.owned: dict[str, Any] = {}
@@ -351,14 +329,12 @@ class Builder:
         self.leaving = {self._root(name) for name in self.outputs}
         self.layout = self._lay_out(actions, saved, outputs)
         self.arena = numpy.empty(self.layout.size, numpy.uint8)
-        self._take_inputs(given, actions, inputs.layout)
+        self._take_inputs(given, inputs.layout)
         for number, action in enumerate(actions):
             self._add(action)
             for name in self.ends.get(number, ()):
                 if name in self.owned:
                     self.memory.give_back(self.owned.pop(name))
-        for name in outputs:
-            self._part_from_constants(name)
         self.results = [
             (-1, self.arrays[name]) if name in self.arrays else (self.slots[name], None)
             for name in (*outputs, *saved)
@@ -415,11 +391,8 @@ class Builder:
                 size += -(-length // 64) * 64
         return Layout(packed, size, tuple(saved))
 
-    def _take_inputs(
-        self, given: list[str], actions: Sequence[Action | Fused], layout: Layout | None
-    ) -> None:
+    def _take_inputs(self, given: list[str], layout: Layout | None) -> None:
         """Copy small inputs at each run, so that calls know their arrays."""
-        blockwise = {n for action in actions if isinstance(action, Fused) for n in action.reads}
         for slot, name in enumerate(given):
             if layout is not None and name == PACKED:
                 memory = numpy.empty(layout.size, numpy.uint8)
@@ -430,8 +403,6 @@ class Builder:
                 memory = self.memory.take(self.forms[name])  # never given back
                 self.arrays[name] = array_in(memory, self.forms[name], None)
                 self.copied.append((slot, self.arrays[name]))
-            elif name in blockwise:
-                self.contiguous.append(slot)
 
     def _add(self, action: Action | Fused) -> None:
         if isinstance(action, View):
@@ -493,14 +464,6 @@ class Builder:
         for i, name in enumerate(action.writes):
             if name != EMPTY:
                 self.steps.append(LateCall(itemgetter(i), (whole,), self._new_slot(name)))
-
-    def _part_from_constants(self, name: str) -> None:
-        """Let a result that is a constant be copied: the caller may write to it."""
-        if self._root(name) in self.constants and name in self.arrays:
-            constant, form = self.arrays[name], self.forms[name]
-            self.memory.all.append(numpy.empty(max(1, constant.nbytes), numpy.uint8))
-            self.arrays[name] = array_in(self.memory.all[-1], form, None)
-            numpy.copyto(self.arrays[name], constant)
 
 
 def copy_elements(x: Any, out: Any) -> None:

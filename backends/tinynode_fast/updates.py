@@ -15,9 +15,8 @@ import math
 import time
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy
 from numpy import add, multiply, subtract
@@ -58,39 +57,31 @@ def adam(numbers: Arrays, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> N
     subtract(p, spare, new)
 
 
-@dataclass(frozen=True)
-class AdamStep:
-    """One step of Adam by one parameter; the attributes are those of ``AdamUpdate``."""
-
-    betas: tuple[float, float]
-    eps: float
-    weight_decay: float
-
-    def __call__(self, *arrays: Any) -> None:
-        """Read p, g, m, v, lr and count, and write p', m' and v': the way of plans."""
-        lr, count = float(arrays[4]), float(arrays[5])
-        self.write(lr, count, arrays[:4], arrays[6:])
-
-    def write(self, lr: float, count: float, inputs: Arrays, outputs: Arrays) -> None:
-        """Read p, g, m and v, and write p', m' and v'; a gradient in pieces is copied."""
-        kernel = partial(adam, adam_numbers(self, lr, count, inputs[0].dtype))
-        flat = tuple([x.reshape(-1) for x in inputs])
-        run(kernel, flat, tuple([y.reshape(-1) for y in outputs]), scratch=1)
-
-
 @functools.lru_cache(LIMITS.adam_numbers)
-def adam_numbers(step: AdamStep, lr: float, count: float, dtype: Any) -> Arrays:
+def adam_numbers(
+    betas: tuple[float, float], eps: float, decay: float, lr: float, count: float, dtype: Any
+) -> Arrays:
     """The numbers of ``adam``: rate and eps hold the corrections of m and v, for fewer passes."""
-    b1, b2 = step.betas
+    b1, b2 = betas
     root = math.sqrt(1 - b2**count)
-    rate, kept = lr * root / (1 - b1**count), 1 - lr * step.weight_decay
-    numbers = b1, 1 - b1, b2, 1 - b2, rate, step.eps * root, kept
+    numbers = b1, 1 - b1, b2, 1 - b2, lr * root / (1 - b1**count), eps * root, 1 - lr * decay
     return tuple([numpy.asarray(value, dtype) for value in numbers])
 
 
-def adam_step(node: AdamUpdate) -> AdamStep:
-    """The step with a node's attributes."""
-    return AdamStep((node.betas[0], node.betas[1]), node.eps, node.weight_decay)
+def adam_step(rule: Any, lr: float, count: float, inputs: Arrays, outputs: Arrays) -> None:
+    """Read p, g, m and v, and write p', m' and v'; a gradient in pieces is copied.
+
+    The rule is an ``AdamUpdate``, or an optimizer.
+    """
+    decay = getattr(rule, "weight_decay", 0.0)
+    numbers = adam_numbers(tuple(rule.betas), rule.eps, decay, lr, count, inputs[0].dtype)
+    flat = tuple([x.reshape(-1) for x in inputs])
+    run(partial(adam, numbers), flat, tuple([y.reshape(-1) for y in outputs]), scratch=1)
+
+
+def adam_call(node: AdamUpdate, *arrays: Any) -> None:
+    """Read p, g, m, v, lr and count, and write p', m' and v', in a plan."""
+    adam_step(node, float(arrays[4]), float(arrays[5]), arrays[:4], arrays[6:])
 
 
 def adam_update(node: AdamUpdate, *arrays: Any) -> Any:
@@ -98,7 +89,7 @@ def adam_update(node: AdamUpdate, *arrays: Any) -> Any:
     if not all(x.flags.c_contiguous for x in arrays):
         return None
     outputs = tuple([numpy.empty(arrays[0].shape, arrays[0].dtype) for _ in range(3)])
-    adam_step(node)(*arrays, *outputs)
+    adam_call(node, *arrays, *outputs)
     return outputs
 
 
@@ -114,15 +105,10 @@ def gather(v: Any, g: Any, momentum: Any, out: Any) -> None:
     add(out, g, out)
 
 
-class Used(NamedTuple):
-    """The moments that an update gave for a parameter, and those that it read."""
-
-    given: Moments
-    read: Moments
-
-
-last_used: weakref.WeakKeyDictionary[Any, list[Used]] = weakref.WeakKeyDictionary()
-"""The moments of each optimizer's last update."""
+last_used: weakref.WeakKeyDictionary[Any, list[tuple[Moments, Moments]]] = (
+    weakref.WeakKeyDictionary()
+)
+"""For each optimizer, the moments that its last update gave, and those that the update read."""
 
 
 def _targets(optimizer: Any, steps: Sequence[Step]) -> list[Moments]:
@@ -131,14 +117,14 @@ def _targets(optimizer: Any, steps: Sequence[Step]) -> list[Moments]:
     They are taken out of ``last_used``, so no other update gets them.
     """
     used = last_used.pop(optimizer, [])
-    moments = [moments for _, _, moments, _ in steps]
-    if len(used) == len(steps) and all(
-        now[name] is array
-        for now, last in zip(moments, used, strict=True)
-        for name, array in last.given.items()
-    ):
-        return [last.read for last in used]
-    return [{name: numpy.empty_like(m) for name, m in now.items()} for now in moments]
+    unchanged = len(used) == len(steps) and all(
+        step[2][name] is array
+        for step, (given, _) in zip(steps, used, strict=True)
+        for name, array in given.items()
+    )
+    if unchanged:
+        return [read for _, read in used]
+    return [{name: numpy.empty_like(m) for name, m in step[2].items()} for step in steps]
 
 
 def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
@@ -153,12 +139,10 @@ def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
             return Fallback("an array is not in one piece of memory")
     new = [numpy.empty(array.shape, array.dtype) for array, _, _, _ in steps]
     targets = _targets(optimizer, steps)
-    decay = getattr(optimizer, "weight_decay", 0.0)
-    step = AdamStep(tuple(optimizer.betas), optimizer.eps, decay)
     for y, target, (array, g, moments, count) in zip(new, targets, steps, strict=True):
         inputs = (array, g, *[moments[name] for name in target])
-        step.write(optimizer.lr, count, inputs, (y, *target.values()))
+        adam_step(optimizer, optimizer.lr, count, inputs, (y, *target.values()))
     seconds = time.perf_counter() - start
     count_use(kernel_uses, ("fast", type(optimizer).__name__, "update_parameters"), seconds)
-    last_used[optimizer] = [Used(t, s[2]) for t, s in zip(targets, steps, strict=True)]
+    last_used[optimizer] = [(t, s[2]) for t, s in zip(targets, steps, strict=True)]
     return list(zip(new, targets, strict=True))
