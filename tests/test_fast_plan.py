@@ -6,6 +6,7 @@ compiled functions, so that forward and backward plans meet.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import threading
@@ -18,6 +19,7 @@ import pytest
 from fast_kernels import set_limits
 from hypothesis import strategies as st
 from net_forms import forms_of
+from test_fast_backend import KERNEL_CASES
 from test_passes import Net, constant, masks, nets, op
 
 import tinynode as tn
@@ -27,8 +29,10 @@ from tinynode.net.operator import EMPTY, operator_of
 from tinynode.net.plan import Layout, Plan, Saved
 from tinynode_fast import blocks
 from tinynode_fast.fused import Fused
+from tinynode_fast.kernel import Kernel
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.plan import BoundCall, Builder, FastPlan, Inputs, LateCall
+from tinynode_fast.table import KERNELS
 
 F = tn.get_device("fast")
 LARGE = (600, 3)
@@ -902,6 +906,50 @@ def test_chains_of_two_dtypes_do_not_share_scratch(
     close(found[0], np.exp(np.cos(np.sin(x))))
     assert found[1].dtype == np.float32
     np.testing.assert_array_equal(found[1], np.exp(np.cos(np.sin(y))))
+
+
+# --- the table of kernels ------------------------------------------------------------------------
+
+KERNEL_BY_NAME = {kernel.name: (kind, kernel) for kind, kernel in KERNELS.items()}
+BLOCK_KERNELS = [n for n, (_, k) in KERNEL_BY_NAME.items() if type(k) is not Kernel]
+
+
+@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("name", KERNEL_CASES)
+def test_a_plan_computes_what_a_kernel_computes(
+    name: str, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The arrays are above the thresholds of eager code; ``small``: above those of plans too."""
+    make, given = KERNEL_CASES[name]
+    assert type(make()) is KERNEL_BY_NAME[name][0]
+    if small:
+        set_limits(monkeypatch, small=1)
+        threads(monkeypatch)
+    expected = make().forward(tuple(given))
+    inputs = {f"x{i}": x for i, x in enumerate(given)}
+    outputs = [f"y{i}" for i in range(len(expected))]
+    made = plan_of([operator_of(make(), list(inputs), outputs)], inputs, outputs)
+    for _ in range(2):
+        for y, wanted in zip(made.run(tuple(given)), expected, strict=True):
+            assert (y.shape, y.dtype) == (wanted.shape, wanted.dtype)
+            np.testing.assert_allclose(y, wanted, rtol=2e-5, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", BLOCK_KERNELS)
+def test_the_table_declares_the_scratch_arrays_that_a_block_function_takes(name: str) -> None:
+    kernel = KERNEL_BY_NAME[name][1]
+    x, *others = KERNEL_CASES[name][1]
+    inputs = (x.reshape(-1, x.shape[-1]), *others)
+    outputs = [np.empty_like(inputs[0])]
+    if name == "cross_entropy":
+        outputs.append(np.empty(len(x), x.dtype))
+    taken = []
+    for count in range(5):
+        scratch = tuple([np.empty_like(inputs[0]) for _ in range(count)])
+        with contextlib.suppress(ValueError):  # too many or too few values to unpack
+            kernel.function(inputs, tuple(outputs), scratch)
+            taken.append(count)
+    assert taken == ([kernel.scratch] if kernel.scratch else [0, 1, 2, 3, 4])
 
 
 # --- warnings ------------------------------------------------------------------------------------

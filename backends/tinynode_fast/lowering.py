@@ -18,15 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy
 
 from tinynode import functions
-from tinynode.functions import (
-    activation,
-    convolution,
-    loss,
-    normalization,
-    pooling,
-    rearranging,
-    shaping,
-)
+from tinynode.functions import convolution
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import MatMulOfTransposed, TimesNumber
@@ -139,23 +131,13 @@ def relu_gradient(y: Any, gy: Any, out: Any) -> None:
     numpy.bitwise_and(gy.view(bits), ones, out.view(bits))
 
 
+_SAME_NAMES = """
+Abs Add Cos Divide Exp Log Multiply Negative Reciprocal Sin Sqrt Square Subtract Tanh
+"""
 UFUNCS: dict[type, Any] = {
-    functions.Add: numpy.add,
-    functions.Subtract: numpy.subtract,
-    functions.Multiply: numpy.multiply,
-    functions.Divide: numpy.divide,
-    functions.Negative: numpy.negative,
-    functions.Exp: numpy.exp,
-    functions.Log: numpy.log,
-    functions.Sqrt: numpy.sqrt,
-    functions.Tanh: numpy.tanh,
-    functions.Sin: numpy.sin,
-    functions.Cos: numpy.cos,
-    functions.Square: numpy.square,
-    functions.Abs: numpy.abs,
+    **{getattr(functions, name): getattr(numpy, name.lower()) for name in _SAME_NAMES.split()},
     functions.Maximum: maximum,
     functions.Minimum: minimum,
-    functions.Reciprocal: numpy.reciprocal,
     functions.ReLU: relu,
     functions.ReLUGrad: relu_gradient,
 }
@@ -189,7 +171,7 @@ class Lowering:
             self.actions.append(action)
             if kind in TO_CHANNELS_LAST and isinstance(action, Call | OpaqueCall):
                 self.orders[action.writes[0]] = CHANNELS_LAST
-            elif kind is pooling.MaxPool2d or (isinstance(action, Call) and action.elementwise):
+            elif kind is functions.MaxPool2d or (isinstance(action, Call) and action.elementwise):
                 self._keep_order(action)
 
     def _keep_order(self, action: Action) -> None:
@@ -308,12 +290,12 @@ def _sum_to(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
 
 def _view(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
     shape = to.shape(writes[0])
-    function: Callable[[Any], Any] = methodcaller("reshape", shape)
     if type(node) is functions.PermuteDims:
-        function = methodcaller("transpose", tuple(node.axes))
+        yield View(methodcaller("transpose", tuple(node.axes)), reads, writes)
     elif type(node) is functions.BroadcastTo:
-        function = partial(numpy.broadcast_to, shape=shape)
-    yield View(function, reads, writes)
+        yield View(partial(numpy.broadcast_to, shape=shape), reads, writes)
+    else:
+        yield View(methodcaller("reshape", shape), reads, writes)
 
 
 def _parts(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
@@ -326,7 +308,7 @@ def _parts(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
 
 
 def _join(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    function = numpy.stack if type(node) is rearranging.Stack else numpy.concatenate
+    function = numpy.stack if type(node) is functions.Stack else numpy.concatenate
     yield Call(partial(join, function, node.axis), reads, writes)
 
 
@@ -361,33 +343,24 @@ def _conv2d(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
         yield Call(partial(images.convolve, node), reads, writes)
 
 
-def _sgd(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    if to.one_dtype(reads[:2] + writes):
-        yield Call(updates.descend, reads, writes, True)
-
-
-def _momentum(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    p, g, v, lr, momentum = reads
-    if to.one_dtype((p, g, v, *writes)):
-        yield Call(updates.gather, (v, g, momentum), writes[1:], True)
-        yield Call(updates.descend, (p, writes[1], lr), writes[:1], True)
-
-
-def _adam(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    if to.one_dtype(reads[:4] + writes):
+def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
+    arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
+    if not to.one_dtype(arrays + writes):
+        return
+    if type(node) is AdamUpdate:
         yield Call(partial(updates.adam_call, node), reads, writes)
+        return
+    g = arrays[1]
+    if type(node) is MomentumUpdate:
+        g = writes[1]
+        yield Call(updates.gather, (arrays[2], arrays[1], numbers[1]), (g,), True)
+    yield Call(updates.descend, (arrays[0], g, numbers[0]), writes[:1], True)
 
 
-VIEWS = (
-    shaping.Reshape,
-    functions.PermuteDims,
-    functions.BroadcastTo,
-    functions.Identity,
-    StopGradient,
-)
-MIXED = {functions.Where, loss.SoftmaxCrossEntropy, SGDUpdate, MomentumUpdate, AdamUpdate}
+UPDATES = SGDUpdate, MomentumUpdate, AdamUpdate
+MIXED = {functions.Where, functions.SoftmaxCrossEntropy, *UPDATES}
 """The classes whose inputs have several dtypes; all others have operands of one dtype."""
-TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX, pooling.MaxPool2dGrad}
+TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX, functions.MaxPool2dGrad}
 """The kernels for images lay out these results with the channels last."""
 
 RULES: dict[type, Callable[[Lowering, Any, Names, Names], Actions]] = {
@@ -395,21 +368,20 @@ RULES: dict[type, Callable[[Lowering, Any, Names, Names], Actions]] = {
     **dict.fromkeys(
         [c for c, kernel in KERNELS.items() if isinstance(kernel, Elementwise)], _kernel
     ),
-    **dict.fromkeys(VIEWS, _view),
+    **dict.fromkeys([functions.Reshape, functions.Identity, StopGradient], _view),
+    **dict.fromkeys([functions.PermuteDims, functions.BroadcastTo], _view),
     **dict.fromkeys([functions.MatMul, MatMulOfTransposed], _matmul),
-    **dict.fromkeys([functions.Split, rearranging.Unstack], _parts),
-    **dict.fromkeys([functions.Concat, rearranging.Stack], _join),
+    **dict.fromkeys([functions.Split, functions.Unstack], _parts),
+    **dict.fromkeys([functions.Concat, functions.Stack], _join),
+    **dict.fromkeys(UPDATES, _update),
     functions.AddAll: _add_all,
     TimesNumber: _times,
     functions.Linear: _linear,
     functions.Sum: _sum,
     functions.SumTo: _sum_to,
-    activation.Softmax: _softmax,
-    normalization.StandardizeGrad: _standardize_gradient,
+    functions.Softmax: _softmax,
+    functions.StandardizeGrad: _standardize_gradient,
     functions.Where: _where,
-    loss.SoftmaxCrossEntropy: _cross_entropy,
+    functions.SoftmaxCrossEntropy: _cross_entropy,
     convolution.Conv2d: _conv2d,
-    SGDUpdate: _sgd,
-    MomentumUpdate: _momentum,
-    AdamUpdate: _adam,
 }

@@ -254,20 +254,17 @@ def axes_of_sum_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int
 
 
 def sum_axes(node: Any, x: Any) -> Any:
-    total = sum_by_product(x, node.axes)
-    if type(total) is not numpy.ndarray:
-        return total
-    left = [n for i, n in enumerate(x.shape) if i not in node.axes]
-    return (total.reshape(kept_shape(x.shape, node.axes) if node.keepdims else left),)
+    kept = kept_shape(x.shape, node.axes)
+    left = tuple([n for i, n in enumerate(x.shape) if i not in node.axes])
+    return sum_by_product(x, node.axes, kept if node.keepdims else left)
 
 
 def sum_to(node: Any, x: Any) -> Any:
-    total = sum_by_product(x, axes_of_sum_to(x.shape, node.shape))
-    return (total.reshape(node.shape),) if type(total) is numpy.ndarray else total
+    return sum_by_product(x, axes_of_sum_to(x.shape, node.shape), node.shape)
 
 
-def sum_by_product(x: Any, axes: tuple[int, ...]) -> Any:
-    """The sum over axes that lie side by side in memory, first or last, as a vector.
+def sum_by_product(x: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """The sum over axes that lie side by side in memory, first or last, in a shape.
 
     None where NumPy is as quick, ``Fallback`` for other axes.
     """
@@ -275,15 +272,14 @@ def sum_by_product(x: Any, axes: tuple[int, ...]) -> Any:
     rest = x.size // length
     if rest == 1 or max(length, rest) < LIMITS.rows_summed:
         return None
-    order = [*axes, *(i for i in range(x.ndim) if i not in axes)]
-    first = x.transpose(order)
+    others = [i for i in range(x.ndim) if i not in axes]
+    first, last = x.transpose([*axes, *others]), x.transpose([*others, *axes])
     if first.flags.c_contiguous:
         if length < LIMITS.rows_summed:
             return None
-        return numpy.ones(length, x.dtype) @ first.reshape(length, rest)
-    last = x.transpose([*order[len(axes) :], *axes])
+        return ((numpy.ones(length, x.dtype) @ first.reshape(length, rest)).reshape(shape),)
     if not last.flags.c_contiguous or length > LIMITS.row_sum:
         return Fallback("the axes are neither the first nor the last ones in memory")
     if rest < LIMITS.rows_summed:
         return None
-    return last.reshape(rest, length) @ numpy.ones(length, x.dtype)
+    return ((last.reshape(rest, length) @ numpy.ones(length, x.dtype)).reshape(shape),)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from tinynode import functions
-from tinynode.functions import activation, convolution, loss, normalization, pooling
+from tinynode.functions import activation, convolution
 from tinynode.nn.updates import AdamUpdate
 from tinynode_fast import elementwise, images, matrices, rows, updates
-from tinynode_fast.kernel import FLOATS, SINGLES, Elementwise, Keeps, Kernel
+from tinynode_fast.kernel import SINGLES, Elementwise, Keeps, Kernel
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.rows import OfLabels, Rowwise
 
 X, X_AND_GY, Y = Keeps(inputs=(0,)), Keeps(inputs=(0, 1)), Keeps(outputs=(0,))
-ALL_3 = Keeps(inputs=(0, 1, 2))
+WINNERS = Keeps(inputs=(1,))
+ALL_3, Y_AND_R = Keeps(inputs=(0, 1, 2)), Keeps(outputs=(0, 2))
 
 KERNELS: dict[type, Kernel] = {
     activation.Sigmoid: Elementwise(elementwise.sigmoid, 0, Y),
@@ -23,13 +24,11 @@ KERNELS: dict[type, Kernel] = {
     activation.TanhGELUGrad: Elementwise(elementwise.tanh_gelu_gradient, 2, X_AND_GY),
     activation.Softmax: Rowwise(rows.softmax, 0, Y),
     activation.LogSoftmax: Rowwise(rows.log_softmax, 1, Y),
-    loss.SoftmaxCrossEntropy: OfLabels(rows.cross_entropy, 1, Keeps((1,), (1,))),
-    loss.SoftmaxCrossEntropyGrad: Kernel(rows.cross_entropy_gradient, 0, ALL_3),
-    normalization.Standardize: Kernel(
-        rows.standardize, 0, Keeps(outputs=(0, 2)), FLOATS, LIMITS.standardize
-    ),
-    normalization.StandardizeGrad: Kernel(
-        rows.standardize_gradient, 0, ALL_3, FLOATS, LIMITS.standardize
+    functions.SoftmaxCrossEntropy: OfLabels(rows.cross_entropy, 1, Keeps((1,), (1,))),
+    functions.SoftmaxCrossEntropyGrad: Kernel(rows.cross_entropy_gradient, 0, ALL_3),
+    functions.Standardize: Kernel(rows.standardize, 0, Y_AND_R, least=LIMITS.standardize),
+    functions.StandardizeGrad: Kernel(
+        rows.standardize_gradient, 0, ALL_3, least=LIMITS.standardize
     ),
     functions.Sum: Kernel(rows.sum_axes, least=LIMITS.sums),
     functions.SumTo: Kernel(rows.sum_to, least=LIMITS.sums),
@@ -38,9 +37,7 @@ KERNELS: dict[type, Kernel] = {
     convolution.Conv2d: Kernel(images.conv2d, 0, X_AND_GY),
     convolution.Conv2dGradX: Kernel(images.conv2d_gradient_x, 0, X_AND_GY),
     convolution.Conv2dGradW: Kernel(images.conv2d_gradient_w, 0, X_AND_GY),
-    pooling.MaxPool2d: Kernel(images.max_pool, 0, Keeps(outputs=(1,)), least=LIMITS.small),
-    pooling.MaxPool2dGrad: Kernel(
-        images.max_pool_gradient, 0, Keeps(inputs=(1,)), least=LIMITS.small
-    ),
+    functions.MaxPool2d: Kernel(images.max_pool, 0, Keeps(outputs=(1,)), least=LIMITS.small),
+    functions.MaxPool2dGrad: Kernel(images.max_pool_gradient, 0, WINNERS, least=LIMITS.small),
     AdamUpdate: Kernel(updates.adam_update),
 }
