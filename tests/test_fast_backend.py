@@ -28,7 +28,7 @@ from tinynode.functions.windows import Windows
 from tinynode.nn.updates import AdamUpdate
 from tinynode_fast import blocks, updates
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.plain import PLAIN
+from tinynode_fast.table import PLAIN
 
 F = tn.functions
 RNG = np.random.default_rng(0)

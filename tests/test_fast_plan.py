@@ -31,7 +31,7 @@ from tinynode_fast import blocks
 from tinynode_fast.fused import Fused
 from tinynode_fast.kernel import Kernel
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.plan import BoundCall, Builder, FastPlan, Inputs, LateCall
+from tinynode_fast.plan import BoundCall, Builder, FastPlan, LateCall
 from tinynode_fast.table import KERNELS
 
 F = tn.get_device("fast")
@@ -306,7 +306,7 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
     inputs = net.inputs(special, 1)
     names = [n for one in net.operators for n in one.output_names if n != EMPTY]
     forms = forms_of(net.operators, net.inputs(False), F)
-    built = Watched(net.operators, Inputs(list(inputs), None), net.outputs, forms, saved)
+    built = Watched(net.operators, dict.fromkeys(inputs, F), net.outputs, forms, saved, None)
     values: list[Any] = [None] * len(built.template)
     values[: len(built.template)] = built.template
     with np.errstate(all="ignore"):
@@ -602,7 +602,7 @@ def run_two(made: FastPlan, first: Any, second: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("shape", [(2, 3), LARGE])
-def test_a_second_thread_takes_the_default_plan(shape: Any) -> None:
+def test_a_second_thread_takes_a_plan_of_its_own(shape: Any) -> None:
     net = [
         op("exp", "x", "a"),
         operator_of(Slow(), ["a"], ["b"]),
@@ -648,8 +648,8 @@ def program_of(compiled: Any) -> Any:
 
 
 @pytest.mark.parametrize("shapes", [((2, 3), (3, 4)), ((3, 300), (300, 4))])
-@pytest.mark.parametrize("forward", ["fast", "default"])
-@pytest.mark.parametrize("back", ["fast", "default"])
+@pytest.mark.parametrize("forward", ["first", "other"])
+@pytest.mark.parametrize("back", ["first", "other"])
 def test_what_one_plan_packs_another_unpacks(shapes: Any, forward: str, back: str) -> None:
     rng = np.random.default_rng(0)
     compiled = tn.compile(network)
@@ -663,18 +663,18 @@ def test_what_one_plan_packs_another_unpacks(shapes: Any, forward: str, back: st
         program = program_of(compiled)
         ahead, behind = program._plans[True], program._gradient_plans[program.whole_key, True]
         assert type(ahead) is FastPlan and type(behind) is FastPlan
-        assert ahead.layout is not None and behind.inputs.layout == ahead.layout
+        assert ahead.layout is not None and behind.net[-1] == ahead.layout
         for _ in range(3):
             x, w = draw()
             expected = [
                 np.array(tn.to_host(getattr(y, "array", y))) for y in gradients(network, x, w)
             ]
-            locks = [ahead.lock] if forward == "default" else []
+            locks = [ahead.lock] if forward == "other" else []
 
             def between(locks: list[Any] = locks) -> None:
                 for lock in locks:
                     lock.release()
-                locks[:] = [behind.lock] if back == "default" else []
+                locks[:] = [behind.lock] if back == "other" else []
                 for lock in locks:
                     assert lock.acquire(blocking=False)
 

@@ -17,9 +17,8 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
 from tinynode_fast.blocks import keep_pages
 from tinynode_fast.kernel import Kernel
-from tinynode_fast.plain import PLAIN
 from tinynode_fast.plan import make_plan as make_plan
-from tinynode_fast.table import KERNELS
+from tinynode_fast.table import KERNELS, PLAIN
 from tinynode_fast.updates import update_parameters as update_parameters
 from tinynode_numpy import add_at as add_at
 from tinynode_numpy import devices as devices

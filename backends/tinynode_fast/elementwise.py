@@ -81,14 +81,19 @@ _HALVED = tuple(c * 0.5 ** (len(SINGLE) - 1 - i) * _SQRT_HALF for i, c in enumer
 """The polynomial of ``_erf``, as one of x^2 in place of (x / sqrt 2)^2."""
 
 
+def _weigh(x: Any, y: Any, spare: Any) -> None:
+    """x (1 + y) / 2 into y."""
+    add(y, number(1.0, x.dtype), y)
+    multiply(x, number(0.5, x.dtype), spare)
+    multiply(y, spare, y)
+
+
 def gelu(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     """x (1 + erf(x / sqrt 2)) / 2, in single precision."""
     (x,), (y,), (square,) = inputs, outputs, scratch
     with numpy.errstate(over="ignore"):
         _erf(x, y, square)
-    add(y, number(1.0, x.dtype), y)
-    multiply(x, number(0.5, x.dtype), square)
-    multiply(y, square, y)
+    _weigh(x, y, square)
 
 
 def gelu_gradient(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
@@ -121,9 +126,7 @@ def tanh_gelu(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     (x,), (y,), (square,) = inputs, outputs, scratch
     with numpy.errstate(over="ignore"):
         _tanh_of_cubic(x, y, square)
-    add(y, number(1.0, x.dtype), y)
-    multiply(x, number(0.5, x.dtype), square)
-    multiply(y, square, y)
+    _weigh(x, y, square)
 
 
 def tanh_gelu_gradient(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:

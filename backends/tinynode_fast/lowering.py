@@ -24,7 +24,7 @@ from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import MatMulOfTransposed, TimesNumber
 from tinynode.net.plan import Form
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
-from tinynode_fast import images, matrices, rows, updates
+from tinynode_fast import images, rows, updates
 from tinynode_fast.blocks import number
 from tinynode_fast.images import CHANNELS_LAST
 from tinynode_fast.kernel import FLOATS, Elementwise
@@ -263,7 +263,7 @@ def _product(to: Lowering, reads: Names, writes: Names, transposed: Any) -> Acti
             names[i] = to.fresh(to.shape(reads[i])[::-1], reads[i])
             yield View(methodcaller("transpose"), (reads[i],), (names[i],))
     flat = len(to.shape(reads[0])) == 2
-    yield Call(numpy.matmul if flat else matrices.product, tuple(names), writes)
+    yield Call(numpy.matmul if flat else rows.product, tuple(names), writes)
 
 
 def _linear(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:

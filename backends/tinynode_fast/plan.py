@@ -24,7 +24,7 @@ import numpy
 
 from tinynode.devices import Arrays, Device, get_device
 from tinynode.net.operator import EMPTY, Operator
-from tinynode.net.plan import Form, Layout, Plan, call_node
+from tinynode.net.plan import Form, Layout, call_node
 from tinynode_fast.fused import Fused, fuse
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.lowering import Action, Call, Lowering, OpaqueCall, View
@@ -51,28 +51,13 @@ class LateCall(NamedTuple):
     write: int
 
 
-class Inputs(NamedTuple):
-    """The inputs of a plan: names, of which those of a layout come packed in one array."""
-
-    names: list[str]
-    layout: Layout | None
-
-    def given(self) -> list[str]:
-        """The names of the arrays that ``run`` gets, in order."""
-        if self.layout is None:
-            return self.names
-        first = self.names.index(self.layout.names[0]) if self.layout.names else 0
-        others = [name for name in self.names if name not in self.layout.packed]
-        return [*others[:first], PACKED, *others[first:]] if self.layout.names else others
-
-    def unpacked(self, arrays: Arrays) -> Arrays:
-        """One array for each name."""
-        if self.layout is None:
-            return arrays
-        found = dict(zip(self.given(), arrays, strict=True))
-        for name in self.layout.packed:
-            found[name] = self.layout.place(found[PACKED], name)
-        return tuple([found[name] for name in self.names])
+def names_given(names: list[str], layout: Layout | None) -> list[str]:
+    """The names of the arrays that ``run`` gets, of which those of a layout come as one."""
+    if layout is None:
+        return names
+    first = names.index(layout.names[0])
+    others = [name for name in names if name not in layout.packed]
+    return [*others[:first], PACKED, *others[first:]]
 
 
 class FastPlan:
@@ -96,12 +81,11 @@ class FastPlan:
         saved: Sequence[str] = (),
         layout: Layout | None = None,
     ) -> None:
-        self.net = operators, devices, [*outputs, *saved]
-        self.default: Plan | None = None
+        self.net = operators, devices, outputs, forms, saved, layout
+        self.other: FastPlan | None = None
         self.lock = threading.Lock()
-        self.inputs = Inputs(list(devices), layout)
         self.number = len(outputs)
-        self.program = Builder(operators, self.inputs, list(outputs), dict(forms), saved)
+        self.program = Builder(*self.net)
         self.layout = self.program.layout if self.program.layout.packed else None
         self.pooled = {slot for slot, _ in self.program.pools}
         self.groups: list[Any] = []  # bound calls in a row as one list, which runs quicker
@@ -114,9 +98,9 @@ class FastPlan:
     def run(self, arrays: Arrays) -> Arrays:
         """The outputs' arrays, from those of the inputs."""
         if not self.lock.acquire(blocking=False):  # another thread uses the memory of the plan
-            if self.default is None:
-                self.default = Plan(*self.net)
-            return self._packed(self.default.run(self.inputs.unpacked(arrays)))
+            if self.other is None:
+                self.other = FastPlan(*self.net)
+            return self.other.run(arrays)
         try:
             return self._run(arrays)
         finally:
@@ -133,19 +117,6 @@ class FastPlan:
             yield f"  {number} small arrays are saved in one of {size} bytes"
         for step in steps:
             yield f"    {name_of_call(step.function)}"
-
-    def _packed(self, results: Arrays) -> Arrays:
-        """Results in the form of ``layout``."""
-        if self.layout is None:
-            return results
-        memory = numpy.empty(self.layout.size, numpy.uint8)
-        rest = []
-        for name, array in zip(self.layout.names, results[self.number :], strict=True):
-            if name in self.layout.packed:
-                self.layout.place(memory, name)[...] = array
-            else:
-                rest.append(array)
-        return (*results[: self.number], memory, *rest)
 
     def _run(self, arrays: Arrays) -> Arrays:
         program = self.program
@@ -307,14 +278,15 @@ class Builder:
     def __init__(
         self,
         operators: Sequence[Operator],
-        inputs: Inputs,
-        outputs: list[str],
-        forms: dict[str, Form],
+        devices: Mapping[str, Device],
+        outputs: Sequence[str],
+        forms: Mapping[str, Form],
         saved: Sequence[str],
+        layout: Layout | None,
     ) -> None:
-        self.forms = forms
+        self.forms = dict(forms)
         self.outputs = {*outputs, *saved}
-        given = inputs.given()
+        given = names_given(list(devices), layout)
         self.memory = Memory()
         self.arrays: dict[str, Any] = {}
         self.slots = {name: slot for slot, name in enumerate(given)}
@@ -329,7 +301,7 @@ class Builder:
         self.leaving = {self._root(name) for name in self.outputs}
         self.layout = self._lay_out(actions, saved, outputs)
         self.arena = numpy.empty(self.layout.size, numpy.uint8)
-        self._take_inputs(given, inputs.layout)
+        self._take_inputs(given, layout)
         for number, action in enumerate(actions):
             self._add(action)
             for name in self.ends.get(number, ()):

@@ -1,4 +1,4 @@
-"""Kernels on the rows of a matrix: softmax, cross-entropy, standardization, and sums.
+"""Kernels on the rows of a matrix: softmax, cross-entropy, standardization, products, and sums.
 
 The sums of rows are products of matrices, with ones or with another row. BLAS computes them
 several times quicker than ``numpy.sum``.
@@ -54,18 +54,12 @@ def exponentials(x: Any, shifted: Any, e: Any) -> Any:
     if x.shape[1] < LIMITS.short_row:
         largest = x.max()
         if x[: LIMITS.sampled_rows].max(axis=1).min() > largest - LIMITS.near:
-            total = _exponentials(x, largest, shifted, e)
+            total = row_sums(numpy.exp(numpy.subtract(x, largest, shifted), e))
             if total.min() > math.exp(-LIMITS.near):
                 return total
-    rows = x.max(axis=1, keepdims=True)
-    rows[rows == -numpy.inf] = 0
-    return _exponentials(x, rows, shifted, e)
-
-
-def _exponentials(x: Any, shift: Any, shifted: Any, e: Any) -> Any:
-    numpy.subtract(x, shift, shifted)
-    numpy.exp(shifted, e)
-    return row_sums(e)
+    largest = x.max(axis=1, keepdims=True)
+    largest[largest == -numpy.inf] = 0
+    return row_sums(numpy.exp(numpy.subtract(x, largest, shifted), e))
 
 
 def softmax(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
@@ -236,6 +230,34 @@ def standardize_gradient(node: Any, g: Any, y: Any, r: Any) -> Any:
     function = partial(standardize_gradient_rows, node.center)
     run(function, (rows, others, r.reshape(-1, 1)), (gx,))
     return (gx.reshape(g.shape),)
+
+
+# --- products ------------------------------------------------------------------------------------
+
+
+def product(x: Any, y: Any, out: Any = None) -> Any:
+    """x y for x (..., n, k) and y (k, m), the leading axes of x flattened: one call of BLAS."""
+    rows = math.prod(x.shape[:-1])
+    flat = None if out is None else out.reshape(rows, y.shape[1])
+    z = numpy.matmul(x.reshape(rows, x.shape[-1]), y, flat)
+    return z.reshape(*x.shape[:-1], y.shape[1])
+
+
+def matmul(node: Any, x: Any, y: Any) -> Any:
+    if x.ndim == 2:
+        return None
+    if y.ndim != 2 or not x.flags.c_contiguous:
+        return Fallback("not a stack of matrices times one matrix")
+    return (product(x, y),)
+
+
+def linear(node: Any, x: Any, w: Any, b: Any = None) -> Any:
+    if not x.flags.c_contiguous or w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):
+        return Fallback("not in one piece of memory, or of several dtypes")
+    y = product(x, w.T)
+    if b is not None:
+        numpy.add(y, b, y)
+    return (y,)
 
 
 # --- sums ----------------------------------------------------------------------------------------

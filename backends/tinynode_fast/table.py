@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinynode import functions
 from tinynode.functions import activation, convolution
 from tinynode.nn.updates import AdamUpdate
-from tinynode_fast import elementwise, images, matrices, rows, updates
+from tinynode_fast import elementwise, images, rows, updates
 from tinynode_fast.kernel import SINGLES, Elementwise, Keeps, Kernel
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.rows import OfLabels, Rowwise
@@ -32,8 +32,8 @@ KERNELS: dict[type, Kernel] = {
     ),
     functions.Sum: Kernel(rows.sum_axes, least=LIMITS.sums),
     functions.SumTo: Kernel(rows.sum_to, least=LIMITS.sums),
-    functions.MatMul: Kernel(matrices.matmul, 0, X_AND_GY, None, LIMITS.small),
-    functions.Linear: Kernel(matrices.linear, 0, X_AND_GY, least=LIMITS.small),
+    functions.MatMul: Kernel(rows.matmul, 0, X_AND_GY, None, LIMITS.small),
+    functions.Linear: Kernel(rows.linear, 0, X_AND_GY, least=LIMITS.small),
     convolution.Conv2d: Kernel(images.conv2d, 0, X_AND_GY),
     convolution.Conv2dGradX: Kernel(images.conv2d_gradient_x, 0, X_AND_GY),
     convolution.Conv2dGradW: Kernel(images.conv2d_gradient_w, 0, X_AND_GY),
@@ -41,3 +41,15 @@ KERNELS: dict[type, Kernel] = {
     functions.MaxPool2dGrad: Kernel(images.max_pool_gradient, 0, WINNERS, least=LIMITS.small),
     AdamUpdate: Kernel(updates.adam_update),
 }
+
+_PLAIN_NAMES = """
+Abs Acos Acosh Add AddAll AddAt ArgMax ArgMin ArgSort AsType Asin Asinh Atan Atan2 Atanh
+BroadcastTo Ceil Concat Copy CopySign Cos Cosh CumulativeSum Divide Equal Exp Expm1 Flip Floor
+FloorDivide GetItem GetItemGrad Greater GreaterEqual Hypot Identity Less LessEqual Log Log10 Log1p
+Log2 LogAddExp Max Maximum Mean Min Minimum Multiply Negative NotEqual PermuteDims Positive Pow
+PowConstant Prod ReLU ReLUGrad Reciprocal Remainder Reshape Roll Round Sign Sin Sinh Sqrt Square
+Subtract TakeAlongAxis TakeRows Tan Tanh ToDevice Trunc Where
+"""
+
+PLAIN: frozenset[type] = frozenset(getattr(functions, name) for name in _PLAIN_NAMES.split())
+"""The functions that are one call of NumPy, or nearly so: a kernel could only repeat them."""
