@@ -31,7 +31,7 @@ from tinynode_fast import blocks
 from tinynode_fast.fused import Fused
 from tinynode_fast.kernel import Kernel
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.plan import BoundCall, Builder, FastPlan, LateCall
+from tinynode_fast.plan import BoundCall, FastPlan, LateCall, Program
 from tinynode_fast.table import KERNELS
 
 F = tn.get_device("fast")
@@ -88,11 +88,11 @@ def steps_of(made: FastPlan) -> Iterator[BoundCall | LateCall]:
 def memory_of(made: FastPlan) -> list[Any]:
     """Every array that a plan keeps."""
     found = [
-        made.program.arena,
-        *made.program.template,
-        *(array for _, array in made.program.copied),
+        made.arena,
+        *made.template,
+        *(array for _, array in made.copied),
     ]
-    found += [array for _, array in made.program.results]
+    found += [array for _, array in made.results]
     for step in steps_of(made):
         found += step.arrays if isinstance(step, BoundCall) else ()
     return [array for array in found if isinstance(array, np.ndarray)]
@@ -251,7 +251,7 @@ def test_a_view_of_a_large_result_is_not_copied() -> None:
     x = np.ones(LARGE)
     net = [op("exp", "x", "a"), op("permute_dims", "a", "y", axes=(1, 0))]
     made = plan_of(net, {"x": x}, ["y"])
-    assert len(made.program.pools) == 1 and made.program.memory.bytes == 0
+    assert len(made.pools) == 1 and made.memory.bytes == 0
     close(made.run((x,))[0], np.exp(x.T))
 
 
@@ -289,7 +289,7 @@ def test_who_writes_to_a_result_does_not_write_to_a_constant() -> None:
 # --- memory of values whose lives overlap --------------------------------------------------------
 
 
-class Watched(Builder):
+class Watched(Program):
     """Notes after each action how many steps there are, and which action it was."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -397,7 +397,7 @@ def test_memory_is_used_again() -> None:
     x = np.ones((4, 8))
     net = [op("exp" if i % 2 else "sin", [f"v{i}"], [f"v{i + 1}"]) for i in range(20)]
     made = plan_of(net, {"v0": x}, ["v20"])
-    assert made.program.memory.bytes <= 4 * x.nbytes
+    assert made.memory.bytes <= 4 * x.nbytes
 
 
 def test_a_view_keeps_the_memory_of_what_it_shows() -> None:
@@ -519,9 +519,9 @@ def test_the_largest_input_that_is_copied(dtype: str, length: int, copies: int) 
     x = np.linspace(0, 1, length).astype(dtype)
     net = [op("exp", "x", "a"), op("sin", "a", "y"), op("reshape", "y", "z", shape=(1, length))]
     made = plan_of(net, {"x": x}, ["y", "z"], ["a"])
-    assert len(made.program.copied) == copies
+    assert len(made.copied) == copies
     assert (made.layout is not None) is bool(copies)
-    assert len(made.program.pools) == (0 if copies else 2)
+    assert len(made.pools) == (0 if copies else 2)
     runs = []
     for factor in (1, 2, 3):
         given = x * np.asarray(factor, dtype)

@@ -1,7 +1,7 @@
 """Blocks: whole arrays are cut into pieces that stay in the cache, and shared by threads.
 
-Requirement: a chain of NumPy functions reads and writes its intermediate results in the cache, not
-in memory, and large arrays use every core. A block function is called as
+Requirement: a chain of NumPy functions keeps intermediate results in the cache, not in memory.
+Large arrays use every core. A block function is called as
 ``function(inputs, outputs, scratch)``. It writes to ``outputs``; ``scratch`` holds arrays like the
 first output. It is called with whole arrays or with parts along their first axis. NumPy releases
 the interpreter's lock while it computes.
@@ -190,9 +190,9 @@ def workspace(shape: tuple[int, ...], dtype: Any) -> Any:
 def keep_pages() -> None:
     """Let the C library keep freed memory, up to about 60 MB; called once, at import.
 
-    A page that is given back to the system costs a page fault when memory is needed again. glibc
-    raises its limits when a block that it mapped is freed, up to 32 MiB (mallopt(3),
-    M_MMAP_THRESHOLD). The block here is never touched, so it takes no memory. The call has no
-    effect with other C libraries, or if MALLOC_MMAP_THRESHOLD_ or MALLOC_TRIM_THRESHOLD_ is set.
+    A page given back to the system costs a page fault at the next use. When a mapped block is
+    freed, glibc raises the limits up to 32 MiB; see M_MMAP_THRESHOLD in mallopt(3). The block is
+    never touched, so takes no memory. The call has no effect with other C libraries, or if
+    MALLOC_MMAP_THRESHOLD_ or MALLOC_TRIM_THRESHOLD_ is set.
     """
     numpy.empty(LIMITS.freed_bytes, numpy.uint8)

@@ -1,8 +1,8 @@
 """Kernel: how the fast path computes a class of FunctionNode, in eager code and in plans.
 
-Requirement: a kernel is declared once, in ``table``, with its scratch arrays, the arrays that are
-retained for backward, its dtypes and its least size. Eager code calls ``run``. A plan calls an
-``Elementwise`` kernel, or a ``Rowwise`` one, on memory of the plan.
+Requirement: a kernel is declared once, in ``table``. The entry says the number of scratch arrays,
+the arrays retained for backward, the dtypes and the least size. Eager code calls ``run``. A plan
+calls an ``Elementwise`` or ``Rowwise`` kernel on memory of the plan.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SINGLES = frozenset({numpy.dtype(numpy.float32)})
 
 
 class Keeps(NamedTuple):
-    """The positions of the arrays that a class's forward retains for backward."""
+    """The positions of the arrays retained for backward."""
 
     inputs: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
@@ -39,7 +39,7 @@ class Kernel:
         function: ``function(node, *inputs)`` returns the outputs, ``Fallback``, or None where the
             portable forward is as quick. In subclasses it is a block function, see ``blocks``.
         scratch: the number of scratch arrays of a block function.
-        keeps: the arrays that are retained for backward.
+        keeps: the arrays retained for backward.
         dtypes: the dtypes of the first input; None for all.
         least: the number of elements of the first input from which the kernel pays.
     """
@@ -56,7 +56,7 @@ class Kernel:
         return self.function.__name__
 
     def run(self, node: Any, arrays: Arrays) -> Any:
-        """The outputs, or what ``function`` returns in place of them."""
+        """The outputs, or ``Fallback`` or None as from ``function``."""
         if self.dtypes is not None and arrays[0].dtype not in self.dtypes:
             return Fallback(f"{arrays[0].dtype} has no kernel")
         if any(not x.size for x in arrays):
@@ -68,7 +68,7 @@ class Kernel:
         return outputs
 
     def compute(self, node: Any, arrays: Arrays) -> Any:
-        """New arrays, or what ``function`` returns in place of them."""
+        """The outputs in new arrays, or ``Fallback`` or None."""
         return self.function(node, *arrays)
 
 
@@ -76,7 +76,7 @@ class Kernel:
 class Elementwise(Kernel):
     """A block function on arrays of one shape and dtype, with one output.
 
-    ``least`` holds for eager code. A plan saves the call of a FunctionNode, so it uses the kernel
+    ``least`` holds for eager code. A plan saves the call of a FunctionNode, so uses the kernel
     for arrays of any size.
     """
 

@@ -1,6 +1,6 @@
 """The limits of the fast path: sizes of blocks, thresholds, sizes of caches.
 
-Requirement: every tuned number stands on one page, with its unit and its reason. The code reads
+Requirement: every tuned number stands on one page, with a unit and a reason. The code reads
 ``LIMITS`` at each call, so a test can change a number; ``least`` of a kernel is read at import.
 """
 

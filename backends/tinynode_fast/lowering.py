@@ -36,7 +36,7 @@ Names: TypeAlias = tuple[str, ...]
 
 
 class Call(NamedTuple):
-    """``function(*reads, *writes)``: the results are written to the last arguments.
+    """``function(*reads, *writes)``: the last arguments are the results.
 
     ``elementwise``: any slice of the one result depends on the same slices of the reads.
     """
@@ -56,7 +56,7 @@ class View(NamedTuple):
 
 
 class OpaqueCall(NamedTuple):
-    """``writes = operator(reads)``: an operator that runs as a FunctionNode."""
+    """``writes = operator(reads)``: the operator runs as a FunctionNode."""
 
     operator: Operator
     reads: Names
@@ -141,7 +141,7 @@ UFUNCS: dict[type, Any] = {
     functions.ReLU: relu,
     functions.ReLUGrad: relu_gradient,
 }
-"""The functions that are one elementwise call, with operands of one dtype that broadcast."""
+"""The functions of a single elementwise call; operands of equal dtype broadcast."""
 
 
 class Lowering:

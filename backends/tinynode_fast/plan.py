@@ -1,12 +1,12 @@
 """Plans: how the fast path runs a net.
 
-Requirement: after the first run no decisions are left. Every value that is not a result has memory
-that the plan keeps; values whose lives do not overlap share it. Views are made once. The rest is a
-list of calls on known arrays. Long elementwise chains run block by block on every core, so their
+Requirement: after the first run no decisions are left. The plan keeps memory for every value that
+is not a result; values of different lifetimes share memory. Views are made once. The rest is a
+list of calls on known arrays. Long elementwise chains run block by block on every core, so
 intermediate values stay in the cache.
 
-Results, and the arrays that are saved for a backward plan, are fresh at each run: no caller sees
-the memory of the plan.
+Results, and the arrays saved for a backward plan, are fresh at each run. No caller sees the memory
+of the plan.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ PACKED = "@packed"
 
 
 class BoundCall(NamedTuple):
-    """A call on arrays that are known when the plan is made: ``function(*arrays)``."""
+    """``function(*arrays)``: a call on arrays known from the start."""
 
     function: Callable[..., Any]
     arrays: Arrays
 
 
 class LateCall(NamedTuple):
-    """A call on arrays that are looked up at each run.
+    """A call on arrays from the table of values, at each run.
 
     ``reads`` are slots in the table of values; the result goes to the slot ``write``, unless -1.
     """
@@ -52,125 +52,12 @@ class LateCall(NamedTuple):
 
 
 def names_given(names: list[str], layout: Layout | None) -> list[str]:
-    """The names of the arrays that ``run`` gets, of which those of a layout come as one."""
+    """The names of the arrays for ``run``; the small arrays of a layout come as ``PACKED``."""
     if layout is None:
         return names
     first = names.index(layout.names[0])
     others = [name for name in names if name not in layout.packed]
     return [*others[:first], PACKED, *others[first:]]
-
-
-class FastPlan:
-    """A net as a list of calls on arrays. ``run`` is as that of ``Plan``.
-
-    Args:
-        operators: in run order.
-        devices: the inputs by name.
-        outputs: the names of the results of ``run``.
-        forms: shape and dtype of every variable.
-        saved: the names of further results, handed on by ``self.layout``.
-        layout: how the inputs that another plan saved come.
-    """
-
-    def __init__(
-        self,
-        operators: Sequence[Operator],
-        devices: Mapping[str, Device],
-        outputs: Sequence[str],
-        forms: Mapping[str, Form],
-        saved: Sequence[str] = (),
-        layout: Layout | None = None,
-    ) -> None:
-        self.net = operators, devices, outputs, forms, saved, layout
-        self.other: FastPlan | None = None
-        self.lock = threading.Lock()
-        self.number = len(outputs)
-        self.program = Builder(*self.net)
-        self.layout = self.program.layout if self.program.layout.packed else None
-        self.pooled = {slot for slot, _ in self.program.pools}
-        self.groups: list[Any] = []  # bound calls in a row as one list, which runs quicker
-        for kind, found in itertools.groupby(self.program.steps, type):
-            steps = list(found)
-            self.groups += steps if kind is LateCall else [steps]
-        kept = [*self.program.memory.all, self.program.arena, *self.program.constants.values()]
-        self.own = {id(owner_of(memory)) for memory in kept}
-
-    def run(self, arrays: Arrays) -> Arrays:
-        """The outputs' arrays, from those of the inputs."""
-        if not self.lock.acquire(blocking=False):  # another thread uses the memory of the plan
-            if self.other is None:
-                self.other = FastPlan(*self.net)
-            return self.other.run(arrays)
-        try:
-            return self._run(arrays)
-        finally:
-            self.lock.release()
-
-    def describe(self) -> Iterator[str]:
-        """The calls, line by line."""
-        steps = self.program.steps
-        bound = sum(isinstance(step, BoundCall) for step in steps)
-        yield f"  {len(steps)} calls, {bound} of them on arrays that are known before"
-        yield f"  {self.program.memory.bytes} bytes of memory that the plan keeps"
-        if self.layout is not None:
-            number, size = len(self.layout.packed), self.layout.size
-            yield f"  {number} small arrays are saved in one of {size} bytes"
-        for step in steps:
-            yield f"    {name_of_call(step.function)}"
-
-    def _run(self, arrays: Arrays) -> Arrays:
-        program = self.program
-        values = program.template.copy()
-        values[: len(arrays)] = arrays
-        for slot, array in program.copied:
-            numpy.copyto(array, values[slot])
-        for slot, pool in program.pools:
-            values[slot] = pool.take()
-        for group in self.groups:
-            if isinstance(group, list):
-                for function, known in group:
-                    function(*known)
-            else:
-                result = group.function(*[values[slot] for slot in group.reads])
-                if group.write >= 0:
-                    values[group.write] = result
-        results = []
-        for slot, array in program.results:
-            if array is not None:
-                results.append(array.copy("K"))
-            elif slot in self.pooled or self._may_leave(values[slot]):
-                results.append(values[slot])
-            else:
-                results.append(values[slot].copy("K"))
-        if self.layout is not None:
-            results.insert(self.number, program.arena.copy())
-        return tuple(results)
-
-    def _may_leave(self, result: Any) -> bool:
-        """True if an array shares no memory with the plan."""
-        base = result.base
-        if base is None:
-            return True
-        owns = type(base) is numpy.ndarray and base.base is None
-        return owns and id(base) not in self.own and bool(result.flags.writeable)
-
-
-def owner_of(array: Any) -> Any:
-    """The array that owns the memory of a view."""
-    while type(array.base) is numpy.ndarray:
-        array = array.base
-    return array
-
-
-def name_of_call(function: Any) -> str:
-    """A call in a few words."""
-    if isinstance(function, RunNode):
-        return f"{function.operator}    (as a function)"
-    function = function.func if isinstance(function, partial) else function
-    return str(getattr(function, "__name__", function))
-
-
-make_plan = FastPlan
 
 
 # --- memory --------------------------------------------------------------------------------------
@@ -191,7 +78,7 @@ def array_in(memory: Any, form: Form, order: tuple[int, ...] | None) -> Any:
 
 
 class Memory:
-    """The arrays that the plan keeps; memory that is given back is taken again."""
+    """The memory of the plan; free memory is taken again."""
 
     def __init__(self) -> None:
         self.free: dict[int, list[Any]] = {}
@@ -236,7 +123,7 @@ class ResultPool:
 
 
 def _references_of_a_list() -> int:
-    """The number that ``ResultPool.take`` counts where only its list holds the memory."""
+    """The count of references to memory in ``ResultPool.given`` without other holders."""
     for memory in [numpy.empty(0)]:
         found = sys.getrefcount(memory)
     return found
@@ -262,8 +149,16 @@ class RunNode:
         return results[0] if self.single else results
 
 
-class Builder:
-    """Makes the list of calls, and plans the memory.
+class Program:
+    """A net as a list of calls on arrays, and the memory of the plan.
+
+    Args:
+        operators: in run order.
+        devices: the inputs by name.
+        outputs: the names of the results of ``run``.
+        forms: shape and dtype of every variable.
+        saved: the names of further results, handed on by ``self.layout``.
+        layout: how the inputs that another plan saved come.
 
     Attributes:
         arrays: the values whose arrays are known, by name.
@@ -281,9 +176,12 @@ class Builder:
         devices: Mapping[str, Device],
         outputs: Sequence[str],
         forms: Mapping[str, Form],
-        saved: Sequence[str],
-        layout: Layout | None,
+        saved: Sequence[str] = (),
+        layout: Layout | None = None,
     ) -> None:
+        self.net = operators, devices, outputs, forms, saved, layout
+        self.number = len(outputs)
+        self.lock = threading.Lock()
         self.forms = dict(forms)
         self.outputs = {*outputs, *saved}
         given = names_given(list(devices), layout)
@@ -299,8 +197,9 @@ class Builder:
         actions = self._actions(operators)
         self.ends = self._last_uses(actions)
         self.leaving = {self._root(name) for name in self.outputs}
-        self.layout = self._lay_out(actions, saved, outputs)
-        self.arena = numpy.empty(self.layout.size, numpy.uint8)
+        self.packing = self._pack(actions, saved, outputs)
+        self.layout = self.packing if self.packing.packed else None
+        self.arena = numpy.empty(self.packing.size, numpy.uint8)
         self._take_inputs(given, layout)
         for number, action in enumerate(actions):
             self._add(action)
@@ -310,8 +209,15 @@ class Builder:
         self.results = [
             (-1, self.arrays[name]) if name in self.arrays else (self.slots[name], None)
             for name in (*outputs, *saved)
-            if name not in self.layout.packed
+            if name not in self.packing.packed
         ]
+        self.pooled = {slot for slot, _ in self.pools}
+        self.groups: list[Any] = []  # bound calls in a row as one list, which runs quicker
+        for kind, found in itertools.groupby(self.steps, type):
+            steps = list(found)
+            self.groups += steps if kind is LateCall else [steps]
+        kept = [*self.memory.all, self.arena, *self.constants.values()]
+        self.own = {id(owner_of(memory)) for memory in kept}
 
     def _actions(self, operators: Sequence[Operator]) -> list[Action | Fused]:
         lowering = Lowering(self.forms)
@@ -326,7 +232,7 @@ class Builder:
         return fuse(lowering.actions, self.forms, self.outputs, self.orders)
 
     def _last_uses(self, actions: Sequence[Action | Fused]) -> dict[int, list[str]]:
-        """For each action, the roots of the memory that no later action reads."""
+        """For each action, the roots of memory without later readers."""
         last: dict[str, int] = {}
         for number, action in enumerate(actions):
             if isinstance(action, View):
@@ -346,13 +252,13 @@ class Builder:
         return ends
 
     def _root(self, name: str) -> str:
-        """The value whose memory a value lies in."""
+        """The value that owns the memory of a value."""
         return self.roots.get(name, name)
 
-    def _lay_out(
+    def _pack(
         self, actions: Sequence[Action | Fused], saved: Sequence[str], outputs: Sequence[str]
     ) -> Layout:
-        """Places in the arena for the saved values that are small and written by a call."""
+        """Places in the arena for the small saved values that calls write."""
         calls = [action for action in actions if isinstance(action, Call | Fused)]
         written = {name for call in calls for name in call.writes}.difference(outputs)
         packed, size = {}, 0
@@ -390,8 +296,8 @@ class Builder:
     def _provide(self, name: str) -> None:
         """Memory for a value: of the plan, or fresh at each run for a large result."""
         form, order = self.forms[name], self.orders.get(name)
-        if name in self.layout.packed:
-            self.arrays[name] = self.layout.place(self.arena, name)
+        if name in self.packing.packed:
+            self.arrays[name] = self.packing.place(self.arena, name)
         elif name in self.leaving and bytes_of(form) > LIMITS.copied_bytes:
             self.pools.append((self._new_slot(name), ResultPool(form, order)))
         else:
@@ -436,6 +342,86 @@ class Builder:
         for i, name in enumerate(action.writes):
             if name != EMPTY:
                 self.steps.append(LateCall(itemgetter(i), (whole,), self._new_slot(name)))
+
+
+class FastPlan(Program):
+    """Runs the calls. ``run`` is as that of ``tinynode.net.plan.Plan``."""
+
+    other: FastPlan | None = None
+    """The plan for a second thread."""
+
+    def run(self, arrays: Arrays) -> Arrays:
+        """The outputs' arrays, from those of the inputs."""
+        if not self.lock.acquire(blocking=False):  # another thread uses the memory of the plan
+            if self.other is None:
+                self.other = FastPlan(*self.net)
+            return self.other.run(arrays)
+        try:
+            return self._run(arrays)
+        finally:
+            self.lock.release()
+
+    def describe(self) -> Iterator[str]:
+        """The calls, line by line."""
+        steps = self.steps
+        bound = sum(isinstance(step, BoundCall) for step in steps)
+        yield f"  {len(steps)} calls, {bound} of them on arrays that are known before"
+        yield f"  {self.memory.bytes} bytes of memory that the plan keeps"
+        if self.layout is not None:
+            number, size = len(self.layout.packed), self.layout.size
+            yield f"  {number} small arrays are saved in one of {size} bytes"
+        for step in steps:
+            yield f"    {name_of_call(step.function)}"
+
+    def _run(self, arrays: Arrays) -> Arrays:
+        values = self.template.copy()
+        values[: len(arrays)] = arrays
+        for slot, array in self.copied:
+            numpy.copyto(array, values[slot])
+        for slot, pool in self.pools:
+            values[slot] = pool.take()
+        for group in self.groups:
+            if isinstance(group, list):
+                for function, known in group:
+                    function(*known)
+            else:
+                result = group.function(*[values[slot] for slot in group.reads])
+                if group.write >= 0:
+                    values[group.write] = result
+        results = []
+        for slot, array in self.results:
+            if array is not None:
+                results.append(array.copy("K"))
+            elif slot in self.pooled or self._may_leave(values[slot]):
+                results.append(values[slot])
+            else:
+                results.append(values[slot].copy("K"))
+        if self.layout is not None:
+            results.insert(self.number, self.arena.copy())
+        return tuple(results)
+
+    def _may_leave(self, result: Any) -> bool:
+        """True if an array shares no memory with the plan."""
+        base = result.base
+        if base is None:
+            return True
+        owns = type(base) is numpy.ndarray and base.base is None
+        return owns and id(base) not in self.own and bool(result.flags.writeable)
+
+
+def owner_of(array: Any) -> Any:
+    """The array that owns the memory of a view."""
+    while type(array.base) is numpy.ndarray:
+        array = array.base
+    return array
+
+
+def name_of_call(function: Any) -> str:
+    """A call in a few words."""
+    if isinstance(function, RunNode):
+        return f"{function.operator}    (as a function)"
+    function = function.func if isinstance(function, partial) else function
+    return str(getattr(function, "__name__", function))
 
 
 def copy_elements(x: Any, out: Any) -> None:

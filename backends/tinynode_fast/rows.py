@@ -47,9 +47,9 @@ def row_products(x: Any, y: Any) -> Any:
 def exponentials(x: Any, shifted: Any, e: Any) -> Any:
     """Write x - shift and e^(x - shift); return the sums of the rows of e, (rows, 1).
 
-    The shift is the maximum of the whole block where no row lies far below it: one maximum is
-    several times quicker than those of short rows. A sample of the rows foretells this, and the
-    sums prove it. Else the shift is the maximum of each row.
+    If no row lies far below, the shift is the maximum of the whole block. A single maximum is
+    several times quicker than the maxima of short rows. A sample of the rows foretells the case,
+    and the sums prove it. Else the shift is the maximum of each row.
     """
     if x.shape[1] < LIMITS.short_row:
         largest = x.max()
@@ -145,7 +145,7 @@ class OfLabels(Kernel):
 
 
 def _unusual_labels(node: Any, x: Any, labels: Any, weights: Arrays) -> Fallback | None:
-    """None if every label counts, and counts alike; else the reason for a fallback."""
+    """None if every label counts alike; else the reason for a fallback."""
     if weights or node.smoothing:
         return Fallback("class weights or smoothing")
     if not x.flags.c_contiguous:
@@ -269,7 +269,7 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]
 
 
 def axes_of_sum_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of an array of ``shape`` that are added up to get an array of shape ``wanted``."""
+    """The axes to add up for a sum of shape ``wanted``."""
     new = len(shape) - len(wanted)
     ones = [new + i for i, n in enumerate(wanted) if n == 1 and shape[new + i] != 1]
     return (*range(new), *ones)
@@ -286,7 +286,7 @@ def sum_to(node: Any, x: Any) -> Any:
 
 
 def sum_by_product(x: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """The sum over axes that lie side by side in memory, first or last, in a shape.
+    """The sum over the first or last axes in memory, in a shape.
 
     None where NumPy is as quick, ``Fallback`` for other axes.
     """

@@ -52,4 +52,4 @@ Subtract TakeAlongAxis TakeRows Tan Tanh ToDevice Trunc Where
 """
 
 PLAIN: frozenset[type] = frozenset(getattr(functions, name) for name in _PLAIN_NAMES.split())
-"""The functions that are one call of NumPy, or nearly so: a kernel could only repeat them."""
+"""The functions of about one call of NumPy: a kernel would gain no time."""

@@ -1,11 +1,11 @@
 """Optimizer updates: one pass over cache-sized blocks of each parameter.
 
 Adam and AdamW have a kernel, for eager code and for plans. SGD has none in eager code: NumPy does
-its two to four passes as quickly. In a plan they write to memory that is there.
+its two to four passes as quickly. In a plan the passes write to memory of the plan.
 
-Every parameter gets a new array, since a graph may retain the old one. The moments get other
-arrays too, so that an update that raises leaves the old ones as they were. In eager code these are
-the arrays that the last update read: the optimizer owns them, and fresh memory costs page faults.
+Every parameter gets a new array, since a graph may retain the old array. The moments get other
+arrays too: after an error the old moments are unchanged. Eager code writes to the arrays that the
+last update read. The optimizer owns these arrays, and fresh memory costs page faults.
 """
 
 from __future__ import annotations
@@ -108,13 +108,13 @@ def gather(v: Any, g: Any, momentum: Any, out: Any) -> None:
 last_used: weakref.WeakKeyDictionary[Any, list[tuple[Moments, Moments]]] = (
     weakref.WeakKeyDictionary()
 )
-"""For each optimizer, the moments that its last update gave, and those that the update read."""
+"""For each optimizer, the moments written and the moments read by the last update."""
 
 
 def _targets(optimizer: Any, steps: Sequence[Step]) -> list[Moments]:
-    """Arrays for the next moments: those that the last update read, if its moments are unchanged.
+    """Arrays for the next moments: the arrays read by the last update, if moments are unchanged.
 
-    They are taken out of ``last_used``, so no other update gets them.
+    The arrays leave ``last_used``, so no other update gets them.
     """
     used = last_used.pop(optimizer, [])
     unchanged = len(used) == len(steps) and all(
@@ -128,7 +128,7 @@ def _targets(optimizer: Any, steps: Sequence[Step]) -> list[Moments]:
 
 
 def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
-    """The next arrays and moments of all parameters, or why there is no kernel for them."""
+    """The next arrays and moments of all parameters, or ``Fallback`` with the reason."""
     start = time.perf_counter()
     if type(optimizer) not in (nn.Adam, nn.AdamW):
         return Fallback("no kernel for this class")
