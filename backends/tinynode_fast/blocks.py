@@ -142,7 +142,7 @@ def run_flat(function: BlockFunction, inputs: Arrays, scratch: int = 0) -> Any:
     axes = memory_order(first)
     # an input with another order of axes is copied here
     straight = tuple([numpy.asarray(x.transpose(axes), order="C") for x in inputs])
-    return run_flat(function, straight, scratch).transpose(numpy.argsort(axes))
+    return in_order(run_flat(function, straight, scratch), axes)
 
 
 # --- arrays --------------------------------------------------------------------------------------
@@ -153,10 +153,14 @@ def memory_order(x: Any) -> list[int]:
     return sorted(range(x.ndim), key=[-abs(stride) for stride in x.strides].__getitem__)
 
 
+def in_order(straight: Any, axes: Sequence[int]) -> Any:
+    """A view of an array in C order, whose axes are ``axes`` of the view."""
+    return straight.transpose(sorted(range(len(axes)), key=axes.__getitem__))
+
+
 def empty_in_order(shape: tuple[int, ...], dtype: Any, axes: Sequence[int]) -> Any:
     """An empty array with its axes in an order of memory, the largest step first."""
-    straight = numpy.empty([shape[i] for i in axes], dtype)
-    return straight.transpose(numpy.argsort(axes))
+    return in_order(numpy.empty([shape[i] for i in axes], dtype), axes)
 
 
 @functools.lru_cache(LIMITS.numbers)

@@ -25,6 +25,7 @@ import numpy
 from tinynode.devices import Arrays, Device, get_device
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.plan import Form, Layout, call_node
+from tinynode_fast.blocks import in_order
 from tinynode_fast.fused import Fused, fuse
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.lowering import Action, Call, Lowering, OpaqueCall, View
@@ -74,7 +75,7 @@ def array_in(memory: Any, form: Form, order: tuple[int, ...] | None) -> Any:
     flat = memory[: bytes_of(form)].view(dtype)
     if order is None:
         return flat.reshape(shape)
-    return flat.reshape([shape[i] for i in order]).transpose(numpy.argsort(order))
+    return in_order(flat.reshape([shape[i] for i in order]), order)
 
 
 class Memory:
