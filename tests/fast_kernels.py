@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import tinynode_fast
-from tinynode_fast import blocks, images, rows
+from tinynode_fast import blocks
+from tinynode_fast.limits import LIMITS
 
 
 def two_threads() -> int:
     return 2
 
 
+def set_limits(monkeypatch: Any, **numbers: float) -> None:
+    """Change limits of the fast path."""
+    for name, number in numbers.items():
+        monkeypatch.setattr(LIMITS, name, number)
+
+
 def force_kernels(monkeypatch: Any) -> None:
     """Every kernel runs at any size; blocks have few elements, and two threads share them."""
-    forced = {kind: entry._replace(least=0) for kind, entry in tinynode_fast.KERNELS.items()}
+    kernels = tinynode_fast.KERNELS.items()
+    forced = {kind: dataclasses.replace(kernel, least=0) for kind, kernel in kernels}
     monkeypatch.setattr(tinynode_fast, "KERNELS", forced)
-    monkeypatch.setattr(blocks, "BLOCK", 8)
-    monkeypatch.setattr(blocks, "THREADED", 16)
     monkeypatch.setattr(blocks, "thread_count", two_threads)
-    monkeypatch.setattr(rows, "FEW", 1)
-    monkeypatch.setattr(images, "FEW", 2)
-    monkeypatch.setattr(images, "COLUMNS", 64)
+    set_limits(monkeypatch, block=8, threaded=16, rows_summed=1, few_channels=2, columns=64)

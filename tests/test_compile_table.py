@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import op_drivers
 import pytest
+from fast_kernels import set_limits
 from op_table import CASES, Case
 
 import tinynode as tn
 from tinynode.errors import TraceError
-from tinynode_fast import fused, plan
 
 WAYS = ["numpy", "strict:device1", "fast", "fast in pieces"]
 """The devices; on `fast` also with every array taken for a large one, in blocks of two."""
@@ -41,10 +41,7 @@ def rows() -> Any:
 def test_compiled_equals_eager(case: Case, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     device, _, pieces = way.partition(" ")
     if pieces:
-        monkeypatch.setattr(fused, "LEAST", 2)
-        monkeypatch.setattr(fused, "SMALLEST_BLOCK", 2)
-        monkeypatch.setattr(fused, "CACHE", 64)
-        monkeypatch.setattr(plan, "SMALL", 0)
+        set_limits(monkeypatch, in_cache=2, chain_step=2, chain_bytes=64, copied_bytes=0)
     with tn.using_device(device):  # NumPy's arrays are on `fast` only where that is current
         try:
             check(case, tn.get_device(device))

@@ -6,6 +6,8 @@ compiled functions, so that forward and backward plans meet.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
@@ -14,8 +16,10 @@ from typing import Any
 import hypothesis
 import numpy as np
 import pytest
+from fast_kernels import set_limits
 from hypothesis import strategies as st
 from net_specs import specs_of
+from test_fast_backend import KERNEL_CASES
 from test_passes import Net, constant, masks, nets, op
 
 import tinynode as tn
@@ -23,21 +27,21 @@ from tinynode import functions as fn
 from tinynode.net import Operator
 from tinynode.net.operator import EMPTY, operator_of
 from tinynode.net.plan import Layout, Plan, Saved
-from tinynode_fast import blocks, fused, plan
+from tinynode_fast import blocks
 from tinynode_fast.fused import Fused
-from tinynode_fast.plan import FastPlan, Given, Known, Open, reads_of, writes_of
+from tinynode_fast.kernel import Kernel
+from tinynode_fast.limits import LIMITS
+from tinynode_fast.plan import BoundCall, FastPlan, LateCall, Program
+from tinynode_fast.table import KERNELS
 
 F = tn.get_device("fast")
 LARGE = (600, 3)
-"""An array of this shape is over SMALL."""
+"""An array of this shape has more than LIMITS.copied_bytes."""
 
 
 def small_pieces(patch: pytest.MonkeyPatch, small: int = 0) -> None:
     """Every array counts as large, and chains run in blocks of few elements."""
-    patch.setattr(fused, "LEAST", 2)
-    patch.setattr(fused, "SMALLEST_BLOCK", 2)
-    patch.setattr(fused, "CACHE", 64)
-    patch.setattr(plan, "SMALL", small)
+    set_limits(patch, in_cache=2, chain_step=2, chain_bytes=64, copied_bytes=small)
 
 
 def two() -> int:
@@ -45,7 +49,7 @@ def two() -> int:
 
 
 def threads(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(blocks, "THREADED", 2)
+    set_limits(patch, threaded=2)
     patch.setattr(blocks, "thread_count", two)
 
 
@@ -73,8 +77,8 @@ def close(actual: Any, expected: Any) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13)
 
 
-def steps_of(made: FastPlan) -> Iterator[Known | Open]:
-    for part in made.parts:
+def steps_of(made: FastPlan) -> Iterator[BoundCall | LateCall]:
+    for part in made.groups:
         if isinstance(part, list):
             yield from part
         else:
@@ -83,10 +87,14 @@ def steps_of(made: FastPlan) -> Iterator[Known | Open]:
 
 def memory_of(made: FastPlan) -> list[Any]:
     """Every array that a plan keeps."""
-    found = [made.arena, *made.template, *(array for _, array in made.copied)]
+    found = [
+        made.arena,
+        *made.template,
+        *(array for _, array in made.copied),
+    ]
     found += [array for _, array in made.results]
     for step in steps_of(made):
-        found += step.arrays if isinstance(step, Known) else ()
+        found += step.arrays if isinstance(step, BoundCall) else ()
     return [array for array in found if isinstance(array, np.ndarray)]
 
 
@@ -243,7 +251,7 @@ def test_a_view_of_a_large_result_is_not_copied() -> None:
     x = np.ones(LARGE)
     net = [op("exp", "x", "a"), op("permute_dims", "a", "y", axes=(1, 0))]
     made = plan_of(net, {"x": x}, ["y"])
-    assert len(made.fresh) == 1 and made.bytes == 0
+    assert len(made.pools) == 1 and made.memory.bytes == 0
     close(made.run((x,))[0], np.exp(x.T))
 
 
@@ -281,7 +289,7 @@ def test_who_writes_to_a_result_does_not_write_to_a_constant() -> None:
 # --- memory of values whose lives overlap --------------------------------------------------------
 
 
-class Watched(plan._Builder):
+class Watched(Program):
     """Notes after each action how many steps there are, and which action it was."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -298,29 +306,27 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
     inputs = net.inputs(special, 1)
     names = [n for one in net.operators for n in one.output_names if n != EMPTY]
     specs = specs_of(net.operators, net.inputs(False), F)
-    built = Watched(net.operators, Given(list(inputs), None), [*net.outputs, *saved], specs, saved)
+    built = Watched(net.operators, dict.fromkeys(inputs, F), net.outputs, specs, saved, None)
     values: list[Any] = [None] * len(built.template)
     values[: len(built.template)] = built.template
     with np.errstate(all="ignore"):
         expected = {**inputs, **expected_of(net.operators, inputs, names)}
         values[: len(inputs)] = inputs.values()
-        for place in built.straight:
-            values[place] = np.asarray(values[place], order="C")
         for place, array in built.copied:
             np.copyto(array, values[place])
-        for place, reserve in built.fresh:
-            values[place] = reserve.take()
-        later = [set(reads_of(action)) for action, _ in built.log]
+        for place, pool in built.pools:
+            values[place] = pool.take()
+        later = [set(action.reads) for action, _ in built.log]
         first, known = 0, set(inputs) | {n for n in names if n in built.constants}
         for number, (action, end) in enumerate(built.log):
             for step in built.steps[first:end]:
                 run_step(step, values)
             first = end
-            known.update(writes_of(action))
+            known.update(action.writes)
             needed = set().union(*later[number + 1 :], net.outputs, saved)
             for name in sorted(known & needed & set(expected)):
                 array = built.arrays.get(name)
-                array = values[built.places[name]] if array is None else array
+                array = values[built.slots[name]] if array is None else array
                 scale = max(
                     1.0,
                     np.max(np.abs(expected[name]), initial=0.0, where=np.isfinite(expected[name])),
@@ -334,8 +340,8 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
                 )
 
 
-def run_step(step: Known | Open, values: list[Any]) -> None:
-    if isinstance(step, Known):
+def run_step(step: BoundCall | LateCall, values: list[Any]) -> None:
+    if isinstance(step, BoundCall):
         step.function(*step.arrays)
         return
     result = step.function(*[values[place] for place in step.reads])
@@ -352,7 +358,7 @@ def test_values_that_are_needed_are_never_overwritten(
     names = [n for one in net.operators for n in one.output_names if n != EMPTY]
     with pytest.MonkeyPatch.context() as patch:
         if way == "large":
-            patch.setattr(plan, "SMALL", 0)
+            set_limits(patch, copied_bytes=0)
         elif way != "as it is":
             small_pieces(patch, 0 if way == "pieces" else 4096)
         check_step_by_step(net, names[::2] if saving else [], special)
@@ -391,7 +397,7 @@ def test_memory_is_used_again() -> None:
     x = np.ones((4, 8))
     net = [op("exp" if i % 2 else "sin", [f"v{i}"], [f"v{i + 1}"]) for i in range(20)]
     made = plan_of(net, {"v0": x}, ["v20"])
-    assert made.bytes <= 4 * x.nbytes
+    assert made.memory.bytes <= 4 * x.nbytes
 
 
 def test_a_view_keeps_the_memory_of_what_it_shows() -> None:
@@ -508,14 +514,14 @@ def test_products_of_matrices_with_no_elements(shapes: Any) -> None:
     [("f8", 512, 1), ("f8", 513, 0), ("f4", 1024, 1), ("f4", 1025, 0), ("f8", 511, 1)],
 )
 def test_the_largest_input_that_is_copied(dtype: str, length: int, copies: int) -> None:
-    """SMALL bytes, and not one more; results are fresh on both sides of it."""
-    assert plan.SMALL == 4096
+    """4,096 bytes, and not one more; results are fresh on both sides of it."""
+    assert LIMITS.copied_bytes == 4096
     x = np.linspace(0, 1, length).astype(dtype)
     net = [op("exp", "x", "a"), op("sin", "a", "y"), op("reshape", "y", "z", shape=(1, length))]
     made = plan_of(net, {"x": x}, ["y", "z"], ["a"])
     assert len(made.copied) == copies
     assert (made.layout is not None) is bool(copies)
-    assert len(made.fresh) == (0 if copies else 2)
+    assert len(made.pools) == (0 if copies else 2)
     runs = []
     for factor in (1, 2, 3):
         given = x * np.asarray(factor, dtype)
@@ -596,7 +602,7 @@ def run_two(made: FastPlan, first: Any, second: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("shape", [(2, 3), LARGE])
-def test_a_second_thread_takes_the_default_plan(shape: Any) -> None:
+def test_a_second_thread_takes_a_plan_of_its_own(shape: Any) -> None:
     net = [
         op("exp", "x", "a"),
         operator_of(Slow(), ["a"], ["b"]),
@@ -642,8 +648,8 @@ def program_of(compiled: Any) -> Any:
 
 
 @pytest.mark.parametrize("shapes", [((2, 3), (3, 4)), ((3, 300), (300, 4))])
-@pytest.mark.parametrize("forward", ["fast", "default"])
-@pytest.mark.parametrize("back", ["fast", "default"])
+@pytest.mark.parametrize("forward", ["first", "other"])
+@pytest.mark.parametrize("back", ["first", "other"])
 def test_what_one_plan_packs_another_unpacks(shapes: Any, forward: str, back: str) -> None:
     rng = np.random.default_rng(0)
     compiled = tn.compile(network)
@@ -657,18 +663,18 @@ def test_what_one_plan_packs_another_unpacks(shapes: Any, forward: str, back: st
         program = program_of(compiled)
         ahead, behind = program._plans[True], program.gradients[program.full_key].plans[True]
         assert type(ahead) is FastPlan and type(behind) is FastPlan
-        assert ahead.layout is not None and behind.given.layout == ahead.layout
+        assert ahead.layout is not None and behind.net[-1] == ahead.layout
         for _ in range(3):
             x, w = draw()
             expected = [
                 np.array(tn.to_host(getattr(y, "array", y))) for y in gradients(network, x, w)
             ]
-            locks = [ahead.lock] if forward == "default" else []
+            locks = [ahead.lock] if forward == "other" else []
 
             def between(locks: list[Any] = locks) -> None:
                 for lock in locks:
                     lock.release()
-                locks[:] = [behind.lock] if back == "default" else []
+                locks[:] = [behind.lock] if back == "other" else []
                 for lock in locks:
                     assert lock.acquire(blocking=False)
 
@@ -773,9 +779,7 @@ def test_blocks_cover_everything_once(
     length: int, threaded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Elementwise results are those of whole arrays, bit for bit; sums nearly."""
-    monkeypatch.setattr(fused, "LEAST", 2)
-    monkeypatch.setattr(fused, "SMALLEST_BLOCK", 8)
-    monkeypatch.setattr(fused, "CACHE", 64)
+    set_limits(monkeypatch, in_cache=2, chain_step=8, chain_bytes=64)
     if threaded:
         threads(monkeypatch)
     rng = np.random.default_rng(length)
@@ -841,7 +845,7 @@ def test_a_sum_of_other_arrays_is_no_part_of_a_chain(
 def test_kernels_of_several_passes_never_write_to_what_they_read(
     dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fused, "LEAST", 2)
+    set_limits(monkeypatch, in_cache=2)
     rng = np.random.default_rng(0)
     x = rng.normal(size=6000).astype(dtype)
     net = [
@@ -860,11 +864,39 @@ def test_kernels_of_several_passes_never_write_to_what_they_read(
     np.testing.assert_allclose(made.run((x,))[0], expected, rtol=tolerance, atol=tolerance)
 
 
+ACTIVATIONS = [fn.gelu, functools.partial(fn.gelu, approximate=True), fn.silu, fn.sigmoid]
+
+
+@pytest.mark.parametrize("length", [4095, 4096, 40_000])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("activation", ACTIVATIONS, ids=["gelu", "tanh_gelu", "silu", "sigmoid"])
+def test_compiled_activations_are_differentiated_again_and_again(
+    activation: Any, dtype: str, length: int
+) -> None:
+    """The first call records; the calls after that run the plans, on each side of a threshold."""
+    compiled = tn.compile(activation)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        array, gy = (rng.normal(size=length).astype(dtype) for _ in range(2))
+        found = []
+        for function in (compiled, activation):
+            with tn.using_device("fast"):
+                x = tn.Variable(array)
+                y = function(x)
+                y.grad = gy
+                y.backward()
+                found.append((y.array, x.grad))
+        for ours, theirs in zip(*found, strict=True):
+            assert ours.dtype == theirs.dtype == dtype
+            tolerance = 1e-12 if dtype == "float64" else 1e-5
+            np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
 @pytest.mark.parametrize("order", ["acbdef", "cefabd", "abdcef"])
 def test_chains_of_two_dtypes_do_not_share_scratch(
     order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fused, "LEAST", 2)
+    set_limits(monkeypatch, in_cache=2)
     x = np.linspace(0, 1, 10)
     y = x.astype(np.float32)
     steps = {"a": "sin x", "b": "cos a", "d": "exp b", "c": "sin y", "e": "cos c", "f": "exp e"}
@@ -874,6 +906,50 @@ def test_chains_of_two_dtypes_do_not_share_scratch(
     close(found[0], np.exp(np.cos(np.sin(x))))
     assert found[1].dtype == np.float32
     np.testing.assert_array_equal(found[1], np.exp(np.cos(np.sin(y))))
+
+
+# --- the table of kernels ------------------------------------------------------------------------
+
+KERNEL_BY_NAME = {kernel.name: (kind, kernel) for kind, kernel in KERNELS.items()}
+BLOCK_KERNELS = [n for n, (_, k) in KERNEL_BY_NAME.items() if type(k) is not Kernel]
+
+
+@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("name", KERNEL_CASES)
+def test_a_plan_computes_what_a_kernel_computes(
+    name: str, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The arrays are above the thresholds of eager code; ``small``: above those of plans too."""
+    make, given = KERNEL_CASES[name]
+    assert type(make()) is KERNEL_BY_NAME[name][0]
+    if small:
+        set_limits(monkeypatch, small=1)
+        threads(monkeypatch)
+    expected = make().forward(tuple(given))
+    inputs = {f"x{i}": x for i, x in enumerate(given)}
+    outputs = [f"y{i}" for i in range(len(expected))]
+    made = plan_of([operator_of(make(), list(inputs), outputs)], inputs, outputs)
+    for _ in range(2):
+        for y, wanted in zip(made.run(tuple(given)), expected, strict=True):
+            assert (y.shape, y.dtype) == (wanted.shape, wanted.dtype)
+            np.testing.assert_allclose(y, wanted, rtol=2e-5, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", BLOCK_KERNELS)
+def test_the_table_declares_the_scratch_arrays_that_a_block_function_takes(name: str) -> None:
+    kernel = KERNEL_BY_NAME[name][1]
+    x, *others = KERNEL_CASES[name][1]
+    inputs = (x.reshape(-1, x.shape[-1]), *others)
+    outputs = [np.empty_like(inputs[0])]
+    if name == "cross_entropy":
+        outputs.append(np.empty(len(x), x.dtype))
+    taken = []
+    for count in range(5):
+        scratch = tuple([np.empty_like(inputs[0]) for _ in range(count)])
+        with contextlib.suppress(ValueError):  # too many or too few values to unpack
+            kernel.function(inputs, tuple(outputs), scratch)
+            taken.append(count)
+    assert taken == ([kernel.scratch] if kernel.scratch else [0, 1, 2, 3, 4])
 
 
 # --- warnings ------------------------------------------------------------------------------------

@@ -1,15 +1,15 @@
 """CuPy arrays on an NVIDIA GPU.
 
-Not yet run on a GPU: no machine that this code was run on so far had one. What was checked without
-one, and what was not, stands in ``docs/gpu.md``.
+Not yet run on a GPU: no machine of the project had a GPU so far. ``docs/gpu.md`` lists the checks
+without a GPU, and the open ones.
 
-Requirement: a program moves to the GPU by one line of config. So this is the only place that
-imports CuPy, and a machine where CuPy cannot work says so in words, when a device is asked for.
+Requirement: a program moves to the GPU by one line of config. So only this package imports CuPy.
+Where CuPy cannot work, the first use of a device raises an error with the reason.
 
-The namespace is array_api_compat's: CuPy's own lacks ``vecdot``, ``unstack``, some of ``linalg``,
-and the ``device`` keyword. CuPy puts new arrays on its *current* device. A function therefore runs
-with the device of its inputs as the current one; the caller's is left as it was. Streams are left
-to CuPy.
+The namespace is that of array_api_compat. CuPy's namespace lacks ``vecdot``, ``unstack``, some of
+``linalg``, and the ``device`` keyword. CuPy puts new arrays on the *current* device. So a function
+runs with the device of the inputs as the current device. Afterwards the caller's device is current
+again. Streams are left to CuPy.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ capabilities = frozenset({"add_at", "float64", "gpu", "memory_pool", "optimizer_
 version: str = cupy.__version__
 
 ATOMIC_DTYPES = ("int32", "uint32", "uint64", "float16", "float32", "float64")
-"""What ``scatter_add`` can add: CUDA's atomic additions."""
+"""The dtypes of ``scatter_add``, with CUDA's atomic additions."""
 
 
 @functools.cache
 def devices() -> tuple[str, ...]:
     """The GPUs by number.
 
-    The answer is kept: CUDA does not notice a GPU that comes or goes while a process runs.
+    The answer is kept: CUDA does not notice added or removed GPUs while a process runs.
 
     Raises:
-        DeviceError: there is none that works; says what CuPy reported.
+        DeviceError: no GPU works; the message quotes CuPy.
     """
     try:
         count = cupy.cuda.runtime.getDeviceCount()
@@ -79,7 +79,7 @@ def index_of(array: Any) -> str:
 
 
 def on_device(index: str) -> AbstractContextManager[Any]:
-    """``with on_device("1"):`` CuPy's current device, in this thread, is that one."""
+    """``with on_device("1"):`` the current device of CuPy in the thread is GPU 1."""
     context: AbstractContextManager[Any] = cupy.cuda.Device(int(index))
     return context
 
@@ -87,8 +87,8 @@ def on_device(index: str) -> AbstractContextManager[Any]:
 def from_host(array: Any, index: str) -> Any:
     """Copies to the GPU, on the current stream.
 
-    CuPy stages the copy in pinned memory of its own, and keeps that until the copy is done. Where
-    the source itself is pinned, CuPy reads it while the program goes on; so that case waits.
+    CuPy stages the copy in pinned memory, and keeps the memory until the end of the copy. From a
+    pinned source CuPy reads while the program goes on. So a copy from a pinned source waits.
     """
     host = numpy.asarray(array)
     with on_device(index):
@@ -97,7 +97,7 @@ def from_host(array: Any, index: str) -> Any:
 
 
 def to_host(array: Any) -> Any:
-    """Copies to the host, and waits for the current stream: the values are there on return."""
+    """Copies to the host, and waits for the current stream: on return the values are complete."""
     return cupy.asnumpy(array)
 
 
@@ -107,7 +107,7 @@ def synchronize(index: str) -> None:
 
 
 def lift(value: object) -> Any:
-    """CuPy's scalar types are NumPy's; its own functions give 0-d arrays."""
+    """CuPy's scalar types are NumPy's; functions of CuPy give 0-d arrays."""
     return cupy.asarray(value) if isinstance(value, numpy.generic) else None
 
 
@@ -140,8 +140,8 @@ def _run(node: Any, arrays: tuple[Any, ...]) -> Any:
 def add_at(indices: Any, values: Any, length: int) -> Any:
     """result[indices[k]] += values[k], from zeros, by atomic additions.
 
-    Where three or more indices are equal, the order of additions, and so the last bit of a float,
-    may differ from run to run. Dtypes without atomic addition take the way through the host.
+    With three or more equal indices, the order of additions may differ from run to run, and so the
+    last bit of a float. Dtypes without atomic addition take the way through the host.
     """
     if str(values.dtype) not in ATOMIC_DTYPES:
         reference: Any = get_backend("numpy")
@@ -157,22 +157,22 @@ def add_at(indices: Any, values: Any, length: int) -> Any:
 
 
 def range_push(text: str) -> None:
-    """Begin a range of that name in what NVIDIA's profilers show of this thread."""
+    """Begin a named range of the current thread in NVIDIA's profilers."""
     cupy.cuda.nvtx.RangePush(text)
 
 
 def range_pop() -> None:
-    """End the range that was begun last in this thread."""
+    """End the last range of the current thread."""
     cupy.cuda.nvtx.RangePop()
 
 
 def memory_used(index: str) -> int:
-    """The bytes that arrays on a GPU have, out of CuPy's memory pool."""
+    """The bytes of CuPy's memory pool that arrays on a GPU use."""
     with on_device(index):
         return int(cupy.get_default_memory_pool().used_bytes())
 
 
 def memory_reserved(index: str) -> int:
-    """The bytes that CuPy's memory pool holds of a GPU: those in use, and those kept for later."""
+    """The bytes of a GPU in CuPy's memory pool, in use or kept for later."""
     with on_device(index):
         return int(cupy.get_default_memory_pool().total_bytes())

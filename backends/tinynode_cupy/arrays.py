@@ -1,7 +1,7 @@
 """The Array API namespace of CuPy arrays: array_api_compat's, with another ``clip`` and ``solve``.
 
-Not yet run on a GPU. array_api_compat clips through boolean masks, and for each of these the host
-has to wait for the GPU to count it; for ``solve`` see ``linalg``.
+Not yet run on a GPU. array_api_compat clips through boolean masks. The host waits for the GPU to
+count each mask. For ``solve`` see ``linalg``.
 """
 
 from __future__ import annotations

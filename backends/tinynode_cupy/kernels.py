@@ -1,14 +1,14 @@
 """CUDA kernels for the functions where CuPy's own operations pass over memory many times.
 
 Not yet run on a GPU. The tests compile the formulas below with a C++ compiler for the host, and
-compare with the portable forwards; they say nothing about CUDA, launches or speed.
+compare with the portable forwards. CUDA, launches and speed are untested.
 
-Requirement: a kernel is another way to do a class's forward, and nothing else. It retains what
-that forward retains, and it returns ``Fallback`` for what it does not cover. Function classes know
-nothing of CuPy, so the kernels stand in a table by class.
+Requirement: a kernel replaces the forward of a class, and no more. A kernel retains the same
+arrays as the forward, and returns ``Fallback`` for inputs without a kernel. Function classes do
+not know CuPy, so the kernels stand in a table by class.
 
-Dropout has none: its mask is drawn on the host, so that it is the same on every device, and what
-is left is one multiplication.
+Dropout has no kernel. The mask is drawn on the host, to be equal on every device. The rest is a
+multiplication.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Elementwise(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """The source of a ``cupy.ReductionKernel`` that adds up: what of each element, and then."""
+    """The source of a ``cupy.ReductionKernel``: a term of each element, a result of the sum."""
 
     name: str
     inputs: str
@@ -48,7 +48,7 @@ class Reduction(NamedTuple):
     result: str
 
 
-# The names i, n and those with a leading underscore are CuPy's; T is the arrays' dtype.
+# CuPy reserves the names i, n and names with a leading underscore; T is the dtype of the arrays.
 NORMAL = "T p = T(0.5) * erfc(-x * T(0.70710678118654752440)); "
 # x held where the density or the tanh has ended: beyond it powers overflow; NaN stays
 HOLD = "T held = x > T({0}) ? T({0}) : x < T(-{0}) ? T(-{0}) : x; "
@@ -118,12 +118,12 @@ STANDARDIZE_GRAD_SOURCE = Elementwise(
 
 
 def compile_elementwise(source: Elementwise) -> Any:
-    """The kernel; CUDA's compiler sees it when it is first called with a dtype."""
+    """The kernel; CUDA compiles at the first call with a dtype."""
     return cupy.ElementwiseKernel(source.inputs, source.outputs, source.body, source.name)
 
 
 def compile_reduction(source: Reduction) -> Any:
-    """Likewise, for a sum."""
+    """The kernel of a sum; CUDA compiles at the first call with a dtype."""
     variable = source.output.split()[-1]
     return cupy.ReductionKernel(
         source.inputs,
@@ -151,7 +151,7 @@ _standardize_grad = compile_elementwise(STANDARDIZE_GRAD_SOURCE)
 
 
 def _not_covered(*arrays: Any) -> Fallback | None:
-    """Why floating arrays have no kernel, or None: one dtype of two, and some elements."""
+    """The reason for a fallback, or None for float32 or float64 arrays with elements."""
     dtypes = {str(array.dtype) for array in arrays}
     if len(dtypes) > 1 or not dtypes <= {"float32", "float64"}:
         return Fallback(f"{', '.join(sorted(dtypes))} has no kernel")
@@ -220,7 +220,7 @@ def softmax_cross_entropy(node: Any, arrays: Arrays) -> Any:
 
 
 def softmax_cross_entropy_grad(node: Any, arrays: Arrays) -> Any:
-    """``SoftmaxCrossEntropyGrad`` likewise, in one pass over the classes."""
+    """``SoftmaxCrossEntropyGrad`` in one pass over the classes, with the same conditions."""
     log_p, g, labels = arrays[:3]
     if len(arrays) > 3 or node.smoothing:
         return Fallback("weights of classes, or label smoothing")
@@ -240,7 +240,7 @@ def _length(x: Any, axes: tuple[int, ...]) -> float:
 
 
 def standardize(node: Any, arrays: Arrays) -> Any:
-    """``Standardize``, which all norms are made of, in three passes."""
+    """``Standardize``, the core of all norms, in three passes."""
     (x,) = arrays
     refused = _not_covered(x)
     if refused:
@@ -279,7 +279,7 @@ KERNELS: dict[type, Kernel] = {
     TanhGELU: tanh_gelu,
     TanhGELUGrad: tanh_gelu_grad,
 }
-"""What is run in place of a class's portable forward; a subclass runs its own."""
+"""The kernels in place of portable forwards; a subclass runs the portable forward."""
 
 CHECKED: frozenset[type] = frozenset({Cholesky, Inv, Solve})
-"""Classes that have to raise LinAlgError, as with NumPy; CuPy keeps quiet unless it is asked."""
+"""Classes that raise LinAlgError, as with NumPy; CuPy raises only on request."""

@@ -1,7 +1,7 @@
 """The ``linalg`` of CuPy arrays: array_api_compat's, with a ``solve`` that broadcasts stacks.
 
-Not yet run on a GPU. CuPy 14 solves only where the stacks of both arguments have one shape; the
-standard broadcasts them.
+Not yet run on a GPU. CuPy 14 solves only for stacks of equal shape, where the standard
+broadcasts.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Plans: how nets run on a GPU. Chains of elementwise operators are one kernel each.
 
-Not yet run on a GPU. The tests compile the kernels' bodies for the host; they say nothing about
+Not yet run on a GPU. The tests compile the kernels' bodies for the host, and say nothing about
 CUDA, launches or speed.
 
-Requirement: on a GPU an elementwise operator costs a launch, and a pass over memory. Operators on
-arrays of one shape and one dtype are one kernel, that reads what comes from outside and writes
-what others need; what lies in between stays in registers. Everything else is called in turn, as
-by the default plan: a chain is one more operator of it. Nothing here waits for the GPU, where some
-portable forwards do: ``ReLUGrad`` and ``ZeroSafeMultiply`` look at values before they compute.
+Requirement: on a GPU an elementwise operator costs a launch, and a pass over memory. A chain of
+operators on arrays of equal shape and dtype becomes a single kernel. The kernel reads the inputs
+of the chain and writes its results; intermediate values stay in registers. The other operators run
+in turn, as in the default plan. No kernel waits for the GPU. Some portable forwards do:
+``ReLUGrad`` and ``ZeroSafeMultiply`` look at values before they compute.
 """
 
 from __future__ import annotations
@@ -64,22 +64,22 @@ EXPRESSIONS: dict[type, str] = {
 """An expression of CUDA C for each function: {0}, {1} are its inputs, T is the dtype.
 
 Constants go by their names. NaN and infinities are as in the portable forwards; the sign of a zero
-may differ where a gradient is masked. ``AddAll`` has no entry, as it has any number of inputs.
+may differ where a gradient is masked. ``AddAll`` has no entry: the number of inputs varies.
 """
 
 SEVERAL = (functions.ReLU, functions.ReLUGrad, Sigmoid, ZeroSafeMultiply)
-"""These alone are several kernels of CuPy's; so is what has more than two inputs."""
+"""Each of these functions is several kernels of CuPy, as is any function of three inputs."""
 DTYPES = ({"float32"}, {"float64"})
 MOST_ARRAYS = 24
-"""So many fit into a kernel's 4096 bytes of arguments, with up to 8 axes each."""
+"""24 arrays with up to 8 axes each fit into the 4096 bytes of a kernel's arguments."""
 MOST_OPERATORS = 64
-"""More make a kernel that takes long to compile."""
+"""A kernel of more operators takes long to compile."""
 OPTIONS = ("--fmad=false",)
-"""A product is rounded before something is added to it, as it is between two kernels."""
+"""A product is rounded before an addition, as between two kernels."""
 
 
 def expression(operator: Operator, names: Sequence[str]) -> str | None:
-    """What an operator computes of variables of these names; None where it is not in the table."""
+    """An operator as an expression of named variables; None for operators without an entry."""
     node_class = node_class_of(operator)
     if node_class is functions.AddAll:
         return " + ".join(names)
@@ -91,7 +91,7 @@ def expression(operator: Operator, names: Sequence[str]) -> str | None:
 
 @functools.cache
 def kernel_of(source: Elementwise) -> Any:
-    """The kernel; CUDA's compiler sees it when it is first called with a dtype."""
+    """The kernel; CUDA compiles at the first call with a dtype."""
     name, *rest = source
     return cupy.ElementwiseKernel(*rest, name, options=OPTIONS)
 
@@ -99,7 +99,7 @@ def kernel_of(source: Elementwise) -> Any:
 class ChainNode(FunctionNode):
     """ys = the results of one kernel on xs.
 
-    xs: they broadcast to (s) -> ys: (s) each. No gradient: it stands in nets that only run.
+    xs: they broadcast to (s) -> ys: (s) each. No gradient: the node stands in nets that only run.
     """
 
     def __init__(self, source: Elementwise) -> None:
@@ -111,7 +111,7 @@ class ChainNode(FunctionNode):
 
 
 class Chain(Operator):
-    """Elementwise operators on arrays of one shape and dtype, as one that writes ``kept``."""
+    """Elementwise operators on arrays of equal shape and dtype; writes the names in ``kept``."""
 
     def __init__(self, operators: Operators, kept: Sequence[str]) -> None:
         reads = _outer_reads(operators)
@@ -126,7 +126,7 @@ class Chain(Operator):
 
 
 class ByKernel(Operator):
-    """An operator that a kernel computes, by a node that is given."""
+    """An operator with a given node, computed by a kernel."""
 
     def __init__(self, node: FunctionNode, reads: Sequence[str], writes: Sequence[str]) -> None:
         self.type = snake_case(type(node).__name__)
@@ -140,7 +140,7 @@ class ByKernel(Operator):
 
 
 def with_update_kernels(operators: Operators, specs: ArraySpecs) -> list[Operator]:
-    """Optimizers' updates by kernels; what Adam makes of its numbers is computed once."""
+    """Optimizers' updates by kernels; the corrections of Adam are computed once."""
     result: list[Operator] = []
     numbers: dict[Any, list[str]] = {}
     for operator in operators:
@@ -163,7 +163,7 @@ def with_update_kernels(operators: Operators, specs: ArraySpecs) -> list[Operato
 
 
 def _source(operators: Operators, reads: list[str], kept: Sequence[str]) -> Elementwise:
-    """A line for each operator, then what is written; no names of the net: nets share kernels."""
+    """A line for each operator, then for each result; no names of the net: nets share kernels."""
     short = {name: f"x{i}" for i, name in enumerate(reads)}
     lines = []
     for i, operator in enumerate(operators):
@@ -180,10 +180,10 @@ def _source(operators: Operators, reads: list[str], kept: Sequence[str]) -> Elem
 
 
 class _Grouping:
-    """Goes through the operators, and gathers those that belong together.
+    """Gathers the operators of each chain.
 
-    A group is open until something needs what it computes; the operators of other kinds that come
-    in between wait for that. No open group reads what another open one writes.
+    A group is open until an operator outside needs a result of the group. Operators of other kinds
+    wait until then. No open group reads a result of another open group.
 
     Attributes:
         done: operators and chains, in run order.
@@ -202,7 +202,7 @@ class _Grouping:
         self._flush()
 
     def _form(self, operator: Operator) -> ArraySpec | None:
-        """Shape and dtype of an elementwise operator's group; None for one that has no group."""
+        """Shape and dtype of an elementwise operator's group; None for other operators."""
         names = [*operator.input_names, *operator.output_names]
         if expression(operator, operator.input_names) is None or len(names) > MOST_ARRAYS:
             return None
@@ -231,7 +231,7 @@ class _Grouping:
         self.writer[operator.output_names[0]] = form
 
     def _kept(self, group: Operators) -> list[str]:
-        """What a group writes that is a result, or that others read."""
+        """The values of a group that are results, or inputs of other operators."""
         inside = Counter(_all_reads(group))
         made = [operator.output_names[0] for operator in group]
         return [name for name in made if self.uses[name] > inside[name]]
@@ -258,16 +258,16 @@ def _all_reads(operators: Operators) -> list[str]:
 
 
 def _outer_reads(operators: Operators) -> list[str]:
-    """What comes from outside, each once."""
+    """The inputs from outside, without repetitions."""
     made = {name for operator in operators for name in operator.output_names}
     return [name for name in dict.fromkeys(_all_reads(operators)) if name not in made]
 
 
 class CupyPlan(Plan):
-    """The default plan, on operators of which some are chains."""
+    """The default plan, with chains among the operators."""
 
     def describe(self) -> Iterator[str]:
-        """What is run, line by line, with the kernels' source."""
+        """The operators, line by line, with the source of the kernels."""
         number = sum(isinstance(step.operator, Chain) for step in self.steps)
         yield f"  kernels of chains: {number}; operators in turn: {len(self.steps) - number}"
         for step in self.steps:
@@ -284,7 +284,7 @@ def make_plan(
     saved: Sequence[str],
     layout: Layout | None,
 ) -> CupyPlan:
-    """What ``tinynode.net`` asks this backend for. Nothing is packed, so there is no layout."""
+    """The plan for ``tinynode.net``. No arrays are packed, so there is no layout."""
     assert layout is None
     wanted = [*outputs, *saved]
     grouped = _Grouping(operators, wanted, specs).done

@@ -1,10 +1,10 @@
-"""The optimizers' updates on a GPU: one kernel for each parameter, where CuPy has one a step.
+"""The optimizers' updates on a GPU: a kernel for each parameter, not for each operation.
 
-Not yet run on a GPU; the tests do with these formulas what they do with those in ``kernels.py``.
+Not yet run on a GPU; the formulas are tested like the formulas of ``kernels.py``.
 
-Requirement: as ``step`` does, an update gives new arrays, for the parameter and for its moments.
-Eager code gives the kernels Python numbers. In a net the numbers lie on the GPU, and nothing waits
-for them: what Adam makes of them is computed there, once for all parameters of a step.
+Requirement: an update gives new arrays for the parameter and the moments, as ``step`` does. Eager
+code gives the kernels Python numbers. In a net the numbers lie on the GPU, and the host does not
+wait for them. Adam's corrections are computed there, once for all parameters of a step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
 from tinynode_cupy.kernels import Elementwise, compile_elementwise
 
 Step: TypeAlias = tuple[Any, Any, dict[str, Any], int]
-"""A parameter's array, its gradient, its moments, and the number of this step."""
+"""The array, the gradient and the moments of a parameter, and the number of the step."""
 Result: TypeAlias = tuple[Any, dict[str, Any]]
 
 SGD_SOURCE = Elementwise("tinynode_sgd", "T p, T g, float64 lr", "T next", "next = p - T(lr) * g;")
@@ -93,7 +93,7 @@ _UPDATES: dict[type, Callable[[Any, Step], Result]] = {
 
 
 def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
-    """The next arrays and moments of all parameters, or why there is no kernel for them."""
+    """The next arrays and moments of all parameters, or ``Fallback`` with the reason."""
     start = time.perf_counter()
     update = _UPDATES.get(type(optimizer))
     if update is None:
@@ -112,10 +112,10 @@ def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
 
 
 class UpdateKernel(FunctionNode):
-    """One step of one parameter. No gradient: it stands in nets that only run.
+    """A step of a parameter. No gradient: the node stands in nets that only run.
 
-    The inputs and outputs of an ``SGDUpdate`` or a ``MomentumUpdate``; of an ``AdamUpdate``, with
-    what ``AdamNumbers`` gives in place of the count.
+    The inputs and outputs are those of the update; for an ``AdamUpdate`` the outputs of
+    ``AdamNumbers`` stand in place of the count.
     """
 
     def __init__(self, update: FunctionNode) -> None:
@@ -133,7 +133,8 @@ class UpdateKernel(FunctionNode):
 class AdamNumbers(FunctionNode):
     """d1 = 1 - b1^count, d2 = 1 - b2^count, shrink = 1 - lr * weight_decay.
 
-    lr, count: () -> d1, d2, shrink: (), float64. No gradient: it stands in nets that only run.
+    lr, count: () -> d1, d2, shrink: (), float64.
+    No gradient: the node stands in nets that only run.
     """
 
     def __init__(self, update: AdamUpdate) -> None:

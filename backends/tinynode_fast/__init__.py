@@ -1,10 +1,10 @@
-"""The fast path: NumPy's arrays, and kernels of its own for what NumPy leaves speed in.
+"""The fast path: NumPy's arrays, with kernels for the functions where NumPy leaves speed.
 
-Requirement: a program on NumPy becomes quicker by one line of config, and nothing else about it
-changes. So this backend lies over NumPy's memory, and replaces only ``forward``: hooks, type
-checks, the graph and double backprop are those of every backend. A kernel computes what the
-class's forward does, and retains what that retains; where it does not serve, it says why by
-``Fallback``, and the portable forward runs.
+Requirement: a program on NumPy becomes quicker by one line of config, without other changes. So
+this backend uses NumPy's memory, and replaces only ``forward``. Hooks, type checks, the graph and
+double backprop stay the same. A kernel computes and retains the same arrays as the class's
+forward. For other inputs a kernel returns ``Fallback`` with a reason, and the portable forward
+runs.
 """
 
 from __future__ import annotations
@@ -15,63 +15,41 @@ from typing import Any
 import tinynode_numpy
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
-from tinynode_fast import blocks, elementwise, images, matrices, rows, updates
-from tinynode_fast.blocks import Entry
-from tinynode_fast.plain import PLAIN
-from tinynode_fast.plan import make_plan
-from tinynode_fast.updates import update_parameters
-from tinynode_numpy import (
-    add_at,
-    devices,
-    from_host,
-    index_of,
-    lift,
-    namespace,
-    owns,
-    synchronize,
-    to_host,
-)
+from tinynode_fast.blocks import keep_pages
+from tinynode_fast.kernel import Kernel
+from tinynode_fast.plan import FastPlan
+from tinynode_fast.table import KERNELS, PLAIN
+from tinynode_fast.updates import update_parameters as update_parameters
+from tinynode_numpy import add_at as add_at
+from tinynode_numpy import devices as devices
+from tinynode_numpy import from_host as from_host
+from tinynode_numpy import index_of as index_of
+from tinynode_numpy import lift as lift
+from tinynode_numpy import namespace as namespace
+from tinynode_numpy import owns as owns
+from tinynode_numpy import synchronize as synchronize
+from tinynode_numpy import to_host as to_host
 
-__all__ = [
-    "add_at",
-    "base",
-    "capabilities",
-    "devices",
-    "forward",
-    "from_host",
-    "index_of",
-    "lift",
-    "make_plan",
-    "name",
-    "namespace",
-    "owns",
-    "synchronize",
-    "to_host",
-    "update_parameters",
-]
-
-blocks.keep_pages()
+keep_pages()
 
 name = "fast"
+make_plan = FastPlan
 base = "numpy"
-"""The backend whose memory this one lies over."""
+"""The backend that owns the memory."""
 capabilities = tinynode_numpy.capabilities | {"optimizer_update"}
-
-KERNELS = elementwise.KERNELS | images.KERNELS | matrices.KERNELS | rows.KERNELS | updates.KERNELS
-"""The kernels, by the exact class of the FunctionNode."""
 
 
 def forward(node: Any, arrays: Arrays) -> Any:
-    """By the table's kernel, by the class's ``forward_fast``, or as on NumPy.
+    """Run the table's kernel, or ``forward_fast`` of the class, or the portable forward.
 
-    Only classes of tinynode have kernels, and none of those overrides ``forward_fast``.
+    Only classes of tinynode have kernels; these classes do not override ``forward_fast``.
     """
     kind = type(node)
-    if kind in PLAIN:  # one call of NumPy: there is nothing to win, and counting would cost
+    if kind in PLAIN:  # one call of NumPy: a kernel gains no time, and counting costs time
         return node.forward(arrays)
-    entry = KERNELS.get(kind)
-    if entry is not None:
-        return _by_kernel(entry, node, arrays)
+    kernel = KERNELS.get(kind)
+    if kernel is not None:
+        return _by_kernel(kernel, node, arrays)
     if kind.forward_fast is FunctionNode.forward_fast:
         return Fallback("no kernel for this class")
     start = time.perf_counter()
@@ -82,15 +60,15 @@ def forward(node: Any, arrays: Arrays) -> Any:
     return outputs
 
 
-def _by_kernel(entry: Entry, node: Any, arrays: Arrays) -> Any:
-    """Run a kernel, and count it if it ran; or the portable forward where that is as quick."""
-    if arrays[0].size < entry.least:
+def _by_kernel(kernel: Kernel, node: Any, arrays: Arrays) -> Any:
+    """Run and count a kernel, or run the portable forward where the kernel gains no time."""
+    if arrays[0].size < kernel.least:
         return node.forward(arrays)
     start = time.perf_counter()
-    outputs = entry.run(node, arrays)
+    outputs = kernel.run(node, arrays)
     if outputs is None:
         return node.forward(arrays)
     if type(outputs) is tuple:
         seconds = time.perf_counter() - start
-        count_use(kernel_uses, (name, node.label, entry.name), seconds)
+        count_use(kernel_uses, (name, node.label, kernel.name), seconds)
     return outputs

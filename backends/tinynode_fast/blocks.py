@@ -1,10 +1,10 @@
-"""Kernels over blocks: whole arrays are cut into pieces that stay in the cache.
+"""Blocks: whole arrays are cut into pieces that stay in the cache, and shared by threads.
 
-Requirement: a chain of NumPy functions should read and write its intermediate results in the
-cache, not in memory, and large arrays should use every core. So a kernel is a function
-``kernel(inputs, outputs, scratch)`` that writes to ``outputs`` and uses ``scratch`` (arrays like
-the first output) on the way. It may be called with whole arrays or with any part of them along
-their first axis; NumPy releases the interpreter's lock while it computes.
+Requirement: a chain of NumPy functions keeps intermediate results in the cache, not in memory.
+Large arrays use every core. A block function is called as
+``function(inputs, outputs, scratch)``. It writes to ``outputs``; ``scratch`` holds arrays like the
+first output. It is called with whole arrays or with parts along their first axis. NumPy releases
+the interpreter's lock while it computes.
 """
 
 from __future__ import annotations
@@ -14,41 +14,24 @@ import functools
 import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
+
+from tinynode.devices import Arrays
+from tinynode_fast.limits import LIMITS
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-Arrays: TypeAlias = tuple[Any, ...]
-Kernel: TypeAlias = Callable[[Arrays, Arrays, Arrays], None]
-
-
-class Entry(NamedTuple):
-    """What the backend knows of a class: its kernel's name, and where it pays.
-
-    ``run(node, arrays)`` gives the outputs, ``Fallback``, or None where the portable forward is
-    as quick. So it is for a first input of fewer than ``least`` elements.
-    """
-
-    name: str
-    least: int
-    run: Callable[[Any, Arrays], Any]
-
-
-BLOCK = 1 << 16
-"""So many elements of an array make a block."""
-THREADED = 1 << 20
-"""Arrays of so many elements are shared out to the threads. Handing a share over may take as long
-as a small kernel where other programs use the cores too."""
+BlockFunction: TypeAlias = Callable[[Arrays, Arrays, Arrays], None]
 
 
 @functools.cache
 def thread_count() -> int:
-    """The number of threads: OMP_NUM_THREADS where it is set, else the number of cores."""
+    """The number of threads: OMP_NUM_THREADS if it is set, else the number of cores."""
     wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)
@@ -57,42 +40,39 @@ def thread_count() -> int:
     return os.cpu_count() or 1
 
 
-class _Threads:
-    """The pool that all calls share. It is made when first used, and again after a fork."""
+class Threads:
+    """The pool that all calls share: made at the first use, and again after a fork."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
+        """Drop the pool: threads do not survive a fork."""
         self.lock = threading.Lock()
         self.pool: ThreadPoolExecutor | None = None
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """A call in a thread; here and now where none can be had, as when the program ends."""
+        """Call in a thread; in this one if no thread can start, as when the program ends."""
         future: Future[Any] = Future()
-        # the caller's numpy.errstate holds in the thread too: it is a context variable
+        # the caller's numpy.errstate is a context variable, so it holds in the thread too
         call = functools.partial(contextvars.copy_context().run, function, *arguments)
         try:
             with self.lock:
                 if self.pool is None:
-                    self.pool = _new_pool()
+                    # imported here: the module refuses to be imported when the program ends
+                    from concurrent.futures import ThreadPoolExecutor
+
+                    self.pool = ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
                 self.pool.submit(_fulfil, future, call)
         except RuntimeError:
-            if future.cancel():  # no thread has begun, and none will
+            if future.cancel():  # no thread has begun the call, and none will
                 future = Future()
                 _fulfil(future, call)
         return future
 
 
-def _new_pool() -> ThreadPoolExecutor:
-    # imported here: the module refuses to be imported when the program ends
-    from concurrent.futures import ThreadPoolExecutor
-
-    return ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
-
-
 def _fulfil(future: Future[Any], call: Callable[[], Any]) -> None:
-    """Make a call, and note in the future how it ended."""
+    """Make a call; the future gets its result or its error."""
     if not future.set_running_or_notify_cancel():
         return
     try:
@@ -103,45 +83,9 @@ def _fulfil(future: Future[Any], call: Callable[[], Any]) -> None:
         future.set_result(result)
 
 
-_threads = _Threads()
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork
-    os.register_at_fork(after_in_child=_threads.forget)
-
-
-def run(kernel: Kernel, inputs: Arrays, outputs: Arrays, scratch: int = 0) -> None:
-    """Run a kernel block by block; the arrays have one length along their first axes.
-
-    Args:
-        kernel: the function.
-        inputs: what it reads.
-        outputs: what it writes; the first is the largest array.
-        scratch: how many arrays like the first output it uses on the way.
-    """
-    first = outputs[0]
-    length = first.shape[0]
-    if first.size <= BLOCK:
-        kernel(inputs, outputs, tuple([numpy.empty_like(first) for _ in range(scratch)]))
-        return
-    step = max(1, BLOCK // max(1, math.prod(first.shape[1:])))
-    shares = thread_count() if first.size >= THREADED else 1
-    work = functools.partial(_run_share, kernel, inputs, outputs, scratch, step)
-    in_shares(length, -(-length // shares), work)
-
-
-def _run_share(
-    kernel: Kernel, inputs: Arrays, outputs: Arrays, scratch: int, step: int, start: int, stop: int
-) -> None:
-    """Run a kernel on the blocks from ``start`` to ``stop``, with scratch arrays of its own."""
-    like = outputs[0]
-    shape = (min(step, stop - start), *like.shape[1:])
-    spare = tuple(numpy.empty(shape, like.dtype) for _ in range(scratch))
-    for low in range(start, stop, step):
-        high = min(low + step, stop)
-        kernel(
-            tuple([x[low:high] for x in inputs]),
-            tuple([y[low:high] for y in outputs]),
-            tuple([s[: high - low] for s in spare]),
-        )
+THREADS = Threads()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=THREADS.forget)
 
 
 def in_shares(length: int, size: int, work: Callable[[int, int], Any]) -> list[Any]:
@@ -149,9 +93,9 @@ def in_shares(length: int, size: int, work: Callable[[int, int], Any]) -> list[A
     waiting: list[Future[Any]] = []
     try:
         for start in range(size, length, size):
-            waiting.append(_threads.submit(work, start, min(start + size, length)))
+            waiting.append(THREADS.submit(work, start, min(start + size, length)))
         first = work(0, min(size, length))
-    finally:  # nobody may write to the arrays any more when this returns
+    finally:  # no thread may write to the arrays after the return
         errors = [future.exception() for future in waiting]
     for error in errors:
         if error is not None:
@@ -159,20 +103,49 @@ def in_shares(length: int, size: int, work: Callable[[int, int], Any]) -> list[A
     return [first, *[future.result() for future in waiting]]
 
 
-def run_flat(kernel: Kernel, inputs: Arrays, scratch: int = 0) -> Any:
-    """The result of an elementwise kernel; the inputs have one shape and dtype.
+def run(function: BlockFunction, inputs: Arrays, outputs: Arrays, scratch: int = 0) -> None:
+    """Run a block function block by block, with a number of scratch arrays.
 
-    The result lies in memory in the order of the first input's axes.
+    All arrays have the same length; the first output is the largest array.
+    """
+    first, length = outputs[0], len(outputs[0])
+    if first.size <= LIMITS.block:
+        function(inputs, outputs, tuple([numpy.empty_like(first) for _ in range(scratch)]))
+        return
+    step = max(1, LIMITS.block // max(1, math.prod(first.shape[1:])))
+
+    def run_share(start: int, stop: int) -> None:
+        shape = (min(step, stop - start), *first.shape[1:])
+        spare = [numpy.empty(shape, first.dtype) for _ in range(scratch)]
+        for low in range(start, stop, step):
+            high = min(low + step, stop)
+            function(
+                tuple([x[low:high] for x in inputs]),
+                tuple([y[low:high] for y in outputs]),
+                tuple([s[: high - low] for s in spare]),
+            )
+
+    shares = thread_count() if first.size >= LIMITS.threaded else 1
+    in_shares(length, -(-length // shares), run_share)
+
+
+def run_flat(function: BlockFunction, inputs: Arrays, scratch: int = 0) -> Any:
+    """The result of an elementwise block function; the inputs have one shape and dtype.
+
+    The result's axes lie in memory in the order of the first input's axes.
     """
     first = inputs[0]
     if all(x.flags.c_contiguous for x in inputs):
         y = numpy.empty(first.shape, first.dtype)
-        run(kernel, tuple([x.reshape(-1) for x in inputs]), (y.reshape(-1),), scratch)
+        run(function, tuple([x.reshape(-1) for x in inputs]), (y.reshape(-1),), scratch)
         return y
     axes = memory_order(first)
-    # where the inputs do not lie alike, this copies
+    # an input with another order of axes is copied here
     straight = tuple([numpy.asarray(x.transpose(axes), order="C") for x in inputs])
-    return run_flat(kernel, straight, scratch).transpose(numpy.argsort(axes))
+    return in_order(run_flat(function, straight, scratch), axes)
+
+
+# --- arrays --------------------------------------------------------------------------------------
 
 
 def memory_order(x: Any) -> list[int]:
@@ -180,44 +153,50 @@ def memory_order(x: Any) -> list[int]:
     return sorted(range(x.ndim), key=[-abs(stride) for stride in x.strides].__getitem__)
 
 
-@functools.lru_cache(1024)
+def in_order(straight: Any, axes: Sequence[int]) -> Any:
+    """A view of an array in C order, whose axes are ``axes`` of the view."""
+    return straight.transpose(sorted(range(len(axes)), key=axes.__getitem__))
+
+
+def empty_in_order(shape: tuple[int, ...], dtype: Any, axes: Sequence[int]) -> Any:
+    """An empty array with its axes in an order of memory, the largest step first."""
+    return in_order(numpy.empty([shape[i] for i in axes], dtype), axes)
+
+
+@functools.lru_cache(LIMITS.numbers)
 def number(value: float, dtype: Any) -> Any:
-    """A number as an array of a dtype: NumPy converts a Python number at every call."""
+    """A number as a read-only 0-d array: NumPy converts a Python number at every call."""
     array = numpy.asarray(value, dtype)
     array.flags.writeable = False
     return array
 
 
-KEPT = 1 << 26
-"""So many bytes are kept for a thread at most."""
-
-
-class _Workspace(threading.local):
+class Workspace(threading.local):
     """Memory that a thread uses again and again: fresh memory costs page faults."""
 
     def __init__(self) -> None:
         self.memory = numpy.empty(0, numpy.uint8)
 
 
-_workspace = _Workspace()
+WORKSPACE = Workspace()
 
 
 def workspace(shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array of this thread's workspace: it holds until the next call, and is never a result."""
+    """An array in this thread's workspace, valid until the next call. It must not be a result."""
     size = math.prod(shape) * dtype.itemsize
-    if size > KEPT:
+    if size > LIMITS.workspace_bytes:
         return numpy.empty(shape, dtype)
-    if _workspace.memory.size < size:
-        _workspace.memory = numpy.empty(size, numpy.uint8)
-    return _workspace.memory[:size].view(dtype).reshape(shape)
+    if WORKSPACE.memory.size < size:
+        WORKSPACE.memory = numpy.empty(size, numpy.uint8)
+    return WORKSPACE.memory[:size].view(dtype).reshape(shape)
 
 
 def keep_pages() -> None:
-    """Let the C library keep what is freed, up to about 60 MB: a page that it gives back costs a
-    page fault when it is needed again. It is called once, when the backend is loaded.
+    """Let the C library keep freed memory, up to about 60 MB; called once, at import.
 
-    glibc raises its limits when a block that it mapped is freed, as far as 32 MiB (mallopt(3),
-    M_MMAP_THRESHOLD). The block here is never touched, so it takes no memory. Elsewhere this does
-    nothing, nor where MALLOC_MMAP_THRESHOLD_ or MALLOC_TRIM_THRESHOLD_ are set.
+    A page given back to the system costs a page fault at the next use. When a mapped block is
+    freed, glibc raises the limits up to 32 MiB; see M_MMAP_THRESHOLD in mallopt(3). The block is
+    never touched, so takes no memory. The call has no effect with other C libraries, or if
+    MALLOC_MMAP_THRESHOLD_ or MALLOC_TRIM_THRESHOLD_ is set.
     """
-    numpy.empty(31 << 20, numpy.uint8)
+    numpy.empty(LIMITS.freed_bytes, numpy.uint8)

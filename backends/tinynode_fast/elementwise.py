@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 from numpy import add, exp, multiply, subtract, tanh
 
-from tinynode.devices import Fallback
-from tinynode.functions import activation
+from tinynode.devices import Arrays
 from tinynode.functions.error_function import SINGLE
-from tinynode_fast.blocks import Arrays, Entry, Kernel, number, run_flat
+from tinynode_fast.blocks import number
 
 _SQRT_HALF = math.sqrt(0.5)
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
@@ -83,14 +81,19 @@ _HALVED = tuple(c * 0.5 ** (len(SINGLE) - 1 - i) * _SQRT_HALF for i, c in enumer
 """The polynomial of ``_erf``, as one of x^2 in place of (x / sqrt 2)^2."""
 
 
+def _weigh(x: Any, y: Any, spare: Any) -> None:
+    """x (1 + y) / 2 into y."""
+    add(y, number(1.0, x.dtype), y)
+    multiply(x, number(0.5, x.dtype), spare)
+    multiply(y, spare, y)
+
+
 def gelu(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     """x (1 + erf(x / sqrt 2)) / 2, in single precision."""
     (x,), (y,), (square,) = inputs, outputs, scratch
     with numpy.errstate(over="ignore"):
         _erf(x, y, square)
-    add(y, number(1.0, x.dtype), y)
-    multiply(x, number(0.5, x.dtype), square)
-    multiply(y, square, y)
+    _weigh(x, y, square)
 
 
 def gelu_gradient(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
@@ -123,9 +126,7 @@ def tanh_gelu(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     (x,), (y,), (square,) = inputs, outputs, scratch
     with numpy.errstate(over="ignore"):
         _tanh_of_cubic(x, y, square)
-    add(y, number(1.0, x.dtype), y)
-    multiply(x, number(0.5, x.dtype), square)
-    multiply(y, square, y)
+    _weigh(x, y, square)
 
 
 def tanh_gelu_gradient(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
@@ -144,49 +145,3 @@ def tanh_gelu_gradient(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None
     add(gx, one, gx)
     multiply(gx, number(0.5, x.dtype), gx)
     multiply(gx, gy, gx)
-
-
-LEAST = 1 << 15
-"""With fewer elements, everything is in the cache anyway."""
-FLOATS = frozenset({numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)})
-SINGLES = frozenset({numpy.dtype(numpy.float32)})
-
-
-class Keeps(NamedTuple):
-    """What a class's forward retains for backward."""
-
-    inputs: tuple[int, ...] = ()
-    outputs: tuple[int, ...] = ()
-
-
-def apply(
-    kernel: Kernel, scratch: int, keeps: Keeps, dtypes: frozenset[Any], node: Any, arrays: Arrays
-) -> Any:
-    """Run an elementwise kernel on arrays of one shape and dtype."""
-    first = arrays[0]
-    if first.dtype not in dtypes:
-        return Fallback(f"{first.dtype} has no kernel")
-    for other in arrays[1:]:
-        if other.dtype != first.dtype or other.shape != first.shape:
-            return Fallback("the inputs differ in shape or dtype")
-    node.retain_inputs(keeps.inputs)
-    node.retain_outputs(keeps.outputs)
-    return (run_flat(kernel, arrays, scratch),)
-
-
-def entry(kernel: Any, scratch: int, keeps: Keeps, dtypes: frozenset[Any] = FLOATS) -> Entry:
-    """The entry of an elementwise kernel, which goes by its function's name."""
-    return Entry(kernel.__name__, LEAST, partial(apply, kernel, scratch, keeps, dtypes))
-
-
-_X, _X_AND_GY = Keeps(inputs=(0,)), Keeps(inputs=(0, 1))
-
-KERNELS: dict[type, Entry] = {
-    activation.Sigmoid: entry(sigmoid, 0, Keeps(outputs=(0,))),
-    activation.SiLU: entry(silu, 0, _X),
-    activation.SiLUGrad: entry(silu_gradient, 1, _X_AND_GY),
-    activation.GELU: entry(gelu, 1, _X, SINGLES),
-    activation.GELUGrad: entry(gelu_gradient, 2, _X_AND_GY, SINGLES),
-    activation.TanhGELU: entry(tanh_gelu, 1, _X),
-    activation.TanhGELUGrad: entry(tanh_gelu_gradient, 2, _X_AND_GY),
-}

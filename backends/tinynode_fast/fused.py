@@ -1,26 +1,25 @@
 """Fused: a chain of elementwise calls that runs block by block.
 
-Requirement: what a chain computes on the way is as large as a block, not as an array, and stays in
-the cache. A sum over everything at the chain's end is added up block by block as well.
+Requirement: a chain's intermediate values are as large as a block, not as an array, and stay in
+the cache. A sum over all elements at the chain's end is added up block by block as well.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Any
+from collections.abc import Container, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy
 
-from tinynode_fast import blocks
-from tinynode_fast.emit import Action, AddReduce, Call, Form, Passes, View
+from tinynode.net.passes import ArraySpec
+from tinynode_fast.blocks import in_shares, thread_count
+from tinynode_fast.kernel import Elementwise
+from tinynode_fast.limits import LIMITS
+from tinynode_fast.lowering import Action, Call, SumOver
 
-LEAST = 1 << 15
-"""Shorter arrays are in the cache anyway."""
-CACHE = 1 << 20
-"""The bytes of all blocks of a chain together."""
-SMALLEST_BLOCK = 1024
-"""Blocks are of a multiple of so many elements."""
+ArraySpecs: TypeAlias = dict[str, ArraySpec]
 
 
 class Fused:
@@ -28,137 +27,112 @@ class Fused:
 
     Attributes:
         reads: arrays of that shape, then arrays of one element.
-        writes: arrays of that shape, then sums over everything.
+        writes: arrays of that shape, then sums over all elements.
+        slots: the position of each name in a block's table of arrays.
+        scratch: the dtypes of the scratch blocks.
+        block: the elements of a block.
     """
 
-    def __init__(
-        self, calls: Sequence[Call], forms: dict[str, Form], needed: set[str], shape: Any
-    ) -> None:
-        self.size = math.prod(shape)
+    def __init__(self, calls: Sequence[Call], forms: ArraySpecs, needed: set[str]) -> None:
         elementwise = [call for call in calls if call.elementwise]
         sums = [call for call in calls if not call.elementwise]
-        made = {call.write for call in calls}
+        self.size = math.prod(forms[calls[0].writes[0]][0])
+        made = {call.writes[0] for call in calls}
         read = dict.fromkeys(n for call in calls for n in call.reads if n not in made)
         self.large = [n for n in read if math.prod(forms[n][0]) == self.size]
         self.single = [n for n in read if n not in self.large]
-        self.kept = [call.write for call in elementwise if call.write in needed]
-        self.sums = [call.write for call in sums]
+        self.kept = [call.writes[0] for call in elementwise if call.writes[0] in needed]
         self.reads = (*self.large, *self.single)
-        self.writes = (*self.kept, *self.sums)
-        inner = [call.write for call in elementwise if call.write not in needed]
-        self.places, self.scratch = self._share_scratch(elementwise, sums, inner, forms)
+        self.writes = (*self.kept, *[call.writes[0] for call in sums])
+        names = (*self.large, *self.kept, *self.single)
+        self.slots = {name: i for i, name in enumerate(names)}
+        self.scratch: list[Any] = []
+        self._share_scratch(elementwise, [call.reads[0] for call in sums], forms)
         self.program = [
-            (call.function, tuple([self.places[n] for n in (*call.reads, call.write)]))
+            (call.function, tuple([self.slots[n] for n in (*call.reads, *call.writes)]))
             for call in elementwise
         ]
-        self.summed = [self.places[call.reads[0]] for call in sums]
-        arrays = len(self.large) + len(self.kept) + len(self.scratch)
-        itemsize = max(forms[n][1].itemsize for n in (*self.large, *self.kept, *inner))
-        steps = CACHE // (max(arrays, 1) * itemsize) // SMALLEST_BLOCK
-        self.block = SMALLEST_BLOCK * max(1, steps)
+        self.summed = [self.slots[call.reads[0]] for call in sums]
+        dtypes = [forms[n][1] for n in (*self.large, *self.kept)] + self.scratch
+        one_element = len(dtypes) * max(dtype.itemsize for dtype in dtypes)
+        steps = LIMITS.chain_bytes // one_element // LIMITS.chain_step
+        self.block = LIMITS.chain_step * max(1, steps)
 
-    def _share_scratch(
-        self,
-        calls: Sequence[Call],
-        sums: Sequence[Call],
-        inner: Sequence[str],
-        forms: dict[str, Form],
-    ) -> tuple[dict[str, int], list[Any]]:
-        """A place for each name, and the dtypes of the scratch blocks; lives may share one."""
-        places = {name: i for i, name in enumerate((*self.large, *self.kept, *self.single))}
-        first = len(places)
-        last = {n: i for i, call in enumerate(calls) for n in (*call.reads, call.write)}
-        last.update((call.reads[0], len(calls)) for call in sums)
-        dtypes: list[Any] = []
-        free: dict[Any, list[int]] = {}
+    def _share_scratch(self, calls: Sequence[Call], summed: list[str], forms: ArraySpecs) -> None:
+        """Give slots to the values that stay in the chain; one may follow another in a slot."""
+        last = {n: i for i, call in enumerate(calls) for n in (*call.reads, *call.writes)}
+        last.update(dict.fromkeys(summed, len(calls)))
+        inner = {call.writes[0] for call in calls} - set(self.kept)
+        first, free = len(self.slots), dict[Any, list[int]]()
         for i, call in enumerate(calls):
-            ending = {n for n in call.reads if n in inner and last[n] == i}
-            in_place = not isinstance(call.function, Passes)
-            if in_place:  # NumPy may write to what it reads, slice by slice
-                _set_free(ending, places, forms, free)
-            if call.write in inner:
-                waiting = free.get(forms[call.write][1])
-                if waiting:
-                    places[call.write] = waiting.pop()
-                else:
-                    places[call.write] = first + len(dtypes)
-                    dtypes.append(forms[call.write][1])
+            (name,) = call.writes
+            ending = [n for n in dict.fromkeys(call.reads) if n in inner and last[n] == i]
+            # NumPy may write to what it reads, slice by slice; a kernel of several passes may not
+            in_place = not isinstance(call.function, Elementwise)
+            if in_place:
+                self._set_free(ending, forms, free)
+            if name in inner:
+                waiting = free.get(forms[name][1])
+                self.slots[name] = waiting.pop() if waiting else first + len(self.scratch)
+                if self.slots[name] == first + len(self.scratch):
+                    self.scratch.append(forms[name][1])
             if not in_place:
-                _set_free(ending, places, forms, free)
-        return places, dtypes
+                self._set_free(ending, forms, free)
+
+    def _set_free(
+        self, names: Iterable[str], forms: ArraySpecs, free: dict[Any, list[int]]
+    ) -> None:
+        for name in names:
+            free.setdefault(forms[name][1], []).append(self.slots[name])
 
     def __str__(self) -> str:
         names = ", ".join(str(getattr(call, "__name__", call)) for call, _ in self.program)
-        sums = f" and {len(self.sums)} sums" if self.sums else ""
+        sums = f" and {len(self.summed)} sums" if self.summed else ""
         return f"in blocks of {self.block}: {names}{sums}"
 
     def __call__(self, *arrays: Any) -> None:
-        """Run it on the arrays of ``reads`` and ``writes``."""
+        """Run the chain on the arrays of ``reads`` and ``writes``."""
         split = len(self.large)
         end = split + len(self.single)
         kept = end + len(self.kept)
         flat = [x.reshape(-1) for x in (*arrays[:split], *arrays[end:kept])]
         single = [x.reshape(()) for x in arrays[split:end]]
-        shares = blocks.thread_count() if self.size >= blocks.THREADED else 1
+        shares = thread_count() if self.size >= LIMITS.threaded else 1
         number = -(-self.size // (shares * self.block))  # of blocks in a share
-        totals = blocks.in_shares(self.size, number * self.block, self._share(flat, single))
-        for place, out in enumerate(arrays[kept:]):
-            parts = [part[place] for share in totals for part in share]
+        totals = in_shares(self.size, number * self.block, partial(self._share, flat, single))
+        for i, out in enumerate(arrays[kept:]):
+            parts = [part[i] for share in totals for part in share]
             out[...] = numpy.sum(parts, dtype=out.dtype)
 
-    def _share(self, flat: list[Any], single: list[Any]) -> Callable[[int, int], list[Any]]:
-        return _Share(self, flat, single).run
-
-
-class _Share:
-    """The part of the work that one thread does."""
-
-    def __init__(self, chain: Fused, flat: list[Any], single: list[Any]) -> None:
-        self.chain = chain
-        self.flat = flat
-        self.single = single
-
-    def run(self, start: int, stop: int) -> list[Any]:
-        """Run the blocks from ``start`` to ``stop``; gives each block's sums."""
-        chain = self.chain
-        spare = [numpy.empty(min(chain.block, stop - start), dtype) for dtype in chain.scratch]
+    def _share(self, flat: list[Any], single: list[Any], start: int, stop: int) -> list[Any]:
+        """Run the blocks from ``start`` to ``stop``; return the sums of each block."""
+        spare = [numpy.empty(min(self.block, stop - start), dtype) for dtype in self.scratch]
         totals = []
-        for low in range(start, stop, chain.block):
-            high = min(low + chain.block, stop)
-            table = [x[low:high] for x in self.flat]
-            table += self.single
+        for low in range(start, stop, self.block):
+            high = min(low + self.block, stop)
+            table = [x[low:high] for x in flat]
+            table += single
             table += [x[: high - low] for x in spare]
-            for function, places in chain.program:
-                function(*[table[place] for place in places])
-            if chain.summed:
-                totals.append([numpy.add.reduce(table[place]) for place in chain.summed])
+            for function, slots in self.program:
+                function(*[table[slot] for slot in slots])
+            if self.summed:
+                totals.append([numpy.add.reduce(table[slot]) for slot in self.summed])
         return totals
 
 
-def _set_free(
-    names: Iterable[str], places: dict[str, int], forms: dict[str, Form], free: dict[Any, Any]
-) -> None:
-    """Give the places of names that nobody reads any more to those that come."""
-    for name in names:
-        free.setdefault(forms[name][1], []).append(places[name])
-
-
 def fuse(
-    actions: Sequence[Action], forms: dict[str, Form], outputs: set[str], orders: Container[str]
+    actions: Sequence[Action], forms: ArraySpecs, outputs: set[str], orders: Container[str]
 ) -> list[Action | Fused]:
     """Bring neighbouring elementwise calls on long arrays together.
 
-    What has another order of axes in memory, those of ``orders``, is left alone.
+    Calls with a value in ``orders``, whose axes have another order in memory, stay alone.
     """
-    last: dict[str, int] = {}
-    for number, action in enumerate(actions):
-        for name in (action.read,) if isinstance(action, View) else action.reads:
-            last[name] = number
+    last = {name: i for i, action in enumerate(actions) for name in action.reads}
     result: list[Action | Fused] = []
     group: list[Call] = []
-    for number, action in enumerate(actions):
+    for i, action in enumerate(actions):
         if not _joins(action, group, forms, orders):
-            result += _closed(group, number, forms, outputs, last)
+            result += _closed(group, i, forms, outputs, last)
             group = []
         if isinstance(action, Call) and _joins(action, group, forms, orders):
             group.append(action)
@@ -168,39 +142,31 @@ def fuse(
 
 
 def _joins(
-    action: Action, group: Sequence[Call], forms: dict[str, Form], orders: Container[str]
+    action: Action, group: Sequence[Call], forms: ArraySpecs, orders: Container[str]
 ) -> bool:
-    """Whether an action belongs to a chain on arrays of one shape."""
+    """True if an action belongs to a chain on arrays of one shape."""
     if not isinstance(action, Call):
         return False
-    shape = forms[group[0].write][0] if group else forms[action.write][0]
-    if not action.elementwise:  # a sum over everything that the chain computed
-        made = {call.write for call in group if call.elementwise}
-        everything = isinstance(action.function, AddReduce) and len(action.function.axes) == len(
-            forms[action.reads[0]][0]
-        )
-        return everything and action.reads[0] in made
-    if math.prod(shape) < LEAST or forms[action.write][0] != shape:
+    if not action.elementwise:  # a sum over all elements of a value of the chain
+        made = {call.writes[0] for call in group if call.elementwise}
+        whole = range(len(forms[action.reads[0]][0]))
+        is_sum = isinstance(action.function, SumOver) and len(action.function.axes) == len(whole)
+        return is_sum and action.reads[0] in made
+    shape = forms[(group or [action])[0].writes[0]][0]
+    if math.prod(shape) < LIMITS.in_cache or forms[action.writes[0]][0] != shape:
         return False
-    if any(name in orders for name in (*action.reads, action.write)):
+    if any(name in orders for name in (*action.reads, *action.writes)):
         return False
-    summed = {call.write for call in group if not call.elementwise}
-    for name in action.reads:
-        if name in summed or (forms[name][0] != shape and math.prod(forms[name][0]) != 1):
-            return False
-    return True
+    shapes = [forms[name][0] for name in action.reads]
+    summed = {call.writes[0] for call in group if not call.elementwise}
+    return summed.isdisjoint(action.reads) and all(s == shape or math.prod(s) == 1 for s in shapes)
 
 
 def _closed(
-    group: list[Call],
-    number: int,
-    forms: dict[str, Form],
-    outputs: set[str],
-    last: dict[str, int],
+    group: list[Call], end: int, forms: ArraySpecs, outputs: set[str], last: dict[str, int]
 ) -> list[Action | Fused]:
-    """A chain as one action; a single call stays what it is."""
-    if not group or (len(group) == 1 and not isinstance(group[0].function, Passes)):
+    """A chain as one action; a single call of one pass stays as it is."""
+    if not group or (len(group) == 1 and not isinstance(group[0].function, Elementwise)):
         return list(group)
-    made = [call.write for call in group]
-    needed = {name for name in made if name in outputs or last.get(name, -1) >= number}
-    return [Fused(group, forms, needed, forms[group[0].write][0])]
+    made = [call.writes[0] for call in group]
+    return [Fused(group, forms, {n for n in made if n in outputs or last.get(n, -1) >= end})]

@@ -1,53 +1,42 @@
-"""Kernels on the rows of a matrix: softmax and its kind, standardization, and sums.
+"""Kernels on the rows of a matrix: softmax, cross-entropy, standardization, products, and sums.
 
-A row's sums are products of matrices (with ones, or with another row), which BLAS computes several
-times quicker than ``numpy.sum``.
+The sums of rows are products of matrices, with ones or with another row. BLAS computes them
+several times quicker than ``numpy.sum``.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy
 
-from tinynode.devices import Fallback
-from tinynode.functions import activation, loss, normalization, reduction, shaping
-from tinynode_fast import blocks
-from tinynode_fast.blocks import Arrays, Entry, Kernel, number, run
-from tinynode_fast.elementwise import FLOATS
-
-LONGEST = 4096
-"""Longer rows are summed by NumPy, which adds up pairwise and rounds less."""
-LONGEST_MEAN = 256
-"""Means of longer rows are by NumPy too: rounding shows where numbers are far from 0."""
-FEW = 256
-"""Fewer rows are summed by NumPy, as quickly."""
+from tinynode.devices import Arrays, Fallback
+from tinynode_fast.blocks import number, run
+from tinynode_fast.kernel import Kernel
+from tinynode_fast.limits import LIMITS
 
 
 def as_rows(x: Any, axes: tuple[int, ...]) -> Any:
-    """x as a matrix whose rows run along the axes, or why it is none."""
+    """x as a matrix whose rows run along the axes, or a ``Fallback``."""
     first = x.ndim - len(axes)
-    if x.dtype not in FLOATS:
-        return Fallback(f"{x.dtype} has no kernel")
     if axes != tuple(range(first, x.ndim)) or not x.flags.c_contiguous:
         return Fallback("the axes are not the last ones in memory")
-    if not x.size:
-        return Fallback("no elements")
     return x.reshape(math.prod(x.shape[:first]), -1)
 
 
 def row_sums(x: Any) -> Any:
     """The sum of each row: (rows, n) -> (rows, 1)."""
-    if x.shape[1] > LONGEST:
+    if x.shape[1] > LIMITS.row_sum:
         return x.sum(axis=1, keepdims=True)
     return x @ numpy.ones(x.shape[1], x.dtype)[:, None]
 
 
 def row_products(x: Any, y: Any) -> Any:
     """The sum of x * y over each row: (rows, n) -> (rows, 1)."""
-    if x.shape[1] > LONGEST:
+    if x.shape[1] > LIMITS.row_sum:
         return (x * y).sum(axis=1, keepdims=True)
     return numpy.vecdot(x, y)[:, None]
 
@@ -55,38 +44,25 @@ def row_products(x: Any, y: Any) -> Any:
 # --- softmax -------------------------------------------------------------------------------------
 
 
-NEAR = 9.0
-WIDE = 256
-SAMPLE = 64
-MANY = 192
-"""With fewer rows, that gains nothing."""
-
-
 def exponentials(x: Any, shifted: Any, e: Any) -> Any:
-    """x - (what is about the largest of a row) and e to its power; the rows' sums, (rows, 1).
+    """Write x - shift and e^(x - shift); return the sums of the rows of e, (rows, 1).
 
-    The largest of the whole block is found several times quicker than those of short rows. It
-    serves where no row is far below it, which a sample of the rows foretells: then nothing that
-    counts is rounded to 0.
+    If no row lies far below, the shift is the maximum of the whole block. A single maximum is
+    several times quicker than the maxima of short rows. A sample of the rows foretells the case,
+    and the sums prove it. Else the shift is the maximum of each row.
     """
-    if x.shape[1] < WIDE:
+    if x.shape[1] < LIMITS.short_row:
         largest = x.max()
-        if x[:SAMPLE].max(axis=1).min() > largest - NEAR:
-            total = _exponentials(x, largest, shifted, e)
-            if total.min() > math.exp(-NEAR):
+        if x[: LIMITS.sampled_rows].max(axis=1).min() > largest - LIMITS.near:
+            total = row_sums(numpy.exp(numpy.subtract(x, largest, shifted), e))
+            if total.min() > math.exp(-LIMITS.near):
                 return total
-    rows = x.max(axis=1, keepdims=True)
-    rows[rows == -numpy.inf] = 0
-    return _exponentials(x, rows, shifted, e)
+    largest = x.max(axis=1, keepdims=True)
+    largest[largest == -numpy.inf] = 0
+    return row_sums(numpy.exp(numpy.subtract(x, largest, shifted), e))
 
 
-def _exponentials(x: Any, shift: Any, shifted: Any, e: Any) -> Any:
-    numpy.subtract(x, shift, shifted)
-    numpy.exp(shifted, e)
-    return row_sums(e)
-
-
-def softmax_rows(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
+def softmax(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     """e^x / (sum of e^x), and 0 where every x is -inf."""
     (x,), (y,) = inputs, outputs
     total = exponentials(x, y, y)
@@ -94,66 +70,96 @@ def softmax_rows(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     numpy.divide(y, total, y)
 
 
-def log_softmax_rows(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
-    """x - ln(sum of e^x); where it would be above 0 by rounding, it is 0."""
+def log_softmax(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
+    """x - ln(sum of e^x), and 0 where rounding gives a number above 0."""
     (x,), (y,), (e,) = inputs, outputs, scratch
     total = exponentials(x, y, e)
     numpy.subtract(y, numpy.log(total), y)
     y.clip(number(-math.inf, y.dtype), number(0.0, y.dtype), y)  # quicker than minimum
 
 
-def apply(kernel: Kernel, scratch: int, node: Any, arrays: Arrays) -> Any:
-    """Run one of the two along ``node.axis``; not where threads and short rows gain nothing."""
-    (x,) = arrays
-    length = x.shape[node.axis]
-    if x.size < blocks.THREADED and (length >= WIDE or x.size < MANY * length):
-        return None
-    rows = as_rows(x, (node.axis,))
-    if isinstance(rows, Fallback):
-        return rows
-    node.retain_outputs((0,))
-    y = numpy.empty(rows.shape, x.dtype)
-    run(kernel, (rows,), (y,), scratch)
-    return (y.reshape(x.shape),)
+@dataclass(frozen=True)
+class Rowwise(Kernel):
+    """A block function on the rows along ``node.axis``, with one output."""
+
+    least: int = LIMITS.small
+
+    def compute(self, node: Any, arrays: Arrays) -> Any:
+        (x,) = arrays
+        length = x.shape[node.axis]
+        few = length >= LIMITS.short_row or x.size < LIMITS.many_rows * length
+        if few and x.size < LIMITS.threaded:  # neither one maximum nor threads gain time
+            return None
+        rows = as_rows(x, (node.axis,))
+        if isinstance(rows, Fallback):
+            return rows
+        y = numpy.empty(rows.shape, x.dtype)
+        run(self.function, (rows,), (y,), self.scratch)
+        return (y.reshape(x.shape),)
+
+    def __call__(self, *arrays: Any) -> None:
+        """Read all arrays but the last, and write to the last; rows run along the last axis."""
+        count = arrays[0].size // arrays[0].shape[-1]
+        matrices = tuple([x.reshape(count, -1) for x in arrays])
+        run(self.function, matrices[:-1], matrices[-1:], self.scratch)
 
 
-def _usual_labels(node: Any, x: Any, labels: Any, rest: Arrays) -> Fallback | None:
-    """None if every label counts, and counts alike; else why the kernel does not serve."""
-    if rest or node.smoothing:
+# --- cross-entropy -------------------------------------------------------------------------------
+
+
+def cross_entropy(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
+    """log_p = log_softmax(x), and loss = -log_p[label], for each row."""
+    (x, labels), (log_p, losses) = inputs, outputs
+    log_softmax((x,), (log_p,), scratch)
+    numpy.negative(log_p[numpy.arange(len(x)), labels], losses)
+
+
+@dataclass(frozen=True)
+class OfLabels(Kernel):
+    """A block function on rows and their labels; the losses are summed as the node says."""
+
+    def compute(self, node: Any, arrays: Arrays) -> Any:
+        x, labels = arrays[:2]
+        reason = _unusual_labels(node, x, labels, arrays[2:])
+        if reason is not None:
+            return reason
+        log_p = numpy.empty(x.shape, x.dtype)
+        return self._loss(node, x, labels, log_p), log_p
+
+    def write(self, node: Any, x: Any, labels: Any, loss: Any, log_p: Any) -> None:
+        """Write to the memory of a plan; the portable forward computes with unusual labels."""
+        if _unusual_labels(node, x, labels, ()) is None:
+            loss[...] = self._loss(node, x, labels, log_p)
+        else:
+            loss[...], log_p[...] = node.forward((x, labels))
+
+    def _loss(self, node: Any, x: Any, labels: Any, log_p: Any) -> Any:
+        losses = numpy.empty(len(x), x.dtype)
+        run(self.function, (x, labels), (log_p, losses), self.scratch)
+        if node.reduction == "none":
+            return losses
+        total = losses.sum(keepdims=True)
+        if node.reduction == "mean":
+            total /= len(x)
+        return total.reshape(())
+
+
+def _unusual_labels(node: Any, x: Any, labels: Any, weights: Arrays) -> Fallback | None:
+    """None if every label counts alike; else the reason for a fallback."""
+    if weights or node.smoothing:
         return Fallback("class weights or smoothing")
-    if x.dtype not in FLOATS or not x.flags.c_contiguous or not x.size:
-        return Fallback("not a matrix of floats as it lies in memory")
+    if not x.flags.c_contiguous:
+        return Fallback("the matrix is not in one piece of memory")
     low, high = labels.min(), labels.max()
     if low < 0 or high >= x.shape[1] or low <= node.ignore_label <= high:
         return Fallback("some labels may be ignored or wrong")
     return None
 
 
-def cross_entropy(node: Any, arrays: Arrays) -> Any:
-    x, labels, *rest = arrays
-    why_not = _usual_labels(node, x, labels, tuple(rest))
-    if why_not is not None:
-        return why_not
-    node.retain_inputs((1,))
-    node.retain_outputs((1,))
-    log_p = numpy.empty(x.shape, x.dtype)
-    run(log_softmax_rows, (x,), (log_p,), 1)
-    losses = log_p[numpy.arange(len(x)), labels]
-    numpy.negative(losses, losses)
-    if node.reduction == "none":
-        return losses, log_p
-    total = losses.sum(keepdims=True)
-    if node.reduction == "mean":
-        total /= len(x)
-    return total.reshape(()), log_p
-
-
-def cross_entropy_gradient(node: Any, arrays: Arrays) -> Any:
-    log_p, g, labels, *rest = arrays
-    why_not = _usual_labels(node, log_p, labels, tuple(rest))
-    if why_not is not None:
-        return why_not
-    node.retain_inputs((0, 1, 2))
+def cross_entropy_gradient(node: Any, log_p: Any, g: Any, labels: Any, *weights: Any) -> Any:
+    reason = _unusual_labels(node, log_p, labels, weights)
+    if reason is not None:
+        return reason
     scale = g / number(len(labels), g.dtype) if node.reduction == "mean" else g
     gx = numpy.exp(log_p)
     gx *= scale[:, None] if scale.ndim else scale
@@ -164,25 +170,18 @@ def cross_entropy_gradient(node: Any, arrays: Arrays) -> Any:
 # --- standardization -----------------------------------------------------------------------------
 
 
-def centred_rows(eps: Any, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
-    """y = (x - m) r, and m and r."""
+def standardize_rows(
+    center: bool, eps: Any, inputs: Arrays, outputs: Arrays, scratch: Arrays
+) -> None:
+    """y = (x - m) r, m and r = 1 / sqrt(mean of (x - m)^2 + eps); m = 0 without ``center``."""
     (x,), (y, m, r) = inputs, outputs
     part = number(1.0 / x.shape[1], x.dtype)
-    long = x.shape[1] > LONGEST_MEAN
-    numpy.multiply(x.sum(axis=1, keepdims=True) if long else row_sums(x), part, m)
-    numpy.subtract(x, m, y)
-    _scale(y, y, r, eps, part)
-
-
-def uncentred_rows(eps: Any, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
-    """y = x r, and m = 0 and r."""
-    (x,), (y, m, r) = inputs, outputs
     m[...] = 0
-    _scale(x, y, r, eps, number(1.0 / x.shape[1], x.dtype))
-
-
-def _scale(centred: Any, y: Any, r: Any, eps: Any, part: Any) -> None:
-    """y = centred * r, with r = 1 / sqrt(mean of centred^2 + eps)."""
+    centred = x
+    if center:
+        long = x.shape[1] > LIMITS.row_mean
+        numpy.multiply(x.sum(axis=1, keepdims=True) if long else row_sums(x), part, m)
+        centred = numpy.subtract(x, m, y)
     numpy.multiply(row_products(centred, centred), part, r)
     numpy.add(r, eps, r)
     numpy.sqrt(r, r)
@@ -190,108 +189,119 @@ def _scale(centred: Any, y: Any, r: Any, eps: Any, part: Any) -> None:
     numpy.multiply(centred, r, y)
 
 
-def standardize(node: Any, arrays: Arrays) -> Any:
-    (x,) = arrays
+def standardize(node: Any, x: Any) -> Any:
     rows = as_rows(x, node.axes)
     if isinstance(rows, Fallback):
         return rows
-    node.retain_outputs((0, 2))
     y = numpy.empty(rows.shape, x.dtype)
     m, r = (numpy.empty((len(rows), 1), x.dtype) for _ in range(2))
-    kernel = centred_rows if node.center else uncentred_rows
-    run(partial(kernel, number(node.eps, x.dtype)), (rows,), (y, m, r))
+    function = partial(standardize_rows, node.center, number(node.eps, x.dtype))
+    run(function, (rows,), (y, m, r))
     kept = (*x.shape[: x.ndim - len(node.axes)], *(1 for _ in node.axes))
     return y.reshape(x.shape), m.reshape(kept), r.reshape(kept)
 
 
-def centred_gradient_rows(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
-    """r (g - mean g - y mean(g y))."""
-    uncentred_gradient_rows(inputs, outputs, scratch)
-    (g, _, r), (gx,) = inputs, outputs
-    shift = row_sums(g)
-    shift *= number(1.0 / g.shape[1], g.dtype)
-    shift *= r
-    numpy.subtract(gx, shift, gx)
-
-
-def uncentred_gradient_rows(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
-    """r (g - y mean(g y))."""
+def standardize_gradient_rows(
+    center: bool, inputs: Arrays, outputs: Arrays, scratch: Arrays
+) -> None:
+    """r (g - mean g - y mean(g y)), without ``mean g`` if not ``center``."""
     (g, y, r), (gx,) = inputs, outputs
+    part = number(1.0 / g.shape[1], g.dtype)
     share = row_products(g, y)
-    share *= number(1.0 / g.shape[1], g.dtype)
+    share *= part
     numpy.multiply(y, share, gx)
     numpy.subtract(g, gx, gx)
     numpy.multiply(gx, r, gx)
+    if center:
+        shift = row_sums(g)
+        shift *= part
+        shift *= r
+        numpy.subtract(gx, shift, gx)
 
 
-def standardize_gradient(node: Any, arrays: Arrays) -> Any:
-    g, y, r = arrays
-    matrices = [as_rows(g, node.axes), as_rows(y, node.axes)]
-    for matrix in matrices:
+def standardize_gradient(node: Any, g: Any, y: Any, r: Any) -> Any:
+    if g.shape != y.shape or len({g.dtype, y.dtype, r.dtype}) > 1:
+        return Fallback("the inputs differ in shape or dtype")
+    rows, others = as_rows(g, node.axes), as_rows(y, node.axes)
+    for matrix in (rows, others):
         if isinstance(matrix, Fallback):
             return matrix
-    rows = matrices[0]
-    if rows.shape != matrices[1].shape or len({g.dtype, y.dtype, r.dtype}) > 1:
-        return Fallback("the inputs differ in shape or dtype")
-    node.retain_inputs((0, 1, 2))
     gx = numpy.empty(rows.shape, g.dtype)
-    kernel = centred_gradient_rows if node.center else uncentred_gradient_rows
-    run(kernel, (*matrices, r.reshape(-1, 1)), (gx,))
+    function = partial(standardize_gradient_rows, node.center)
+    run(function, (rows, others, r.reshape(-1, 1)), (gx,))
     return (gx.reshape(g.shape),)
+
+
+# --- products ------------------------------------------------------------------------------------
+
+
+def product(x: Any, y: Any, out: Any = None) -> Any:
+    """x y for x (..., n, k) and y (k, m), the leading axes of x flattened: one call of BLAS."""
+    rows = math.prod(x.shape[:-1])
+    flat = None if out is None else out.reshape(rows, y.shape[1])
+    z = numpy.matmul(x.reshape(rows, x.shape[-1]), y, flat)
+    return z.reshape(*x.shape[:-1], y.shape[1])
+
+
+def matmul(node: Any, x: Any, y: Any) -> Any:
+    if x.ndim == 2:
+        return None
+    if y.ndim != 2 or not x.flags.c_contiguous:
+        return Fallback("not a stack of matrices times one matrix")
+    return (product(x, y),)
+
+
+def linear(node: Any, x: Any, w: Any, b: Any = None) -> Any:
+    if not x.flags.c_contiguous or w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):
+        return Fallback("not in one piece of memory, or of several dtypes")
+    y = product(x, w.T)
+    if b is not None:
+        numpy.add(y, b, y)
+    return (y,)
 
 
 # --- sums ----------------------------------------------------------------------------------------
 
 
-def sum_axes(node: Any, arrays: Arrays) -> Any:
-    (x,) = arrays
-    total = _sum_over(x, node.axes)
-    if total is None or isinstance(total, Fallback):
-        return total
-    kept = tuple(1 if i in node.axes else n for i, n in enumerate(x.shape))
-    left = tuple(n for i, n in enumerate(x.shape) if i not in node.axes)
-    return (total.reshape(kept if node.keepdims else left),)
+def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a sum over axes that keeps them with length 1."""
+    return tuple([1 if i in axes else n for i, n in enumerate(shape)])
 
 
-def sum_to(node: Any, arrays: Arrays) -> Any:
-    (x,) = arrays
-    new = x.ndim - len(node.shape)
-    axes = [*range(new)]
-    axes += [new + i for i, n in enumerate(node.shape) if n == 1 and x.shape[new + i] != 1]
-    total = _sum_over(x, tuple(axes))
-    if total is None or isinstance(total, Fallback):
-        return total
-    return (total.reshape(node.shape),)
+def axes_of_sum_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes to add up for a sum of shape ``wanted``."""
+    new = len(shape) - len(wanted)
+    ones = [new + i for i, n in enumerate(wanted) if n == 1 and shape[new + i] != 1]
+    return (*range(new), *ones)
 
 
-def _sum_over(x: Any, axes: tuple[int, ...]) -> Any:
-    """The sum over axes that lie side by side in memory, first or last: a vector.
+def sum_axes(node: Any, x: Any) -> Any:
+    kept = kept_shape(x.shape, node.axes)
+    left = tuple([n for i, n in enumerate(x.shape) if i not in node.axes])
+    return sum_by_product(x, node.axes, kept if node.keepdims else left)
 
-    None where NumPy is as quick.
+
+def sum_to(node: Any, x: Any) -> Any:
+    return sum_by_product(x, axes_of_sum_to(x.shape, node.shape), node.shape)
+
+
+def sum_by_product(x: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """The sum over the first or last axes in memory, in a shape.
+
+    None where NumPy is as quick, ``Fallback`` for other axes.
     """
-    if x.dtype not in FLOATS or not x.size:
-        return Fallback(f"{x.dtype} has no kernel" if x.size else "no elements")
     length = math.prod([x.shape[i] for i in axes])
     rest = x.size // length
-    if rest == 1 or max(length, rest) < FEW:
+    if rest == 1 or max(length, rest) < LIMITS.rows_summed:
         return None
-    order = [*axes, *(i for i in range(x.ndim) if i not in axes)]
-    first = x.transpose(order)
+    others = [i for i in range(x.ndim) if i not in axes]
+    first, last = x.transpose([*axes, *others]), x.transpose([*others, *axes])
     if first.flags.c_contiguous:
-        return numpy.ones(length, x.dtype) @ first.reshape(length, rest) if length >= FEW else None
-    last = x.transpose([*order[len(axes) :], *axes])
-    if not last.flags.c_contiguous or length > LONGEST:
+        if length < LIMITS.rows_summed:
+            return None
+        return ((numpy.ones(length, x.dtype) @ first.reshape(length, rest)).reshape(shape),)
+    if not last.flags.c_contiguous or length > LIMITS.row_sum:
         return Fallback("the axes are neither the first nor the last ones in memory")
-    return last.reshape(rest, length) @ numpy.ones(length, x.dtype) if rest >= FEW else None
-
-
-KERNELS: dict[type, Entry] = {
-    activation.Softmax: Entry("softmax", 4096, partial(apply, softmax_rows, 0)),
-    activation.LogSoftmax: Entry("log_softmax", 4096, partial(apply, log_softmax_rows, 1)),
-    loss.SoftmaxCrossEntropy: Entry("cross_entropy", 0, cross_entropy),
-    loss.SoftmaxCrossEntropyGrad: Entry("cross_entropy_gradient", 0, cross_entropy_gradient),
-    normalization.Standardize: Entry("standardize", 1 << 14, standardize),
-    normalization.StandardizeGrad: Entry("standardize_gradient", 1 << 14, standardize_gradient),
-    reduction.Sum: Entry("sum_axes", 1 << 13, sum_axes),
-    shaping.SumTo: Entry("sum_to", 1 << 13, sum_to),
-}
+    if rest < LIMITS.rows_summed:
+        return None
+    return ((last.reshape(rest, length) @ numpy.ones(length, x.dtype)).reshape(shape),)

@@ -1,6 +1,6 @@
 """The reference backend: NumPy arrays on the CPU.
 
-NumPy 2.1 speaks the Array API standard by itself, so its namespace is ``numpy``.
+NumPy 2.1 follows the Array API standard, so the namespace is ``numpy``.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ WIDE_ROW = 128
 def add_at(indices: Any, values: Any, length: int) -> Any:
     """result[indices[k]] += values[k], from zeros: ``numpy.add.at`` for numbers, else by sorting.
 
-    ``add.at`` is quick in one dimension only. For rows, equal indices are brought side by side,
-    and each run of them is summed: by ``reduceat``, or by itself where rows are wide, since
-    ``reduceat`` goes through the columns one by one.
+    ``add.at`` is quick in one dimension only. For rows, sorting brings equal indices side by side.
+    ``reduceat`` sums the runs of narrow rows. Runs of wide rows are summed in turn, since
+    ``reduceat`` goes through the columns in turn.
     """
     result = numpy.zeros((length, *values.shape[1:]), dtype=values.dtype)
     if values.ndim == 1:
