@@ -10,8 +10,8 @@ import numpy
 from numpy import add, exp, multiply, subtract, tanh
 
 from tinynode.devices import Fallback
-from tinynode.functions import activation
-from tinynode.functions.error_function import SINGLE
+from tinynode.functions import activation, exponential
+from tinynode.functions.exponential import SINGLE
 from tinynode_fast.blocks import Arrays, Entry, Kernel, number, run_flat
 
 _SQRT_HALF = math.sqrt(0.5)
@@ -182,7 +182,7 @@ def entry(kernel: Any, scratch: int, keeps: Keeps, dtypes: frozenset[Any] = FLOA
 _X, _X_AND_GY = Keeps(inputs=(0,)), Keeps(inputs=(0, 1))
 
 KERNELS: dict[type, Entry] = {
-    activation.Sigmoid: entry(sigmoid, 0, Keeps(outputs=(0,))),
+    exponential.Sigmoid: entry(sigmoid, 0, Keeps(outputs=(0,))),
     activation.SiLU: entry(silu, 0, _X),
     activation.SiLUGrad: entry(silu_gradient, 1, _X_AND_GY),
     activation.GELU: entry(gelu, 1, _X, SINGLES),

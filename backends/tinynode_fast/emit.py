@@ -19,13 +19,14 @@ from tinynode import functions
 from tinynode.functions import (
     activation,
     convolution,
-    loss,
+    exponential,
+    manipulation,
     normalization,
     pooling,
-    rearranging,
-    shaping,
+    shapes,
 )
-from tinynode.functions.windows import Windows
+from tinynode.functions.convolution import Windows
+from tinynode.functions.cross_entropy import SoftmaxCrossEntropy
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import MatMulOfTransposed, TimesNumber
@@ -195,7 +196,7 @@ class LossOfLabels:
     does it.
     """
 
-    node: loss.SoftmaxCrossEntropy
+    node: SoftmaxCrossEntropy
 
     def __call__(self, log_p: Any, x: Any, labels: Any, out: Any) -> None:
         low, high = numpy.minimum.reduce(labels), numpy.maximum.reduce(labels)
@@ -501,7 +502,7 @@ def _unstack(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]
 
 
 def _join(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -> bool:
-    to.call(Join(node.axis, isinstance(node, rearranging.Stack)), reads, writes[0], False)
+    to.call(Join(node.axis, isinstance(node, manipulation.Stack)), reads, writes[0], False)
     return True
 
 
@@ -600,7 +601,7 @@ def _adam(to: Emitter, node: Any, reads: Sequence[str], writes: Sequence[str]) -
 
 _MIXED: dict[type, Callable[[Emitter, Any, Sequence[str], Sequence[str]], bool]] = {
     functions.Where: _where,
-    loss.SoftmaxCrossEntropy: _cross_entropy,
+    SoftmaxCrossEntropy: _cross_entropy,
     SGDUpdate: _sgd,
     MomentumUpdate: _momentum,
     AdamUpdate: _adam,
@@ -616,21 +617,21 @@ _EMIT: dict[type, Callable[[Emitter, Any, Sequence[str], Sequence[str]], bool]] 
     TimesNumber: _times,
     functions.ReLU: _relu,
     functions.ReLUGrad: _relu_grad,
-    activation.Sigmoid: _sigmoid,
+    exponential.Sigmoid: _sigmoid,
     **dict.fromkeys(_KERNELS, _passes),
     activation.Softmax: _softmax,
     convolution.Conv2d: _conv2d,
     normalization.StandardizeGrad: _standardize_grad,
     functions.Split: _split,
-    rearranging.Unstack: _unstack,
-    rearranging.Stack: _join,
+    manipulation.Unstack: _unstack,
+    manipulation.Stack: _join,
     functions.Concat: _join,
     functions.MatMul: _matmul,
     MatMulOfTransposed: _matmul,
     functions.Linear: _linear,
     functions.Sum: _sum,
     functions.SumTo: _sum_to,
-    shaping.Reshape: _reshape,
+    shapes.Reshape: _reshape,
     functions.PermuteDims: _permute,
     functions.BroadcastTo: _broadcast,
     functions.Identity: _same,

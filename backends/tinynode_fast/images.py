@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tinynode.devices import Fallback
 from tinynode.functions import convolution, pooling
-from tinynode.functions.windows import Windows
+from tinynode.functions.convolution import Windows
 from tinynode_fast.blocks import Arrays, Entry, memory_order, workspace
 from tinynode_fast.elementwise import FLOATS
 

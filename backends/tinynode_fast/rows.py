@@ -13,7 +13,8 @@ from typing import Any
 import numpy
 
 from tinynode.devices import Fallback
-from tinynode.functions import activation, loss, normalization, reduction, shaping
+from tinynode.functions import activation, normalization, shapes, statistical
+from tinynode.functions.cross_entropy import SoftmaxCrossEntropy, SoftmaxCrossEntropyGrad
 from tinynode_fast import blocks
 from tinynode_fast.blocks import Arrays, Entry, Kernel, number, run
 from tinynode_fast.elementwise import FLOATS
@@ -288,10 +289,10 @@ def _sum_over(x: Any, axes: tuple[int, ...]) -> Any:
 KERNELS: dict[type, Entry] = {
     activation.Softmax: Entry("softmax", 4096, partial(apply, softmax_rows, 0)),
     activation.LogSoftmax: Entry("log_softmax", 4096, partial(apply, log_softmax_rows, 1)),
-    loss.SoftmaxCrossEntropy: Entry("cross_entropy", 0, cross_entropy),
-    loss.SoftmaxCrossEntropyGrad: Entry("cross_entropy_gradient", 0, cross_entropy_gradient),
+    SoftmaxCrossEntropy: Entry("cross_entropy", 0, cross_entropy),
+    SoftmaxCrossEntropyGrad: Entry("cross_entropy_gradient", 0, cross_entropy_gradient),
     normalization.Standardize: Entry("standardize", 1 << 14, standardize),
     normalization.StandardizeGrad: Entry("standardize_gradient", 1 << 14, standardize_gradient),
-    reduction.Sum: Entry("sum_axes", 1 << 13, sum_axes),
-    shaping.SumTo: Entry("sum_to", 1 << 13, sum_to),
+    statistical.Sum: Entry("sum_axes", 1 << 13, sum_axes),
+    shapes.SumTo: Entry("sum_to", 1 << 13, sum_to),
 }

@@ -8,48 +8,26 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
-from tinynode.functions.arithmetic import abs
-from tinynode.functions.comparison import greater, less
-from tinynode.functions.elementwise import exp, tanh
-from tinynode.functions.error_function import erf_array, in_blocks
-from tinynode.functions.extrema import clip
-from tinynode.functions.operands import as_floating, as_number, as_operand
-from tinynode.functions.reduction import require_elements, sum
-from tinynode.functions.selection import where
-from tinynode.functions.shaping import normalize_axis, split
-from tinynode.functions.zero_safe import masked
-
-
-class Sigmoid(FunctionNode):
-    """y = 1 / (1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * y * (1 - y)"""
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        self.retain_outputs((0,))
-        return (in_blocks(sigmoid_array, inputs[0]),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gy,) = grad_outputs
-        (y,) = self.get_retained_outputs()
-        assert gy is not None
-        return (gy * y * (1.0 - y),)
-
-
-def sigmoid_array(x: Array) -> Array:
-    """sigmoid of an array: e^x / (e^x + 1) below 0, 1 / (1 + e^-x) above.
-
-    So nothing overflows, and tiny values keep their relative precision.
-    """
-    xp = namespace_of(x)
-    small = xp.exp(-xp.abs(x))
-    y = xp.maximum(small, xp.astype(x > 0, x.dtype))
-    small += 1.0
-    y /= small
-    return y
-
-
-def sigmoid(x: Any) -> Variable:
-    """1 / (1 + e^-x), elementwise."""
-    return Sigmoid().apply((as_floating("sigmoid", "x", x),))[0]
+from tinynode.functions.arithmetic import abs, masked
+from tinynode.functions.comparison import clip, greater, less
+from tinynode.functions.exponential import (
+    erf_array,
+    exp,
+    in_blocks,
+    sigmoid,
+    sigmoid_array,
+)
+from tinynode.functions.manipulation import split
+from tinynode.functions.operands import (
+    as_floating,
+    as_number,
+    as_operand,
+    normalize_axis,
+    require_elements,
+)
+from tinynode.functions.searching import where
+from tinynode.functions.statistical import sum
+from tinynode.functions.trigonometric import tanh
 
 
 class ReLU(FunctionNode):
@@ -490,7 +468,11 @@ class TanhGELU(FunctionNode):
 
 
 _GELU_CUBIC = 0.044715
+
+
 _GELU_SCALE = math.sqrt(2.0 / math.pi)
+
+
 _TANH_ENDS = 10.0  # t is 1 or -1 from there on, in float64: beyond it x^3 may overflow
 
 

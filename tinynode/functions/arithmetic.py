@@ -1,25 +1,60 @@
-"""Arithmetic, elementwise and with broadcasting: what the operators of a Variable call."""
+"""Arithmetic, elementwise and with broadcasting: what the operators of a Variable call.
+
+What elementwise functions of several inputs share.
+
+Requirement: inputs broadcast as in NumPy, and each gradient comes back in its input's own shape
+and dtype.
+
+
+Products in which a gradient that is exactly zero stays zero.
+
+Requirement: a branch that was masked out gives gradient 0 to its inputs, although its local
+derivative may be infinite or undefined there: 0 * inf would be NaN. Masking wherever the gradient
+is zero would be wrong: (log x)^2 / 2 has second derivative 1 at x = 1, where its gradient is 0. So
+the product is replaced only where the gradient is zero *and* the derivative is not finite.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy
+from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, is_integer, namespace_of
-from tinynode.errors import OperandError, dtype_name
-from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
-from tinynode.functions.comparison import equal
-from tinynode.functions.elementwise import log, sign
-from tinynode.functions.operands import as_operand, as_operand_list
-from tinynode.functions.selection import where
-from tinynode.functions.zero_safe import zero_safe_multiply
-from tinynode.type_check import expect
+from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.errors import snake_case
+from tinynode.functions.operands import as_operand, as_operand_list, as_operands
+from tinynode.functions.searching import where
+from tinynode.functions.shapes import unbroadcast
+from tinynode.type_check import TypeInfoTuple, broadcasts, expect
 
-if TYPE_CHECKING:
-    from tinynode.type_check import TypeInfoTuple
+
+class BroadcastingNode(FunctionNode):
+    """Base of elementwise functions of two inputs: their shapes must broadcast."""
+
+    is_broadcasting = True
+    input_names = ("x", "y")
+    type_hint = "reshape or index (x[:, None]) so that the axes line up from the right."
+
+    def as_variables(self, inputs: tuple[Any, ...]) -> tuple[Variable, ...]:
+        """The inputs as Variables: a number or an array takes the other's device and dtype."""
+        x, y = inputs
+        names = (self.input_names[0], self.input_names[1])
+        return super().as_variables(as_operands(snake_case(type(self).__name__), x, y, names))
+
+    def unbroadcast(
+        self, gx: Variable | None, gy: Variable | None
+    ) -> tuple[Variable | None, Variable | None]:
+        """Gradients brought back to the inputs: summed over broadcast axes, cast to the dtypes."""
+        x, y = self.inputs or ()
+        if gx is not None and (gx.raw.shape != x.shape or gx.raw.dtype is not x.dtype):
+            gx = unbroadcast(gx, self, 0)
+        if gy is not None and (gy.raw.shape != y.shape or gy.raw.dtype is not y.dtype):
+            gy = unbroadcast(gy, self, 1)
+        return gx, gy
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        x, y = in_types
+        expect(broadcasts(x, y))
 
 
 class Add(BroadcastingNode):
@@ -129,6 +164,62 @@ def multiply(x: Any, y: Any) -> Variable:
     return Multiply().apply((x, y))[0]
 
 
+def masked(g: Array, mask: Array) -> Array:
+    """g where the mask holds, else 0, also where g is infinite or NaN. For arrays.
+
+    A product with 0 and 1 is several times quicker than a choice, where g is finite.
+    """
+    xp = namespace_of(g)
+    if xp.all(xp.isfinite(g)):
+        return g * xp.astype(mask, g.dtype)
+    return xp.where(mask, g, xp.zeros_like(g))
+
+
+class ZeroSafeMultiply(BroadcastingNode):
+    """z = g * d, but 0 where g = 0 and d is infinite or NaN.
+
+    g: (s), d: (t) -> z: (broadcast of s and t).
+    With h = dL/dz:   dL/dg = sum_to(h * d, s)   dL/dd = sum_to(h * g, t), and 0 where replaced
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        g, d = inputs
+        xp = namespace_of(g)
+        self.retain_inputs((0, 1))
+        finite = xp.isfinite(d)
+        if not xp.all(finite):
+            d = xp.where(finite | (g != 0), d, xp.zeros_like(d))
+        return (xp.multiply(g, d),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (h,) = grad_outputs
+        g, d = self.get_retained_inputs()
+        assert h is not None
+        dead = IsDead().apply((g, d))[0]
+        gg = gd = None
+        if 0 in target_input_indexes:
+            gg = unbroadcast(where(dead, 0.0, zero_safe_multiply(h, d)), self, 0)
+        if 1 in target_input_indexes:
+            gd = unbroadcast(where(dead, 0.0, h * g), self, 1)
+        return gg, gd
+
+
+def zero_safe_multiply(g: Variable, d: Variable) -> Variable:
+    """g * d, but 0 where g = 0 and d is infinite or NaN."""
+    return ZeroSafeMultiply().apply((g, d))[0]
+
+
+class IsDead(BroadcastingNode):
+    """z = (g == 0) and d is not finite: where ``ZeroSafeMultiply`` replaces the product.
+
+    g: (s), d: (t) -> z: (broadcast of s and t), bool. No gradient.
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        g, d = inputs
+        return ((g == 0) & ~namespace_of(g).isfinite(d),)
+
+
 class Divide(BroadcastingNode):
     """z = x / y, elementwise, with broadcasting.
 
@@ -173,6 +264,36 @@ class FloorDivide(BroadcastingNode):
 def floor_divide(x: Any, y: Any) -> Variable:
     """The largest integer not above x / y, elementwise; it has no gradient."""
     return FloorDivide().apply((x, y))[0]
+
+
+class Remainder(BroadcastingNode):
+    """z = x - floor(x / y) * y: it has the sign of y.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(g, s)   dL/dy = -sum_to(g * floor(x / y), t)
+    """
+
+    input_names = ("x1", "x2")
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        return (namespace_of(x).remainder(x, y),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        assert gz is not None
+        gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
+        gy = None
+        if 1 in target_input_indexes:
+            gy = unbroadcast(-gz * floor(x / y), self, 1)
+        return gx, gy
+
+
+def remainder(x1: Any, x2: Any) -> Variable:
+    """The remainder of x1 / x2 with the sign of x2, elementwise: what Python's % gives."""
+    return Remainder().apply(as_operands("remainder", x1, x2, ("x1", "x2")))[0]
 
 
 class Negative(FunctionNode):
@@ -229,80 +350,99 @@ def abs(x: Any) -> Variable:
     return Abs().apply((as_operand("abs", "x", x),))[0]
 
 
-class Pow(BroadcastingNode):
-    """z = x^y, elementwise, with broadcasting.
-
-    x: (s), y: (t) -> z: (broadcast of s and t).
-    With g = dL/dz:   dL/dx = sum_to(g * y * x^(y-1), s)   dL/dy = sum_to(g * z * ln x, t), where
-    ln x counts as 0 at x = 0
-    """
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        x, y = inputs
-        self.retain_inputs((0, 1))
-        self.retain_outputs((0,))
-        return (namespace_of(x).pow(x, y),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gz,) = grad_outputs
-        x, y = self.get_retained_inputs()
-        (z,) = self.get_retained_outputs()
-        assert gz is not None
-        gx = gy = None
-        at_zero = equal(x, 0)
-        if 0 in target_input_indexes:
-            # x^0 is 1 at x = 0 too: its derivative there is 0, not 0 * 0^-1
-            exponent = where(at_zero, where(equal(y, 0), 1, y - 1), y - 1)
-            gx = unbroadcast(zero_safe_multiply(gz, y * pow(x, exponent)), self, 0)
-        if 1 in target_input_indexes:
-            log_x = log(where(at_zero, 1, x))
-            gy = unbroadcast(zero_safe_multiply(gz, z * log_x), self, 1)
-        return gx, gy
-
-
-class PowConstant(FunctionNode):
-    """y = x^c for a number c.
-
-    x: (s) -> y: (s).   dL/dx = dL/dy * c * x^(c-1)
-    """
-
-    def __init__(self, exponent: float) -> None:
-        self.exponent = exponent
-
-    @property
-    def label(self) -> str:
-        return f"PowConstant({self.exponent:g})"
+class Sign(FunctionNode):
+    """y = -1, 0 or 1 as x is below, at or above 0.   x: (s) -> y: (s). It has no gradient."""
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
+        return (namespace_of(x).sign(x),)
+
+
+def sign(x: Any) -> Variable:
+    """-1, 0 or 1, elementwise."""
+    return Sign().apply((as_operand("sign", "x", x),))[0]
+
+
+class CopySign(BroadcastingNode):
+    """z = |x| with the sign of y.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(g * sign(x) * sign(z), s), 0 at x = 0   dL/dy = 0
+    """
+
+    input_names = ("x1", "x2")
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
         self.retain_inputs((0,))
-        return (x**self.exponent,)
+        self.retain_outputs((0,))
+        return (namespace_of(x).copysign(x, y),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gy,) = grad_outputs
+        (gz,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        c = self.exponent
-        assert gy is not None
-        if c == 0:
-            return (gy * 0.0,)  # x^-1 would be infinite at 0
-        if c == 1:
-            return (gy,)
-        derivative = x * c if c == 2 else pow(x, c - 1) * c
-        return (gy * derivative if c > 1 else zero_safe_multiply(gy, derivative),)
+        (z,) = self.get_retained_outputs()
+        assert gz is not None
+        gx = gy = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(gz * (sign(x) * sign(z)), self, 0)
+        if 1 in target_input_indexes:
+            gy = unbroadcast(gz * 0.0, self, 1)
+        return gx, gy
 
 
-def pow(x: Any, y: Any) -> Variable:
-    """x^y, elementwise. A Python number as exponent is cheaper than an array of that number.
+def copysign(x1: Any, x2: Any) -> Variable:
+    """|x1| with the sign of x2, elementwise."""
+    return CopySign().apply(as_operands("copysign", x1, x2, ("x1", "x2")))[0]
 
-    Raises:
-        OperandError: x is an integer Variable and y a negative number.
-    """
-    if isinstance(x, Variable) and isinstance(y, int | float | numpy.integer | numpy.floating):
-        exponent = y.item() if isinstance(y, numpy.generic) else y
-        if exponent < 0 and is_integer(x.raw):
-            raise OperandError(
-                f"pow: x is {dtype_name(x.dtype)}, and has no power {exponent} among the "
-                "integers. Cast it first with astype."
-            )
-        return PowConstant(exponent).apply((x,))[0]
-    return Pow().apply((x, y))[0]
+
+class Floor(FunctionNode):
+    """y = the largest integer not above x.   x: (s) -> y: (s). No gradient."""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).floor(x),)
+
+
+def floor(x: Any) -> Variable:
+    """The largest integer not above x, elementwise."""
+    return Floor().apply((as_operand("floor", "x", x),))[0]
+
+
+class Ceil(FunctionNode):
+    """y = the smallest integer not below x.   x: (s) -> y: (s). No gradient."""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).ceil(x),)
+
+
+def ceil(x: Any) -> Variable:
+    """The smallest integer not below x, elementwise."""
+    return Ceil().apply((as_operand("ceil", "x", x),))[0]
+
+
+class Round(FunctionNode):
+    """y = the integer nearest to x, the even one at ties.   x: (s) -> y: (s). No gradient."""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).round(x),)
+
+
+def round(x: Any) -> Variable:
+    """The nearest integer, elementwise; the even one at ties."""
+    return Round().apply((as_operand("round", "x", x),))[0]
+
+
+class Trunc(FunctionNode):
+    """y = x without its fraction.   x: (s) -> y: (s). No gradient."""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).trunc(x),)
+
+
+def trunc(x: Any) -> Variable:
+    """x without its fraction, elementwise: rounded towards 0."""
+    return Trunc().apply((as_operand("trunc", "x", x),))[0]

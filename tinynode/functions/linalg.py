@@ -5,14 +5,17 @@ Matrices stand in the last two axes; all axes before them are a stack. ``cholesk
 
 Source of the gradients: Giles, Collected Matrix Derivative Results for Forward and Reverse Mode
 Algorithmic Differentiation, 2008; Murray, Differentiation of the Cholesky decomposition, 2016.
-"""
+
+
+The length of vectors, in any norm."""
 
 from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -20,40 +23,47 @@ from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, namespace_of
 from tinynode.errors import OperandError, describe
-from tinynode.functions.arithmetic import abs, multiply
-from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
-from tinynode.functions.decompositions import eigh, eigvalsh, svd, svdvals
-from tinynode.functions.gathering import take
-from tinynode.functions.indexing import get_item
-from tinynode.functions.linear import matmul, matrix_transpose
-from tinynode.functions.matrices import (
+from tinynode.functions.arithmetic import abs, multiply, zero_safe_multiply
+from tinynode.functions.comparison import equal, not_equal
+from tinynode.functions.data_types import astype, narrowed, widened
+from tinynode.functions.decompositions import (
     FINITE,
     SINGULAR,
     SquareMatrixNode,
     column,
+    eigh,
+    eigvalsh,
     eye_beside,
     named_call,
+    svd,
+    svdvals,
     symmetric,
 )
-from tinynode.functions.norms import vector_norm
-from tinynode.functions.operands import as_floating, as_number, as_operand, as_operands
-from tinynode.functions.products import tensordot, vecdot
-from tinynode.functions.rearranging import expand_dims, moveaxis, squeeze
-from tinynode.functions.reduction import max as max_
-from tinynode.functions.reduction import min as min_
-from tinynode.functions.reduction import sum as sum_
-from tinynode.functions.selection import tril
-from tinynode.functions.shaping import (
+from tinynode.functions.exponential import pow
+from tinynode.functions.indexing import get_item, take
+from tinynode.functions.manipulation import concat
+from tinynode.functions.operands import (
+    as_floating,
+    as_number,
+    as_operand,
+    as_operands,
+    normalize_axes,
+)
+from tinynode.functions.products import cross, matmul, matrix_transpose, outer, tensordot, vecdot
+from tinynode.functions.searching import tril, where
+from tinynode.functions.shapes import (
     broadcast_to,
-    concat,
+    expand_dims,
+    moveaxis,
     reshape,
+    squeeze,
+    unbroadcast,
     zeros_beside,
 )
-from tinynode.functions.zero_safe import zero_safe_multiply
-from tinynode.type_check import broadcasts, expect, is_floating
-
-if TYPE_CHECKING:
-    from tinynode.type_check import TypeInfoTuple
+from tinynode.functions.statistical import max as max_
+from tinynode.functions.statistical import min as min_
+from tinynode.functions.statistical import sum as sum_
+from tinynode.type_check import TypeInfoTuple, broadcasts, expect, is_floating
 
 __all__ = [
     "cholesky",
@@ -436,59 +446,121 @@ def trace(x: Any, *, offset: int = 0) -> Variable:
     return sum_(diagonal(x, offset=offset), axis=-1)
 
 
-def outer(x1: Any, x2: Any) -> Variable:
-    """The outer product x1_i x2_j of two vectors.
+def matrix_power(x: Any, n: int) -> Variable:
+    """The n-th power of a square matrix, by repeated squaring; of its inverse for negative n.
 
     Raises:
-        ValueError: one is not one-dimensional.
+        OperandError: x is not floating, or n is not an integer.
+        ValueError: the matrix is not square.
     """
-    x1, x2 = as_operands("outer", x1, x2, ("x1", "x2"))
-    if x1.ndim != 1 or x2.ndim != 1:
-        raise ValueError(f"outer: two vectors are needed, got shapes {x1.shape} and {x2.shape}.")
-    return multiply(expand_dims(x1, 1), x2)
+    base = as_floating("matrix_power", "x", x)
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise OperandError(f"matrix_power: n must be an integer, got {describe(n)}.") from None
+    _require_matrix("matrix_power", base)
+    if base.shape[-1] != base.shape[-2]:
+        raise ValueError(f"matrix_power: x must be square, its shape is {base.shape}.")
+    square = inv(base) if n < 0 else base
+    power: Variable | None = None
+    left = -n if n < 0 else n
+    while left:
+        if left % 2:
+            power = square if power is None else matmul(power, square)
+        left //= 2
+        if left:
+            square = matmul(square, square)
+    if power is None:  # n = 0: the identity, with gradient 0
+        nothing = zero_safe_multiply(zeros_beside(base, base.shape), base)
+        return broadcast_to(eye_beside(base), base.shape) + nothing
+    return power
 
 
-class Cross(BroadcastingNode):
-    """z = x x y, the cross product along an axis of length 3, counted from the last.
+def vector_norm(
+    x: Any,
+    *,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    ord: float = 2,
+) -> Variable:
+    """The p-norm (sum |x_i|^p)^(1/p), over one axis, several, or all; its gradient at 0 is 0.
 
-    x: (s), y: (t) -> z: (broadcast of s and t).
-    With g = dL/dz:   dL/dx = sum_to(y x g, s)   dL/dy = sum_to(g x x, t)
+    Args:
+        x: floating.
+        axis: one axis, several, or None for all.
+        keepdims: keep the reduced axes with length 1.
+        ord: p. ``inf`` is the largest |x_i|, ``-inf`` the smallest, 0 the number that is not 0.
+
+    Raises:
+        OperandError: x is not floating, or ``ord`` is not a number.
+        ValueError: an axis does not exist.
     """
+    x = as_floating("vector_norm", "x", x)
+    if not isinstance(ord, int | float | numpy.integer | numpy.floating):
+        raise OperandError(f"vector_norm: ord must be a number, got {describe(ord)}.")
+    axes = normalize_axes("vector_norm", axis, x.ndim)
+    if ord == math.inf:
+        return max_(abs(x), axes, keepdims)
+    if ord == -math.inf:
+        return min_(abs(x), axes, keepdims)
+    if ord == 0:
+        return sum_(astype(not_equal(x, 0), x.dtype), axes, keepdims)
+    if ord == 1:
+        return sum_(abs(x), axes, keepdims)
+    wide = widened(x)  # the squares of float16 overflow soon
+    if ord == 2:
+        norm = SafeSqrt().apply((sum_(wide * wide, axes, keepdims),))[0]
+    else:
+        norm = _root(sum_(_power_of_abs(wide, ord), axes, keepdims), ord)
+    return narrowed(norm, x)
 
-    input_names = ("x1", "x2")
 
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
+def _power_of_abs(x: Variable, p: float) -> Variable:
+    """|x|^p, with gradient 0 where x is 0 and p is positive."""
+    if p < 0:
+        return pow(abs(x), p)
+    zero = equal(x, 0)
+    return where(zero, 0, pow(abs(where(zero, 1, x)), p))
+
+
+def _root(total: Variable, p: float) -> Variable:
+    """total^(1/p), with gradient 0 where the total is 0."""
+    zero = equal(total, 0)
+    return where(zero, 0, pow(where(zero, 1, total), 1.0 / p))
+
+
+class SafeSqrt(FunctionNode):
+    """y = sqrt(x), with gradient 0 at x = 0: the length of a vector, from its sum of squares.
+
+    x: (s), not negative -> y: (s).   dL/dx = dL/dy / (2 y), and 0 where y = 0
+    """
 
     def forward(self, inputs: Arrays) -> Arrays:
-        x, y = inputs
-        self.retain_inputs((0, 1))
-        return (namespace_of(x).linalg.cross(x, y, axis=self.axis),)
+        (x,) = inputs
+        self.retain_outputs((0,))
+        return (namespace_of(x).sqrt(x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gz,) = grad_outputs
-        x, y = self.get_retained_inputs()
-        gx = gy = None
-        if 0 in target_input_indexes:
-            gx = unbroadcast(Cross(self.axis).apply((y, gz))[0], self, 0)
-        if 1 in target_input_indexes:
-            gy = unbroadcast(Cross(self.axis).apply((gz, x))[0], self, 1)
-        return gx, gy
+        (gy,) = grad_outputs
+        (y,) = self.get_retained_outputs()
+        assert gy is not None
+        return (gy * SafeReciprocal().apply((y,))[0] * 0.5,)
 
 
-def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:
-    """The cross product of vectors of three elements along an axis; other axes broadcast.
+class SafeReciprocal(FunctionNode):
+    """y = 1 / x, and 0 where x = 0.   x: (s) -> y: (s).   dL/dx = -dL/dy * y^2"""
 
-    Raises:
-        ValueError: the axis does not have length 3.
-    """
-    x1, x2 = as_operands("cross", x1, x2, ("x1", "x2"))
-    if axis >= 0 or -axis > min(x1.ndim, x2.ndim) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ValueError(
-            f"cross: axis {axis} must be negative and of length 3 in x1 (shape {x1.shape}) and x2 "
-            f"(shape {x2.shape})."
-        )
-    return Cross(axis).apply((x1, x2))[0]
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_outputs((0,))
+        zero = namespace_of(x).astype(x == 0, x.dtype)
+        return ((1.0 - zero) / (x + zero),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (y,) = self.get_retained_outputs()
+        assert gy is not None
+        return (-(gy * y * y),)
 
 
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> Variable:
@@ -520,33 +592,3 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> 
     else:
         raise ValueError(f'matrix_norm: ord must be "fro", "nuc", 1, 2 or inf, +-, got {ord!r}.')
     return reshape(norm, (*norm.shape, 1, 1)) if keepdims else norm
-
-
-def matrix_power(x: Any, n: int) -> Variable:
-    """The n-th power of a square matrix, by repeated squaring; of its inverse for negative n.
-
-    Raises:
-        OperandError: x is not floating, or n is not an integer.
-        ValueError: the matrix is not square.
-    """
-    base = as_floating("matrix_power", "x", x)
-    try:
-        n = operator.index(n)
-    except TypeError:
-        raise OperandError(f"matrix_power: n must be an integer, got {describe(n)}.") from None
-    _require_matrix("matrix_power", base)
-    if base.shape[-1] != base.shape[-2]:
-        raise ValueError(f"matrix_power: x must be square, its shape is {base.shape}.")
-    square = inv(base) if n < 0 else base
-    power: Variable | None = None
-    left = -n if n < 0 else n
-    while left:
-        if left % 2:
-            power = square if power is None else matmul(power, square)
-        left //= 2
-        if left:
-            square = matmul(square, square)
-    if power is None:  # n = 0: the identity, with gradient 0
-        nothing = zero_safe_multiply(zeros_beside(base, base.shape), base)
-        return broadcast_to(eye_beside(base), base.shape) + nothing
-    return power

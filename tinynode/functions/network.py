@@ -1,4 +1,4 @@
-"""Embedding, dropout and attention."""
+"""Linear layers, embedding, dropout and attention."""
 
 from __future__ import annotations
 
@@ -8,19 +8,125 @@ from typing import Any
 import numpy
 
 from tinynode.configuration import config
-from tinynode.core.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, Device, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
 from tinynode.functions.draws import note_generator
-from tinynode.functions.gathering import TakeRows
-from tinynode.functions.indexes import index_list
-from tinynode.functions.linear import matmul, matrix_transpose
+from tinynode.functions.indexing import TakeRows, index_list
 from tinynode.functions.operands import as_floating, as_operand, as_operands, first_variable
-from tinynode.functions.rearranging import broadcast_shapes
-from tinynode.functions.selection import where
-from tinynode.functions.shaping import reshape
+from tinynode.functions.products import matmul, matrix_transpose
+from tinynode.functions.searching import where
+from tinynode.functions.shapes import broadcast_shapes, permute_dims, reshape
+from tinynode.functions.statistical import sum
+from tinynode.type_check import TypeInfoTuple, expect
+
+
+class Linear(FunctionNode):
+    """y = x W^T + b.
+
+    x: (..., in), W: (out, in), b: (out) -> y: (..., out).
+    With g = dL/dy, leading axes flattened:
+    dL/dx = g W   dL/dW = g^T x   dL/db = sum of the rows of g
+    """
+
+    input_names = ("x", "w", "b")
+    type_hint = (
+        "W has shape (out, in), where in is the length of the last axis of x, and x's dtype: a "
+        'NumPy array keeps its own in asarray, so cast, asarray(x, dtype="float32").'
+    )
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        expect(in_types.size() >= 2, in_types.size() <= 3)
+        x, w = in_types[0], in_types[1]
+        expect(x.ndim >= 1, w.ndim == 2)
+        expect(x.shape[-1] == w.shape[1], x.dtype == w.dtype)
+        if len(in_types) == 3:
+            b = in_types[2]
+            expect(b.ndim == 1, b.dtype == w.dtype)
+            expect(b.shape[0] == w.shape[0])  # only now: a 0-d array has no shape[0]
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, w = inputs[0], inputs[1]
+        xp = namespace_of(x)
+        self.retain_inputs((0, 1))
+        y = xp.matmul(x, xp.matrix_transpose(w))
+        return (y,) if len(inputs) == 2 else (xp.add(y, inputs[2]),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        x, w = self.get_retained_inputs()
+        assert gy is not None
+        rows = math.prod(gy.shape[:-1])
+        flat = reshape(gy, (rows, w.shape[0]))
+        gradients: list[Variable | None] = []
+        for i in target_input_indexes:
+            if i == 0:
+                gradients.append(matmul(gy, w))
+            elif i == 1:
+                gradients.append(matmul(flat.T, reshape(x, (rows, w.shape[1]))))
+            else:
+                gradients.append(sum(flat, axis=0))
+        return tuple(gradients)
+
+
+def linear(x: Any, w: Any, b: Any = None) -> Variable:
+    """x W^T + b.
+
+    Args:
+        x: (..., in).
+        w: the weight, (out, in).
+        b: the bias, (out), or None.
+
+    Raises:
+        InvalidType: the shapes or dtypes do not fit together.
+    """
+    x, w = as_operands("linear", x, w, names=("x", "w"), beside=b)
+    if b is None:
+        return Linear().apply((x, w))[0]
+    if not isinstance(b, Variable):  # a raw array takes the dtype of the weight
+        as_operand("linear", "b", b, w)  # refuses a number
+        b = as_operands("linear", b, w, names=("b", "w"))[0]
+    return Linear().apply((x, w, b))[0]
+
+
+def bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Variable:
+    """y[n, o] = b[o] + the sum over i, j of x1[n, i] w[o, i, j] x2[n, j].
+
+    Args:
+        x1: (n, in1).
+        x2: (n, in2).
+        w: (out, in1, in2).
+        b: (out), or None.
+
+    Raises:
+        ValueError: the shapes do not fit together.
+    """
+    x1, w = as_operands("bilinear", x1, w, names=("x1", "w"), beside=first_variable(x2, b))
+    x2 = as_operands("bilinear", x2, w, names=("x2", "w"))[0]
+    if (
+        x1.ndim != 2
+        or x2.ndim != 2
+        or w.ndim != 3
+        or w.shape[1:] != (x1.shape[1], x2.shape[1])
+        or x1.shape[0] != x2.shape[0]
+    ):
+        raise ValueError(
+            "bilinear: x1 must be (n, in1), x2 (n, in2) and w (out, in1, in2); got shapes "
+            f"{x1.shape}, {x2.shape} and {w.shape}."
+        )
+    n, (out, in1, in2) = x1.shape[0], w.shape
+    left = reshape(
+        matmul(x1, reshape(permute_dims(w, (1, 0, 2)), (in1, out * in2))), (n, out, in2)
+    )
+    y = reshape(matmul(left, reshape(x2, (n, in2, 1))), (n, out))
+    if b is None:
+        return y
+    bias = as_operands("bilinear", b, y, names=("b", "x1"))[0]
+    if bias.shape != (out,):
+        raise ValueError(f"bilinear: b must have shape ({out},), got {bias.shape}.")
+    return y + bias
 
 
 def embedding(indices: Any, w: Any) -> Variable:

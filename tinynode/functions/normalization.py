@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
-from tinynode.functions.casting import is_float16
-from tinynode.functions.elementwise import sqrt
-from tinynode.functions.extrema import clip
+from tinynode.functions.comparison import clip
+from tinynode.functions.data_types import is_float16
+from tinynode.functions.exponential import sqrt
 from tinynode.functions.operands import (
     as_floating,
     as_integer,
@@ -18,12 +18,9 @@ from tinynode.functions.operands import (
     first_variable,
     require_one_dtype,
 )
-from tinynode.functions.reduction import mean, sum
-from tinynode.functions.shaping import broadcast_to, reshape
-from tinynode.type_check import expect, is_floating
-
-if TYPE_CHECKING:
-    from tinynode.type_check import TypeInfoTuple
+from tinynode.functions.shapes import broadcast_to, reshape
+from tinynode.functions.statistical import mean, sum
+from tinynode.type_check import TypeInfoTuple, expect, is_floating
 
 
 class Standardize(FunctionNode):

@@ -19,6 +19,8 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import COMPLEX, Device, find_device, is_floating, is_integer, kind_of
 from tinynode.errors import DeviceMixError, InvalidType, OperandError, describe, dtype_name
 
+Shape = tuple[int, ...]
+
 
 def as_operands(
     function: str, x: Any, y: Any, names: tuple[str, str] = ("x", "y"), beside: Any = None
@@ -193,3 +195,57 @@ def _fits(number: Any, reference: Any) -> bool:
     if isinstance(number, bool):
         return True
     return isinstance(number, int) and is_integer(reference)
+
+
+def as_shape(function: str, argument: str, shape: int | Sequence[int]) -> Shape:
+    """A shape as a tuple of integers; one integer stands for one axis.
+
+    Raises:
+        OperandError: it is something else.
+    """
+    try:
+        if isinstance(shape, int):
+            return (shape,)
+        return tuple(operator.index(n) for n in shape)
+    except TypeError:
+        raise OperandError(
+            f"{function}: {argument} must be a tuple of integers, got {describe(shape)}."
+        ) from None
+
+
+def normalize_axis(function: str, axis: int, ndim: int) -> int:
+    """An axis counted from the front.
+
+    Raises:
+        ValueError: there is no such axis.
+    """
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise OperandError(f"{function}: axis must be an integer, got {describe(axis)}.")
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{function}: axis {axis} does not exist in an array of {ndim} axes.")
+    return axis + ndim if axis < 0 else axis
+
+
+def normalize_axes(function: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """One axis, several or (None) all, counted from the front.
+
+    Raises:
+        ValueError: an axis does not exist, or is named twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    axes = tuple(normalize_axis(function, one, ndim) for one in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{function}: axis {axis} names an axis twice.")
+    return axes
+
+
+def require_elements(function: str, x: Variable, axes: tuple[int, ...]) -> None:
+    """Raises ValueError if one of the axes has no elements."""
+    for axis in axes:
+        if x.shape[axis] == 0:
+            raise ValueError(
+                f"{function}: x has shape {x.shape}: axis {axis} is empty, so there is none."
+            )

@@ -7,10 +7,8 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of, put, put_sum
-from tinynode.functions.operands import as_floating
-from tinynode.functions.reduction import max as max_
-from tinynode.functions.reduction import mean, require_elements
-from tinynode.functions.windows import (
+from tinynode.functions.convolution import (
+    IntPair,
     Windows,
     crop_image,
     make_windows,
@@ -18,8 +16,9 @@ from tinynode.functions.windows import (
     pair,
     require_four_axes,
 )
-
-IntPair = int | tuple[int, int]
+from tinynode.functions.operands import as_floating, require_elements
+from tinynode.functions.statistical import max as max_
+from tinynode.functions.statistical import mean
 
 
 class MaxPool2d(FunctionNode):

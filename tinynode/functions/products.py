@@ -1,4 +1,4 @@
-"""Sums of products beyond matmul: tensordot, vecdot, einsum."""
+"""Products: matmul, tensordot, vecdot, outer, cross, einsum."""
 
 from __future__ import annotations
 
@@ -13,18 +13,77 @@ from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe
-from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
+from tinynode.functions.arithmetic import BroadcastingNode, multiply
 from tinynode.functions.indexing import get_item
-from tinynode.functions.linear import matmul
-from tinynode.functions.operands import as_operands, first_variable
-from tinynode.functions.rearranging import expand_dims
-from tinynode.functions.shaping import (
+from tinynode.functions.operands import (
+    as_operand,
+    as_operands,
     as_shape,
-    broadcast_to,
+    first_variable,
     normalize_axes,
-    permute_dims,
-    reshape,
 )
+from tinynode.functions.shapes import broadcast_to, expand_dims, permute_dims, reshape, unbroadcast
+from tinynode.type_check import TypeInfoTuple, broadcasts, expect
+
+
+class MatMul(FunctionNode):
+    """z = x @ y, for matrices or stacks of matrices.
+
+    x: (..., n, k), y: (..., k, m) -> z: (..., n, m), the leading axes broadcast.
+    With g = dL/dz:   dL/dx = sum_to(g @ y^T, shape of x)   dL/dy = sum_to(x^T @ g, shape of y)
+    """
+
+    input_names = ("x", "y")
+    type_hint = "the last axis of x must be as long as the last but one of y."
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        x, y = in_types
+        expect(x.ndim >= 2, y.ndim >= 2)
+        expect(x.shape[-1] == y.shape[-2])
+        if x.ndim > 2 or y.ndim > 2:
+            expect(broadcasts(x, y, last=2))
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        return (namespace_of(x).matmul(x, y),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        gx = gy = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(matmul(gz, matrix_transpose(y)), self, 0)
+        if 1 in target_input_indexes:
+            gy = unbroadcast(matmul(matrix_transpose(x), gz), self, 1)
+        return gx, gy
+
+
+def matmul(x: Any, y: Any) -> Variable:
+    """The matrix product x @ y; one-dimensional operands count as a row (x) and a column (y).
+
+    Raises:
+        InvalidType: the shapes do not fit together.
+    """
+    x, y = as_operands("matmul", x, y)
+    row = reshape(x, (1, *x.shape)) if x.ndim == 1 else x
+    column = reshape(y, (*y.shape, 1)) if y.ndim == 1 else y
+    z = MatMul().apply((row, column))[0]
+    if x.ndim == 1:
+        z = reshape(z, (*z.shape[:-2], z.shape[-1]))
+    return reshape(z, z.shape[:-1]) if y.ndim == 1 else z
+
+
+def matrix_transpose(x: Any) -> Variable:
+    """x with its last two axes swapped.
+
+    Raises:
+        ValueError: x has fewer than two axes.
+    """
+    x = as_operand("matrix_transpose", "x", x)
+    if x.ndim < 2:
+        raise ValueError(f"matrix_transpose: x needs two axes at least, its shape is {x.shape}.")
+    return permute_dims(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Variable:
@@ -110,6 +169,61 @@ def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
             f"{y.shape}), and have one length."
         )
     return VecDot(axis).apply((x, y))[0]
+
+
+def outer(x1: Any, x2: Any) -> Variable:
+    """The outer product x1_i x2_j of two vectors.
+
+    Raises:
+        ValueError: one is not one-dimensional.
+    """
+    x1, x2 = as_operands("outer", x1, x2, ("x1", "x2"))
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(f"outer: two vectors are needed, got shapes {x1.shape} and {x2.shape}.")
+    return multiply(expand_dims(x1, 1), x2)
+
+
+class Cross(BroadcastingNode):
+    """z = x x y, the cross product along an axis of length 3, counted from the last.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(y x g, s)   dL/dy = sum_to(g x x, t)
+    """
+
+    input_names = ("x1", "x2")
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        return (namespace_of(x).linalg.cross(x, y, axis=self.axis),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        gx = gy = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(Cross(self.axis).apply((y, gz))[0], self, 0)
+        if 1 in target_input_indexes:
+            gy = unbroadcast(Cross(self.axis).apply((gz, x))[0], self, 1)
+        return gx, gy
+
+
+def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:
+    """The cross product of vectors of three elements along an axis; other axes broadcast.
+
+    Raises:
+        ValueError: the axis does not have length 3.
+    """
+    x1, x2 = as_operands("cross", x1, x2, ("x1", "x2"))
+    if axis >= 0 or -axis > min(x1.ndim, x2.ndim) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(
+            f"cross: axis {axis} must be negative and of length 3 in x1 (shape {x1.shape}) and x2 "
+            f"(shape {x2.shape})."
+        )
+    return Cross(axis).apply((x1, x2))[0]
 
 
 @functools.cache

@@ -7,12 +7,72 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
-from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
+from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
 from tinynode.functions.comparison import equal
-from tinynode.functions.elementwise import sqrt
+from tinynode.functions.exponential import sqrt
 from tinynode.functions.operands import as_operand, as_operands
-from tinynode.functions.selection import where
-from tinynode.functions.zero_safe import zero_safe_multiply
+from tinynode.functions.searching import where
+from tinynode.functions.shapes import unbroadcast
+
+
+class Sin(FunctionNode):
+    """y = sin x.   x: (s) in radians -> y: (s).   dL/dx = dL/dy * cos x"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).sin(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        assert gy is not None
+        return (gy * cos(x),)
+
+
+def sin(x: Any) -> Variable:
+    """The sine of x in radians, elementwise."""
+    return Sin().apply((as_operand("sin", "x", x),))[0]
+
+
+class Cos(FunctionNode):
+    """y = cos x.   x: (s) in radians -> y: (s).   dL/dx = -dL/dy * sin x"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).cos(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        assert gy is not None
+        return (-gy * sin(x),)
+
+
+def cos(x: Any) -> Variable:
+    """The cosine of x in radians, elementwise."""
+    return Cos().apply((as_operand("cos", "x", x),))[0]
+
+
+class Tanh(FunctionNode):
+    """y = tanh x.   x: (s) -> y: (s).   dL/dx = dL/dy * (1 - y^2)"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_outputs((0,))
+        return (namespace_of(x).tanh(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        (gy,) = grad_outputs
+        (y,) = self.get_retained_outputs()
+        assert gy is not None
+        return (gy * (1.0 - y * y),)
+
+
+def tanh(x: Any) -> Variable:
+    """The hyperbolic tangent, elementwise."""
+    return Tanh().apply((as_operand("tanh", "x", x),))[0]
 
 
 class Tan(FunctionNode):

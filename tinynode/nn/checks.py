@@ -1,7 +1,7 @@
 """Checks of the settings that layers and optimizers get.
 
 Requirement: a setting that cannot work is refused where it is given, by a message that names it,
-and not by the first forward. Windows are checked by ``tinynode.functions.windows.pair``.
+and not by the first forward. Windows are checked by ``tinynode.functions.convolution.pair``.
 """
 
 from __future__ import annotations

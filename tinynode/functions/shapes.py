@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, namespace_of
-from tinynode.errors import OperandError, describe
-from tinynode.functions.operands import as_operand, as_operand_list
-from tinynode.type_check import expect
-
-if TYPE_CHECKING:
-    from tinynode.type_check import TypeInfoTuple
-
-Shape = tuple[int, ...]
+from tinynode.functions.data_types import astype
+from tinynode.functions.operands import (
+    Shape,
+    as_operand,
+    as_operand_list,
+    as_shape,
+    normalize_axes,
+)
 
 
 class Reshape(FunctionNode):
@@ -66,22 +64,6 @@ def _without_minus_one(x: Variable, shape: Shape) -> Shape:
     return shape
 
 
-def as_shape(function: str, argument: str, shape: int | Sequence[int]) -> Shape:
-    """A shape as a tuple of integers; one integer stands for one axis.
-
-    Raises:
-        OperandError: it is something else.
-    """
-    try:
-        if isinstance(shape, int):
-            return (shape,)
-        return tuple(operator.index(n) for n in shape)
-    except TypeError:
-        raise OperandError(
-            f"{function}: {argument} must be a tuple of integers, got {describe(shape)}."
-        ) from None
-
-
 class PermuteDims(FunctionNode):
     """y = x with its axes in another order: axis i of y is axis axes[i] of x.
 
@@ -117,6 +99,51 @@ def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
     if order == tuple(range(source.ndim)):
         return source
     return PermuteDims(order).apply((source,))[0]
+
+
+def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Variable:
+    """x with axes moved to new places; the others keep their order.
+
+    Raises:
+        ValueError: an axis does not exist, is named twice, or the numbers of axes differ.
+    """
+    x = as_operand("moveaxis", "x", x)
+    sources = normalize_axes("moveaxis", source, x.ndim)
+    places = normalize_axes("moveaxis", destination, x.ndim)
+    if len(sources) != len(places):
+        raise ValueError(f"moveaxis: {len(sources)} axes cannot go to {len(places)} places.")
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for place, axis in sorted(zip(places, sources, strict=True)):
+        order.insert(place, axis)
+    return permute_dims(x, order)
+
+
+def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Variable:
+    """x with new axes of length 1, at the places that they have in the result.
+
+    Raises:
+        ValueError: a place lies outside the result, or is named twice.
+    """
+    x = as_operand("expand_dims", "x", x)
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    ndim = x.ndim + len(axes)
+    places = normalize_axes("expand_dims", axes, ndim)
+    lengths = iter(x.shape)
+    return reshape(x, tuple(1 if i in places else next(lengths) for i in range(ndim)))
+
+
+def squeeze(x: Any, axis: int | Sequence[int]) -> Variable:
+    """x without axes of length 1.
+
+    Raises:
+        ValueError: an axis does not exist, or is longer than 1.
+    """
+    x = as_operand("squeeze", "x", x)
+    axes = normalize_axes("squeeze", axis, x.ndim)
+    for one in axes:
+        if x.shape[one] != 1:
+            raise ValueError(f"squeeze: axis {one} of x (shape {x.shape}) is not of length 1.")
+    return reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
 class BroadcastTo(FunctionNode):
@@ -164,6 +191,39 @@ def broadcasts_to(shape: Shape, wanted: Shape) -> bool:
     return all(n in (1, m) for n, m in zip(shape, aligned, strict=True))
 
 
+def broadcast_arrays(*xs: Any) -> tuple[Variable, ...]:
+    """The arguments, each repeated to the shape that all broadcast to.
+
+    Raises:
+        ValueError: the shapes do not broadcast together.
+    """
+    variables = as_operand_list("broadcast_arrays", "xs", xs)
+    shape = common_shape("broadcast_arrays", *(x.shape for x in variables))
+    return tuple(broadcast_to(x, shape) for x in variables)
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all the shapes broadcast to.
+
+    Raises:
+        ValueError: they do not broadcast together.
+    """
+    return common_shape("broadcast_shapes", *shapes)
+
+
+def common_shape(function: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """What ``broadcast_shapes`` gives, for a function that messages name."""
+    ndim = max((len(shape) for shape in shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        for i, n in enumerate(shape, start=ndim - len(shape)):
+            if result[i] == 1:
+                result[i] = n
+            elif n not in (1, result[i]):
+                raise ValueError(f"{function}: {shapes} do not broadcast together.")
+    return tuple(result)
+
+
 class SumTo(FunctionNode):
     """y = x summed over the axes that a broadcast from ``shape`` would repeat.
 
@@ -205,86 +265,14 @@ def sum_to(x: Any, shape: Sequence[int]) -> Variable:
     return SumTo(wanted).apply((source,))[0]
 
 
-class Concat(FunctionNode):
-    """y = the inputs one after the other along an axis.
-
-    x_i: (s with n_i at axis) -> y: (s with sum of n_i).   dL/dx_i = its part of dL/dy
-    """
-
-    type_hint = "all inputs need equal shapes, but for the axis of concat."
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
-
-    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
-        expect(in_types.size() >= 1)
-        first = in_types[0]
-        expect(self.axis < first.ndim)
-        for other in in_types[1:]:
-            expect(other.dtype == first.dtype, other.ndim == first.ndim)
-            for axis in range(int(first.ndim)):
-                if axis != self.axis:
-                    expect(other.shape[axis] == first.shape[axis])
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        return (namespace_of(inputs[0]).concat(inputs, axis=self.axis),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gy,) = grad_outputs
-        assert self.inputs is not None
-        lengths = [node.shape[self.axis] for node in self.inputs if node.shape is not None]
-        ends = list(itertools.accumulate(lengths))
-        return split(gy, ends[:-1], self.axis)
-
-
-def concat(xs: Sequence[Any], axis: int | None = 0) -> Variable:
-    """Variables or arrays one after the other along ``axis``; None flattens them first.
-
-    Raises:
-        ValueError: there is nothing to join.
-        InvalidType: shapes or dtypes do not fit together.
-    """
-    variables = as_operand_list("concat", "xs", xs)
-    if not variables:
-        raise ValueError("concat: xs is empty; give at least one Variable.")
-    if axis is None:
-        variables = [reshape(x, -1) for x in variables]
-    position = normalize_axis("concat", axis or 0, variables[0].ndim)
-    return Concat(position).apply(variables)[0]
-
-
-class Split(FunctionNode):
-    """y_i = the part of x between two positions along an axis.
-
-    x: (s) -> y_i: (s with n_i at axis).   dL/dx = the dL/dy_i one after the other
-    """
-
-    def __init__(self, indices: tuple[int, ...], axis: int) -> None:
-        self.indices = indices
-        self.axis = axis
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
-        parts = []
-        for start, stop in zip(
-            (0, *self.indices), (*self.indices, x.shape[self.axis]), strict=True
-        ):
-            parts.append(x[(*(slice(None),) * self.axis, slice(start, stop), ...)])
-        return tuple(parts)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        assert self.inputs is not None and self.inputs[0].shape is not None
-        shape = self.inputs[0].shape
-        example = next(gy for gy in grad_outputs if gy is not None)
-        ends = (*self.indices, shape[self.axis])
-        parts = []
-        for gy, start, stop in zip(grad_outputs, (0, *self.indices), ends, strict=True):
-            if gy is not None:
-                parts.append(gy)
-                continue
-            part_shape = (*shape[: self.axis], stop - start, *shape[self.axis + 1 :])
-            parts.append(zeros_beside(example, part_shape))
-        return (concat(parts, self.axis),)
+def unbroadcast(gx: Variable, function: FunctionNode, i: int) -> Variable:
+    """A gradient brought back to input ``i``: summed over broadcast axes, cast to its dtype."""
+    node = function.inputs[i]  # type: ignore[index]
+    if gx.raw.shape != node.shape:
+        gx = sum_to(gx, node.shape)
+    if gx.raw.dtype != node.dtype:
+        gx = astype(gx, node.dtype)
+    return gx
 
 
 def zeros_beside(example: Variable, shape: Shape) -> Variable:
@@ -292,54 +280,3 @@ def zeros_beside(example: Variable, shape: Shape) -> Variable:
     array = example.raw
     zeros = example.xp.zeros(shape, dtype=array.dtype, device=array.device)
     return wrap_array(zeros, example.device, False)
-
-
-def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Variable, ...]:
-    """x cut along ``axis``: at the given positions, or into equal sections.
-
-    Raises:
-        ValueError: equal sections do not come out, or positions fall outside or back.
-    """
-    x = as_operand("split", "x", x)
-    axis = normalize_axis("split", axis, x.ndim)
-    length = x.shape[axis]
-    if hasattr(indices_or_sections, "__index__"):
-        sections = operator.index(indices_or_sections)
-        if sections < 1 or length % sections:
-            raise ValueError(f"split: length {length} does not divide into {sections} sections.")
-        step = length // sections
-        indices = tuple(range(step, length, step)) if step else (0,) * (sections - 1)
-    else:
-        indices = tuple(int(i) for i in indices_or_sections)
-    if list(indices) != sorted(indices) or any(not 0 <= i <= length for i in indices):
-        raise ValueError(f"split: positions {indices} must rise, within 0 and {length}.")
-    return Split(indices, axis).apply((x,))
-
-
-def normalize_axis(function: str, axis: int, ndim: int) -> int:
-    """An axis counted from the front.
-
-    Raises:
-        ValueError: there is no such axis.
-    """
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise OperandError(f"{function}: axis must be an integer, got {describe(axis)}.")
-    axis = operator.index(axis)
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"{function}: axis {axis} does not exist in an array of {ndim} axes.")
-    return axis + ndim if axis < 0 else axis
-
-
-def normalize_axes(function: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """One axis, several or (None) all, counted from the front.
-
-    Raises:
-        ValueError: an axis does not exist, or is named twice.
-    """
-    if axis is None:
-        return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    axes = tuple(normalize_axis(function, one, ndim) for one in given)
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"{function}: axis {axis} names an axis twice.")
-    return axes
