@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.functions.arithmetic import abs, masked
@@ -39,7 +39,7 @@ class ReLU(FunctionNode):
         xp = namespace_of(x)
         return (xp.maximum(x, xp.zeros((), dtype=x.dtype, device=x.device)),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
         return ReLUGrad().apply((y, gy))
@@ -56,7 +56,7 @@ class ReLUGrad(FunctionNode):
         self.retain_inputs((0,))
         return (masked(gy, y > 0),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         (y,) = self.get_retained_inputs()
         return None, ReLUGrad().apply((y, ggx))[0]
@@ -84,10 +84,9 @@ class LogSoftmax(FunctionNode):
         self.retain_outputs((0,))
         return (log_softmax_array(x, self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (log_softmax_gradient(y, gy, self.axis),)
 
 
@@ -139,10 +138,9 @@ class Softmax(FunctionNode):
         y /= xp.maximum(total, xp.ones((), dtype=x.dtype, device=x.device))
         return (y,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         weighted = y * gy
         return (weighted - y * sum(weighted, axis=self.axis, keepdims=True),)
 
@@ -164,10 +162,9 @@ class LogSigmoid(FunctionNode):
         self.retain_inputs((0,))
         return (in_blocks(_log_sigmoid, *inputs),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy * sigmoid(-x),)
 
 
@@ -199,7 +196,7 @@ class SiLU(FunctionNode):
         self.retain_inputs((0,))
         return (in_blocks(_silu, *inputs),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return SiLUGrad().apply((x, gy))
@@ -216,10 +213,9 @@ class SiLUGrad(FunctionNode):
         self.retain_inputs((0, 1))
         return (in_blocks(_silu_gradient, *inputs),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
-        assert h is not None
         gx = None
         if 0 in target_input_indexes:
             s = sigmoid(x)
@@ -270,7 +266,7 @@ class LeakyReLU(FunctionNode):
         choose = xp.maximum if self.slope <= 1.0 else xp.minimum
         return (choose(x, x * self.slope),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return LeakyReLUGrad(self.slope).apply((x, gy))
@@ -295,7 +291,7 @@ class LeakyReLUGrad(FunctionNode):
         slopes *= gy
         return (slopes,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return None, LeakyReLUGrad(self.slope).apply((x, ggx))[0]
@@ -329,7 +325,7 @@ class ELU(FunctionNode):
         negative = xp.expm1(xp.minimum(x, zero))
         return (xp.maximum(x, zero) * self.scale + negative * (self.scale * self.alpha),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return ELUGrad(self.alpha, self.scale).apply((x, gy))
@@ -358,10 +354,9 @@ class ELUGrad(FunctionNode):
         slopes *= gy
         return (slopes,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
-        assert h is not None
         gx = ggy = None
         if 0 in target_input_indexes:
             bend = exp(clip(x, max=0.0)) * (self.scale * self.alpha)
@@ -401,7 +396,7 @@ class GELU(FunctionNode):
         self.retain_inputs((0,))
         return (in_blocks(_gelu, x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return GELUGrad().apply((x, gy))
@@ -438,10 +433,9 @@ class GELUGrad(FunctionNode):
         self.retain_inputs((0, 1))
         return (in_blocks(_gelu_gradient, x, gy),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
-        assert h is not None
         gx = None
         if 0 in target_input_indexes:
             square = clip(x, -_DENSITY_ENDS, _DENSITY_ENDS) ** 2
@@ -461,7 +455,7 @@ class TanhGELU(FunctionNode):
         self.retain_inputs((0,))
         return (in_blocks(_tanh_gelu, x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return TanhGELUGrad().apply((x, gy))
@@ -504,10 +498,9 @@ class TanhGELUGrad(FunctionNode):
         self.retain_inputs((0, 1))
         return (in_blocks(_tanh_gelu_gradient, x, gy),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
-        assert h is not None
         gx = None
         if 0 in target_input_indexes:
             held = clip(x, -_TANH_ENDS, _TANH_ENDS)
@@ -551,7 +544,7 @@ class HardSiLU(FunctionNode):
         self.retain_inputs((0,))
         return (in_blocks(_hard_silu, *inputs),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return HardSiLUGrad().apply((x, gy))
@@ -589,10 +582,9 @@ class HardSiLUGrad(FunctionNode):
         self.retain_inputs((0, 1))
         return (in_blocks(_hard_silu_gradient, *inputs),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
-        assert h is not None
         gx = None
         if 0 in target_input_indexes:
             gx = where(less(abs(x), 3), h * gy * (1.0 / 3.0), 0)

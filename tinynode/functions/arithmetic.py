@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import snake_case
@@ -68,7 +68,7 @@ class Add(BroadcastingNode):
         x, y = inputs
         return (x + y,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         gx = gz if 0 in target_input_indexes else None
         gy = gz if 1 in target_input_indexes else None
@@ -102,7 +102,7 @@ class AddAll(FunctionNode):
             total = xp.add(total, x)
         return (total,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return grad_outputs * len(target_input_indexes)
 
 
@@ -126,7 +126,7 @@ class Subtract(BroadcastingNode):
         x, y = inputs
         return (x - y,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         gx = gz if 0 in target_input_indexes else None
         gy = gz if 1 in target_input_indexes else None
@@ -151,7 +151,7 @@ class Multiply(BroadcastingNode):
         self.retain_inputs((0, 1))
         return (x * y,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         gx = gz * y if 0 in target_input_indexes else None
@@ -191,10 +191,9 @@ class ZeroSafeMultiply(BroadcastingNode):
             d = xp.where(finite | (g != 0), d, xp.zeros_like(d))
         return (xp.multiply(g, d),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         g, d = self.get_retained_inputs()
-        assert h is not None
         dead = IsDead().apply((g, d))[0]
         gg = gd = None
         if 0 in target_input_indexes:
@@ -233,11 +232,10 @@ class Divide(BroadcastingNode):
         self.retain_outputs((0,))
         return (x / y,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         (y,) = self.get_retained_inputs()
         (z,) = self.get_retained_outputs()
-        assert gz is not None
         gx = zero_safe_multiply(gz, 1.0 / y)
         gy = None
         if 1 in target_input_indexes:
@@ -280,10 +278,9 @@ class Remainder(BroadcastingNode):
         self.retain_inputs((0, 1))
         return (namespace_of(x).remainder(x, y),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
-        assert gz is not None
         gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
         gy = None
         if 1 in target_input_indexes:
@@ -303,9 +300,8 @@ class Negative(FunctionNode):
         (x,) = inputs
         return (-x,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        assert gy is not None
         return (-gy,)
 
 
@@ -321,7 +317,7 @@ class Positive(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).positive(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return grad_outputs
 
 
@@ -338,10 +334,9 @@ class Abs(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).abs(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy * sign(x),)
 
 
@@ -378,11 +373,10 @@ class CopySign(BroadcastingNode):
         self.retain_outputs((0,))
         return (namespace_of(x).copysign(x, y),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (z,) = self.get_retained_outputs()
-        assert gz is not None
         gx = gy = None
         if 0 in target_input_indexes:
             gx = unbroadcast(gz * (sign(x) * sign(z)), self, 0)

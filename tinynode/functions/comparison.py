@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.arithmetic import BroadcastingNode, masked
@@ -99,7 +99,7 @@ class _Extreme(BroadcastingNode):
 
     input_names = ("x1", "x2")
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         (z,) = self.get_retained_outputs()
@@ -163,7 +163,7 @@ class ExtremeGrad(FunctionNode):
         tied = xp.astype(x == y, g.dtype)
         return (masked(g, x == z) * (1.0 - tied * 0.5),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         x, y, z = self.get_retained_inputs()
         return None, None, None, ExtremeGrad().apply((x, y, z, ggx))[0]
@@ -187,7 +187,7 @@ class Clip(FunctionNode):
             low = high  # the upper bound wins; the standard leaves it open
         return (namespace_of(x).clip(x, min=low, max=high),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return ClipGrad(self.low, self.high).apply((x, gy))
@@ -214,7 +214,7 @@ class ClipGrad(FunctionNode):
             inside = inside & (x <= self.high)
         return (masked(gy, inside),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return None, ClipGrad(self.low, self.high).apply((x, ggx))[0]

@@ -24,11 +24,17 @@ import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, backend_of, namespace_of, put, put_sum
 from tinynode.errors import OperandError, describe
-from tinynode.functions.operands import as_floating, as_integer, as_operands, require_one_dtype
+from tinynode.functions.operands import (
+    as_floating,
+    as_integer,
+    as_operands,
+    input_shape,
+    require_one_dtype,
+)
 from tinynode.functions.shapes import reshape
 
 IntPair = int | tuple[int, int]
@@ -201,9 +207,8 @@ class Unfold(FunctionNode):
         counts = self.counts or self.windows.counts((x.shape[2], x.shape[3]))
         return (unfold_images(x, self.windows, counts),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        shape = input_shape(self)
         return Fold(self.windows, (shape[2], shape[3])).apply(grad_outputs)
 
 
@@ -221,9 +226,8 @@ class Fold(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         return (fold_columns(inputs[0], self.windows, self.image),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        shape = input_shape(self)
         return Unfold(self.windows, (shape[4], shape[5])).apply(grad_outputs)
 
 
@@ -259,7 +263,7 @@ class Conv2d(FunctionNode):
             y = put(y, (part, ...), xp.permute_dims(images, (1, 0, 2, 3)))
         return (y,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         x, w = self.get_retained_inputs()
         gx = gw = None
@@ -325,7 +329,7 @@ class Conv2dGradX(FunctionNode):
             gx = put(gx, (part, ...), folded)
         return (gx,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         gy, w = self.get_retained_inputs()
         ggy = gw = None
@@ -363,7 +367,7 @@ class Conv2dGradW(FunctionNode):
         gw = xp.matrix_transpose(total)
         return (xp.reshape(gw, (out, channels, *self.windows.size)),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
         gx = ggy = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, add_at, namespace_of
 from tinynode.devices import is_floating as is_floating_array
@@ -17,23 +17,47 @@ from tinynode.functions.comparison import not_equal
 from tinynode.functions.data_types import astype
 from tinynode.functions.exponential import exp, sigmoid
 from tinynode.functions.loss import (
-    _reduce_counted,
-    _scores_and_labels,
-    _signed,
     check_labels,
     check_reduction,
     one_hot,
     reduce,
+    reduce_counted,
     require_equal_shapes,
+    scores_and_labels,
+    signed_labels,
 )
-from tinynode.functions.operands import as_operand, as_operands, first_variable
+from tinynode.functions.operands import as_operand, as_operands, first_variable, input_shape
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import reshape, unbroadcast
 from tinynode.functions.statistical import sum
 from tinynode.type_check import TypeInfoTuple, expect, is_floating, is_integer
 
 
-class SoftmaxCrossEntropy(FunctionNode):
+class _LabelledRows(FunctionNode):
+    """Base of softmax cross entropy and its gradients: rows of scores with integer labels."""
+
+    def __init__(self, reduction: str, ignore_label: int, smoothing: float = 0.0) -> None:
+        self.reduction = reduction
+        self.ignore_label = ignore_label
+        self.smoothing = smoothing
+
+    def _counts(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
+        """w[label_i], or 1 without weights, and 0 where the row does not count: (n)."""
+        xp = namespace_of(like)
+        valid = labels != self.ignore_label
+        counts = xp.astype(valid, like.dtype)
+        if weights:
+            counts = counts * xp.take(weights[0], labels * xp.astype(valid, labels.dtype))
+        return counts
+
+    def _divisor(self, counts: Array) -> Array:
+        """m: the number of rows that count, or the sum of their labels' weights; 1 for 0."""
+        xp = namespace_of(counts)
+        total = xp.sum(counts)
+        return total + xp.astype(total == 0, counts.dtype)
+
+
+class SoftmaxCrossEntropy(_LabelledRows):
     """loss_i = -(sum over classes of q_i * log_softmax(x_i)), as the mean, the sum, or by row.
 
     x: (n, classes), labels: (n), integer, class weights w: (classes) or none -> loss: 0-d, or (n);
@@ -48,11 +72,6 @@ class SoftmaxCrossEntropy(FunctionNode):
         "x is (n, classes), floating; labels is (n), integer; for one-hot labels use argmax. More "
         "axes: bring the classes to the last, reshape x to (-1, classes) and labels to (-1,)."
     )
-
-    def __init__(self, reduction: str, ignore_label: int, smoothing: float = 0.0) -> None:
-        self.reduction = reduction
-        self.ignore_label = ignore_label
-        self.smoothing = smoothing
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         x, labels = in_types[0], in_types[1]
@@ -86,21 +105,6 @@ class SoftmaxCrossEntropy(FunctionNode):
             total = total / self._divisor(self._counts(labels, weights, x))
         return total, log_p
 
-    def _counts(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
-        """w[label_i], or 1 without weights, and 0 where the row does not count: (n)."""
-        xp = namespace_of(like)
-        valid = labels != self.ignore_label
-        counts = xp.astype(valid, like.dtype)
-        if weights:
-            counts = counts * xp.take(weights[0], labels * xp.astype(valid, labels.dtype))
-        return counts
-
-    def _divisor(self, counts: Array) -> Array:
-        """m: the number of rows that count, or the sum of their labels' weights; 1 for 0."""
-        xp = namespace_of(counts)
-        total = xp.sum(counts)
-        return total + xp.astype(total == 0, counts.dtype)
-
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gloss, glog_p = grad_outputs
         constants = self.get_retained_inputs()
@@ -115,7 +119,7 @@ class SoftmaxCrossEntropy(FunctionNode):
         return (gx, *(None for _ in constants))
 
 
-class SoftmaxCrossEntropyGrad(SoftmaxCrossEntropy):
+class SoftmaxCrossEntropyGrad(_LabelledRows):
     """gx = g * (e^log_p r - q) / m: the gradient of ``SoftmaxCrossEntropy``.
 
     log_p: (n, classes), g: 0-d or (n), labels: (n), w: (classes) or none -> gx: (n, classes).
@@ -156,10 +160,9 @@ class SoftmaxCrossEntropyGrad(SoftmaxCrossEntropy):
         """g / m: (n) or 0-d."""
         return g / self._divisor(counts) if self.reduction == "mean" else g
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         log_p, g, *constants = self.get_retained_inputs()
-        assert h is not None
         arguments = (self.reduction, self.ignore_label, self.smoothing)
         # gx is linear in g, so its derivative by g is gx at g = 1
         one = wrap_array(g.xp.ones_like(g.raw), g.device, False)
@@ -183,10 +186,9 @@ class RowWeights(SoftmaxCrossEntropyGrad):
         counts = self._counts(labels, weights, log_p)
         return ((self._row_sums(counts, labels, weights) * self._scale(g, counts))[:, None],)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gc,) = grad_outputs
         log_p, *constants = self.get_retained_inputs()
-        assert gc is not None
         shape = (log_p.shape[0],) if self.reduction == "none" else ()
         ones = gc.xp.ones(shape, dtype=gc.dtype, device=gc.raw.device)
         one = wrap_array(ones, gc.device, False)
@@ -223,7 +225,7 @@ def softmax_cross_entropy(
     Source of label smoothing: Szegedy et al., Rethinking the Inception Architecture, 2016.
     """
     x = as_operand("softmax_cross_entropy", "x", x, first_variable(labels, class_weight))
-    labels = _signed(as_operand("softmax_cross_entropy", "labels", labels, x))
+    labels = signed_labels(as_operand("softmax_cross_entropy", "labels", labels, x))
     check_reduction("softmax_cross_entropy", reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(
@@ -262,11 +264,10 @@ class TakeLabels(FunctionNode):
         picked = xp.take_along_axis(x, chosen[:, None], axis=1)[:, 0]
         return (xp.where(valid, picked, xp.zeros((), dtype=x.dtype, device=x.device)),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (labels,) = self.get_retained_inputs()
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
+        shape = input_shape(self)
         return PutLabels(self.ignore_label, shape[1]).apply((gy, labels))[0], None
 
 
@@ -291,7 +292,7 @@ class PutLabels(FunctionNode):
         y = add_at(places, values, labels.shape[0] * self.classes)
         return (xp.reshape(y, (labels.shape[0], self.classes)),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (labels,) = self.get_retained_inputs()
         return TakeLabels(self.ignore_label).apply((gy, labels))[0], None
@@ -314,10 +315,10 @@ def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1
         ValueError: shapes do not fit together, a label is out of range, or the reduction is
             unknown.
     """
-    log_p, labels = _scores_and_labels("nll", "log_p", log_p, labels)
+    log_p, labels = scores_and_labels("nll", "log_p", log_p, labels)
     check_reduction("nll", reduction)
     losses = -TakeLabels(ignore_label).apply((log_p, labels))[0]
-    return _reduce_counted(losses, labels, reduction, ignore_label)
+    return reduce_counted(losses, labels, reduction, ignore_label)
 
 
 class SigmoidCrossEntropy(BroadcastingNode):
@@ -333,10 +334,9 @@ class SigmoidCrossEntropy(BroadcastingNode):
         zero = xp.zeros((), dtype=x.dtype, device=x.device)
         return (xp.maximum(x, zero) - x * t + xp.log1p(xp.exp(-xp.abs(x))),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         x, t = self.get_retained_inputs()
-        assert gy is not None
         gx = gt = None
         if 0 in target_input_indexes:
             gx = unbroadcast(gy * (sigmoid(x) - t), self, 0)
@@ -374,9 +374,9 @@ def sigmoid_cross_entropy(
         if not is_floating_array(targets.raw):
             targets = astype(targets, x.dtype)  # bool
         return reduce(SigmoidCrossEntropy().apply((x, targets))[0], reduction)
-    labels = _signed(labels)
+    labels = signed_labels(labels)
     flat = labels.xp.reshape(labels.raw, (-1,))
     check_labels("sigmoid_cross_entropy", "t, of 0 and 1,", flat, 2, ignore_label)
     valid = not_equal(labels, ignore_label)
     losses = SigmoidCrossEntropy().apply((x, astype(labels, x.dtype)))[0]
-    return _reduce_counted(where(valid, losses, 0), labels, reduction, ignore_label)
+    return reduce_counted(where(valid, losses, 0), labels, reduction, ignore_label)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, Device, get_device, namespace_of, to_host
-from tinynode.functions.operands import as_operand
+from tinynode.functions.operands import as_operand, input_nodes
 
 
 class Identity(FunctionNode):
@@ -19,7 +19,7 @@ class Identity(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         return inputs
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return grad_outputs
 
 
@@ -38,7 +38,7 @@ class Copy(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).asarray(x, copy=True),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return grad_outputs
 
 
@@ -60,10 +60,9 @@ class AsType(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).astype(x, self.dtype),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        assert self.inputs is not None and gy is not None
-        return (astype(gy, self.inputs[0].dtype),)
+        return (astype(gy, input_nodes(self)[0].dtype),)
 
 
 def astype(x: Any, dtype: Any) -> Variable:
@@ -112,7 +111,7 @@ class ToDevice(FunctionNode):
         (x,) = inputs
         return (self.target.from_host(to_host(x)),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         return ToDevice(self.target, self.source).apply((gy,))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, backend_of, is_integer, namespace_of, put
 from tinynode.errors import OperandError, dtype_name
@@ -34,10 +34,9 @@ class Exp(FunctionNode):
         self.retain_outputs((0,))
         return (namespace_of(x).exp(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (gy * y,)
 
 
@@ -54,10 +53,9 @@ class Expm1(FunctionNode):
         self.retain_outputs((0,))
         return (namespace_of(x).expm1(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (gy * (y + 1.0),)
 
 
@@ -74,10 +72,9 @@ class Log(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).log(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, 1.0 / x),)
 
 
@@ -94,10 +91,9 @@ class Log1p(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).log1p(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, 1.0 / (x + 1.0)),)
 
 
@@ -114,10 +110,9 @@ class Log2(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).log2(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, (1.0 / math.log(2.0)) / x),)
 
 
@@ -134,10 +129,9 @@ class Log10(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).log10(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, (1.0 / math.log(10.0)) / x),)
 
 
@@ -154,10 +148,9 @@ class Sqrt(FunctionNode):
         self.retain_outputs((0,))
         return (namespace_of(x).sqrt(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, 0.5 / y),)
 
 
@@ -174,10 +167,9 @@ class Square(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).square(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy * (x * 2.0),)
 
 
@@ -194,10 +186,9 @@ class Reciprocal(FunctionNode):
         self.retain_outputs((0,))
         return (namespace_of(x).reciprocal(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (-zero_safe_multiply(zero_safe_multiply(gy, y), y),)
 
 
@@ -224,11 +215,10 @@ class Pow(BroadcastingNode):
         self.retain_outputs((0,))
         return (namespace_of(x).pow(x, y),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         (z,) = self.get_retained_outputs()
-        assert gz is not None
         gx = gy = None
         at_zero = equal(x, 0)
         if 0 in target_input_indexes:
@@ -259,11 +249,10 @@ class PowConstant(FunctionNode):
         self.retain_inputs((0,))
         return (x**self.exponent,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         c = self.exponent
-        assert gy is not None
         if c == 0:
             return (gy * 0.0,)  # x^-1 would be infinite at 0
         if c == 1:
@@ -317,10 +306,9 @@ class Sigmoid(FunctionNode):
         self.retain_outputs((0,))
         return (in_blocks(sigmoid_array, inputs[0]),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (gy * y * (1.0 - y),)
 
 
@@ -362,10 +350,9 @@ class LogAddExp(BroadcastingNode):
         difference = xp.minimum(x, y) - xp.maximum(xp.minimum(larger, limit), -limit)
         return (larger + xp.log1p(xp.exp(difference)),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
-        assert gz is not None
         same = SameInfinity().apply((x, y))[0]
         difference = where(same, 0, x) - where(same, 0, y)
         gx = gy = None
@@ -463,10 +450,9 @@ class Erf(FunctionNode):
         self.retain_inputs((0,))
         return (in_blocks(partial(erf_array, namespace_of(x)), x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy * exp(-(x * x)) * (2.0 / math.sqrt(math.pi)),)
 
 

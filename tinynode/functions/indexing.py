@@ -23,11 +23,17 @@ from typing import Any, NamedTuple
 import numpy
 
 from tinynode.core.array_methods import ArrayMethods
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, add_at, is_array, is_integer, namespace_of, put
 from tinynode.errors import DeviceMixError, OperandError, describe
-from tinynode.functions.operands import as_operand, as_operands, first_variable, normalize_axis
+from tinynode.functions.operands import (
+    as_operand,
+    as_operands,
+    first_variable,
+    input_shape,
+    normalize_axis,
+)
 from tinynode.functions.shapes import broadcasts_to, permute_dims, reshape, unbroadcast
 
 
@@ -336,11 +342,10 @@ class TakeRows(FunctionNode):
         self.retain_inputs((1,))
         return (namespace_of(x).take(x, indices, axis=0),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (indices,) = self.get_retained_inputs()
-        length = self.inputs[0].shape[0]  # type: ignore[index]
-        return AddAt(length).apply((gy, indices))[0], None
+        return AddAt(input_shape(self)[0]).apply((gy, indices))[0], None
 
 
 class AddAt(FunctionNode):
@@ -357,7 +362,7 @@ class AddAt(FunctionNode):
         self.retain_inputs((1,))
         return (add_at(indices, values, self.length),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (indices,) = self.get_retained_inputs()
         return TakeRows().apply((gy, indices))[0], None
@@ -422,10 +427,10 @@ class TakeAlongAxis(FunctionNode):
         self.retain_inputs((1,))
         return (namespace_of(x).take_along_axis(x, indices, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (indices,) = self.get_retained_inputs()
-        shape = tuple(self.inputs[0].shape)  # type: ignore[index]
+        shape = input_shape(self)
         positions = PositionsAlongAxis(self.axis, shape).apply((indices,))[0]
         flat = AddAt(math.prod(shape)).apply((reshape(gy, -1), positions))[0]
         return reshape(flat, shape), None
@@ -491,10 +496,10 @@ class GetItem(FunctionNode):
         place = thaw_index(self.index, x.shape, tuple(arrays))
         return (turned(x, self.index)[place],)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         arrays = self.get_retained_inputs()
-        shape = tuple(self.inputs[0].shape)  # type: ignore[index]
+        shape = input_shape(self)
         if not arrays:
             return GetItemGrad(self.index, shape).apply(grad_outputs)
         positions = Positions(self.index, shape).apply(arrays)[0]
@@ -534,7 +539,7 @@ class GetItemGrad(FunctionNode):
         zeros = namespace_of(gy).zeros(self.shape, dtype=gy.dtype, device=gy.device)
         return (written(zeros, self.index, (), gy),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return GetItem(self.index).apply(grad_outputs)
 
 
@@ -574,10 +579,9 @@ class SetItem(FunctionNode):
         value = v if v.dtype == x.dtype else xp.astype(v, x.dtype)
         return (written(xp.asarray(x, copy=True), self.index, tuple(arrays), value),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         arrays = self.get_retained_inputs()
-        assert gy is not None
         gx = gv = None
         if 0 in target_input_indexes:
             _, zero = as_operands("set_item", gy, 0)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, namespace_of
 from tinynode.errors import OperandError, describe
@@ -99,7 +99,7 @@ class Inv(SquareMatrixNode):
         self.retain_outputs((0,))
         return (named_call("inv", namespace_of(x).linalg.inv, x, cure=SINGULAR),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
         yt = matrix_transpose(y)
@@ -138,7 +138,7 @@ class Solve(FunctionNode):
         self.retain_outputs((0,))
         return (named_call("solve", namespace_of(a).linalg.solve, a, b, cure=SINGULAR),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gx,) = grad_outputs
         (a,) = self.get_retained_inputs()
         (x,) = self.get_retained_outputs()
@@ -179,11 +179,10 @@ class Det(SquareMatrixNode):
         self.retain_outputs((0,))
         return (namespace_of(x).linalg.det(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         if x.shape[-1] <= 32 and y.xp.any(y.raw == 0):
             return (column(column(gy)) * _cofactors(x),)
         return (column(column(gy * y)) * matrix_transpose(inv(x)),)
@@ -263,7 +262,7 @@ class Cholesky(SquareMatrixNode):
         cure = "Each matrix must be symmetric, and its eigenvalues positive."
         return (named_call("cholesky", namespace_of(x).linalg.cholesky, x, cure=cure),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gl,) = grad_outputs
         (lower,) = self.get_retained_outputs()
         xp, array = lower.xp, lower.raw
@@ -310,7 +309,7 @@ class Pinv(FunctionNode):
         pinv_of = partial(namespace_of(x).linalg.pinv, rtol=self.rtol)
         return (named_call("pinv", pinv_of, x, cure=FINITE),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
@@ -540,10 +539,9 @@ class SafeSqrt(FunctionNode):
         self.retain_outputs((0,))
         return (namespace_of(x).sqrt(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (gy * SafeReciprocal().apply((y,))[0] * 0.5,)
 
 
@@ -556,10 +554,9 @@ class SafeReciprocal(FunctionNode):
         zero = namespace_of(x).astype(x == 0, x.dtype)
         return ((1.0 - zero) / (x + zero),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (-(gy * y * y),)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.devices import is_floating as is_floating_array
@@ -16,7 +16,13 @@ from tinynode.functions.arithmetic import BroadcastingNode, abs
 from tinynode.functions.comparison import clip, equal
 from tinynode.functions.data_types import astype
 from tinynode.functions.exponential import log
-from tinynode.functions.operands import as_floating, as_number, as_operand, as_operands
+from tinynode.functions.operands import (
+    as_floating,
+    as_number,
+    as_operand,
+    as_operands,
+    input_shape,
+)
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
 from tinynode.functions.statistical import mean, sum
@@ -98,10 +104,9 @@ class Huber(FunctionNode):
         inner = namespace_of(d).clip(d, min=-self.delta, max=self.delta)
         return (inner * (d - inner * 0.5),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (d,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy * clip(d, -self.delta, self.delta),)
 
 
@@ -146,14 +151,14 @@ def one_hot(labels: Array, like: Array) -> Array:
     return xp.astype(wide == classes[None, :], like.dtype)
 
 
-def _signed(labels: Variable) -> Variable:
+def signed_labels(labels: Variable) -> Variable:
     """Integers as int64: labels are compared with -1, and PyTorch gathers by nothing else."""
     if labels.dtype != labels.xp.int64 and is_integer_array(labels.filled_array()):
         return astype(labels, labels.xp.int64)
     return labels
 
 
-def _scores_and_labels(
+def scores_and_labels(
     function: str, argument: str, x: Any, labels: Any
 ) -> tuple[Variable, Variable]:
     """x: (n, classes), floating, and labels: (n), integer, as Variables."""
@@ -169,7 +174,7 @@ def _scores_and_labels(
         raise OperandError(f"{function}: {argument} must be floating, got {describe(x)}.")
     if not is_integer_array(labels.raw):
         raise OperandError(f"{function}: labels must be integers, got {describe(labels)}.")
-    return x, _signed(labels)
+    return x, signed_labels(labels)
 
 
 class MeanOfCounted(FunctionNode):
@@ -192,11 +197,10 @@ class MeanOfCounted(FunctionNode):
         count = xp.sum(xp.astype(labels != self.ignore_label, like.dtype))
         return xp.maximum(count, xp.ones((), dtype=like.dtype, device=like.device))
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (labels,) = self.get_retained_inputs()
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
+        shape = input_shape(self)
         return MeanOfCountedGrad(self.ignore_label, shape).apply((gy, labels))[0], None
 
 
@@ -215,13 +219,13 @@ class MeanOfCountedGrad(MeanOfCounted):
         self.retain_inputs((1,))
         return (namespace_of(labels).broadcast_to(g / self._count(labels, g), self.shape),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (labels,) = self.get_retained_inputs()
         return MeanOfCounted(self.ignore_label).apply((gy, labels))[0], None
 
 
-def _reduce_counted(
+def reduce_counted(
     losses: Variable, labels: Variable, reduction: str, ignore_label: int
 ) -> Variable:
     """The mean over the labels that count, the sum, or each."""
@@ -254,7 +258,7 @@ class Hinge(FunctionNode):
         """1 - t x, with t = 2 hot - 1."""
         return (1.0 - 2.0 * hot) * x + 1.0
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         x, labels = self.get_retained_inputs()
         return HingeGrad(self.ignore_label).apply((x, labels, gy))[0], None
@@ -275,7 +279,7 @@ class HingeGrad(Hinge):
         inside = (self._margin(x, hot) > 0) & (labels != self.ignore_label)[:, None]
         return (gy * (1.0 - 2.0 * hot) * xp.astype(inside, gy.dtype),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         x, labels = self.get_retained_inputs()
         return None, None, HingeGrad(self.ignore_label).apply((x, labels, ggx))[0]
@@ -300,10 +304,10 @@ def hinge(x: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) 
         ValueError: the shapes do not fit together, a label is out of range, or the reduction is
             unknown.
     """
-    x, labels = _scores_and_labels("hinge", "x", x, labels)
+    x, labels = scores_and_labels("hinge", "x", x, labels)
     check_reduction("hinge", reduction)
     losses = Hinge(ignore_label).apply((x, labels))[0]
-    return _reduce_counted(losses, labels, reduction, ignore_label)
+    return reduce_counted(losses, labels, reduction, ignore_label)
 
 
 class KLDivergence(BroadcastingNode):
@@ -320,10 +324,9 @@ class KLDivergence(BroadcastingNode):
         ratio = xp.log(xp.where(p == 0, xp.ones_like(p), p)) - log_q
         return (p * xp.where(p == 0, xp.zeros_like(ratio), ratio),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         log_q, p = self.get_retained_inputs()
-        assert gy is not None
         gq = gp = None
         if 0 in target_input_indexes:
             gq = unbroadcast(-(gy * p), self, 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, is_array, is_floating, namespace_of, to_host
 from tinynode.errors import OperandError, describe
@@ -20,6 +20,8 @@ from tinynode.functions.operands import (
     as_operand,
     as_operand_list,
     as_shape,
+    input_nodes,
+    input_shape,
     normalize_axes,
     normalize_axis,
 )
@@ -51,10 +53,9 @@ class Concat(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         return (namespace_of(inputs[0]).concat(inputs, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        assert self.inputs is not None
-        lengths = [node.shape[self.axis] for node in self.inputs if node.shape is not None]
+        lengths = [node.shape[self.axis] for node in input_nodes(self)]
         ends = list(itertools.accumulate(lengths))
         return split(gy, ends[:-1], self.axis)
 
@@ -95,8 +96,7 @@ class Split(FunctionNode):
         return tuple(parts)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        assert self.inputs is not None and self.inputs[0].shape is not None
-        shape = self.inputs[0].shape
+        shape = input_shape(self)
         example = next(gy for gy in grad_outputs if gy is not None)
         ends = (*self.indices, shape[self.axis])
         parts = []
@@ -150,7 +150,7 @@ class Stack(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         return (namespace_of(inputs[0]).stack(inputs, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return Unstack(self.axis).apply(grad_outputs)
 
 
@@ -220,7 +220,7 @@ class Flip(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).flip(x, axis=self.axes),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return Flip(self.axes).apply(grad_outputs)
 
 
@@ -248,7 +248,7 @@ class Roll(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).roll(x, self.shifts, axis=self.axes),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return Roll(tuple(-shift for shift in self.shifts), self.axes).apply(grad_outputs)
 
 

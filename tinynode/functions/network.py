@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from tinynode.configuration import config
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, Device, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
@@ -54,10 +54,9 @@ class Linear(FunctionNode):
         y = xp.matmul(x, xp.matrix_transpose(w))
         return (y,) if len(inputs) == 2 else (xp.add(y, inputs[2]),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         x, w = self.get_retained_inputs()
-        assert gy is not None
         rows = math.prod(gy.shape[:-1])
         flat = reshape(gy, (rows, w.shape[0]))
         gradients: list[Variable | None] = []
@@ -190,6 +189,7 @@ class DropoutMask(FunctionNode):
     """
 
     is_random = True
+    output_device: Device
 
     def __init__(
         self, shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
@@ -202,7 +202,6 @@ class DropoutMask(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         device = self.output_device
-        assert device is not None
         return (dropout_mask(self.shape, self.dtype, device, self.ratio, self.generator),)
 
 

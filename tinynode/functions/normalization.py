@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.comparison import clip
@@ -99,10 +99,9 @@ class StandardizeGrad(FunctionNode):
         gx *= r
         return (gx,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         g, y, r = self.get_retained_inputs()
-        assert h is not None
         gg = StandardizeGrad(self.axes, self.center).apply((h, y, r))[0]
         with_g = mean(g * y, self.axes, keepdims=True)
         with_h = mean(h * y, self.axes, keepdims=True)

@@ -15,9 +15,18 @@ from typing import Any
 import numpy
 
 from tinynode.core.conversion import RawArgument
+from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable_node import VariableNode
 from tinynode.devices import COMPLEX, Device, find_device, is_floating, is_integer, kind_of
-from tinynode.errors import DeviceMixError, InvalidType, OperandError, describe, dtype_name
+from tinynode.errors import (
+    DeviceMixError,
+    GraphError,
+    InvalidType,
+    OperandError,
+    describe,
+    dtype_name,
+)
 
 Shape = tuple[int, ...]
 
@@ -249,3 +258,22 @@ def require_elements(function: str, x: Variable, axes: tuple[int, ...]) -> None:
             raise ValueError(
                 f"{function}: x has shape {x.shape}: axis {axis} is empty, so there is none."
             )
+
+
+def input_nodes(function: FunctionNode) -> tuple[VariableNode, ...]:
+    """The nodes of the inputs of a recorded function.
+
+    Raises:
+        GraphError: the function has no inputs: it was not recorded, or was unchained.
+    """
+    if function.inputs is None:
+        raise GraphError(
+            f"{function.label} has no inputs to compute gradients for: it was applied without a "
+            "graph, or was unchained."
+        )
+    return function.inputs
+
+
+def input_shape(function: FunctionNode, i: int = 0) -> Shape:
+    """The shape of an input of a recorded function."""
+    return tuple(input_nodes(function)[i].shape)

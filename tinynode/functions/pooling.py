@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of, put, put_sum
 from tinynode.functions.convolution import (
@@ -16,7 +16,7 @@ from tinynode.functions.convolution import (
     pair,
     require_four_axes,
 )
-from tinynode.functions.operands import as_floating, require_elements
+from tinynode.functions.operands import as_floating, input_shape, require_elements
 from tinynode.functions.statistical import max as max_
 from tinynode.functions.statistical import mean
 
@@ -50,8 +50,7 @@ class MaxPool2d(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gy = grad_outputs[0]
         (winners,) = self.get_retained_outputs()
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
+        shape = input_shape(self)
         return MaxPool2dGrad(self.windows, (shape[2], shape[3])).apply((gy, winners))
 
 
@@ -77,7 +76,7 @@ class MaxPool2dGrad(FunctionNode):
             total = put_sum(total, place, gy * xp.astype(winners == number, gy.dtype))
         return (crop_image(total, self.windows, self.image),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         (winners,) = self.get_retained_inputs()
         return TakeWinners(self.windows).apply((ggx, winners))[0], None
@@ -104,11 +103,10 @@ class TakeWinners(FunctionNode):
             total += padded[place] * xp.astype(winners == number, x.dtype)
         return (total,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (winners,) = self.get_retained_inputs()
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
+        shape = input_shape(self)
         node = MaxPool2dGrad(self.windows, (shape[2], shape[3]))
         return node.apply((gy, winners))[0], None
 
@@ -166,9 +164,8 @@ class AvgPool2d(FunctionNode):
             total += padded[place]
         return (total * (1.0 / (self.windows.size[0] * self.windows.size[1])),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        shape = input_shape(self)
         return AvgPool2dGrad(self.windows, (shape[2], shape[3])).apply(grad_outputs)
 
 
@@ -192,7 +189,7 @@ class AvgPool2dGrad(FunctionNode):
             total = put_sum(total, place, share)
         return (crop_image(total, self.windows, self.image),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return AvgPool2d(self.windows).apply(grad_outputs)
 
 
@@ -265,7 +262,7 @@ class UpsampleNearest2d(FunctionNode):
             y = put(y, (..., i, slice(None)), wide)
         return (xp.reshape(y, (n, c, height * rows, width * columns)),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return SumBlocks2d(self.scale).apply(grad_outputs)
 
 
@@ -290,7 +287,7 @@ class SumBlocks2d(FunctionNode):
             y = y + tall[..., j::columns]
         return (y,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return UpsampleNearest2d(self.scale).apply(grad_outputs)
 
 

@@ -9,7 +9,7 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe
@@ -48,7 +48,7 @@ class MatMul(FunctionNode):
         self.retain_inputs((0, 1))
         return (namespace_of(x).matmul(x, y),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         gx = gy = None
@@ -147,7 +147,7 @@ class VecDot(BroadcastingNode):
         self.retain_inputs((0, 1))
         return (namespace_of(x).vecdot(x, y, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         spread = expand_dims(gz, self.axis)
@@ -200,7 +200,7 @@ class Cross(BroadcastingNode):
         self.retain_inputs((0, 1))
         return (namespace_of(x).linalg.cross(x, y, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         gx = gy = None
@@ -282,7 +282,7 @@ class Einsum(FunctionNode):
         axes = tuple(range(len(self.output), len(labels)))
         return xp.sum(total, axis=axes) if axes else total
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         xs = self.get_retained_inputs()
         gradients = []

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from tinynode.configuration import config
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe
@@ -43,10 +43,9 @@ class Where(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).where(condition, x, y),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         (condition,) = self.get_retained_inputs()
-        assert gz is not None
         zero = zeros_beside(gz, ())
         gx = gy = None
         if 1 in target_input_indexes:

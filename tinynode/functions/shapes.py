@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.data_types import astype
@@ -15,6 +15,8 @@ from tinynode.functions.operands import (
     as_operand,
     as_operand_list,
     as_shape,
+    input_nodes,
+    input_shape,
     normalize_axes,
 )
 
@@ -32,10 +34,9 @@ class Reshape(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).reshape(x, self.shape),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        assert self.inputs is not None and self.inputs[0].shape is not None
-        return (reshape(gy, self.inputs[0].shape),)
+        return (reshape(gy, input_shape(self)),)
 
 
 def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
@@ -77,7 +78,7 @@ class PermuteDims(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).permute_dims(x, self.axes),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         inverse = sorted(range(len(self.axes)), key=self.axes.__getitem__)
         return (permute_dims(gy, inverse),)
@@ -159,10 +160,9 @@ class BroadcastTo(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).broadcast_to(x, self.shape),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        assert self.inputs is not None and self.inputs[0].shape is not None
-        return (sum_to(gy, self.inputs[0].shape),)
+        return (sum_to(gy, input_shape(self)),)
 
 
 def broadcast_to(x: Any, shape: Sequence[int]) -> Variable:
@@ -241,10 +241,9 @@ class SumTo(FunctionNode):
         y = xp.sum(x, axis=(*range(new), *repeated), keepdims=True, dtype=x.dtype)
         return (xp.reshape(y, self.shape),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        assert self.inputs is not None and self.inputs[0].shape is not None
-        return (broadcast_to(gy, self.inputs[0].shape),)
+        return (broadcast_to(gy, input_shape(self)),)
 
 
 def sum_to(x: Any, shape: Sequence[int]) -> Variable:
@@ -267,7 +266,7 @@ def sum_to(x: Any, shape: Sequence[int]) -> Variable:
 
 def unbroadcast(gx: Variable, function: FunctionNode, i: int) -> Variable:
     """A gradient brought back to input ``i``: summed over broadcast axes, cast to its dtype."""
-    node = function.inputs[i]  # type: ignore[index]
+    node = input_nodes(function)[i]
     if gx.raw.shape != node.shape:
         gx = sum_to(gx, node.shape)
     if gx.raw.dtype != node.dtype:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.arithmetic import divide
@@ -22,6 +22,7 @@ from tinynode.functions.operands import (
     as_operand,
     as_operands,
     first_variable,
+    input_shape,
     normalize_axes,
     normalize_axis,
     require_elements,
@@ -48,8 +49,7 @@ class Reduction(FunctionNode):
 
     def _spread(self, y: Variable) -> Variable:
         """Something of the output's shape, repeated along the reduced axes to the input's."""
-        assert self.inputs is not None and self.inputs[0].shape is not None
-        shape = self.inputs[0].shape
+        shape = input_shape(self)
         kept = tuple(1 if i in self.axes else n for i, n in enumerate(shape))
         return broadcast_to(reshape(y, kept), shape)
 
@@ -64,9 +64,8 @@ class Sum(Reduction):
         (x,) = inputs
         return (namespace_of(x).sum(x, axis=self.axes, keepdims=self.keepdims),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        assert gy is not None
         return (self._spread(gy),)
 
 
@@ -97,10 +96,9 @@ class Mean(Reduction):
         (x,) = inputs
         return (namespace_of(x).mean(x, axis=self.axes, keepdims=self.keepdims),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        assert gy is not None and self.inputs is not None and self.inputs[0].shape is not None
-        n = math.prod(self.inputs[0].shape[axis] for axis in self.axes)
+        n = math.prod(input_shape(self)[axis] for axis in self.axes)
         return (self._spread(gy * (1.0 / n) if n else gy),)
 
 
@@ -137,11 +135,10 @@ class _Extremum(Reduction):
     dL/dx = dL/dy / k where x is one of k elements equal to y, else 0
     """
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         winners = equal(x, self._spread(y))
         number = sum(astype(winners, x.dtype), self.axes)
         share = gy / reshape(number, gy.shape)
@@ -212,10 +209,9 @@ class Prod(Reduction):
         self.retain_inputs((0,))
         return (namespace_of(x).prod(x, axis=self.axes, keepdims=self.keepdims),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (self._spread(gy) * _product_of_others(x, self.axes),)
 
 
@@ -318,11 +314,10 @@ class LogSumExp(Reduction):
         y = xp.where(empty, largest, log_total)
         return (y if self.keepdims else xp.squeeze(y, axis=self.axes),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         shift = where(equal(y, -math.inf), 0, y)
         return (self._spread(gy) * exp(x - self._spread(shift)),)
 
@@ -385,7 +380,7 @@ class CumulativeSum(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).cumulative_sum(x, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         backwards = cumulative_sum(flip(gy, axis=self.axis), axis=self.axis)
         return (flip(backwards, axis=self.axis),)
@@ -437,11 +432,10 @@ class CumulativeProd(FunctionNode):
         self.retain_outputs((0,))
         return (namespace_of(x).cumulative_prod(x, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         if x.shape[self.axis] == 0:
             return (gy,)
         all_but_first = (slice(None),) * self.axis + (slice(1, None),)
@@ -494,11 +488,10 @@ class LinearScan(FunctionNode):
             states.append(flat_b[i, ...] + flat_a[i, ...] * states[-1])
         return (xp.moveaxis(xp.reshape(xp.stack(states), b.shape), 0, self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gs,) = grad_outputs
         (a,) = self.get_retained_inputs()
         (s,) = self.get_retained_outputs()
-        assert gs is not None
         axis = self.axis
         all_but_first = (slice(None),) * axis + (slice(1, None),)
         all_but_last = (slice(None),) * axis + (slice(None, -1),)

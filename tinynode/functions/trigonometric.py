@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
@@ -23,10 +23,9 @@ class Sin(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).sin(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy * cos(x),)
 
 
@@ -43,10 +42,9 @@ class Cos(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).cos(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (-gy * sin(x),)
 
 
@@ -63,10 +61,9 @@ class Tanh(FunctionNode):
         self.retain_outputs((0,))
         return (namespace_of(x).tanh(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (gy * (1.0 - y * y),)
 
 
@@ -83,10 +80,9 @@ class Tan(FunctionNode):
         self.retain_outputs((0,))
         return (namespace_of(x).tan(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (gy * (y * y + 1.0),)
 
 
@@ -103,10 +99,9 @@ class Asin(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).asin(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, 1.0 / sqrt((1.0 - x) * (1.0 + x))),)
 
 
@@ -123,10 +118,9 @@ class Acos(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).acos(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, -1.0 / sqrt((1.0 - x) * (1.0 + x))),)
 
 
@@ -143,10 +137,9 @@ class Atan(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).atan(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy / (x * x + 1.0),)
 
 
@@ -163,10 +156,9 @@ class Sinh(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).sinh(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy * cosh(x),)
 
 
@@ -183,10 +175,9 @@ class Cosh(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).cosh(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy * sinh(x),)
 
 
@@ -203,10 +194,9 @@ class Asinh(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).asinh(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy / hypot(x, 1.0),)
 
 
@@ -223,10 +213,9 @@ class Acosh(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).acosh(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, 1.0 / sqrt((x - 1.0) * (x + 1.0))),)
 
 
@@ -243,10 +232,9 @@ class Atanh(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).atanh(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, 1.0 / ((1.0 - x) * (1.0 + x))),)
 
 
@@ -269,10 +257,9 @@ class Atan2(BroadcastingNode):
         self.retain_inputs((0, 1))
         return (namespace_of(y).atan2(y, x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         y, x = self.get_retained_inputs()
-        assert gz is not None
         r2 = x * x + y * y
         gy = gx = None
         if 0 in target_input_indexes:
@@ -302,11 +289,10 @@ class Hypot(BroadcastingNode):
         self.retain_outputs((0,))
         return (namespace_of(x).hypot(x, y),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         (z,) = self.get_retained_outputs()
-        assert gz is not None
         length = where(equal(z, 0), 1, z)  # x and y are 0 there, and so is the gradient
         gx = gy = None
         if 0 in target_input_indexes:
