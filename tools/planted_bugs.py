@@ -52,6 +52,7 @@ SECONDS_PER_MUTANT = 60
 HELPERS = {
     "_add_bias",
     "_affine",
+    "_arg_extreme",
     "_batches",
     "_before",
     "_channel_axes",
@@ -96,8 +97,6 @@ HELPERS = {
     "_variance",
     "_windows_on_signals",
     "_without_repeats",
-    "argmax",
-    "argmin",
     "axes_of",
     "batch_norm",
     "batch_norm_with_statistics",

@@ -1,7 +1,12 @@
-"""The differentiable functions: one class and one lower-case function for each operation.
+"""The differentiable functions: a class and a lower-case function for each operation.
 
-Users call the functions; the FunctionNode classes are public for people who look at graphs, write
-hooks or bring kernels of their own. Linear algebra beyond matmul is in ``linalg``.
+Users call the functions. The FunctionNode classes are public for readers of graphs, and for
+writers of hooks and kernels. Linear algebra beyond products is in ``linalg``.
+
+The files follow the chapters of the Array API standard: ``arithmetic``, ``exponential``,
+``trigonometric``, ``comparison``, ``data_types``, ``shapes`` and ``manipulation``, ``indexing``,
+``searching``, ``statistical``, ``products`` and ``linalg``. Neural networks add ``activation``,
+``loss`` and ``cross_entropy``, ``convolution``, ``pooling``, ``normalization`` and ``network``.
 """
 
 from tinynode.functions import linalg

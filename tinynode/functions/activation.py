@@ -91,7 +91,7 @@ class LogSoftmax(FunctionNode):
 
 
 def log_softmax_array(x: Any, axis: int) -> Any:
-    """log_softmax of an array: the largest x is subtracted, so nothing overflows."""
+    """log_softmax of an array: the largest x is subtracted, against overflow."""
     xp = namespace_of(x)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     shifted -= xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
@@ -104,7 +104,7 @@ def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
 
 
 def log_softmax(x: Any, axis: int = -1) -> Variable:
-    """x - ln(sum of e^x over ``axis``): the logarithms of probabilities that add up to 1.
+    """x - ln(sum of e^x over ``axis``): the logarithms of probabilities with sum 1.
 
     Raises:
         ValueError: the axis does not exist, or has no elements.
@@ -146,7 +146,7 @@ class Softmax(FunctionNode):
 
 
 def softmax(x: Any, axis: int = -1) -> Variable:
-    """e^x / (sum of e^x over ``axis``): probabilities that add up to 1.
+    """e^x / (sum of e^x over ``axis``): probabilities with sum 1.
 
     Raises:
         ValueError: the axis does not exist.
@@ -522,7 +522,7 @@ def gelu(x: Any, approximate: bool = False) -> Variable:
 
 
 def hard_tanh(x: Any) -> Variable:
-    """x held between -1 and 1, elementwise; the gradient at the bounds is 1, as that of clip."""
+    """x held between -1 and 1, elementwise; the gradient at the bounds is 1, as in ``clip``."""
     return clip(as_floating("hard_tanh", "x", x), -1.0, 1.0)
 
 
@@ -563,7 +563,7 @@ def _hard_silu(x: Array) -> Array:
 
 def _hard_silu_gradient(x: Array, gy: Array) -> Array:
     xp = namespace_of(x)
-    slopes = xp.clip(x, min=-3.0, max=3.0)  # finite, so that 0 times it is 0
+    slopes = xp.clip(x, min=-3.0, max=3.0)  # finite, so 0 times slopes is 0
     slopes *= 1.0 / 6.0
     slopes *= xp.astype(xp.abs(x) < 3, x.dtype)
     slopes += _hard_sigmoid(x)
@@ -592,7 +592,7 @@ class HardSiLUGrad(FunctionNode):
 
 
 def hard_silu(x: Any) -> Variable:
-    """x * hard_sigmoid(x), elementwise; the gradient at -3 is 0, at 3 it is 1.
+    """x * hard_sigmoid(x), elementwise; the gradient is 0 at -3 and 1 at 3.
 
     Source: Howard et al., Searching for MobileNetV3, 2019 (there called h-swish).
     """
@@ -605,7 +605,7 @@ def glu(x: Any, axis: int = -1) -> Variable:
     Source: Dauphin et al., Language Modeling with Gated Convolutional Networks, 2017.
 
     Raises:
-        ValueError: the axis does not exist, or its length is odd.
+        ValueError: the axis does not exist, or the length is odd.
     """
     x = as_floating("glu", "x", x)
     axis = normalize_axis("glu", axis, x.ndim)

@@ -1,17 +1,11 @@
-"""Arithmetic, elementwise and with broadcasting: what the operators of a Variable call.
+"""Arithmetic and rounding, elementwise and with broadcasting.
 
-What elementwise functions of several inputs share.
+Requirement: inputs broadcast as in NumPy. Each gradient has the shape and dtype of the input.
 
-Requirement: inputs broadcast as in NumPy, and each gradient comes back in its input's own shape
-and dtype.
-
-
-Products in which a gradient that is exactly zero stays zero.
-
-Requirement: a branch that was masked out gives gradient 0 to its inputs, although its local
-derivative may be infinite or undefined there: 0 * inf would be NaN. Masking wherever the gradient
-is zero would be wrong: (log x)^2 / 2 has second derivative 1 at x = 1, where its gradient is 0. So
-the product is replaced only where the gradient is zero *and* the derivative is not finite.
+A product can keep an exact zero of the gradient. A masked branch gives gradient 0 to the inputs,
+although the local derivative may be infinite or undefined there: 0 * inf would be NaN. Masking
+by the gradient alone would be wrong: (log x)^2 / 2 has gradient 0 and second derivative 1 at
+x = 1. So ``ZeroSafeMultiply`` needs both, a zero gradient and a derivative that is not finite.
 """
 
 from __future__ import annotations
@@ -29,7 +23,7 @@ from tinynode.type_check import TypeInfoTuple, broadcasts, expect
 
 
 class BroadcastingNode(FunctionNode):
-    """Base of elementwise functions of two inputs: their shapes must broadcast."""
+    """Base of elementwise functions of two inputs; the shapes must broadcast."""
 
     is_broadcasting = True
     input_names = ("x", "y")
@@ -81,7 +75,7 @@ def add(x: Any, y: Any) -> Variable:
 
 
 class AddAll(FunctionNode):
-    """z = x_0 + x_1 + ... for any number of inputs of one shape and dtype.
+    """z = x_0 + x_1 + ... for any number of inputs of the same shape and dtype.
 
     x_i: (s) -> z: (s).   dL/dx_i = dL/dz
     """
@@ -107,7 +101,7 @@ class AddAll(FunctionNode):
 
 
 def add_all(*xs: Any) -> Variable:
-    """The sum of any number of Variables of one shape and dtype, as one function.
+    """The sum of any number of Variables of the same shape and dtype, as one function.
 
     Raises:
         InvalidType: shapes or dtypes differ.
@@ -209,7 +203,7 @@ def zero_safe_multiply(g: Variable, d: Variable) -> Variable:
 
 
 class IsDead(BroadcastingNode):
-    """z = (g == 0) and d is not finite: where ``ZeroSafeMultiply`` replaces the product.
+    """z = (g == 0) and d is not finite: the products that ``ZeroSafeMultiply`` replaces by 0.
 
     g: (s), d: (t) -> z: (broadcast of s and t), bool. No gradient.
     """
@@ -249,7 +243,7 @@ def divide(x: Any, y: Any) -> Variable:
 
 
 class FloorDivide(BroadcastingNode):
-    """z = floor(x / y).   Piecewise constant, so it has no gradient.
+    """z = floor(x / y).   Piecewise constant: no gradient.
 
     x: (s), y: (t) -> z: (broadcast of s and t).
     """
@@ -260,12 +254,12 @@ class FloorDivide(BroadcastingNode):
 
 
 def floor_divide(x: Any, y: Any) -> Variable:
-    """The largest integer not above x / y, elementwise; it has no gradient."""
+    """The largest integer not above x / y, elementwise; no gradient."""
     return FloorDivide().apply((x, y))[0]
 
 
 class Remainder(BroadcastingNode):
-    """z = x - floor(x / y) * y: it has the sign of y.
+    """z = x - floor(x / y) * y, with the sign of y.
 
     x: (s), y: (t) -> z: (broadcast of s and t).
     With g = dL/dz:   dL/dx = sum_to(g, s)   dL/dy = -sum_to(g * floor(x / y), t)
@@ -289,7 +283,7 @@ class Remainder(BroadcastingNode):
 
 
 def remainder(x1: Any, x2: Any) -> Variable:
-    """The remainder of x1 / x2 with the sign of x2, elementwise: what Python's % gives."""
+    """The remainder of x1 / x2 with the sign of x2, elementwise, as Python's ``%``."""
     return Remainder().apply(as_operands("remainder", x1, x2, ("x1", "x2")))[0]
 
 
@@ -346,7 +340,7 @@ def abs(x: Any) -> Variable:
 
 
 class Sign(FunctionNode):
-    """y = -1, 0 or 1 as x is below, at or above 0.   x: (s) -> y: (s). It has no gradient."""
+    """y = -1, 0 or 1 as x is below, at or above 0.   x: (s) -> y: (s). No gradient."""
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -417,7 +411,7 @@ def ceil(x: Any) -> Variable:
 
 
 class Round(FunctionNode):
-    """y = the integer nearest to x, the even one at ties.   x: (s) -> y: (s). No gradient."""
+    """y = the integer nearest to x, the even integer at ties.   x: (s) -> y: (s). No gradient."""
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -425,12 +419,12 @@ class Round(FunctionNode):
 
 
 def round(x: Any) -> Variable:
-    """The nearest integer, elementwise; the even one at ties."""
+    """The nearest integer, elementwise; the even integer at ties."""
     return Round().apply((as_operand("round", "x", x),))[0]
 
 
 class Trunc(FunctionNode):
-    """y = x without its fraction.   x: (s) -> y: (s). No gradient."""
+    """y = x without the fraction.   x: (s) -> y: (s). No gradient."""
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -438,5 +432,5 @@ class Trunc(FunctionNode):
 
 
 def trunc(x: Any) -> Variable:
-    """x without its fraction, elementwise: rounded towards 0."""
+    """x without the fraction, elementwise: rounded towards 0."""
     return Trunc().apply((as_operand("trunc", "x", x),))[0]

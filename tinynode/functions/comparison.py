@@ -1,6 +1,7 @@
-"""Comparisons, elementwise: they give bools, which have no gradient.
+"""Comparisons, maximum, minimum and clip, elementwise.
 
-The larger, the smaller, and what lies between bounds, elementwise."""
+The result of a comparison is bool, without a gradient.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +113,7 @@ class _Extreme(BroadcastingNode):
 
 
 class Maximum(_Extreme):
-    """z = the larger of x and y, elementwise, with broadcasting; NaN if one is NaN.
+    """z = the larger of x and y, elementwise, with broadcasting; NaN if x or y is NaN.
 
     x: (s), y: (t) -> z: (broadcast of s and t).
     With g = dL/dz:   dL/dx = sum_to(g where x > y, g/2 where x = y, else 0, s)   dL/dy likewise
@@ -131,7 +132,7 @@ def maximum(x1: Any, x2: Any) -> Variable:
 
 
 class Minimum(_Extreme):
-    """z = the smaller of x and y, elementwise, with broadcasting; NaN if one is NaN.
+    """z = the smaller of x and y, elementwise, with broadcasting; NaN if x or y is NaN.
 
     x: (s), y: (t) -> z: (broadcast of s and t).
     With g = dL/dz:   dL/dx = sum_to(g where x < y, g/2 where x = y, else 0, s)   dL/dy likewise
@@ -152,7 +153,7 @@ def minimum(x1: Any, x2: Any) -> Variable:
 class ExtremeGrad(FunctionNode):
     """gx = g where x was chosen, g/2 where x = y, else 0: the gradient of maximum and minimum.
 
-    x, y: they broadcast to (s), z: (s) the chosen, g: (s) -> gx: (s).
+    x, y: shapes that broadcast to (s), z: (s) the chosen, g: (s) -> gx: (s).
     dL/dg is the same function of dL/dgx; dL/dx, dL/dy and dL/dz are 0
     """
 
@@ -170,7 +171,7 @@ class ExtremeGrad(FunctionNode):
 
 
 class Clip(FunctionNode):
-    """y = x, but low where x is below it and high where x is above it; None is no bound.
+    """y = low where x < low, high where x > high, else x; None is no bound.
 
     x: (s) -> y: (s).   dL/dx = dL/dy where low <= x <= high, else 0
     """
@@ -221,18 +222,18 @@ class ClipGrad(FunctionNode):
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Variable:
-    """x with its elements held between two bounds.
+    """x with the elements held between two bounds.
 
-    At a bound that is a number the gradient is 1, as in PyTorch. Bounds that are Variables or
-    arrays get gradients of their own where they hold x, and share evenly at ties.
+    At a bound the gradient is 1 if the bound is a number, as in PyTorch. Variables as bounds
+    receive the gradient where x lies beyond them; x and bound share evenly at ties.
 
     Args:
         x: a Variable or an array.
         min: a number, an array, a Variable, or None for no lower bound.
-        max: likewise for the upper bound, which wins where the two cross.
+        max: likewise for the upper bound, the winner where the bounds cross.
 
     Raises:
-        OperandError: a bound is something else.
+        OperandError: a bound has another type.
     """
     x = as_operand("clip", "x", x, first_variable(min, max))
     if _is_constant(min) and _is_constant(max):
@@ -248,5 +249,5 @@ def _is_constant(bound: Any) -> bool:
 
 
 def _number(bound: Any) -> Any:
-    """A bound as a Python number, which is as weak beside x as it is in arithmetic."""
+    """A bound as a Python number, with a weak dtype beside x, as in arithmetic."""
     return bound.item() if isinstance(bound, numpy.generic) else bound

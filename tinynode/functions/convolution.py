@@ -1,20 +1,19 @@
 """Convolution: images are unfolded to columns, and multiplied as matrices.
 
-Requirement: it is quick, keeps no columns for the way back (they are as large as all windows
-together), and is differentiable to any order. So each of the three functions below unfolds again
-what it needs, a few images at a time. Each is linear in both inputs, and its gradients are the
-other two: ``Conv2d`` of images and kernels, ``Conv2dGradX`` of gradients and kernels, which is
-transposed convolution as well, and ``Conv2dGradW`` of images and gradients.
+Requirement: quick, differentiable to any order, and without columns kept for backward, since
+columns are as large as all windows together. So each of the three functions below unfolds again,
+a few images at a time. Each function is linear in both inputs, with the other two as gradients:
 
-As everywhere in neural networks, the kernel is not flipped (the literature calls this
-cross-correlation). Images are (n, channels, height, width).
+    Conv2d        of images and kernels
+    Conv2dGradX   of gradients and kernels; also the transposed convolution
+    Conv2dGradW   of images and gradients
 
+The kernel is not flipped: cross-correlation, as everywhere in neural networks. Images are (n,
+channels, height, width).
 
-Windows: what convolution and pooling see of an image, and the sum back into the image.
-
-``Unfold`` copies every window of an image into columns, ``Fold`` adds columns back to where they
-came from. Both are linear, and each is the other's gradient; so everything that is made of them
-is differentiable to any order.
+``Windows`` describes the windows of convolution and of pooling. ``Unfold`` copies every window of
+an image into columns, and ``Fold`` adds columns back to the image. Both are linear, and each is
+the gradient of the other.
 """
 
 from __future__ import annotations
@@ -56,11 +55,11 @@ class Windows(NamedTuple):
         return counts[0], counts[1]
 
     def padded(self, image: tuple[int, int]) -> tuple[int, int]:
-        """The size of the image with its padding."""
+        """The size of the image with padding."""
         return image[0] + 2 * self.padding[0], image[1] + 2 * self.padding[1]
 
     def places(self, counts: tuple[int, int]) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        """For each place (i, j) in a window: where it lies on the padded image in all windows."""
+        """For each place (i, j) in a window: the index into the padded image, for all windows."""
         for i in range(self.size[0]):
             for j in range(self.size[1]):
                 rows = self._line(0, i, counts[0])
@@ -77,7 +76,7 @@ def pair(function: str, argument: str, value: Any, least: int) -> tuple[int, int
     """An integer for both axes, or two integers.
 
     Raises:
-        ValueError: it is neither, or below ``least``.
+        ValueError: the value is neither, or below ``least``.
     """
     given = tuple(value) if isinstance(value, tuple | list) else (value, value)
     try:
@@ -92,10 +91,10 @@ def pair(function: str, argument: str, value: Any, least: int) -> tuple[int, int
 
 
 def integer(function: str, argument: str, value: Any, least: int) -> int:
-    """One integer.
+    """An integer.
 
     Raises:
-        ValueError: it is none, or below ``least``.
+        ValueError: the value is no integer, or below ``least``.
     """
     if not hasattr(value, "__index__") or operator.index(value) < least:
         raise ValueError(
@@ -134,7 +133,7 @@ def make_windows(
 
 
 def pad_image(x: Array, windows: Windows, value: float) -> Array:
-    """Images (..., height, width) with a border of ``value``; x itself where there is none."""
+    """Images (..., height, width) with a border of ``value``; x unchanged where padding is 0."""
     if windows.padding == (0, 0):
         return x
     xp = namespace_of(x)
@@ -161,7 +160,7 @@ COLUMNS_ON_GPU = 1 << 27
 def batches(x: Array, n: int, size: int) -> Iterator[slice]:
     """Cuts n images into batches, so that ``size`` columns for each stay in the cache.
 
-    On a GPU they only have to fit into its memory.
+    On a GPU the columns only have to fit into memory.
     """
     limit = COLUMNS_IN_CACHE if "cpu" in backend_of(x).capabilities else COLUMNS_ON_GPU
     step = max(1, limit // max(size, 1))
@@ -170,7 +169,7 @@ def batches(x: Array, n: int, size: int) -> Iterator[slice]:
 
 
 def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
-    """What ``Unfold`` computes."""
+    """The forward of ``Unfold``, on arrays."""
     xp = namespace_of(x)
     padded = xp.permute_dims(pad_image(x, windows, 0.0), (1, 0, 2, 3))
     shape = (x.shape[1], *windows.size, x.shape[0], *counts)
@@ -181,7 +180,7 @@ def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
 
 
 def fold_columns(y: Array, windows: Windows, image: tuple[int, int]) -> Array:
-    """What ``Fold`` computes."""
+    """The forward of ``Fold``, on arrays."""
     xp = namespace_of(y)
     shape = (y.shape[0], y.shape[3], *windows.padded(image))
     total = xp.zeros(shape, dtype=y.dtype, device=y.device)
@@ -213,7 +212,7 @@ class Unfold(FunctionNode):
 
 
 class Fold(FunctionNode):
-    """x[n, c, ...] = the sum of y over all windows and places that lie there: Unfold transposed.
+    """x[n, c, ...] = the sum of y over all windows and places at that pixel: Unfold transposed.
 
     y: (channels, kh, kw, n, oh, ow) -> x: (n, channels, height, width).
     dL/dy = Unfold(dL/dx)
@@ -302,7 +301,7 @@ def _images_as_matrices(y: Array, groups: int) -> Array:
 
 
 class Conv2dGradX(FunctionNode):
-    """gx[n, c, ...] = the sum of w[o, c, i, j] gy[n, o, r, q] over all that lie there.
+    """gx[n, c, ...] = the sum of w[o, c, i, j] gy[n, o, r, q] over all terms at that pixel.
 
     gy: (n, out, oh, ow), w: (out, channels / groups, kh, kw) -> gx: (n, channels, *image).
     With h = dL/dgx:   dL/dgy = Conv2d(h, w)   dL/dw = Conv2dGradW(h, gy)
@@ -397,17 +396,17 @@ def conv2d(
         x: images, (n, channels, height, width).
         w: kernels, (out, channels / groups, kh, kw).
         b: a bias for each output channel, (out), or None.
-        stride: s, the step between windows; one integer or two (rows, columns).
+        stride: s, the step between windows; an integer, or two (rows, columns).
         padding: p, how many zeros are put around the image.
         dilation: d, the step between the elements of a window.
-        groups: channels and outputs are divided into groups that do not see each other.
+        groups: the number of groups of channels and outputs, without links between groups.
 
     Returns:
         (n, out, oh, ow), oh = (height + 2 p - d (kh - 1) - 1) // s + 1, ow likewise.
 
     Raises:
         OperandError: x or w does not have four axes, or is not floating.
-        InvalidType: their dtypes differ.
+        InvalidType: the dtypes of x and w differ.
         ValueError: the channels do not fit, or no window does.
     """
     x, w = as_operands("conv2d", x, w, names=("x", "w"), beside=b)
@@ -480,14 +479,14 @@ def conv1d(
         stride: s, the step between windows.
         padding: p, how many zeros are put at both ends.
         dilation: d, the step between the elements of a window.
-        groups: channels and outputs are divided into groups that do not see each other.
+        groups: the number of groups of channels and outputs, without links between groups.
 
     Returns:
         (n, out, (length + 2 p - d (k - 1) - 1) // s + 1).
 
     Raises:
         OperandError: x or w is not floating.
-        InvalidType: their dtypes differ.
+        InvalidType: the dtypes of x and w differ.
         ValueError: x or w does not have three axes, the channels do not fit, or no window does.
     """
     x, w = as_operands("conv1d", x, w, names=("x", "w"), beside=b)
@@ -507,7 +506,7 @@ def conv1d(
 def _windows_on_signals(
     x: Variable, w: Variable, stride: int, padding: int, dilation: int
 ) -> Windows:
-    """Windows on images of one row.
+    """Windows on images of a single row.
 
     Raises:
         ValueError: an argument is out of range, or no window fits.
@@ -535,7 +534,7 @@ def conv_transpose2d(
     dilation: IntPair = 1,
     groups: int = 1,
 ) -> Variable:
-    """The transpose of conv2d: what conv2d's gradient does to images.
+    """The transpose of conv2d: the gradient of conv2d by the images.
 
     Args:
         x: images, (n, channels, height, width).
@@ -545,14 +544,14 @@ def conv_transpose2d(
         padding: how much of the output's border is cut off.
         output_padding: how many rows and columns are added at the end of the output.
         dilation: the step between the elements of a window.
-        groups: channels and outputs are divided into groups that do not see each other.
+        groups: the number of groups of channels and outputs, without links between groups.
 
     Returns:
         (n, out, oh, ow), oh = (height - 1) s - 2 p + d (kh - 1) + output_padding + 1, ow likewise.
 
     Raises:
         OperandError: x or w does not have four axes, or is not floating.
-        InvalidType: their dtypes differ.
+        InvalidType: the dtypes of x and w differ.
         ValueError: the channels do not fit, or the output would be empty.
     """
     x, w = as_operands("conv_transpose2d", x, w, names=("x", "w"), beside=b)

@@ -1,4 +1,4 @@
-"""Loss functions: what training makes small."""
+"""Cross entropy: of softmax, of sigmoid, and of given log probabilities."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tinynode.type_check import TypeInfoTuple, expect, is_floating, is_integer
 
 
 class _LabelledRows(FunctionNode):
-    """Base of softmax cross entropy and its gradients: rows of scores with integer labels."""
+    """Base of softmax cross entropy and the gradients: rows of scores with integer labels."""
 
     def __init__(self, reduction: str, ignore_label: int, smoothing: float = 0.0) -> None:
         self.reduction = reduction
@@ -51,7 +51,7 @@ class _LabelledRows(FunctionNode):
         return counts
 
     def _divisor(self, counts: Array) -> Array:
-        """m: the number of rows that count, or the sum of their labels' weights; 1 for 0."""
+        """m: the number of counted rows, or the sum of the weights of the labels; 1 for 0."""
         xp = namespace_of(counts)
         total = xp.sum(counts)
         return total + xp.astype(total == 0, counts.dtype)
@@ -61,10 +61,10 @@ class SoftmaxCrossEntropy(_LabelledRows):
     """loss_i = -(sum over classes of q_i * log_softmax(x_i)), as the mean, the sum, or by row.
 
     x: (n, classes), labels: (n), integer, class weights w: (classes) or none -> loss: 0-d, or (n);
-    and log_softmax(x), which backward retains.
+    and log_softmax(x), retained for backward.
     q_i = w * ((1 - smoothing) * one_hot(label_i) + smoothing / classes), 0 where the label is
-    ``ignore_label``; the mean divides by the sum of w[label_i] over the rows that count.
-    With p = softmax(x), r_i the sum of q_i, m that divisor:   dL/dx = dL/dloss * (p r - q) / m
+    ``ignore_label``; the mean divides by the sum of w[label_i] over the counted rows.
+    With p = softmax(x), r_i the sum of q_i, m the divisor:   dL/dx = dL/dloss * (p r - q) / m
     """
 
     input_names = ("x", "labels", "class_weight")
@@ -113,7 +113,7 @@ class SoftmaxCrossEntropy(_LabelledRows):
         if gloss is not None:
             node = SoftmaxCrossEntropyGrad(self.reduction, self.ignore_label, self.smoothing)
             gx = node.apply((log_p, gloss, *constants))[0]
-        if glog_p is not None:  # under double backprop the gradient of log_p comes back here
+        if glog_p is not None:  # the gradient of log_p, under double backprop
             direct = log_softmax_gradient(log_p, glog_p, 1)
             gx = direct if gx is None else gx + direct
         return (gx, *(None for _ in constants))
@@ -164,7 +164,7 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         (h,) = grad_outputs
         log_p, g, *constants = self.get_retained_inputs()
         arguments = (self.reduction, self.ignore_label, self.smoothing)
-        # gx is linear in g, so its derivative by g is gx at g = 1
+        # gx is linear in g, so the derivative by g is gx at g = 1
         one = wrap_array(g.xp.ones_like(g.raw), g.device, False)
         per_g = SoftmaxCrossEntropyGrad(*arguments).apply((log_p, one, *constants))[0]
         rows = RowWeights(*arguments).apply((log_p, g, *constants))[0]
@@ -174,9 +174,9 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
 
 
 class RowWeights(SoftmaxCrossEntropyGrad):
-    """c = g r / m: what each row of e^log_p is multiplied by in the gradient.
+    """c = g r / m: the factor of each row of e^log_p in the gradient.
 
-    log_p: (n, classes), of which only shape and dtype count, g: 0-d or (n), labels: (n), w:
+    log_p: (n, classes), only shape and dtype count, g: 0-d or (n), labels: (n), w:
     (classes) or none -> c: (n, 1).   dL/dg = sum of dL/dc * r / m, over the row or over all
     """
 
@@ -211,9 +211,9 @@ def softmax_cross_entropy(
     Args:
         x: scores before softmax, (n, classes).
         labels: (n), integers from 0 to classes - 1.
-        reduction: "mean" over the rows that count (0 if none does), "sum", or "none" for a loss
+        reduction: "mean" over the counted rows (0 if there are none), "sum", or "none" for a loss
             of each row.
-        ignore_label: rows with this label do not count.
+        ignore_label: the label of rows to leave out.
         class_weight: a weight for each class, (classes), without a gradient; the mean is then the
             weighted mean over the rows.
         label_smoothing: how much of a label is spread evenly over all classes, from 0 to 1.
@@ -304,11 +304,11 @@ def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1
     dL/dlog_p[i, c] = -dL/dloss at c = label_i, else 0; divided by the number of rows under mean.
 
     Args:
-        log_p: logarithms of probabilities, (n, classes), as ``log_softmax`` gives them.
+        log_p: logarithms of probabilities, (n, classes), as from ``log_softmax``.
         labels: (n), integers from 0 to classes - 1.
-        reduction: "mean" over the rows that count (0 if none does), "sum", or "none" for a loss
+        reduction: "mean" over the counted rows (0 if there are none), "sum", or "none" for a loss
             of each row.
-        ignore_label: rows with this label do not count.
+        ignore_label: the label of rows to leave out.
 
     Raises:
         OperandError: log_p is not floating, or the labels are not integers.
@@ -322,7 +322,7 @@ def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1
 
 
 class SigmoidCrossEntropy(BroadcastingNode):
-    """y = max(x, 0) - x t + ln(1 + e^-|x|), which is -t ln(s) - (1 - t) ln(1 - s), s = sigmoid(x).
+    """y = max(x, 0) - x t + ln(1 + e^-|x|), equal to -t ln(s) - (1 - t) ln(1 - s), s = sigmoid(x).
 
     x: (s), t: (s) -> y: (s).   dL/dx = dL/dy * (sigmoid(x) - t)   dL/dt = -dL/dy * x
     """
@@ -350,13 +350,13 @@ def sigmoid_cross_entropy(
 ) -> Variable:
     """-t ln(sigmoid(x)) - (1 - t) ln(1 - sigmoid(x)), elementwise, then reduced.
 
-    dL/dx = dL/dloss * (sigmoid(x) - t), divided by the entries that count under "mean".
+    dL/dx = dL/dloss * (sigmoid(x) - t), divided by the counted entries under "mean".
 
     Args:
         x: scores before the sigmoid, (s), floating.
         t: labels 0 and 1, bool, or probabilities in floating point, (s).
-        reduction: "mean" over the entries that count (0 if none does), "sum", or "none".
-        ignore_label: entries of integer labels with this value do not count.
+        reduction: "mean" over the counted entries (0 if there are none), "sum", or "none".
+        ignore_label: the value of integer labels to leave out.
 
     Raises:
         OperandError: x is not floating.

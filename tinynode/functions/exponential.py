@@ -1,9 +1,8 @@
-"""Exponentials, logarithms and powers beyond exp, log, sqrt and pow.
+"""Exponentials, logarithms, powers, sigmoid and the error function.
 
-The error function, which neither NumPy nor the Array API standard has.
-
-Two polynomials, of x^2 near 0 and of 1 / (|x| + 1) beyond, give double precision; the tanh of one
-gives single precision. ``python tools/erf_coefficients.py`` prints their coefficients.
+Neither NumPy nor the Array API standard has the error function. Double precision takes two
+polynomials, of x^2 near 0 and of 1 / (|x| + 1) beyond. Single precision takes the tanh of a
+polynomial. ``python tools/erf_coefficients.py`` prints the coefficients.
 """
 
 from __future__ import annotations
@@ -222,7 +221,7 @@ class Pow(BroadcastingNode):
         gx = gy = None
         at_zero = equal(x, 0)
         if 0 in target_input_indexes:
-            # x^0 is 1 at x = 0 too: its derivative there is 0, not 0 * 0^-1
+            # x^0 is 1 at x = 0 too: the derivative there is 0, not 0 * 0^-1
             exponent = where(at_zero, where(equal(y, 0), 1, y - 1), y - 1)
             gx = unbroadcast(zero_safe_multiply(gz, y * pow(x, exponent)), self, 0)
         if 1 in target_input_indexes:
@@ -262,7 +261,7 @@ class PowConstant(FunctionNode):
 
 
 def pow(x: Any, y: Any) -> Variable:
-    """x^y, elementwise. A Python number as exponent is cheaper than an array of that number.
+    """x^y, elementwise. A Python number as exponent is cheaper than an array of the number.
 
     Raises:
         OperandError: x is an integer Variable and y a negative number.
@@ -282,10 +281,10 @@ BLOCK = 1 << 16
 
 
 def in_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
-    """An elementwise function of arrays of one shape, computed in blocks that stay in the cache.
+    """An elementwise function of arrays of the same shape, computed in blocks that fit the cache.
 
-    For functions of many steps: the results of these are then read from the cache, and not from
-    memory. GPUs get everything at once.
+    For functions of many steps: the results of the steps are then read from the cache. GPUs get
+    the whole arrays at once.
     """
     first = arrays[0]
     if math.prod(first.shape) <= BLOCK or "cpu" not in backend_of(first).capabilities:
@@ -315,7 +314,7 @@ class Sigmoid(FunctionNode):
 def sigmoid_array(x: Array) -> Array:
     """sigmoid of an array: e^x / (e^x + 1) below 0, 1 / (1 + e^-x) above.
 
-    So nothing overflows, and tiny values keep their relative precision.
+    No value overflows, and tiny values keep the relative precision.
     """
     xp = namespace_of(x)
     small = xp.exp(-xp.abs(x))
@@ -364,7 +363,7 @@ class LogAddExp(BroadcastingNode):
 
 
 class SameInfinity(BroadcastingNode):
-    """z = whether x and y are one and the same infinity, so that x - y is NaN.
+    """z = True where x and y are the same infinity, so x - y is NaN.
 
     x: (s), y: (t) -> z: (broadcast of s and t), bool. No gradient.
     """
@@ -466,7 +465,7 @@ def erf(x: Any) -> Variable:
 
 
 def erf_array(xp: Any, x: Array) -> Array:
-    """erf of a floating array, or of a scalar that NumPy made of one."""
+    """erf of a floating array, or of a NumPy scalar."""
     return _single_erf(xp, x) if x.dtype == xp.float32 else _double_erf(xp, x)
 
 

@@ -1,17 +1,8 @@
-"""Reading and writing parts of an array: what ``x[index]`` and ``x[index] = v`` stand on.
+"""Reading and writing parts of an array: ``x[index]``, ``x[index] = v``, ``take``.
 
-Where an index with arrays names an element several times, its gradients add up.
-
-
-Indexes as constants of a function, and the arrays in them as its inputs.
-
-An index is made of integers, slices, ``...`` and None, which are constants of the function, and of
-integer or bool arrays, which are inputs of it.
-
-
-Gathering parts of an array by integers, and adding them back.
-
-Where a gather names an element several times, its gradients add up.
+Integers, slices, ``...`` and None in an index are constants of the function. Integer and bool
+arrays in an index are inputs of the function. Where an index with arrays names an element several
+times, the gradients of the element add up.
 """
 
 from __future__ import annotations
@@ -49,7 +40,7 @@ class Slice(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Stands in an index for an array, which is an input of the function; it covers some axes."""
+    """Stands in an index for an array, an input of the function; the array covers some axes."""
 
     axes: int
 
@@ -62,11 +53,11 @@ Index = tuple[Any, ...]
 
 
 def freeze_index(function: str, index: Any, x: Variable) -> tuple[Index, list[Variable]]:
-    """A user's index as hashable constants, and the arrays in it as Variables beside x.
+    """A user's index as hashable constants, and the arrays of the index as Variables beside x.
 
     Raises:
-        DeviceMixError: an array in it is on another device than x.
-        OperandError: it holds something that is no index.
+        DeviceMixError: an array of the index is on another device than x.
+        OperandError: an entry is no index.
         ValueError: the step of a slice is 0.
     """
     frozen: list[Any] = []
@@ -111,7 +102,7 @@ def _integer(function: str, item: Any) -> int:
 
 
 def _is_array(item: Any) -> bool:
-    """Lists, and arrays and Variables unless they are single integers."""
+    """True for lists, and for arrays and Variables, except single integers."""
     if isinstance(item, list):
         return True
     if isinstance(item, ArrayMethods):
@@ -141,7 +132,7 @@ def index_list(function: str, values: Any, x: Variable) -> Variable:
     """A list of integers or bools as a Variable on x's device.
 
     Raises:
-        OperandError: it holds something else, or lists of different length.
+        OperandError: another entry, or lists of different length.
     """
     try:
         host = numpy.asarray(values)
@@ -158,9 +149,9 @@ def index_list(function: str, values: Any, x: Variable) -> Variable:
 
 
 def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Index:
-    """The index that arrays of a shape take, in the terms of the Array API standard.
+    """The index for arrays of a shape, in the terms of the Array API standard.
 
-    There every axis is named, and slices end within the array. It is for ``turned`` arrays: all
+    Every axis is named, and slices end within the array. The index is for ``turned`` arrays: all
     steps are positive.
     """
     axes = iter(axes_of(index, len(shape)))
@@ -181,7 +172,7 @@ def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Ind
 
 
 def turned(array: Array, index: Index) -> Array:
-    """The array, flipped along the axes that an index goes through backwards.
+    """The array, flipped along the axes with a backward slice.
 
     Then all steps are positive: PyTorch has no others. Flipping twice gives the array again.
     """
@@ -199,7 +190,7 @@ def turned(array: Array, index: Index) -> Array:
 
 
 def axes_of(index: Index, ndim: int) -> list[int]:
-    """The first axis that each integer, slice and array of an index speaks of."""
+    """The first axis of each integer, slice and array of an index."""
     axes: list[int] = []
     axis = 0
     for item in index:
@@ -221,7 +212,7 @@ def named_axes(index: Index) -> int:
 
 
 def _clamped(item: Slice, length: int) -> slice:
-    """The same elements of an axis, by bounds that lie within it; of the flipped axis, if the step
+    """The same elements of an axis, by bounds within the axis; of the flipped axis, if the step
     is negative.
     """
     chosen = range(*slice(*item).indices(length))
@@ -233,10 +224,10 @@ def _clamped(item: Slice, length: int) -> slice:
 
 
 def check_fits(function: str, index: Index, x: Variable, arrays: list[Variable]) -> None:
-    """Refuse what does not fit x's shape, before the array library complains, or does not.
+    """Refuse an index outside x's shape; array libraries differ in their checks.
 
     Raises:
-        IndexError: too many indices, integers out of range, or arrays that do not fit.
+        IndexError: too many indices, integers out of range, or arrays of the wrong shape.
     """
     if named_axes(index) > x.ndim or index.count(Ellipsis) > 1:
         raise IndexError(
@@ -257,7 +248,7 @@ def check_fits(function: str, index: Index, x: Variable, arrays: list[Variable])
 
 
 def _check_together(function: str, arrays: list[Variable]) -> None:
-    """Arrays select element by element, so their shapes must broadcast together."""
+    """Arrays select element by element, so the shapes of the arrays must broadcast."""
     shapes = [one.shape if is_integer(one.raw) else _number_of_true(one) for one in arrays]
     try:
         numpy.broadcast_shapes(*shapes)
@@ -275,7 +266,7 @@ def _number_of_true(mask: Variable) -> tuple[int]:
 
 
 def _check_array(function: str, array: Variable, x: Variable, axis: int) -> None:
-    """Integers must lie within the axis; a bool array has the lengths of the axes it covers."""
+    """Integers must lie within the axis; a bool array has the lengths of the covered axes."""
     if is_integer(array.raw):
         check_bounds(function, array, x, axis)
     elif array.shape != x.shape[axis : axis + array.ndim]:
@@ -286,10 +277,10 @@ def _check_array(function: str, array: Variable, x: Variable, axis: int) -> None
 
 
 def check_bounds(function: str, indices: Variable, x: Variable, axis: int) -> None:
-    """Refuse integers that lie outside an axis of x.
+    """Refuse integers outside an axis of x.
 
     Raises:
-        IndexError: one does.
+        IndexError: an integer is outside.
     """
     xp, array, length = indices.xp, indices.raw, x.shape[axis]
     if indices.size and xp.any((array < -length) | (array >= length)):
@@ -301,7 +292,7 @@ def check_bounds(function: str, indices: Variable, x: Variable, axis: int) -> No
 
 
 def written(array: Array, index: Index, arrays: Arrays, value: Array) -> Array:
-    """Write into an array that nobody else holds."""
+    """Write into an array without other owners."""
     array = turned(array, index)
     place = thaw_index(index, array.shape, arrays)
     if None not in index:
@@ -331,10 +322,10 @@ def _shape_with_new_axes(index: Index, shape: tuple[int, ...]) -> tuple[int, ...
 
 
 class TakeRows(FunctionNode):
-    """y_k = x[indices_k]: rows, that is, whatever stands along the first axis.
+    """y_k = x[indices_k]: parts along the first axis, rows of a matrix.
 
     x: (n, ...), indices: (k), integer -> y: (k, ...).
-    dL/dx = zeros, to which each dL/dy_k is added at indices_k
+    dL/dx = zeros, plus each dL/dy_k at indices_k
     """
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -349,7 +340,7 @@ class TakeRows(FunctionNode):
 
 
 class AddAt(FunctionNode):
-    """y = zeros, to which each values_k is added at indices_k: the gradient of ``TakeRows``.
+    """y = zeros, plus each values_k at indices_k: the gradient of ``TakeRows``.
 
     values: (k, ...), indices: (k), integer -> y: (length, ...).   dL/dvalues_k = dL/dy[indices_k]
     """
@@ -369,15 +360,15 @@ class AddAt(FunctionNode):
 
 
 def take(x: Any, indices: Any, *, axis: int | None = None) -> Variable:
-    """The parts of x along an axis that integers name; an index may come several times.
+    """The parts of x at integers along an axis; an index may come several times.
 
     Args:
         x: (s).
-        indices: integers; the standard asks for one axis, more are accepted.
-        axis: the axis; it may be left out for a one-dimensional x.
+        indices: integers; the standard asks for a single axis, more are accepted.
+        axis: the axis; optional for a one-dimensional x.
 
     Raises:
-        ValueError: the axis does not exist, or is left out where x has not one axis.
+        ValueError: the axis does not exist, or is left out although x is not one-dimensional.
         OperandError: the indices are not integers.
         IndexError: an index is out of bounds.
     """
@@ -399,8 +390,8 @@ def require_integers(function: str, indices: Any, x: Variable, axis: int) -> Var
     """Indices as an integer Variable beside x, all within an axis.
 
     Raises:
-        OperandError: they are not integers.
-        IndexError: one is out of bounds.
+        OperandError: the indices are not integers.
+        IndexError: an index is out of bounds.
     """
     if isinstance(indices, list | tuple | int):
         variable = index_list(function, indices, x)
@@ -413,10 +404,10 @@ def require_integers(function: str, indices: Any, x: Variable, axis: int) -> Var
 
 
 class TakeAlongAxis(FunctionNode):
-    """y = x at the places that indices name along an axis, the other places being their own.
+    """y = x at indices along an axis; along the other axes each element keeps the place.
 
     x: (s), indices: (s with any length at axis), integer -> y: (shape of indices).
-    dL/dx = zeros of shape s, to which dL/dy is added at those places
+    dL/dx = zeros of shape s, plus dL/dy at the indices
     """
 
     def __init__(self, axis: int) -> None:
@@ -437,7 +428,7 @@ class TakeAlongAxis(FunctionNode):
 
 
 class PositionsAlongAxis(FunctionNode):
-    """p = the places in the flattened array that ``TakeAlongAxis`` reads; no gradient.
+    """p = the flat positions of ``TakeAlongAxis``; no gradient.
 
     indices: (s with any length at axis), integer -> p: (number of indices), integer.
     """
@@ -456,7 +447,7 @@ class PositionsAlongAxis(FunctionNode):
 
 
 def take_along_axis(x: Any, indices: Any, *, axis: int = -1) -> Variable:
-    """x at the places that ``indices`` name along an axis.
+    """x at ``indices`` along an axis.
 
     Args:
         x: (s).
@@ -483,8 +474,8 @@ def take_along_axis(x: Any, indices: Any, *, axis: int = -1) -> Variable:
 class GetItem(FunctionNode):
     """y = x[index].
 
-    x: (s), integer or bool arrays: as the index has them -> y: (shape of the selection).
-    dL/dx = zeros of shape s, to which dL/dy is added at index
+    x: (s), the integer or bool arrays of the index -> y: (shape of the selection).
+    dL/dx = zeros of shape s, plus dL/dy at index
     """
 
     def __init__(self, index: Index) -> None:
@@ -512,7 +503,7 @@ def get_item(x: Any, index: Any) -> Variable:
 
     Raises:
         IndexError: the index does not fit the shape.
-        OperandError: the index holds something else than integers, slices, ``...``, None, and
+        OperandError: the index has entries other than integers, slices, ``...``, None, and
             integer or bool arrays.
         ValueError: the step of a slice is 0.
     """
@@ -527,7 +518,7 @@ def get_item(x: Any, index: Any) -> Variable:
 class GetItemGrad(FunctionNode):
     """gx = zeros of ``shape`` with gy written at a basic index.   gy: (selection) -> gx: (shape)
 
-    The gradient of ``GetItem`` without arrays. Its own:   dL/dgy = dL/dgx[index]
+    The gradient of ``GetItem`` without arrays. Second order:   dL/dgy = dL/dgx[index]
     """
 
     def __init__(self, index: Index, shape: tuple[int, ...]) -> None:
@@ -544,7 +535,7 @@ class GetItemGrad(FunctionNode):
 
 
 class Positions(FunctionNode):
-    """p = the places in the flattened array that an index with arrays selects; no gradient.
+    """p = the flat positions that an index with arrays selects; no gradient.
 
     integer or bool arrays -> p: (number of selected elements), integer.
     """
@@ -566,7 +557,7 @@ class SetItem(FunctionNode):
 
     x: (s), v: (broadcasts to the selection), integer or bool arrays -> y: (s).
     With g = dL/dy:   dL/dx = g with zeros at index   dL/dv = g[index], summed to v's shape. Where
-    arrays name an element several times, it is not defined which value stays.
+    arrays name an element several times, the last value is undefined.
     """
 
     def __init__(self, index: Index) -> None:
@@ -592,13 +583,13 @@ class SetItem(FunctionNode):
 
 
 def set_item(x: Any, index: Any, value: Any) -> Variable:
-    """A copy of x with ``value`` written at an index: what ``x[index] = value`` stands on.
+    """A copy of x with ``value`` written at an index, for ``x[index] = value``.
 
     The value is cast to the dtype of x.
 
     Raises:
         IndexError: the index does not fit the shape.
-        OperandError: the index holds something that is no index.
+        OperandError: an entry of the index is no index.
         ValueError: the value does not broadcast to the selection.
     """
     names = ("x", "value")
@@ -610,7 +601,7 @@ def set_item(x: Any, index: Any, value: Any) -> Variable:
 
 
 def _fitting(value: Variable, index: Index, x: Variable, arrays: list[Variable]) -> Variable:
-    """The value, without leading axes of length 1 that the selection does not have."""
+    """The value, without leading axes of length 1 beyond those of the selection."""
     place = thaw_index(index, x.shape, tuple(array.raw for array in arrays))
     selection = tuple(x.raw[place].shape)
     extra = value.ndim - len(selection)

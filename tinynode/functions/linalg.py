@@ -1,13 +1,11 @@
 """Linear algebra: the ``linalg`` extension of the Array API standard, for real matrices.
 
 Matrices stand in the last two axes; all axes before them are a stack. ``cholesky``, ``eigh`` and
-``eigvalsh`` read a symmetric matrix, and give its gradient as a symmetric matrix.
+``eigvalsh`` read a symmetric matrix, and give the gradient as a symmetric matrix.
 
 Source of the gradients: Giles, Collected Matrix Derivative Results for Forward and Reverse Mode
 Algorithmic Differentiation, 2008; Murray, Differentiation of the Cholesky decomposition, 2016.
-
-
-The length of vectors, in any norm."""
+"""
 
 from __future__ import annotations
 
@@ -120,7 +118,7 @@ class Solve(FunctionNode):
     """X with A X = B.
 
     A: (..., n, n), B: (..., n, m) -> X: (..., n, m); the stacks broadcast.
-    dL/dB = A^-T dL/dX   dL/dA = -dL/dB X^T, each summed to its input's shape
+    dL/dB = A^-T dL/dX   dL/dA = -dL/dB X^T, each summed to the input's shape
     """
 
     input_names = ("x1", "x2")
@@ -169,8 +167,8 @@ def solve(x1: Any, x2: Any) -> Variable:
 class Det(SquareMatrixNode):
     """y = det X.   X: (..., n, n) -> y: (...).   dL/dX = dL/dy * (the cofactors of X).
 
-    They are y * X^-T where X is invertible. Where y = 0 they are computed as determinants, one
-    for each element, of X without its row and column: for matrices up to 32 rows.
+    The cofactors are y * X^-T where X is invertible. Where y = 0, each is the determinant of X
+    without the element's row and column: for matrices up to 32 rows.
     """
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -202,8 +200,8 @@ def _cofactors(x: Variable) -> Variable:
 def det(x: Any) -> Variable:
     """The determinant of a square matrix.
 
-    Its gradient needs the inverse, or where that does not exist, for matrices up to 32 rows, n^2
-    determinants; of larger singular matrices it is an error, which names ``inv``.
+    The gradient needs the inverse. For singular matrices of up to 32 rows, n^2 determinants take
+    the place of the inverse. Larger singular matrices are an error that names ``inv``.
 
     Raises:
         InvalidType: x is not a stack of square floating matrices.
@@ -212,7 +210,7 @@ def det(x: Any) -> Variable:
 
 
 class SlogDetResult(NamedTuple):
-    """The sign of a determinant, and the logarithm of its absolute value."""
+    """The sign of a determinant, and the logarithm of the absolute value."""
 
     sign: Variable
     logabsdet: Variable
@@ -238,9 +236,9 @@ class SlogDet(SquareMatrixNode):
 
 
 def slogdet(x: Any) -> SlogDetResult:
-    """The sign of the determinant, and the logarithm of its absolute value.
+    """The sign of the determinant, and the logarithm of the absolute value.
 
-    The gradient needs the inverse: for a singular matrix it is an error, which names ``inv``.
+    The gradient needs the inverse: a singular matrix is an error that names ``inv``.
 
     Raises:
         InvalidType: x is not a stack of square floating matrices.
@@ -252,7 +250,7 @@ class Cholesky(SquareMatrixNode):
     """L, lower triangular with L L^T = X.
 
     X: (..., n, n), symmetric positive definite -> L: (..., n, n).
-    With P = the lower triangle of L^T dL/dL, its diagonal halved:   dL/dX = the symmetric part of
+    With P = the lower triangle of L^T dL/dL, the diagonal halved:   dL/dX = the symmetric part of
     L^-T P L^-1
     """
 
@@ -322,11 +320,11 @@ class Pinv(FunctionNode):
 def pinv(x: Any, *, rtol: float | None = None) -> Variable:
     """The pseudo-inverse of Moore and Penrose, of matrices of any shape.
 
-    Its gradient holds where the rank stays the same: it jumps where the rank changes.
+    The gradient holds where the rank is constant. The pseudo-inverse jumps where the rank changes.
 
     Args:
         x: matrices, (..., n, m).
-        rtol: singular values up to this times the largest count as 0; None takes the array
+        rtol: singular values up to rtol times the largest count as 0; None takes the array
             library's default.
 
     Source: Golub and Pereyra, The Differentiation of Pseudo-Inverses and Nonlinear Least Squares
@@ -341,7 +339,7 @@ def pinv(x: Any, *, rtol: float | None = None) -> Variable:
 
 
 class QrResult(NamedTuple):
-    """Q, whose columns are orthonormal, and R, upper triangular."""
+    """Q, with orthonormal columns, and R, upper triangular."""
 
     Q: Variable
     R: Variable
@@ -351,7 +349,7 @@ class Qr(FunctionNode):
     """Q, R with X = Q R, Q^T Q = 1, R upper triangular.
 
     X: (..., n, m), n >= m -> Q: (..., n, m), R: (..., m, m).
-    With M = R (dL/dR)^T - (dL/dQ)^T Q, and S its lower triangle mirrored above the diagonal:
+    With M = R (dL/dR)^T - (dL/dQ)^T Q, and S the lower triangle of M mirrored above the diagonal:
     dL/dX = (dL/dQ + Q S) R^-T; needs an invertible R
     """
 
@@ -382,7 +380,7 @@ class Qr(FunctionNode):
 def qr(x: Any, *, mode: str = "reduced") -> QrResult:
     """The decomposition x = Q R; of matrices with more columns than rows, R = (R1, Q^T X2).
 
-    The gradient needs min(n, m) independent columns, the first ones.
+    The gradient needs min(n, m) independent columns: the first columns.
 
     Args:
         x: matrices, (..., n, m).
@@ -412,7 +410,7 @@ def qr(x: Any, *, mode: str = "reduced") -> QrResult:
 
 
 def diagonal(x: Any, *, offset: int = 0) -> Variable:
-    """The diagonal of a matrix; ``offset`` > 0 lies above the main one, < 0 below.
+    """The diagonal of a matrix; ``offset`` > 0 lies above the main diagonal, < 0 below.
 
     Raises:
         ValueError: x has fewer than two axes.
@@ -446,7 +444,7 @@ def trace(x: Any, *, offset: int = 0) -> Variable:
 
 
 def matrix_power(x: Any, n: int) -> Variable:
-    """The n-th power of a square matrix, by repeated squaring; of its inverse for negative n.
+    """The n-th power of a square matrix, by repeated squaring; of the inverse for negative n.
 
     Raises:
         OperandError: x is not floating, or n is not an integer.
@@ -482,13 +480,13 @@ def vector_norm(
     keepdims: bool = False,
     ord: float = 2,
 ) -> Variable:
-    """The p-norm (sum |x_i|^p)^(1/p), over one axis, several, or all; its gradient at 0 is 0.
+    """The p-norm (sum |x_i|^p)^(1/p), over an axis, several, or all; the gradient at 0 is 0.
 
     Args:
         x: floating.
-        axis: one axis, several, or None for all.
+        axis: an axis, several axes, or None for all.
         keepdims: keep the reduced axes with length 1.
-        ord: p. ``inf`` is the largest |x_i|, ``-inf`` the smallest, 0 the number that is not 0.
+        ord: p. ``inf`` is the largest |x_i|, ``-inf`` the smallest, 0 the number of nonzero x_i.
 
     Raises:
         OperandError: x is not floating, or ``ord`` is not a number.
@@ -529,7 +527,7 @@ def _root(total: Variable, p: float) -> Variable:
 
 
 class SafeSqrt(FunctionNode):
-    """y = sqrt(x), with gradient 0 at x = 0: the length of a vector, from its sum of squares.
+    """y = sqrt(x), with gradient 0 at x = 0: the length of a vector, from the sum of squares.
 
     x: (s), not negative -> y: (s).   dL/dx = dL/dy / (2 y), and 0 where y = 0
     """
@@ -567,7 +565,7 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> 
         x: (..., n, m), floating.
         keepdims: keep the two axes with length 1.
         ord: "fro", the root of the sum of squares; "nuc", the sum of the singular values; 2 and
-            -2, the largest and smallest of them; 1 and -1, the largest and smallest sum of the
+            -2, the largest and smallest singular value; 1 and -1, the largest and smallest sum of
             absolute values in a column; inf and -inf, in a row.
 
     Raises:

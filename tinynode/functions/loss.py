@@ -1,6 +1,4 @@
-"""Loss functions: what training makes small.
-
-Losses of predicted numbers: squared error, absolute error, Huber; what all losses share."""
+"""Losses: squared error, absolute error, Huber, hinge, Kullback-Leibler; and shared helpers."""
 
 from __future__ import annotations
 
@@ -132,7 +130,7 @@ def huber(x: Any, y: Any, delta: float = 1.0, reduction: str = "mean") -> Variab
 def check_labels(
     function: str, argument: str, labels: Array, classes: int, ignore_label: int
 ) -> None:
-    """Raises ValueError unless every label is a class of the argument's, or the ignored one."""
+    """Raises ValueError unless every label is a class of the argument, or ``ignore_label``."""
     xp = namespace_of(labels)
     wrong = ((labels < 0) | (labels >= classes)) & (labels != ignore_label)
     if xp.any(wrong):
@@ -152,7 +150,7 @@ def one_hot(labels: Array, like: Array) -> Array:
 
 
 def signed_labels(labels: Variable) -> Variable:
-    """Integers as int64: labels are compared with -1, and PyTorch gathers by nothing else."""
+    """Integers as int64: labels are compared with -1, and PyTorch gathers by int64 only."""
     if labels.dtype != labels.xp.int64 and is_integer_array(labels.filled_array()):
         return astype(labels, labels.xp.int64)
     return labels
@@ -178,10 +176,10 @@ def scores_and_labels(
 
 
 class MeanOfCounted(FunctionNode):
-    """y = the sum of the losses / m, m = the number of labels that count: not ``ignore_label``.
+    """y = the sum of the losses / m, m = the number of labels other than ``ignore_label``.
 
     m is 1 at least. losses: (any), labels: (any), integer -> y: 0-d.
-    dL/dlosses = dL/dy / m, for each of them
+    dL/dlosses = dL/dy / m, for each loss
     """
 
     def __init__(self, ignore_label: int) -> None:
@@ -228,7 +226,7 @@ class MeanOfCountedGrad(MeanOfCounted):
 def reduce_counted(
     losses: Variable, labels: Variable, reduction: str, ignore_label: int
 ) -> Variable:
-    """The mean over the labels that count, the sum, or each."""
+    """The mean over the counted labels, the sum, or each loss."""
     if reduction == "none":
         return losses
     if reduction == "sum":
@@ -293,9 +291,9 @@ def hinge(x: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) 
     Args:
         x: scores, (n, classes), floating.
         labels: (n), integers from 0 to classes - 1.
-        reduction: "mean" over the rows that count (0 if none does) of the sums over classes,
+        reduction: "mean" over the counted rows (0 if there are none) of the sums over classes,
             "sum", or "none": each element.
-        ignore_label: rows with this label do not count.
+        ignore_label: the label of rows to leave out.
 
     Source: Cortes and Vapnik, Support-Vector Networks, 1995.
 

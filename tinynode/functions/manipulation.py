@@ -30,9 +30,9 @@ from tinynode.type_check import TypeInfoTuple, expect
 
 
 class Concat(FunctionNode):
-    """y = the inputs one after the other along an axis.
+    """y = the inputs, joined along an axis.
 
-    x_i: (s with n_i at axis) -> y: (s with sum of n_i).   dL/dx_i = its part of dL/dy
+    x_i: (s with n_i at axis) -> y: (s with sum of n_i).   dL/dx_i = the i-th part of dL/dy
     """
 
     type_hint = "all inputs need equal shapes, but for the axis of concat."
@@ -61,10 +61,10 @@ class Concat(FunctionNode):
 
 
 def concat(xs: Sequence[Any], axis: int | None = 0) -> Variable:
-    """Variables or arrays one after the other along ``axis``; None flattens them first.
+    """Variables or arrays, joined along ``axis``; None flattens the inputs first.
 
     Raises:
-        ValueError: there is nothing to join.
+        ValueError: there are no inputs.
         InvalidType: shapes or dtypes do not fit together.
     """
     variables = as_operand_list("concat", "xs", xs)
@@ -79,7 +79,7 @@ def concat(xs: Sequence[Any], axis: int | None = 0) -> Variable:
 class Split(FunctionNode):
     """y_i = the part of x between two positions along an axis.
 
-    x: (s) -> y_i: (s with n_i at axis).   dL/dx = the dL/dy_i one after the other
+    x: (s) -> y_i: (s with n_i at axis).   dL/dx = the dL/dy_i, joined
     """
 
     def __init__(self, indices: tuple[int, ...], axis: int) -> None:
@@ -132,9 +132,9 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> tu
 
 
 class Stack(FunctionNode):
-    """y = the inputs, of one shape, joined along a new axis.
+    """y = the inputs, of equal shapes, joined along a new axis.
 
-    x_i: (s) -> y: (s with their number at axis).   dL/dx_i = Unstack(dL/dy)_i
+    x_i: (s) -> y: (s with the number of inputs at axis).   dL/dx_i = Unstack(dL/dy)_i
     """
 
     type_hint = "all inputs need one shape and one dtype."
@@ -155,10 +155,10 @@ class Stack(FunctionNode):
 
 
 def stack(xs: Sequence[Any], *, axis: int = 0) -> Variable:
-    """Variables or arrays of one shape, joined along a new axis.
+    """Variables or arrays of equal shapes, joined along a new axis.
 
     Raises:
-        ValueError: there is nothing to join, or the axis does not exist.
+        ValueError: there are no inputs, or the axis does not exist.
         InvalidType: shapes or dtypes differ.
     """
     variables = as_operand_list("stack", "xs", xs)
@@ -175,7 +175,7 @@ def stack(xs: Sequence[Any], *, axis: int = 0) -> Variable:
 
 
 class Unstack(FunctionNode):
-    """y_i = the part of x at i along an axis, without that axis.
+    """y_i = the part of x at i along an axis, without the axis.
 
     x: (s) -> y_i: (s without the axis).   dL/dx = Stack(dL/dy_0, dL/dy_1, ...)
     """
@@ -195,7 +195,7 @@ class Unstack(FunctionNode):
 
 
 def unstack(x: Any, *, axis: int = 0) -> tuple[Variable, ...]:
-    """The parts of x along an axis, without that axis.
+    """The parts of x along an axis, without the axis.
 
     Raises:
         ValueError: the axis does not exist.
@@ -208,7 +208,7 @@ def unstack(x: Any, *, axis: int = 0) -> tuple[Variable, ...]:
 
 
 class Flip(FunctionNode):
-    """y = x with the order of its elements reversed along axes.
+    """y = x with the order of the elements reversed along axes.
 
     x: (s) -> y: (s).   dL/dx = dL/dy reversed likewise
     """
@@ -225,7 +225,7 @@ class Flip(FunctionNode):
 
 
 def flip(x: Any, *, axis: int | Sequence[int] | None = None) -> Variable:
-    """x with the order of its elements reversed along one axis, several, or all.
+    """x with the order of the elements reversed along an axis, several, or all.
 
     Raises:
         ValueError: an axis does not exist.
@@ -235,7 +235,7 @@ def flip(x: Any, *, axis: int | Sequence[int] | None = None) -> Variable:
 
 
 class Roll(FunctionNode):
-    """y = x with its elements moved on along axes; those that leave come in again at the front.
+    """y = x with the elements moved on along axes; elements beyond the end return at the front.
 
     x: (s) -> y: (s).   dL/dx = dL/dy moved back
     """
@@ -255,7 +255,7 @@ class Roll(FunctionNode):
 def roll(
     x: Any, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None
 ) -> Variable:
-    """x with its elements moved on by ``shift`` places along an axis; None rolls x flattened.
+    """x with the elements moved on by ``shift`` places along an axis; None rolls x flattened.
 
     Raises:
         OperandError: a shift is not an integer.
@@ -301,7 +301,7 @@ def repeat(x: Any, repeats: Any, *, axis: int | None = None) -> Variable:
 
     Args:
         x: a Variable or an array.
-        repeats: an integer; or integers, one for each place of the axis.
+        repeats: an integer; or an integer for each place of the axis.
         axis: the axis.
 
     Raises:
@@ -323,7 +323,7 @@ def repeat(x: Any, repeats: Any, *, axis: int | None = None) -> Variable:
 
 
 def _places(repeats: Any, length: int) -> list[int]:
-    """Each place of an axis as often as ``repeats`` says for it."""
+    """Each place of an axis as often as ``repeats`` says."""
     array = repeats.array if isinstance(repeats, Variable) else repeats
     counts = numpy.asarray(to_host(array) if is_array(array) else array)
     if counts.dtype.kind not in "iu":
@@ -340,7 +340,7 @@ def _places(repeats: Any, length: int) -> list[int]:
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
-    """Coordinates of a grid: for each vector an array of all axes, which varies along its own.
+    """Coordinates of a grid: for each vector an array of all axes, varying along the own axis.
 
     Args:
         arrays: vectors, of lengths n_0, n_1 and so on.
@@ -379,7 +379,7 @@ def pad(x: Any, pad_width: Any, value: float = 0) -> Variable:
 
     Raises:
         OperandError: a width is not an integer, or the value not a number.
-        ValueError: a width is negative, or their number does not fit x.
+        ValueError: a width is negative, or the number of widths does not fit x.
     """
     x = as_operand("pad", "x", x)
     number = as_number("pad", "value", value)

@@ -131,7 +131,7 @@ def bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Variable:
 def embedding(indices: Any, w: Any) -> Variable:
     """y[...] = w[indices[...]]: a row of w for each index.
 
-    dL/dw = zeros, to which each row of dL/dy is added at its index.
+    dL/dw = zeros, plus each row of dL/dy at the index.
 
     Args:
         indices: integers from 0 to rows - 1, of any shape.
@@ -159,7 +159,7 @@ def embedding(indices: Any, w: Any) -> Variable:
 
 
 class CheckedRows(FunctionNode):
-    """y = x, indices that are rows of a matrix of some shape, or an IndexError.
+    """y = x, the indices of rows of a matrix, or an IndexError.
 
     x: (s), integer -> y: (s). No gradient.
     """
@@ -173,7 +173,7 @@ class CheckedRows(FunctionNode):
 
 
 def check_rows(indices: Array, shape: tuple[int, ...]) -> None:
-    """Raise IndexError if an index is no row of a matrix of that shape."""
+    """Raise IndexError if an index is no row of a matrix of the given shape."""
     xp = namespace_of(indices)
     if math.prod(indices.shape) and xp.any((indices < 0) | (indices >= shape[0])):
         raise IndexError(
@@ -183,7 +183,7 @@ def check_rows(indices: Array, shape: tuple[int, ...]) -> None:
 
 
 class DropoutMask(FunctionNode):
-    """m = what dropout multiplies by, drawn anew at each run: see ``functions.dropout``.
+    """m = the factors of dropout, drawn anew at each run: see ``functions.dropout``.
 
     -> m: (shape). No gradient: there is no input.
     """
@@ -208,13 +208,13 @@ class DropoutMask(FunctionNode):
 def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
     """x * mask / (1 - ratio); an element of the mask is 0 with probability ``ratio``, else 1.
 
-    Outside training (``config.train`` False) it is x itself.
+    Outside training (``config.train`` False) the result is x.
 
     Args:
         x: floating.
         ratio: from 0 to below 1.
-        generator: the ``numpy.random.Generator`` that draws the mask, on the host, so it is the
-            same on every device.
+        generator: the ``numpy.random.Generator`` that draws the mask. The draw is on the host, so
+            the mask is the same on every device.
 
     Source: Srivastava et al., Dropout, 2014.
 
@@ -239,7 +239,7 @@ def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
 def dropout_mask(
     shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
 ) -> Array:
-    """What dropout multiplies by: 0 with probability ``ratio``, else 1 / (1 - ratio)."""
+    """The factors of dropout: 0 with probability ``ratio``, else 1 / (1 - ratio)."""
     note_generator(generator)
     kept = numpy.asarray(generator.random(shape) >= ratio)
     mask = device.xp.astype(device.from_host(kept), dtype)
@@ -260,7 +260,7 @@ def scaled_dot_product_attention(
         causal: query i sees keys 0 to i only.
 
     Returns:
-        (..., n, e); zeros for a query that may see no key.
+        (..., n, e); zeros for a query without visible keys.
 
     Source: Vaswani et al., Attention Is All You Need, 2017.
 
@@ -284,7 +284,7 @@ def scaled_dot_product_attention(
 def _check_attention(
     query: Any, key: Any, value: Any, mask: Any
 ) -> tuple[Variable, Variable, Variable]:
-    """The three as Variables; raises ValueError unless their shapes fit together."""
+    """The three as Variables; raises ValueError unless the shapes fit together."""
     name = "scaled_dot_product_attention"
     first = first_variable(value, mask)
     query, key = as_operands(name, query, key, names=("query", "key"), beside=first)
@@ -307,7 +307,7 @@ def _check_attention(
 
 
 def _check_mask(mask: Any, scores: Variable) -> Variable:
-    """The mask as a Variable; raises unless it is bool and broadcasts with the scores."""
+    """The mask as a Variable; raises unless the mask is bool and broadcasts with the scores."""
     name = "scaled_dot_product_attention"
     given = as_operand(name, "mask", mask, scores)
     if given.dtype != given.xp.bool:

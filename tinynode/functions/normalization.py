@@ -1,4 +1,4 @@
-"""Normalisation: batch, layer, group, instance and RMS, all from one function and its gradient."""
+"""Normalisation: batch, layer, group, instance and RMS, all from ``Standardize``."""
 
 from __future__ import annotations
 
@@ -115,11 +115,11 @@ class StandardizeGrad(FunctionNode):
 def _parameter(
     function: str, name: str, value: Any, x: Variable, shape: tuple[int, ...]
 ) -> Variable:
-    """A parameter beside x; it must have the shape, and x's dtype.
+    """A parameter beside x, with the given shape and x's dtype.
 
     Raises:
-        InvalidType: it has another dtype.
-        ValueError: it has another shape.
+        InvalidType: the parameter has another dtype.
+        ValueError: the parameter has another shape.
     """
     parameter = as_operands(function, value, x, names=(name, "x"))[0]
     require_one_dtype(function, ("x", name), x, parameter)
@@ -132,7 +132,7 @@ def _parameter(
 
 
 def _affine(function: str, y: Variable, gamma: Any, beta: Any, axes: tuple[int, ...]) -> Variable:
-    """gamma * y + beta, with parameters for the axes of y that are named; None leaves one out."""
+    """gamma * y + beta, with parameters for the named axes of y; None leaves a parameter out."""
     lengths = tuple(y.shape[axis] for axis in axes)
     fitted = lengths + (1,) * (y.ndim - 1 - axes[-1])
     if gamma is not None:
@@ -233,11 +233,11 @@ def fixed_batch_norm(
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
-    """(x - m) / sqrt(v + eps) * gamma + beta over the trailing axes, those of gamma.
+    """(x - m) / sqrt(v + eps) * gamma + beta over the trailing axes, the axes of gamma.
 
     Args:
         x: (..., t), where t is the shape of gamma.
-        gamma: the scale; its shape names the axes.
+        gamma: the scale; the shape of gamma names the axes.
         beta: the shift, of gamma's shape, or None.
         eps: keeps the root from 0.
 
@@ -265,11 +265,11 @@ def _trailing_axes(function: str, x: Variable, gamma: Any) -> tuple[int, ...]:
 
 
 def rms_norm(x: Any, gamma: Any, eps: float = 1e-5) -> Variable:
-    """x / sqrt(mean x^2 + eps) * gamma over the trailing axes, those of gamma.
+    """x / sqrt(mean x^2 + eps) * gamma over the trailing axes, the axes of gamma.
 
     Args:
         x: (..., t), where t is the shape of gamma.
-        gamma: the scale; its shape names the axes.
+        gamma: the scale; the shape of gamma names the axes.
         eps: keeps the root from 0.
 
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
@@ -290,7 +290,7 @@ def group_norm(x: Any, groups: int, gamma: Any, beta: Any, eps: float = 1e-5) ->
 
     Args:
         x: (n, channels, ...).
-        groups: how many; it divides the channels.
+        groups: the number of groups, a divisor of the channels.
         gamma: the scale, (channels), or None.
         beta: the shift, (channels), or None.
         eps: keeps the root from 0.
@@ -326,7 +326,7 @@ def instance_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
     """(x - m) / sqrt(v + eps) * gamma + beta, over the places of each channel of each example.
 
     Args:
-        x: (n, channels, ...), with one axis of places at least.
+        x: (n, channels, ...), with at least an axis of places.
         gamma: the scale, (channels), or None.
         beta: the shift, (channels), or None.
         eps: keeps the root from 0.

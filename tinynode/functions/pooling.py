@@ -22,7 +22,7 @@ from tinynode.functions.statistical import mean
 
 
 class MaxPool2d(FunctionNode):
-    """y = the largest element of each window; and which place in the window it had.
+    """y = the largest element of each window; and the place of the element in the window.
 
     x: (n, c, height, width) -> y: (n, c, oh, ow), winners: (n, c, oh, ow), integer.
     dL/dx = dL/dy added where the winners stood; the first place wins at ties
@@ -43,7 +43,7 @@ class MaxPool2d(FunctionNode):
         for number, (_, _, place) in enumerate(self.windows.places(counts)):
             candidate = padded[place]
             better = xp.astype(candidate > best, dtype)
-            winners = xp.maximum(winners, better * number)  # numbers rise, so the last one stays
+            winners = xp.maximum(winners, better * number)  # numbers rise, so the last stays
             best = xp.maximum(best, candidate)
         return best, winners
 
@@ -118,7 +118,7 @@ def max_pool2d(
 
     Args:
         x: images, (n, channels, height, width).
-        kernel_size: the window, one integer or two (rows, columns).
+        kernel_size: the window, an integer, or two (rows, columns).
         stride: the step between windows; None takes the kernel's size.
         padding: how many -inf are put around the image; at most half the kernel's size.
 
@@ -148,7 +148,7 @@ class AvgPool2d(FunctionNode):
     """y = the mean of each window, zeros of the border included.
 
     x: (n, c, height, width) -> y: (n, c, oh, ow).
-    dL/dx = dL/dy / (kh kw), added up over the windows that an element lies in
+    dL/dx = dL/dy / (kh kw), added up over the windows around an element
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -170,7 +170,7 @@ class AvgPool2d(FunctionNode):
 
 
 class AvgPool2dGrad(FunctionNode):
-    """gx = gy / (kh kw), added up over windows: the gradient of ``AvgPool2d``, its transpose.
+    """gx = gy / (kh kw), added up over windows: the gradient of ``AvgPool2d``, the transpose.
 
     gy: (n, c, oh, ow) -> gx: (n, c, height, width).   dL/dgy = AvgPool2d(dL/dgx)
     """
@@ -200,7 +200,7 @@ def avg_pool2d(
 
     Args:
         x: images, (n, channels, height, width).
-        kernel_size: the window, one integer or two (rows, columns).
+        kernel_size: the window, an integer, or two (rows, columns).
         stride: the step between windows; None takes the kernel's size.
         padding: how many zeros are put around the image; at most half the kernel's size.
 
@@ -298,7 +298,7 @@ def upsample_nearest2d(x: Any, scale: IntPair) -> Variable:
 
     Args:
         x: images, (n, channels, height, width).
-        scale: how often, one integer or two (rows, columns).
+        scale: how often, an integer, or two (rows, columns).
 
     Raises:
         OperandError: x does not have four axes, or is not floating.

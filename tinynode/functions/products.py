@@ -75,7 +75,7 @@ def matmul(x: Any, y: Any) -> Variable:
 
 
 def matrix_transpose(x: Any) -> Variable:
-    """x with its last two axes swapped.
+    """x with the last two axes swapped.
 
     Raises:
         ValueError: x has fewer than two axes.
@@ -87,12 +87,12 @@ def matrix_transpose(x: Any) -> Variable:
 
 
 def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Variable:
-    """The sum of products over pairs of axes, as one matrix product.
+    """The sum of products over pairs of axes, as a single matrix product.
 
     Args:
         x: a Variable or an array.
         y: likewise.
-        axes: how many of x's last axes meet y's first; or the axes of x, and those of y.
+        axes: how many of x's last axes meet y's first; or the axes of x and the axes of y.
 
     Raises:
         OperandError: ``axes`` is neither an integer nor a pair.
@@ -116,7 +116,7 @@ def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]]
 
 
 def _paired_axes(axes: Any, x: Variable, y: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The axes of x and of y that ``tensordot`` sums over, counted from the front."""
+    """The axes of x and of y summed by ``tensordot``, counted from the front."""
     if isinstance(axes, int):
         if not 0 <= axes <= x.ndim or axes > y.ndim:
             raise ValueError(
@@ -160,7 +160,7 @@ def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
     """The sum of x * y over an axis, counted from the last; the other axes broadcast.
 
     Raises:
-        ValueError: the axis does not exist, or its lengths differ.
+        ValueError: the axis does not exist, or the lengths differ.
     """
     x, y = as_operands("vecdot", x, y)
     if axis >= 0 or -axis > x.ndim or -axis > y.ndim or x.shape[axis] != y.shape[axis]:
@@ -175,7 +175,7 @@ def outer(x1: Any, x2: Any) -> Variable:
     """The outer product x1_i x2_j of two vectors.
 
     Raises:
-        ValueError: one is not one-dimensional.
+        ValueError: x1 or x2 is not one-dimensional.
     """
     x1, x2 = as_operands("outer", x1, x2, ("x1", "x2"))
     if x1.ndim != 1 or x2.ndim != 1:
@@ -228,13 +228,13 @@ def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:
 
 @functools.cache
 def _orders(einsum: Any) -> bool:
-    """Whether an einsum looks for a good order when told so; PyTorch's does it unasked."""
+    """True if an einsum takes ``optimize``; PyTorch's optimizes by default."""
     parameters = inspect.signature(einsum).parameters.values()
     return any(p.name == "optimize" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _of_one_dtype(xp: Any, inputs: Arrays) -> Arrays:
-    """The arrays, cast where their dtypes differ: not every einsum promotes."""
+    """The arrays, cast where the dtypes differ: not every einsum promotes."""
     if all(x.dtype == inputs[0].dtype for x in inputs):
         return inputs
     dtype = xp.result_type(*inputs)
@@ -242,11 +242,11 @@ def _of_one_dtype(xp: Any, inputs: Arrays) -> Arrays:
 
 
 class Einsum(FunctionNode):
-    """y = the sum of products that the subscripts describe; no label twice in one operand.
+    """y = the sum of products by subscripts; no label twice in an operand.
 
-    x_i: (lengths of its labels) -> y: (lengths of the output's labels).
-    dL/dx_i = the sum of products of dL/dy and the other operands, with x_i's labels as output,
-    repeated along labels that only x_i has
+    x_i: (lengths of the labels) -> y: (lengths of the output's labels).
+    dL/dx_i = the sum of products of dL/dy and the other operands. The output has x_i's labels,
+    and is repeated along the labels of x_i alone
     """
 
     def __init__(self, inputs: tuple[str, ...], output: str) -> None:
@@ -267,7 +267,7 @@ class Einsum(FunctionNode):
         return (self._portable_einsum(xp, inputs),)
 
     def _portable_einsum(self, xp: Any, inputs: Arrays) -> Array:
-        """Multiply everything, broadcast over all labels, then sum: simple, and hungry."""
+        """Multiply all inputs, broadcast over all labels, then sum: simple, but takes memory."""
         rest = sorted(set("".join(self.subscripts)) - set(self.output))
         labels = self.output + "".join(rest)
         total = None
@@ -306,8 +306,8 @@ class Einsum(FunctionNode):
 def einsum(subscripts: str, *operands: Any) -> Variable:
     """The sum of products in Einstein's notation: ``einsum("ij,jk->ik", x, y)`` is x @ y.
 
-    Without ``->`` the labels that come once are the output's, in alphabetical order. ``...``
-    stands for axes that broadcast. A label twice in one operand takes its diagonal.
+    Without ``->`` the labels used once are the output's, in alphabetical order. ``...`` stands
+    for axes that broadcast. A label twice in an operand takes the diagonal.
 
     Raises:
         ValueError: the subscripts do not describe the operands.
@@ -341,7 +341,7 @@ def einsum(subscripts: str, *operands: Any) -> Variable:
 
 
 def _parse(subscripts: str, xs: list[Variable]) -> tuple[list[str], str]:
-    """Labels of each operand and of the output; ``...`` becomes labels of its own (capitals)."""
+    """Labels of each operand and of the output; ``...`` becomes capital letters."""
     left, arrow, output = subscripts.partition("->")
     inputs = left.split(",")
     if len(inputs) != len(xs):
@@ -378,7 +378,7 @@ def _parse(subscripts: str, xs: list[Variable]) -> tuple[list[str], str]:
 
 
 def _without_repeats(text: str, x: Variable) -> tuple[str, Variable]:
-    """Take the diagonal of each pair of axes that have one label."""
+    """Take the diagonal of each pair of axes with the same label."""
     for label in text:
         while text.count(label) > 1:
             i, j = text.index(label), text.rindex(label)

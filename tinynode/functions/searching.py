@@ -56,16 +56,16 @@ class Where(FunctionNode):
 
 
 def where(condition: Any, x: Any, y: Any) -> Variable:
-    """x where ``condition`` holds, y elsewhere. Nothing of the branch not taken leaks through.
+    """x where ``condition`` holds, y elsewhere. The branch not taken has no effect.
 
     Args:
         condition: a bool Variable or array.
         x: a Variable, an array or a number.
-        y: likewise. Two numbers, of which one is a float, give ``config.dtype``.
+        y: likewise. Two numbers with a float among them give ``config.dtype``.
 
     Raises:
         InvalidType: the shapes do not broadcast together.
-        OperandError: the condition is not bool, or an argument is something else.
+        OperandError: the condition is not bool, or an argument has another type.
     """
     condition = as_operand("where", "condition", condition, first_variable(x, y))
     if condition.dtype != condition.xp.bool:
@@ -81,18 +81,18 @@ def where(condition: Any, x: Any, y: Any) -> Variable:
 
 
 def _number_beside(condition: Variable, x: float, y: float) -> Variable:
-    """x as a 0-d Variable, floating if one of the numbers is."""
+    """x as a 0-d Variable, floating if a number is floating."""
     xp, device = condition.xp, condition.device
     dtype = getattr(xp, config.dtype) if isinstance(x + y, float) else None
     return wrap_array(xp.asarray(x, dtype=dtype, device=condition.raw.device), device, False)
 
 
 def tril(x: Any, *, k: int = 0) -> Variable:
-    """x with 0 above a diagonal of its last two axes; the gradient there is 0.
+    """x with 0 above a diagonal of the last two axes; the gradient there is 0.
 
     Args:
         x: (..., n, m).
-        k: the diagonal: 0 for the main one, above it if positive, below it if negative.
+        k: the diagonal: 0 for the main diagonal, positive above, negative below.
 
     Raises:
         OperandError: k is not an integer.
@@ -103,11 +103,11 @@ def tril(x: Any, *, k: int = 0) -> Variable:
 
 
 def triu(x: Any, *, k: int = 0) -> Variable:
-    """x with 0 below a diagonal of its last two axes; the gradient there is 0.
+    """x with 0 below a diagonal of the last two axes; the gradient there is 0.
 
     Args:
         x: (..., n, m).
-        k: the diagonal: 0 for the main one, above it if positive, below it if negative.
+        k: the diagonal: 0 for the main diagonal, positive above, negative below.
 
     Raises:
         OperandError: k is not an integer.
@@ -127,19 +127,34 @@ def _lower(function: str, x: Variable, k: Any, above: int = 0) -> Array:
     return xp.arange(x.shape[-1], device=device)[None, :] <= rows + diagonal
 
 
-class ArgMax(FunctionNode):
-    """i = the index of the largest element along an axis, the first at ties; no gradient.
-
-    x: (s) -> i: (s without the axis, or with 1 in its place), integer.
-    """
+class _ArgExtreme(FunctionNode):
+    """Base of argmax and argmin: the index along ``axis``, kept with length 1 if ``keepdims``."""
 
     def __init__(self, axis: int, keepdims: bool) -> None:
         self.axis = axis
         self.keepdims = keepdims
 
+
+class ArgMax(_ArgExtreme):
+    """i = the index of the largest element along an axis, the first at ties; no gradient.
+
+    x: (s) -> i: (s without the axis, or with length 1 there), integer.
+    """
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         return (namespace_of(x).argmax(x, axis=self.axis, keepdims=self.keepdims),)
+
+
+class ArgMin(_ArgExtreme):
+    """i = the index of the smallest element along an axis, the first at ties; no gradient.
+
+    x: (s) -> i: (s without the axis, or with length 1 there), integer.
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).argmin(x, axis=self.axis, keepdims=self.keepdims),)
 
 
 def argmax(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Variable:
@@ -148,29 +163,7 @@ def argmax(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Variab
     Raises:
         ValueError: the axis does not exist, or has no elements.
     """
-    x = as_operand("argmax", "x", x)
-    if axis is not None:
-        axis = normalize_axis("argmax", axis, x.ndim)
-        require_elements("argmax", x, (axis,))
-        return ArgMax(axis, keepdims).apply((x,))[0]
-    require_elements("argmax", x, tuple(range(x.ndim)))
-    index = ArgMax(0, False).apply((reshape(x, -1),))[0]
-    return reshape(index, (1,) * x.ndim) if keepdims else index
-
-
-class ArgMin(FunctionNode):
-    """i = the index of the smallest element along an axis, the first at ties; no gradient.
-
-    x: (s) -> i: (s without the axis, or with 1 in its place), integer.
-    """
-
-    def __init__(self, axis: int, keepdims: bool) -> None:
-        self.axis = axis
-        self.keepdims = keepdims
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
-        return (namespace_of(x).argmin(x, axis=self.axis, keepdims=self.keepdims),)
+    return _arg_extreme("argmax", ArgMax, x, axis, keepdims)
 
 
 def argmin(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Variable:
@@ -179,18 +172,25 @@ def argmin(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Variab
     Raises:
         ValueError: the axis does not exist, or has no elements.
     """
-    x = as_operand("argmin", "x", x)
+    return _arg_extreme("argmin", ArgMin, x, axis, keepdims)
+
+
+def _arg_extreme(
+    function: str, node: type[_ArgExtreme], x: Any, axis: int | None, keepdims: bool
+) -> Variable:
+    """The index by ``node`` along an axis, or in x flattened."""
+    x = as_operand(function, "x", x)
     if axis is not None:
-        axis = normalize_axis("argmin", axis, x.ndim)
-        require_elements("argmin", x, (axis,))
-        return ArgMin(axis, keepdims).apply((x,))[0]
-    require_elements("argmin", x, tuple(range(x.ndim)))
-    index = ArgMin(0, False).apply((reshape(x, -1),))[0]
+        axis = normalize_axis(function, axis, x.ndim)
+        require_elements(function, x, (axis,))
+        return node(axis, keepdims).apply((x,))[0]
+    require_elements(function, x, tuple(range(x.ndim)))
+    index = node(0, False).apply((reshape(x, -1),))[0]
     return reshape(index, (1,) * x.ndim) if keepdims else index
 
 
 class ArgSort(FunctionNode):
-    """i = the indices that sort x along an axis, equal elements in their order; no gradient.
+    """i = the indices that sort x along an axis, equal elements in the given order; no gradient.
 
     x: (s) -> i: (s), integer.
     """
@@ -204,13 +204,13 @@ class ArgSort(FunctionNode):
         xp = namespace_of(x)
         if not self.descending:
             return (xp.argsort(x, axis=self.axis, stable=True),)
-        # reversed twice, so that equal elements keep their order here, too
+        # reversed twice, so that equal elements keep the order here, too
         backwards = xp.argsort(xp.flip(x, axis=self.axis), axis=self.axis, stable=True)
         return (x.shape[self.axis] - 1 - xp.flip(backwards, axis=self.axis),)
 
 
 def argsort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Variable:
-    """The indices that sort x along an axis. The sort is stable, whatever ``stable`` says.
+    """The indices that sort x along an axis. The sort is stable, for either value of ``stable``.
 
     Raises:
         ValueError: the axis does not exist.
@@ -222,8 +222,8 @@ def argsort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = 
 def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Variable:
     """x sorted along an axis: x taken along the axis at ``argsort(x)``.
 
-    The gradient goes back through the permutation; equal elements keep their order. The sort is
-    stable, whatever ``stable`` says.
+    The gradient goes back through the permutation; equal elements keep the order. The sort is
+    stable, for either value of ``stable``.
 
     Raises:
         ValueError: the axis does not exist.

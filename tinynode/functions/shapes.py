@@ -40,7 +40,7 @@ class Reshape(FunctionNode):
 
 
 def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
-    """x in another shape; one entry may be -1, and is worked out.
+    """x in another shape; an entry of -1 is computed.
 
     Raises:
         ValueError: the number of elements differs.
@@ -53,7 +53,7 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
 
 
 def _without_minus_one(x: Variable, shape: Shape) -> Shape:
-    """The shape with -1 replaced; refuses one that does not hold x's elements."""
+    """The shape with -1 replaced; refuses a shape with another number of elements."""
     known = math.prod(n for n in shape if n != -1)
     if shape.count(-1) == 1 and known > 0 and x.size % known == 0:
         return tuple(x.size // known if n == -1 else n for n in shape)
@@ -66,7 +66,7 @@ def _without_minus_one(x: Variable, shape: Shape) -> Shape:
 
 
 class PermuteDims(FunctionNode):
-    """y = x with its axes in another order: axis i of y is axis axes[i] of x.
+    """y = x with the axes in another order: axis i of y is axis axes[i] of x.
 
     x: (s) -> y: (s[axes[0]], s[axes[1]], ...).   dL/dx = dL/dy with the axes put back
     """
@@ -85,7 +85,7 @@ class PermuteDims(FunctionNode):
 
 
 def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
-    """x with its axes in another order.
+    """x with the axes in another order.
 
     Raises:
         ValueError: ``axes`` does not name each axis once.
@@ -103,7 +103,7 @@ def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
 
 
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Variable:
-    """x with axes moved to new places; the others keep their order.
+    """x with axes moved to new places; the others keep the order.
 
     Raises:
         ValueError: an axis does not exist, is named twice, or the numbers of axes differ.
@@ -120,7 +120,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 
 
 def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Variable:
-    """x with new axes of length 1, at the places that they have in the result.
+    """x with new axes of length 1, at the places of the result.
 
     Raises:
         ValueError: a place lies outside the result, or is named twice.
@@ -166,10 +166,10 @@ class BroadcastTo(FunctionNode):
 
 
 def broadcast_to(x: Any, shape: Sequence[int]) -> Variable:
-    """x repeated so that it has ``shape``.
+    """x repeated to ``shape``.
 
     Raises:
-        ValueError: the shape of x does not broadcast to it.
+        ValueError: the shape of x does not broadcast to ``shape``.
     """
     source = as_operand("broadcast_to", "x", x)
     wanted = as_shape("broadcast_to", "shape", shape)
@@ -192,7 +192,7 @@ def broadcasts_to(shape: Shape, wanted: Shape) -> bool:
 
 
 def broadcast_arrays(*xs: Any) -> tuple[Variable, ...]:
-    """The arguments, each repeated to the shape that all broadcast to.
+    """The arguments, each repeated to the common shape.
 
     Raises:
         ValueError: the shapes do not broadcast together.
@@ -203,16 +203,16 @@ def broadcast_arrays(*xs: Any) -> tuple[Variable, ...]:
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that all the shapes broadcast to.
+    """The common shape by broadcasting.
 
     Raises:
-        ValueError: they do not broadcast together.
+        ValueError: the shapes do not broadcast together.
     """
     return common_shape("broadcast_shapes", *shapes)
 
 
 def common_shape(function: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """What ``broadcast_shapes`` gives, for a function that messages name."""
+    """The result of ``broadcast_shapes``, with the function's name for messages."""
     ndim = max((len(shape) for shape in shapes), default=0)
     result = [1] * ndim
     for shape in shapes:
@@ -225,7 +225,7 @@ def common_shape(function: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class SumTo(FunctionNode):
-    """y = x summed over the axes that a broadcast from ``shape`` would repeat.
+    """y = x summed over the axes repeated by a broadcast from ``shape``.
 
     x: (s) -> y: (shape).   dL/dx = broadcast_to(dL/dy, s)
     """
@@ -265,10 +265,10 @@ def sum_to(x: Any, shape: Sequence[int]) -> Variable:
 
 
 def unbroadcast(gx: Variable, function: FunctionNode, i: int) -> Variable:
-    """A gradient brought back to input ``i``: summed over broadcast axes, cast to its dtype."""
+    """A gradient brought back to input ``i``: summed over broadcast axes, and cast."""
     node = input_nodes(function)[i]
     if gx.raw.shape != node.shape:
-        gx = sum_to(gx, node.shape)
+        gx = SumTo(node.shape).apply((gx,))[0]
     if gx.raw.dtype != node.dtype:
         gx = astype(gx, node.dtype)
     return gx

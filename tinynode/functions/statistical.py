@@ -1,6 +1,4 @@
-"""Functions that reduce axes: sum, mean, max, min.
-
-Products, variances, running sums and products."""
+"""Reductions (sum, mean, max, prod, var, logsumexp), differences, running sums and products."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ from tinynode.type_check import TypeInfoTuple, expect, is_floating
 Axis = int | Sequence[int] | None
 
 
-class Reduction(FunctionNode):
+class ReducingNode(FunctionNode):
     """Base of functions that reduce ``axes``: kept with length 1 if ``keepdims``, else dropped."""
 
     def __init__(self, axes: tuple[int, ...], keepdims: bool) -> None:
@@ -48,16 +46,16 @@ class Reduction(FunctionNode):
         self.keepdims = keepdims
 
     def _spread(self, y: Variable) -> Variable:
-        """Something of the output's shape, repeated along the reduced axes to the input's."""
+        """A Variable of the output's shape, repeated along the reduced axes to the input's."""
         shape = input_shape(self)
         kept = tuple(1 if i in self.axes else n for i, n in enumerate(shape))
         return broadcast_to(reshape(y, kept), shape)
 
 
-class Sum(Reduction):
+class Sum(ReducingNode):
     """y = the sum of x over axes.
 
-    x: (s) -> y: (s without the axes, or with 1 in their place).   dL/dx = dL/dy, repeated
+    x: (s) -> y: (s without the axes, or with length 1 there).   dL/dx = dL/dy, repeated
     """
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -70,7 +68,7 @@ class Sum(Reduction):
 
 
 def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
-    """The sum over one axis, several, or all.
+    """The sum over an axis, several, or all.
 
     Raises:
         ValueError: an axis does not exist.
@@ -79,10 +77,10 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
     return Sum(normalize_axes("sum", axis, x.ndim), keepdims).apply((x,))[0]
 
 
-class Mean(Reduction):
-    """y = the arithmetic mean of x over axes; n elements make one of y.
+class Mean(ReducingNode):
+    """y = the arithmetic mean of x over axes; n elements of x make an element of y.
 
-    x: (s), floating -> y: (s without the axes, or with 1 in their place).
+    x: (s), floating -> y: (s without the axes, or with length 1 there).
     dL/dx = dL/dy / n, repeated
     """
 
@@ -103,12 +101,12 @@ class Mean(Reduction):
 
 
 def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = False) -> Variable:
-    """The mean over one axis, several, or all; with weights, sum(w * x) / sum(w).
+    """The mean over an axis, several, or all; with weights, sum(w * x) / sum(w).
 
     Args:
         x: floating.
-        axis: one axis, several, or None for all.
-        weights: they broadcast to the shape of x.
+        axis: an axis, several axes, or None for all.
+        weights: of a shape that broadcasts to the shape of x.
         keepdims: keep the reduced axes with length 1.
 
     Raises:
@@ -129,10 +127,10 @@ def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = Fal
     return divide(sum(x * spread, axes, keepdims), sum(spread, axes, keepdims))
 
 
-class _Extremum(Reduction):
+class _Extremum(ReducingNode):
     """Base of max and min. Ties share the gradient evenly.
 
-    dL/dx = dL/dy / k where x is one of k elements equal to y, else 0
+    dL/dx = dL/dy / k where x is among k elements equal to y, else 0
     """
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
@@ -148,8 +146,8 @@ class _Extremum(Reduction):
 class Max(_Extremum):
     """y = the largest element of x over axes.
 
-    x: (s) -> y: (s without the axes, or with 1 in their place).
-    dL/dx = dL/dy / k where x is one of k elements equal to y, else 0
+    x: (s) -> y: (s without the axes, or with length 1 there).
+    dL/dx = dL/dy / k where x is among k elements equal to y, else 0
     """
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -160,22 +158,19 @@ class Max(_Extremum):
 
 
 def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
-    """The largest element over one axis, several, or all; ties share the gradient evenly.
+    """The largest element over an axis, several, or all; ties share the gradient evenly.
 
     Raises:
         ValueError: an axis does not exist, or has no elements.
     """
-    x = as_operand("max", "x", x)
-    axes = normalize_axes("max", axis, x.ndim)
-    require_elements("max", x, axes)
-    return Max(axes, keepdims).apply((x,))[0]
+    return _extremum("max", Max, x, axis, keepdims)
 
 
 class Min(_Extremum):
     """y = the smallest element of x over axes.
 
-    x: (s) -> y: (s without the axes, or with 1 in their place).
-    dL/dx = dL/dy / k where x is one of k elements equal to y, else 0
+    x: (s) -> y: (s without the axes, or with length 1 there).
+    dL/dx = dL/dy / k where x is among k elements equal to y, else 0
     """
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -186,21 +181,28 @@ class Min(_Extremum):
 
 
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
-    """The smallest element over one axis, several, or all; ties share the gradient evenly.
+    """The smallest element over an axis, several, or all; ties share the gradient evenly.
 
     Raises:
         ValueError: an axis does not exist, or has no elements.
     """
-    x = as_operand("min", "x", x)
-    axes = normalize_axes("min", axis, x.ndim)
-    require_elements("min", x, axes)
-    return Min(axes, keepdims).apply((x,))[0]
+    return _extremum("min", Min, x, axis, keepdims)
 
 
-class Prod(Reduction):
+def _extremum(
+    function: str, node: type[_Extremum], x: Any, axis: Axis, keepdims: bool
+) -> Variable:
+    """The largest or smallest elements over axes, by ``node``."""
+    x = as_operand(function, "x", x)
+    axes = normalize_axes(function, axis, x.ndim)
+    require_elements(function, x, axes)
+    return node(axes, keepdims).apply((x,))[0]
+
+
+class Prod(ReducingNode):
     """y = the product of x over axes.
 
-    x: (s) -> y: (s without the axes, or with 1 in their place).
+    x: (s) -> y: (s without the axes, or with length 1 there).
     dL/dx_i = dL/dy * (the product of the other elements): right where elements are 0, too
     """
 
@@ -228,7 +230,7 @@ def _product_of_others(x: Variable, axes: tuple[int, ...]) -> Variable:
 
 
 def _before(x: Variable) -> Variable:
-    """The product of the elements before each one along the last axis; 1 for the first."""
+    """The product of the elements before each element along the last axis; 1 for the first."""
     if x.shape[-1] == 0:
         return x
     axis = x.ndim - 1
@@ -236,7 +238,7 @@ def _before(x: Variable) -> Variable:
 
 
 def prod(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
-    """The product over one axis, several, or all.
+    """The product over an axis, several, or all.
 
     Raises:
         ValueError: an axis does not exist.
@@ -246,13 +248,13 @@ def prod(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
 
 
 def var(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Variable:
-    """The variance over one axis, several, or all: sum((x - mean)^2) / (n - correction).
+    """The variance over an axis, several, or all: sum((x - mean)^2) / (n - correction).
 
     dL/dx = dL/dy * 2 (x - mean) / (n - correction).
 
     Args:
         x: floating.
-        axis: one axis, several, or None for all.
+        axis: an axis, several axes, or None for all.
         correction: 0 for the population's variance, 1 for the sample's.
         keepdims: keep the reduced axes with length 1.
 
@@ -281,7 +283,7 @@ def _variance(
 
 
 def std(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Variable:
-    """The standard deviation over one axis, several, or all: the square root of ``var``.
+    """The standard deviation over an axis, several, or all: the square root of ``var``.
 
     dL/dx = dL/dy * (x - mean) / (y (n - correction)): not finite where all elements are equal.
 
@@ -293,10 +295,10 @@ def std(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = Fal
     return narrowed(sqrt(_variance("std", x, axis, correction, keepdims)), x)
 
 
-class LogSumExp(Reduction):
+class LogSumExp(ReducingNode):
     """y = ln(sum of e^x) over axes; -inf where every x is -inf, with gradient 0.
 
-    x: (s) -> y: (s without the axes, or with 1 in their place).
+    x: (s) -> y: (s without the axes, or with length 1 there).
     dL/dx = dL/dy * e^(x - y)
     """
 
@@ -308,7 +310,7 @@ class LogSumExp(Reduction):
         largest = xp.max(x, axis=self.axes, keepdims=True)
         shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
         total = xp.sum(xp.exp(x - shift), axis=self.axes, keepdims=True)
-        # where all are -inf the total is 0, whose logarithm the largest stands for
+        # where all are -inf the total is 0, and the logarithm is the largest, -inf
         empty = total == 0
         log_total = xp.log(xp.where(empty, xp.ones_like(total), total)) + shift
         y = xp.where(empty, largest, log_total)
@@ -323,9 +325,9 @@ class LogSumExp(Reduction):
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
-    """ln(sum of e^x) over one axis, several, or all: the largest x is subtracted first.
+    """ln(sum of e^x) over an axis, several, or all: the largest x is subtracted first.
 
-    So nothing overflows; dL/dx = dL/dy * softmax(x).
+    No exponential overflows; dL/dx = dL/dy * softmax(x).
 
     Raises:
         OperandError: x is not floating.
@@ -344,15 +346,15 @@ def diff(
 
     Args:
         x: a Variable or an array.
-        axis: the axis; each time it gets shorter by 1.
+        axis: the axis, shorter by 1 each time.
         n: how often.
-        prepend: what is put before x along the axis; of x's dtype and shape but for the axis.
-        append: what is put after it.
+        prepend: an array before x along the axis, with x's dtype and shape but for the axis.
+        append: an array after x.
 
     Raises:
         OperandError: n is not an integer.
         ValueError: n is negative, or the axis does not exist.
-        InvalidType: what is put before or after does not fit.
+        InvalidType: ``prepend`` or ``append`` does not fit.
     """
     x = as_operand("diff", "x", x, first_variable(prepend, append))
     axis = normalize_axis("diff", axis, x.ndim)
@@ -387,15 +389,15 @@ class CumulativeSum(FunctionNode):
 
 
 def cumulative_sum(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Variable:
-    """The running sum along an axis; it may be left out for a one-dimensional x.
+    """The running sum along an axis; optional for a one-dimensional x.
 
     Args:
         x: a Variable or an array.
         axis: the axis.
-        include_initial: begin with a 0, so the result is one longer.
+        include_initial: begin with a 0, so the result is longer by 1.
 
     Raises:
-        ValueError: the axis does not exist, or is left out where x has not one axis.
+        ValueError: the axis does not exist, or is left out although x is not one-dimensional.
     """
     x = as_operand("cumulative_sum", "x", x)
     axis = _running_axis("cumulative_sum", x, axis)
@@ -410,7 +412,7 @@ def _running_axis(function: str, x: Variable, axis: int | None) -> int:
 
 
 def _first(x: Variable, axis: int, value: int) -> Variable:
-    """One element along the axis, outside the graph."""
+    """An array of length 1 along the axis, outside the graph."""
     shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     zeros = zeros_beside(x, shape)
     return zeros + value if value else zeros
@@ -449,15 +451,15 @@ class CumulativeProd(FunctionNode):
 
 
 def cumulative_prod(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Variable:
-    """The running product along an axis; it may be left out for a one-dimensional x.
+    """The running product along an axis; optional for a one-dimensional x.
 
     Args:
         x: a Variable or an array.
         axis: the axis.
-        include_initial: begin with a 1, so the result is one longer.
+        include_initial: begin with a 1, so the result is longer by 1.
 
     Raises:
-        ValueError: the axis does not exist, or is left out where x has not one axis.
+        ValueError: the axis does not exist, or is left out although x is not one-dimensional.
     """
     x = as_operand("cumulative_prod", "x", x)
     axis = _running_axis("cumulative_prod", x, axis)
@@ -466,7 +468,7 @@ def cumulative_prod(x: Any, *, axis: int | None = None, include_initial: bool = 
 
 
 class LinearScan(FunctionNode):
-    """s_0 = b_0, s_i = b_i + a_i s_(i-1) along an axis: what the gradient of a running product is.
+    """s_0 = b_0, s_i = b_i + a_i s_(i-1) along an axis: the gradient of a running product.
 
     a: (s), b: (s) -> s: (s).   With g = dL/ds and t_i = g_i + a_(i+1) t_(i+1), a scan from behind:
     dL/db = t   dL/da_i = t_i * s_(i-1), and 0 for the first
@@ -482,7 +484,7 @@ class LinearScan(FunctionNode):
         xp = namespace_of(a)
         a, b = xp.moveaxis(a, self.axis, 0), xp.moveaxis(b, self.axis, 0)
         rows = (b.shape[0], math.prod(b.shape[1:]))
-        flat_a, flat_b = xp.reshape(a, rows), xp.reshape(b, rows)  # what meets lies side by side
+        flat_a, flat_b = xp.reshape(a, rows), xp.reshape(b, rows)  # factors lie side by side
         states = [flat_b[0, ...]]
         for i in range(1, rows[0]):
             states.append(flat_b[i, ...] + flat_a[i, ...] * states[-1])

@@ -1,4 +1,4 @@
-"""Trigonometric and hyperbolic functions and their inverses; angles are in radians."""
+"""Trigonometric and hyperbolic functions with inverses; angles are in radians."""
 
 from __future__ import annotations
 
