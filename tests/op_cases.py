@@ -21,8 +21,8 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as fn
-from tinynode.functions.indexes import freeze_index
-from tinynode.functions.loss import RowWeights
+from tinynode.functions.cross_entropy import RowWeights
+from tinynode.functions.indexing import freeze_index
 
 FLOATS = ("float64", "float32")
 INTEGERS = ("int64", "int32")

@@ -36,7 +36,7 @@ from op_cases import (
 
 from tinynode import functions as fn
 from tinynode.functions import linalg
-from tinynode.functions.indexes import Place, Slice
+from tinynode.functions.indexing import Place, Slice
 
 # --- values --------------------------------------------------------------------------------------
 

@@ -33,21 +33,18 @@ from op_cases import (
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode.functions.activation import ELUGrad, HardSiLUGrad, SiLUGrad
-from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX
+from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX, Windows
+from tinynode.functions.cross_entropy import PutLabels, SigmoidCrossEntropy, TakeLabels
 from tinynode.functions.loss import (
     Hinge,
     HingeGrad,
+    Huber,
     KLDivergence,
     MeanOfCounted,
     MeanOfCountedGrad,
-    PutLabels,
-    SigmoidCrossEntropy,
-    TakeLabels,
 )
 from tinynode.functions.normalization import batch_norm_with_statistics
 from tinynode.functions.pooling import SumBlocks2d
-from tinynode.functions.regression import Huber
-from tinynode.functions.windows import Windows
 
 REDUCTIONS = ("mean", "sum", "none")
 

@@ -21,9 +21,9 @@ from tinynode import functions as fn
 from tinynode import nn
 from tinynode.devices import Device
 from tinynode.errors import TraceError
-from tinynode.functions.activation import Sigmoid
-from tinynode.functions.extrema import ExtremeGrad
-from tinynode.functions.zero_safe import ZeroSafeMultiply
+from tinynode.functions.arithmetic import ZeroSafeMultiply
+from tinynode.functions.comparison import ExtremeGrad
+from tinynode.functions.exponential import Sigmoid
 from tinynode.net.operator import Operator
 from tinynode.net.passes import TimesNumber
 from tinynode.net.registry import type_name

@@ -24,7 +24,7 @@ import tinynode_numpy
 from tinynode import nn, show
 from tinynode.devices import Fallback, fallback_uses, kernel_uses
 from tinynode.functions import convolution, pooling
-from tinynode.functions.windows import Windows
+from tinynode.functions.convolution import Windows
 from tinynode.nn.updates import AdamUpdate
 from tinynode_fast import blocks, updates
 from tinynode_fast.limits import LIMITS

@@ -14,8 +14,8 @@ from op_table import CASES, Case
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode.errors import NetError
-from tinynode.functions.indexes import Place, Slice
-from tinynode.functions.windows import Windows
+from tinynode.functions.convolution import Windows
+from tinynode.functions.indexing import Place, Slice
 from tinynode.net import NetOp, Operator, Scope, backward, dumps, load_net, loads, save_net
 
 DEVICES = ["numpy", "strict:device1"]

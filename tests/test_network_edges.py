@@ -14,10 +14,10 @@ import pytest
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode.errors import InvalidType, OperandError
-from tinynode.functions import convolution, error_function, windows
-from tinynode.functions.activation import sigmoid_array
+from tinynode.functions import convolution, exponential
+from tinynode.functions.convolution import COLUMNS_IN_CACHE
+from tinynode.functions.exponential import sigmoid_array
 from tinynode.functions.normalization import batch_norm_with_statistics
-from tinynode.functions.windows import COLUMNS_IN_CACHE
 
 INF, NAN = math.inf, math.nan
 on_each_device = pytest.mark.parametrize("device", ["numpy", "strict:device1"])
@@ -180,7 +180,7 @@ def test_erf_is_as_precise_as_its_dtype(dtype, precision, device):
 
 
 @on_each_device
-@pytest.mark.parametrize("shape", [(error_function.BLOCK + 3,), (2, error_function.BLOCK)])
+@pytest.mark.parametrize("shape", [(exponential.BLOCK + 3,), (2, exponential.BLOCK)])
 def test_blocks_make_no_difference(shape, device):
     """Long arrays are computed block by block; in which layout they are is no matter."""
     values = np.linspace(-4, 4, math.prod(shape)).reshape(shape)
@@ -189,7 +189,7 @@ def test_blocks_make_no_difference(shape, device):
         (place(values), values),
         (place(np.ascontiguousarray(values[..., ::-1]))[..., ::-1], values),
     ):
-        y = error_function.in_blocks(sigmoid_array, array)
+        y = exponential.in_blocks(sigmoid_array, array)
         assert tuple(y.shape) == shape
         np.testing.assert_allclose(host(y), 1 / (1 + np.exp(-reference)), rtol=1e-14)
     x, gy = tn.Variable(place(values)), tn.Variable(place(values[..., ::-1].copy()))
@@ -214,18 +214,18 @@ def test_long_arrays_come_in_blocks_and_short_ones_as_they_are(monkeypatch, devi
         shapes.append(tuple(x.shape))
         return x
 
-    block = error_function.BLOCK
+    block = exponential.BLOCK
     for shape, expected in (
         ((2, 3), [(2, 3)]),
         ((1, block), [(1, block)]),
         ((2, block // 2 + 1), [(block,), (2,)]),
     ):
         x = variable(np.ones(shape), device).array
-        error_function.in_blocks(spy, x)
+        exponential.in_blocks(spy, x)
         assert shapes == expected
         shapes.clear()
-    monkeypatch.setattr(error_function, "backend_of", lambda x: OnGpu)
-    error_function.in_blocks(spy, x)
+    monkeypatch.setattr(exponential, "backend_of", lambda x: OnGpu)
+    exponential.in_blocks(spy, x)
     assert shapes == [shape]
 
 
@@ -526,7 +526,7 @@ def test_batches_are_as_large_as_the_cache_allows(monkeypatch, device):
     monkeypatch.setattr(convolution, "unfold_images", unfold)
     monkeypatch.setattr(convolution, "fold_columns", fold)
     for limit, expected in ((480, [480, 480, 240]), (479, [240] * 5), (1, [240] * 5)):
-        monkeypatch.setattr(windows, "COLUMNS_IN_CACHE", limit)
+        monkeypatch.setattr(convolution, "COLUMNS_IN_CACHE", limit)
         x = variable(np.ones((5, 5, 3, 6)), device)
         w = variable(np.ones((2, 5, 2, 3)), device)
         y = fn.conv2d(x, w)
@@ -534,13 +534,13 @@ def test_batches_are_as_large_as_the_cache_allows(monkeypatch, device):
         assert sizes == {"unfold": expected * 2, "fold": expected}
         sizes["unfold"].clear()
         sizes["fold"].clear()
-    monkeypatch.setattr(windows, "COLUMNS_IN_CACHE", 3)
+    monkeypatch.setattr(convolution, "COLUMNS_IN_CACHE", 3)
     fn.conv2d(variable(np.ones((5, 1, 1, 1)), device), variable([[[[1.0]]]], device))
     assert sizes.pop("unfold") == [3, 2]
     sizes["unfold"] = []
-    monkeypatch.setattr(windows, "backend_of", lambda x: OnGpu)
+    monkeypatch.setattr(convolution, "backend_of", lambda x: OnGpu)
     for limit, expected in ((1 << 27, [1200]), (480, [480, 480, 240])):
-        monkeypatch.setattr(windows, "COLUMNS_ON_GPU", limit)
+        monkeypatch.setattr(convolution, "COLUMNS_ON_GPU", limit)
         tn.grad([fn.conv2d(x, w)], [x, w])
         assert sizes == {"unfold": expected * 2, "fold": expected}
         sizes["unfold"].clear()

@@ -1,11 +1,11 @@
 """Derivatives of functions, as functions: value_and_grad, jacobian, hvp.
 
 Requirement: "the gradient of f at x" in one line, without ``cleargrad``, ``backward`` and ``grad``
-on Variables of one's own. The function is called on fresh Variables, so no ``grad`` of the
+on Variables. The function is called on fresh Variables, so no ``grad`` of the
 arguments is read or written.
 
-By default the results have no graph of their own. With ``enable_double_backprop=True`` they have
-one, which leads back to the Variables that were given: so derivatives can be taken of derivatives.
+By default the results have no graph. With ``enable_double_backprop=True`` a graph leads from the
+results back to the given Variables, for derivatives of derivatives.
 
     def f(x):
         return tn.functions.sum(x * x * x)
@@ -33,21 +33,21 @@ from tinynode.functions import concat, identity, reshape
 def value_and_grad(
     f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, enable_double_backprop: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives f's value and its gradient.
+    """A function that gives f's value and gradient.
 
-    f: ..., x: (s), ... -> y: one number.   The result: ... -> y, dy/dx: (s)
+    f: ..., x: (s), ... -> y: a single number.   The result: ... -> y, dy/dx: (s)
 
     Args:
-        f: takes Variables or arrays, gives a Variable of size one.
+        f: takes Variables or arrays, gives a Variable of size 1.
         argnums: the positions of the arguments to differentiate with respect to. With a tuple, the
             gradient is a tuple too.
         enable_double_backprop: record a graph of the gradient, back to the arguments.
 
     Returns:
-        A function with f's arguments, giving ``(value, gradient)``, both Variables. Arguments that
-        ``argnums`` does not name, and keyword arguments, go to f as they are. Where f does not
-        depend on an argument, its gradient is zeros. The value keeps its graph, so
-        ``value.backward()`` reaches Variables that f uses besides its arguments.
+        A function with f's arguments, giving ``(value, gradient)``, both Variables. Arguments
+        outside ``argnums``, and keyword arguments, go to f unchanged. The gradient is zeros where
+        f does not depend on an argument. The value keeps the graph, so ``value.backward()``
+        reaches Variables used by f besides the arguments.
 
     Raises:
         ValueError: when called: f's value has more than one element, or an argument is missing.
@@ -72,7 +72,7 @@ def jacobian(
 
     f: ..., x: (s), ... -> y: (t).   The result: ... -> J: (t + s), J[i, j] = dy[i] / dx[j]
 
-    It runs one backward for each element of y. A Hessian is the Jacobian of a gradient:
+    Runs a backward pass for each element of y. A Hessian is the Jacobian of a gradient:
 
         def gradient(x):
             return tn.value_and_grad(f, enable_double_backprop=True)(x)[1]
@@ -106,15 +106,15 @@ def jacobian(
 def hvp(f: Callable[..., Any], x: Any, v: Any, enable_double_backprop: bool = False) -> Any:
     """The Hessian of f times a vector, without making the Hessian.
 
-    f: x: (s) -> y: one number.   v: (s) -> Hv: (s), Hv[i] = sum_j d^2 y / (dx[i] dx[j]) v[j]
+    f: x: (s) -> y: a single number.   v: (s) -> Hv: (s), Hv[i] = sum_j d^2 y / (dx[i] dx[j]) v[j]
 
-    A backward of a backward: it costs a few calls of f, whatever the size of x. A derivative that
-    is None counts as zero.
+    A backward of a backward: the cost is a few calls of f, for any size of x. A derivative None
+    counts as zero.
 
     Args:
-        f: takes Variables, gives a Variable of size one.
-        x: where: a Variable or array, or a tuple of them for an f of several arguments.
-        v: the vector, of the shape and dtype of x; a tuple if x is one.
+        f: takes Variables, gives a Variable of size 1.
+        x: the point: a Variable or array, or a tuple for an f of several arguments.
+        v: the vector, of the shape and dtype of x; a tuple if x is a tuple.
         enable_double_backprop: record a graph of the result, back to x and v.
 
     Raises:
@@ -132,7 +132,7 @@ def hvp(f: Callable[..., Any], x: Any, v: Any, enable_double_backprop: bool = Fa
 
 
 def _check_call(name: str, f: Any, argnums: Any) -> None:
-    """Refuse what is no function, and arguments of the function in the place of ``argnums``."""
+    """Refuse an f that is no function, and arguments of f in the place of ``argnums``."""
     if not callable(f):
         raise TypeError(f"{name}: f must be a function, got {describe(f)}.")
     positions = argnums if isinstance(argnums, tuple) else (argnums,)
@@ -151,7 +151,7 @@ def _call(
     kwargs: dict[str, Any],
     connected: bool,
 ) -> tuple[list[Variable], Variable]:
-    """Call f with fresh Variables as the arguments of ``argnums``: those, and f's value."""
+    """Call f with fresh Variables for ``argnums``; gives the Variables and f's value."""
     positions = (argnums,) if isinstance(argnums, int) else argnums
     given = list(args)
     with force_backprop_mode():
@@ -196,7 +196,7 @@ def _check_scalar(name: str, y: Variable) -> None:
 def _gradients(
     y: Variable, xs: list[Variable], gy: Variable | None, enable_double_backprop: bool
 ) -> list[Variable]:
-    """The gradients of y with respect to xs; zeros where y does not depend on one."""
+    """The gradients of y with respect to xs; zeros where y does not depend on x."""
     found = grad([y], xs, [gy], enable_double_backprop=enable_double_backprop)
     return [or_zeros(gx, x) for gx, x in zip(found, xs, strict=True)]
 
@@ -207,7 +207,7 @@ def or_zeros(gx: Variable | None, x: Variable) -> Variable:
 
 
 def _basis(y: Variable, position: int) -> Variable:
-    """1 at one position of y's elements, 0 elsewhere."""
+    """1 at a position of y's elements, 0 elsewhere."""
     xp = y.xp
     numbers = xp.arange(y.size, device=y.raw.device)
     ones = xp.astype(numbers == position, y.dtype)
@@ -215,7 +215,7 @@ def _basis(y: Variable, position: int) -> Variable:
 
 
 def _stack(rows: Sequence[Variable], y: Variable, x: Variable) -> Variable:
-    """The derivatives of y's elements with respect to x, in one Variable of shape y + x."""
+    """The derivatives of y's elements with respect to x, in a Variable of shape y + x."""
     shape = y.shape + x.shape
     if math.prod(shape) == 0:
         zeros = x.xp.zeros(shape, dtype=x.dtype, device=x.raw.device)
@@ -224,7 +224,7 @@ def _stack(rows: Sequence[Variable], y: Variable, x: Variable) -> Variable:
 
 
 def _vectors(args: Sequence[Any], vectors: Any) -> list[Variable]:
-    """The vectors as Variables, each fitting its argument."""
+    """The vectors as Variables, each fitting the argument."""
     if not isinstance(vectors, tuple | list) or len(vectors) != len(args):
         raise ValueError(f"hvp: x has {len(args)} parts, v must be a tuple of as many.")
     fitting = []

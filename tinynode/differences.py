@@ -1,7 +1,7 @@
 """numerical_grad: derivatives from values alone, by central differences.
 
-Requirement: the judge of every gradient must not share code with what it judges. So it knows
-nothing of graphs: it moves an element of an array by eps up and down, calls a function, and takes
+Requirement: the judge of every gradient shares no code with the judged gradients. So no graph is
+used: an element of an array is moved by eps up and down, a function is called, and the slope is
 
     (f(x + eps) - f(x - eps)) / (2 eps)
 
@@ -35,29 +35,30 @@ def numerical_grad(
     diff_rtol: float = 1e-3,
     center_outputs: Sequence[Array | None] | None = None,
 ) -> tuple[Array, ...]:
-    """The gradients of sum(grad_outputs * f()) with respect to arrays that f reads.
+    """The gradients of sum(grad_outputs * f()) with respect to the arrays read by f.
 
     Element after element is moved by eps up and down, *in place*, and put back. The differences
     are taken in float64. f runs without type checks, and no graph is recorded.
 
     Args:
         f: takes nothing, reads ``inputs``, returns an array or a tuple of arrays (or Variables).
-        inputs: floating arrays that can be written to.
-        grad_outputs: the weights of the outputs' elements, in the outputs' shapes; an output
-            whose entry is None is left out.
+        inputs: writable floating arrays.
+        grad_outputs: the weights of the outputs' elements, in the outputs' shapes; None leaves
+            an output out.
         eps: how far each element is moved.
-        detect_nondifferentiable: take 5 points in place of 2, and fit a parabola through them.
-        diff_atol: how far a point may lie off the parabola: this much ...
-        diff_rtol: ... plus this part of the range of the 5 points. Where the first and the second
-            derivative are both zero (x^3 at 0), a smooth function can exceed it too.
-        center_outputs: f() at the given inputs, if known: the middle one of the 5 points.
+        detect_nondifferentiable: take 5 points in place of 2, and fit a parabola.
+        diff_atol: the allowed distance of a point from the parabola, absolute.
+        diff_rtol: likewise, relative to the range of the 5 points; both distances add up. A smooth
+            function can exceed the sum where the first and the second derivative are zero, as x^3
+            at 0.
+        center_outputs: f() at the given inputs, if known: the middle of the 5 points.
 
     Returns:
-        An array for each input, of its shape and dtype, on its device.
+        An array for each input, of the input's shape, dtype and device.
 
     Raises:
         GraphError: an input is not floating.
-        ValueError: an input cannot be written to, eps is too small for its dtype, or
+        ValueError: an input is read-only, eps is too small for the input's dtype, or
             ``grad_outputs`` do not fit the outputs.
         NondifferentiableError: f jumps or has a kink near the inputs.
     """
@@ -95,7 +96,7 @@ def _check_input(name: str, x: Array) -> None:
 
 
 class _Sampler:
-    """Evaluates f with one element of an input moved, and makes a slope of the values."""
+    """Evaluates f with an element of an input moved, and computes the slope of the values."""
 
     def __init__(
         self,
@@ -125,7 +126,7 @@ class _Sampler:
         return device_of(x, "numerical_grad", name).from_host(gx)
 
     def _slope(self, name: str, x: Array, index: tuple[int, ...], value: HostArray) -> float:
-        # what is added is what the dtype can represent, not eps itself
+        # the step as the dtype represents it, not eps itself
         high, low = value.dtype.type(value + self.eps), value.dtype.type(value - self.eps)
         step = float(high) - float(low)
         if step == 0.0:
@@ -139,7 +140,7 @@ class _Sampler:
             inner = self._at(x, index, value - half), self._at(x, index, value + half)
             self._check_smooth(name, [below, inner[0], self.center, inner[1], above])
         slope = 0.0
-        with numpy.errstate(all="ignore"):  # an infinite output gives NaN, which no check accepts
+        with numpy.errstate(all="ignore"):  # an infinite output gives NaN: refused by checks
             for gy, y0, y1 in zip(self.gys, below, above, strict=True):
                 if gy is not None:
                     slope += float(numpy.sum(gy * (as_float64(y1) - as_float64(y0)))) / step
@@ -173,7 +174,7 @@ class _Sampler:
 
 
 def _off_parabola() -> HostArray:
-    """The matrix that takes values at 5 equidistant points to their distances from a parabola."""
+    """The matrix from values at 5 equidistant points to the distances from a parabola."""
     powers = numpy.vander(numpy.linspace(-1.0, 1.0, 5), 3)
     return numpy.eye(5) - powers @ numpy.linalg.pinv(powers)
 
@@ -182,7 +183,7 @@ _OFF_PARABOLA = _off_parabola()
 
 
 def _evaluate(f: Callable[[], Any], gys: list[HostArray | None]) -> list[Array | None]:
-    """The outputs of f on the host, in memory of their own."""
+    """The outputs of f on the host, in new memory."""
     outputs = f()
     if not isinstance(outputs, tuple | list):
         outputs = (outputs,)

@@ -1,15 +1,14 @@
-"""Checks for people who write functions: is ``backward`` the derivative of ``forward``?
+"""Checks for authors of functions: is ``backward`` the derivative of ``forward``?
 
-Requirement: a gradient that is wrong must not pass, and one that is right must not be blamed. The
-checks know nothing about the function but its values: they compare what ``backward`` says with
-central differences
+Requirement: a wrong gradient must not pass, and a right gradient must not be blamed. The checks
+use only the values of the function: ``backward`` is compared with central differences
 
     (f(x + eps) - f(x - eps)) / (2 eps)
 
-``numerical_grad`` does that for each element of an input. ``check_backward`` does it once, along a
-random direction d: the slope there is sum(gradient * d), so two numbers are compared, whatever the
-size of the inputs. ``check_double_backward`` does the same to the function that computes the
-gradient.
+``numerical_grad`` takes a difference for each element of an input. ``check_backward`` takes a
+single difference, along a random direction d, with slope sum(gradient * d). So two numbers are
+compared, for inputs of any size. ``check_double_backward`` does the same for the function that
+computes the gradient.
 
     class Square(tn.FunctionNode):
         def forward(self, inputs):
@@ -28,9 +27,10 @@ gradient.
     check_double_backward(square, x, gy, ggx, eps=1e-5)
 
 **Choosing eps.** The error of a central difference is about eps^2 from the curvature, plus the
-rounding error of f divided by eps. In float64 it is smallest for eps near 1e-5; in float32 the
-rounding wins early, and eps below 1e-3 is rarely any good. So give ``dtype=numpy.float64`` when
-the inputs are float32: ``backward`` still runs in float32, the differences in float64.
+rounding error of f divided by eps. In float64 the error is smallest for eps near 1e-5. In
+float32 the rounding wins early, and eps below 1e-3 is rarely any good. So give
+``dtype=numpy.float64`` when the inputs are float32: ``backward`` still runs in float32, the
+differences in float64.
 """
 
 from __future__ import annotations
@@ -69,35 +69,35 @@ def check_backward(
     detect_nondifferentiable: bool = False,
     rng: numpy.random.Generator | None = None,
 ) -> None:
-    """Check a function's gradient against a central difference along one random direction.
+    """Check a function's gradient against a central difference along a random direction.
 
-    Of the two slopes, s by ``backward`` and n by the difference, it asks
+    The slopes, s by ``backward`` and n by the difference, must fulfil
     |s - n| <= atol + rtol * |n|. A gradient None counts as zero. The differences run without type
-    checks and without a graph; a func that differentiates inside needs ``force_backprop_mode()``
-    there, as ``tinynode.value_and_grad`` has it. Arrays, ``params`` and every ``grad`` are left as
-    they were.
+    checks and without a graph. A func that differentiates inside needs ``force_backprop_mode()``
+    there, as in ``tinynode.value_and_grad``. Arrays, ``params`` and every ``grad`` stay unchanged.
 
     Args:
-        func: takes Variables, one for each array, and returns one or a tuple of them. It must give
-            the same values each time.
-        x_data: the input array, or a tuple of them, of any backend.
-        y_grad: the gradient of the output, or a tuple of them, None for an output that is not to
-            be checked. Left None altogether it is 1, for a single output of shape ().
-        params: Variables that func uses besides its arguments; their gradients are checked too.
+        func: takes a Variable for each array, and returns a Variable or a tuple of Variables. The
+            values must be the same each time.
+        x_data: the input array, or a tuple of arrays, of any backend.
+        y_grad: the gradient of the output, or a tuple of gradients, None for an unchecked output.
+            None alone stands for 1, for a single output of shape ().
+        params: Variables used by func besides the arguments; the check includes the gradients of
+            params.
         eps: how far the inputs are moved; see the module's text.
         atol: how far the slopes may differ.
-        rtol: how far, relative to the numerical one.
-        no_grads: for each input, whether it gets no gradient; then it must really get none. By
-            default that is expected of inputs that are not floating. To leave a floating input
-            out of the check, let func close over it.
-        dtype: a floating dtype to which inputs and params are cast for the differences.
-        detect_nondifferentiable: make sure that there is a derivative along the direction.
-        rng: where the direction comes from; by default the same one each time.
+        rtol: how far, relative to the numerical slope.
+        no_grads: True for each input that must get no gradient. By default, True for inputs
+            that are not floating. To leave a floating input out of the check, let func close
+            over the input.
+        dtype: a floating dtype of inputs and params for the differences.
+        detect_nondifferentiable: make sure of a derivative along the direction.
+        rng: the generator of the direction; by default the same direction each time.
 
     Raises:
-        AssertionError: the slopes differ; says how much each input has to do with it.
+        AssertionError: the slopes differ; names the share of each input.
         ValueError: the arguments do not fit each other.
-        GraphError: an input that should get no gradient gets one.
+        GraphError: an input of ``no_grads`` gets a gradient.
         NondifferentiableError: there is no derivative, and detection is on.
     """
     check = _Check("check_backward", func, _as_list(x_data), _as_list(params), dtype)
@@ -122,20 +122,19 @@ def check_double_backward(
 ) -> None:
     """Check a function's second-order gradient against a central difference.
 
-    What is checked is the map (x, gy) -> gx that ``backward`` computes: is its own gradient, with
-    respect to x, gy and params, right? It takes the first-order gradient as it is, so call
-    ``check_backward`` too. Linear functions need no special care: their gx does not depend on x,
-    and both sides are zero there.
+    The check is ``check_backward`` for the map (x, gy) -> gx of ``backward``, with respect to x,
+    gy and params. The first-order gradient is not checked, so call ``check_backward`` too. Linear
+    functions need no special care: gx does not depend on x, and both sides are zero.
 
     Args:
         func: as for ``check_backward``.
         x_data: likewise.
         y_grad: likewise; also an input of the map.
-        x_grad_grad: an array of its shape for each input, the weights of gx; None leaves that gx
-            out, as is needed for inputs that get no gradient.
+        x_grad_grad: for each input an array of the input's shape, the weights of gx. None leaves
+            a gx out; necessary for inputs without a gradient.
         params: as for ``check_backward``.
-        params_grad_grad: likewise for the gradients of ``params``: one entry for each.
-        eps: as for ``check_backward``, and so are all the others.
+        params_grad_grad: likewise for the gradients of ``params``: an entry for each.
+        eps: as for ``check_backward``, and so are all others.
         atol: likewise.
         rtol: likewise.
         no_grads: likewise.
@@ -146,7 +145,7 @@ def check_double_backward(
     Raises:
         AssertionError: the slopes differ.
         ValueError: the arguments do not fit each other.
-        GraphError: an input that should get no gradient gets one.
+        GraphError: an input of ``no_grads`` gets a gradient.
         NondifferentiableError: there is no derivative, and detection is on.
     """
     what = "check_double_backward"
@@ -168,11 +167,11 @@ def check_double_backward(
 
 
 class _Targets:
-    """Which first-order gradients a second-order check differentiates, and their weights.
+    """The first-order gradients that a second-order check differentiates, with weights.
 
     Attributes:
         indexes: positions among the inputs and, after them, the params.
-        weights: an array for each of them.
+        weights: an array for each position.
     """
 
     def __init__(self, check: _Check, ggxs: list[Any], ggparams: list[Any]) -> None:
@@ -229,16 +228,16 @@ class _FirstOrderGradient:
 
 
 class _Check:
-    """A function with its inputs, and the comparison of its two slopes.
+    """A function with inputs, and the comparison of the two slopes.
 
     Attributes:
         what: the name of the check, for messages.
         arrays: the input arrays.
-        names: what the inputs and the params are called in messages.
+        names: the names of inputs and params in messages.
         no_grads: whether an input gets no gradient.
         dtype: NumPy's dtype for the differences, or None.
-        title: what the function is called in messages.
-        grad_name: what the outputs' gradients are called in messages.
+        title: the name of the function in messages.
+        grad_name: the name of the outputs' gradients in messages.
     """
 
     def __init__(
@@ -375,7 +374,7 @@ class _Check:
         def moved_outputs() -> tuple[Array, ...]:
             xs = [self._moved(x, directions[i], distance) for i, x in enumerate(self.arrays)]
             for p, start, d in zip(self.params, starts, directions[number:], strict=True):
-                # a new node: a graph that the user has recorded keeps the old one
+                # a new node: a graph recorded by the user keeps the old node
                 restore(p, None, self._moved(start, d, distance), None)
             return tuple(y.array for y in self.call([Variable(x) for x in xs]))
 
@@ -393,7 +392,7 @@ class _Check:
         return float(slope)
 
     def _moved(self, x: Array, direction: HostArray | None, distance: HostArray) -> Array:
-        """The array moved along its direction, in the dtype of the differences."""
+        """The array moved along the direction, in the dtype of the differences."""
         if not is_floating(x):
             return x
         host = to_host(x)
@@ -409,7 +408,7 @@ class _Check:
         gys: list[Array | None],
         eps: float,
     ) -> Iterator[str]:
-        """For each input, its part of the two slopes."""
+        """The parts of the two slopes for each input."""
         arrays = [*self.arrays, *(p.array for p in self.params)]
         for position, direction in enumerate(directions):
             if direction is None:
@@ -457,10 +456,10 @@ def _check_param(what: str, name: str, p: Any) -> None:
 
 
 def _floating_dtype(what: str, dtype: Any) -> Any:
-    """NumPy's dtype of that name.
+    """NumPy's dtype of a name.
 
     Raises:
-        ValueError: it is no floating one.
+        ValueError: the dtype is not floating.
     """
     try:
         found = numpy.dtype(dtype)
@@ -472,7 +471,7 @@ def _floating_dtype(what: str, dtype: Any) -> Any:
 
 
 def _title(func: Callable[..., Any], ys: Iterable[Variable]) -> str:
-    """What a function is called: its name in Python, and the labels of what made its outputs."""
+    """A function's name for messages: in Python, and the labels of the outputs' creators."""
     name = getattr(func, "__name__", type(func).__name__)
     creators = [y.creator_node for y in ys if y.creator_node is not None]
     labels = list(dict.fromkeys(creator.label for creator in creators))
@@ -480,7 +479,7 @@ def _title(func: Callable[..., Any], ys: Iterable[Variable]) -> str:
 
 
 def _grad_outputs(what: str, name: str, ys: Sequence[Variable], y_grad: Any) -> list[Array | None]:
-    """The outputs' gradients as arrays that fit the outputs, None where there is none."""
+    """The outputs' gradients as arrays that fit the outputs, None for a missing gradient."""
     if y_grad is None:
         if len(ys) != 1 or ys[0].shape != ():
             shapes = ", ".join(str(y.shape) for y in ys)
@@ -515,7 +514,7 @@ def _check_grad_output(what: str, name: str, y: Variable, gy: Array) -> None:
 
 
 def _leaves_behind(ys: Sequence[Variable]) -> list[Variable]:
-    """The Variables that backward would give a gradient."""
+    """The Variables that get a gradient in backward."""
     leaves = {}
     seen = set()
     waiting = [y.node for y in ys]
@@ -536,7 +535,7 @@ def _leaves_behind(ys: Sequence[Variable]) -> list[Variable]:
 
 @contextmanager
 def _lent(variables: Sequence[Variable]) -> Iterator[None]:
-    """Variables that a check may change: without a gradient, and put back afterwards."""
+    """Variables for changes inside: without a gradient, and restored afterwards."""
     before = [(v, v.raw, v.node_or_none, v.grad_var) for v in variables]
     for v in variables:
         v.cleargrad()

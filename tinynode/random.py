@@ -1,11 +1,11 @@
-"""Random numbers: one generator for the whole process, and one ``seed`` for it.
+"""Random numbers: a single generator for the whole process, with ``seed``.
 
 Requirement: after ``tn.seed(n)`` initializers and random functions give the same numbers on every
-device. So all draws are made on the host, in float64, by NumPy's PCG64 generator, are cast there,
-and are then moved to the device.
+device. So NumPy's PCG64 generator draws on the host, in float64. The numbers are cast on the host,
+then moved to the device.
 
-Draws of several threads do not disturb each other, since NumPy locks the generator; but in which
-order the threads come is up to the operating system. For repeatable numbers draw in one thread.
+Threads may draw at the same time, since NumPy locks the generator. The operating system chooses
+the order of the threads. For repeatable numbers draw in a single thread.
 
 Source: O'Neill, PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for
 Random Number Generation, 2014.
@@ -33,9 +33,9 @@ _HALF = (1 << 64) - 1
 
 
 def get_generator() -> Generator:
-    """The process-wide ``numpy.random.Generator``; until ``seed`` is called it is unpredictable.
+    """The process-wide ``numpy.random.Generator``; unpredictable until ``seed`` is called.
 
-    It stays the same object: ``seed`` and ``set_state`` change its state.
+    The object stays the same: ``seed`` and ``set_state`` change the state.
     """
     global _generator
     with _lock:
@@ -45,7 +45,7 @@ def get_generator() -> Generator:
 
 
 def seed(n: int) -> None:
-    """Start the process-wide generator anew, so that the draws that follow are repeatable.
+    """Start the process-wide generator anew, for repeatable draws.
 
     Args:
         n: an integer, not negative.
@@ -76,7 +76,7 @@ def set_state(state: Array) -> None:
     """Go on where ``get_state`` was called.
 
     Raises:
-        StateError: the argument is not what ``get_state`` gives.
+        StateError: the argument is no result of ``get_state``.
     """
     words = numpy.asarray(state)
     if words.shape != (6,) or words.dtype != numpy.uint64:
@@ -120,7 +120,7 @@ def normal(
     Args:
         shape: the array's shape.
         mean: the distribution's mean.
-        deviation: its standard deviation, not negative.
+        deviation: the standard deviation, not negative.
         dtype: float16, float32 or float64, by name or as a dtype; ``config.dtype`` by default.
         device: where the array stands; the current device by default.
     """
@@ -137,8 +137,8 @@ def uniform(
 ) -> Array:
     """An array of draws from the uniform distribution between ``low`` and ``high``.
 
-    ``dtype`` and ``device`` are as for ``normal``. A draw lies below ``high``, or is rounded to it
-    by the cast.
+    ``dtype`` and ``device`` are as for ``normal``. A draw lies below ``high``, or equals ``high``
+    after rounding by the cast.
     """
     return _place(get_generator().uniform(low, high, shape), dtype, device)
 
@@ -149,7 +149,7 @@ def permutation(n: int, *, device: str | Device | None = None) -> Array:
 
 
 def _place(host: Any, dtype: Any, device: str | Device | None) -> Array:
-    """Cast float64 draws on the host, then move them."""
+    """Cast float64 draws on the host, then move the array."""
     for hook in thread_hooks():
         hook.numbers_drawn()
     target = get_device(device)
@@ -160,7 +160,7 @@ def host_dtype(dtype: Any) -> Any:
     """NumPy's floating dtype for a name or for any namespace's dtype; None means config.dtype.
 
     Raises:
-        TypeError: it is not a floating dtype that NumPy has.
+        TypeError: NumPy has no such floating dtype.
     """
     wanted = config.dtype if dtype is None else dtype
     try:

@@ -1,9 +1,9 @@
-"""Readable checks of what a function is given.
+"""Readable checks of the inputs of a function.
 
-Requirement: a check costs next to nothing when it passes, and explains itself when it fails. So
-``check_type_forward`` is called with the arrays themselves (in a tuple that has ``size()``), and
-the comparisons in it are plain Python. Only if one fails it is called once more, with expressions
-in place of the arrays: they remember how they were made, so the message can show
+Requirement: a passing check costs almost no time, and a failing check explains the failure. So
+``check_type_forward`` first gets the arrays, in a tuple with ``size()``; the comparisons are plain
+Python. After a failure ``check_type_forward`` is called again, with expressions in place of the
+arrays. An expression knows the text of the operations, so the message can show
 ``in_types[0].shape[1] == in_types[1].shape[0]`` beside the numbers.
 
     class MyFunc(FunctionNode):
@@ -22,14 +22,14 @@ from tinynode.errors import InvalidType, dtype_name
 
 
 class TypeInfoTuple(tuple[Any, ...]):
-    """The arrays, as ``check_type_forward`` gets them; ``size()`` is their number."""
+    """The arrays as arguments of ``check_type_forward``; ``size()`` is the number of arrays."""
 
     def size(self) -> int:
         return len(self)
 
 
 class Expression:
-    """A value that remembers the text of how it was made."""
+    """A value with the text of the operations that made the value."""
 
     __hash__ = object.__hash__
 
@@ -91,7 +91,7 @@ class Expression:
 
 
 class Condition(Expression):
-    """A comparison: its text, whether it holds, and what is the case where it does not."""
+    """A comparison: the text, the truth value, and the actual values in case of failure."""
 
     def __init__(self, text: str, value: bool, actual: str) -> None:
         super().__init__(text, value)
@@ -99,7 +99,7 @@ class Condition(Expression):
 
 
 class ExpressionTuple(tuple[Expression, ...]):
-    """The expressions that stand in for the arrays on the second call."""
+    """The expressions in place of the arrays on the second call."""
 
     def size(self) -> Expression:
         return Expression("in_types.size()", len(self))
@@ -112,7 +112,7 @@ def _text(value: Any) -> str:
 
 
 def _show(value: Any) -> str:
-    """A dtype by its name, whatever library it is of; anything else by its repr."""
+    """A dtype by name, for any array library; other values by ``repr``."""
     if isinstance(value, type) or type(value).__name__.lower().find("dtype") >= 0:
         return str(getattr(value, "__name__", None) or dtype_name(value))
     return repr(value)
@@ -137,7 +137,7 @@ def _compare(
 
 
 def is_floating(in_type: Any) -> Any:
-    """For use in ``expect``: the array's dtype is a real floating one."""
+    """For use in ``expect``: the array has a real floating dtype."""
     if not isinstance(in_type, Expression):
         return devices.is_floating(in_type)
     array = in_type.value
@@ -146,7 +146,7 @@ def is_floating(in_type: Any) -> Any:
 
 
 def is_integer(in_type: Any) -> Any:
-    """For use in ``expect``: the array's dtype is an integer one, signed or not."""
+    """For use in ``expect``: the array has an integer dtype, signed or unsigned."""
     if not isinstance(in_type, Expression):
         return devices.is_integer(in_type)
     array = in_type.value
@@ -169,10 +169,10 @@ def broadcasts(in_type: Any, other: Any, last: int = 0) -> Any:
 
 
 def expect(*conditions: Any) -> None:
-    """Refuse the inputs at the first condition that does not hold.
+    """Refuse the inputs at the first false condition.
 
     Raises:
-        InvalidType: says which condition, and what is the case instead.
+        InvalidType: names the condition and the actual values.
     """
     for condition in conditions:
         if condition:
@@ -185,7 +185,7 @@ def expect(*conditions: Any) -> None:
 
 
 def run_check(function: Any, arrays: tuple[Any, ...]) -> None:
-    """Run ``function.check_type_forward`` on arrays, and on expressions if that fails.
+    """Run ``function.check_type_forward`` on arrays; after a failure, on expressions.
 
     Raises:
         InvalidType: names the function, the condition, and every input.
@@ -200,13 +200,13 @@ def run_check(function: Any, arrays: tuple[Any, ...]) -> None:
         function.check_type_forward(ExpressionTuple(expressions))
     except InvalidType as error:
         failure = error
-    except Exception:  # the check does what expressions cannot: the first failure has to do
+    except Exception:  # expressions cannot run this check: report the first failure
         pass
     try:
         message = _message(function, arrays, failure)
         raise InvalidType(failure.expect, failure.actual, message) from None
     finally:
-        del failure  # its traceback holds this frame: without this, a reference cycle
+        del failure  # the traceback holds this frame: a reference cycle
 
 
 def _message(function: Any, arrays: tuple[Any, ...], failure: InvalidType) -> str:

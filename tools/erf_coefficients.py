@@ -1,4 +1,4 @@
-"""Print the coefficients of the two polynomials in tinynode/functions/error_function.py.
+"""Print the coefficients of the two polynomials in tinynode/functions/exponential.py.
 
 Near 0, erf(x) = x P(x^2) for |x| <= 1. Beyond, erfc(x) = e^(-x^2) Q(t) with t = 1 / (x + 1) for
 1 <= x <= 6; above 6, erf is 1 in double precision. Both are Chebyshev fits, made with mpmath

@@ -24,9 +24,9 @@ from tinynode import functions
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device
 from tinynode.errors import snake_case
-from tinynode.functions.activation import Sigmoid
-from tinynode.functions.extrema import ExtremeGrad
-from tinynode.functions.zero_safe import ZeroSafeMultiply
+from tinynode.functions.arithmetic import ZeroSafeMultiply
+from tinynode.functions.comparison import ExtremeGrad
+from tinynode.functions.exponential import Sigmoid
 from tinynode.net.operator import Operator
 from tinynode.net.passes import ArraySpec, ArraySpecs, TimesNumber, node_class_of
 from tinynode.net.plan import Layout, Plan

@@ -9,7 +9,7 @@ import numpy
 from numpy import add, exp, multiply, subtract, tanh
 
 from tinynode.devices import Arrays
-from tinynode.functions.error_function import SINGLE
+from tinynode.functions.exponential import SINGLE
 from tinynode_fast.blocks import number
 
 _SQRT_HALF = math.sqrt(0.5)

@@ -16,7 +16,7 @@ import numpy
 from numpy.lib.stride_tricks import as_strided
 
 from tinynode.devices import Fallback
-from tinynode.functions.windows import Windows
+from tinynode.functions.convolution import Windows
 from tinynode_fast.blocks import empty_in_order, memory_order, workspace
 from tinynode_fast.limits import LIMITS
 

@@ -16,7 +16,7 @@ WINNERS = Keeps(inputs=(1,))
 ALL_3, Y_AND_R = Keeps(inputs=(0, 1, 2)), Keeps(outputs=(0, 2))
 
 KERNELS: dict[type, Kernel] = {
-    activation.Sigmoid: Elementwise(elementwise.sigmoid, 0, Y),
+    functions.Sigmoid: Elementwise(elementwise.sigmoid, 0, Y),
     activation.SiLU: Elementwise(elementwise.silu, 0, X),
     activation.SiLUGrad: Elementwise(elementwise.silu_gradient, 1, X_AND_GY),
     activation.GELU: Elementwise(elementwise.gelu, 1, X, SINGLES),

@@ -149,7 +149,8 @@ def _run_and_write(table: GradientTable) -> None:
         remaining = sweep.run()
         written: list[tuple[Variable, Variable]] = []
         for node, gradient in (*table.kept.items(), *remaining.items()):
-            variable, is_leaf = node.get_variable_or_none(), node._creator_node is None
+            variable = node._variable() if node._variable else None
+            is_leaf = node._creator_node is None
             if variable is None or (node in remaining and not is_leaf):
                 continue  # dropped by the user, or the creator needed no gradient
             if is_leaf and variable._grad_var is not None:

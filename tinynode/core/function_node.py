@@ -210,7 +210,7 @@ class FunctionNode(HookOwner):
         """The outputs on a fast path, or ``Fallback`` to ask for the portable forward."""
         return Fallback
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Any:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
         """The gradients of the inputs, from those of the outputs.
 
         Args:

@@ -16,7 +16,7 @@ import tinynode
 from tinynode.configuration import config
 from tinynode.core.dispatch import add_arrays
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.core.hooks import is_recording_net
+from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.messages import check_backward_gradient
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
@@ -40,7 +40,7 @@ class GradientTable:
 
     def __init__(self, keep: Collection[VariableNode] | None = ()) -> None:
         self.keep = keep
-        self.recorded = config.enable_backprop or is_recording_net()
+        self.recorded = config.enable_backprop or (bool(thread_state.hooks) and is_recording_net())
         self.gradients: dict[VariableNode, Variable] = {}
         self.waiting: dict[VariableNode, list[Variable]] = {}
         self.summed_here: set[VariableNode] = set()

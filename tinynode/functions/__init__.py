@@ -1,7 +1,12 @@
-"""The differentiable functions: one class and one lower-case function for each operation.
+"""The differentiable functions: a class and a lower-case function for each operation.
 
-Users call the functions; the FunctionNode classes are public for people who look at graphs, write
-hooks or bring kernels of their own. Linear algebra beyond matmul is in ``linalg``.
+Users call the functions. The FunctionNode classes are public for readers of graphs, and for
+writers of hooks and kernels. Linear algebra beyond products is in ``linalg``.
+
+The files follow the chapters of the Array API standard: ``arithmetic``, ``exponential``,
+``trigonometric``, ``comparison``, ``data_types``, ``shapes`` and ``manipulation``, ``indexing``,
+``searching``, ``statistical``, ``products`` and ``linalg``. Neural networks add ``activation``,
+``loss`` and ``cross_entropy``, ``convolution``, ``pooling``, ``normalization`` and ``network``.
 """
 
 from tinynode.functions import linalg
@@ -17,7 +22,6 @@ from tinynode.functions.activation import (
     LogSoftmax,
     ReLU,
     ReLUGrad,
-    Sigmoid,
     Softmax,
     TanhGELU,
     TanhGELUGrad,
@@ -32,7 +36,6 @@ from tinynode.functions.activation import (
     log_softmax,
     relu,
     selu,
-    sigmoid,
     silu,
     softmax,
     softplus,
@@ -41,26 +44,71 @@ from tinynode.functions.arithmetic import (
     Abs,
     Add,
     AddAll,
+    Ceil,
+    CopySign,
     Divide,
+    Floor,
     FloorDivide,
+    IsDead,
     Multiply,
     Negative,
     Positive,
-    Pow,
-    PowConstant,
+    Remainder,
+    Round,
+    Sign,
     Subtract,
+    Trunc,
+    ZeroSafeMultiply,
     abs,
     add,
     add_all,
+    ceil,
+    copysign,
     divide,
+    floor,
     floor_divide,
     multiply,
     negative,
     positive,
-    pow,
+    remainder,
+    round,
+    sign,
     subtract,
+    trunc,
+    zero_safe_multiply,
 )
-from tinynode.functions.casting import (
+from tinynode.functions.comparison import (
+    Clip,
+    ClipGrad,
+    Equal,
+    ExtremeGrad,
+    Greater,
+    GreaterEqual,
+    Less,
+    LessEqual,
+    Maximum,
+    Minimum,
+    NotEqual,
+    clip,
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    maximum,
+    minimum,
+    not_equal,
+)
+from tinynode.functions.convolution import Fold, Unfold, conv1d, conv2d, conv_transpose2d
+from tinynode.functions.cross_entropy import (
+    RowWeights,
+    SoftmaxCrossEntropy,
+    SoftmaxCrossEntropyGrad,
+    nll,
+    sigmoid_cross_entropy,
+    softmax_cross_entropy,
+)
+from tinynode.functions.data_types import (
     AsType,
     Copy,
     Identity,
@@ -70,127 +118,93 @@ from tinynode.functions.casting import (
     identity,
     to_device,
 )
-from tinynode.functions.comparison import (
-    Equal,
-    Greater,
-    GreaterEqual,
-    Less,
-    LessEqual,
-    NotEqual,
-    equal,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
-    not_equal,
-)
-from tinynode.functions.convolution import (
-    bilinear,
-    conv1d,
-    conv2d,
-    conv_transpose2d,
-)
-from tinynode.functions.decompositions import (
-    Eigh,
-    Svd,
-)
-from tinynode.functions.elementwise import (
-    Cos,
-    Exp,
-    Log,
-    Sign,
-    Sin,
-    Sqrt,
-    Tanh,
-    cos,
-    exp,
-    log,
-    sign,
-    sin,
-    sqrt,
-    tanh,
-)
-from tinynode.functions.error_function import (
-    Erf,
-    erf,
-)
+from tinynode.functions.decompositions import Eigh, Svd
 from tinynode.functions.exponential import (
+    Erf,
+    Exp,
     Expm1,
+    Log,
     Log1p,
     Log2,
     Log10,
     LogAddExp,
+    Pow,
+    PowConstant,
     Reciprocal,
     SameInfinity,
+    Sigmoid,
+    Sqrt,
     Square,
+    erf,
+    exp,
     expm1,
+    log,
     log1p,
     log2,
     log10,
     logaddexp,
+    pow,
     reciprocal,
+    sigmoid,
+    sqrt,
     square,
 )
-from tinynode.functions.extrema import (
-    Clip,
-    ClipGrad,
-    CopySign,
-    ExtremeGrad,
-    Maximum,
-    Minimum,
-    Remainder,
-    clip,
-    copysign,
-    maximum,
-    minimum,
-    remainder,
-)
-from tinynode.functions.gathering import (
-    AddAt,
-    PositionsAlongAxis,
-    TakeAlongAxis,
-    TakeRows,
-    take,
-    take_along_axis,
-)
 from tinynode.functions.indexing import (
+    AddAt,
     GetItem,
     GetItemGrad,
     Positions,
+    PositionsAlongAxis,
     SetItem,
+    TakeAlongAxis,
+    TakeRows,
     get_item,
     set_item,
+    take,
+    take_along_axis,
 )
 from tinynode.functions.linalg import (
     Cholesky,
-    Cross,
     Det,
     Inv,
     Pinv,
     Qr,
+    SafeReciprocal,
+    SafeSqrt,
     SlogDet,
     Solve,
 )
-from tinynode.functions.linear import (
-    Linear,
-    MatMul,
-    linear,
-    matmul,
-    matrix_transpose,
-)
 from tinynode.functions.loss import (
-    RowWeights,
-    SoftmaxCrossEntropy,
-    SoftmaxCrossEntropyGrad,
     hinge,
+    huber,
     kl_divergence,
-    nll,
-    sigmoid_cross_entropy,
-    softmax_cross_entropy,
+    mean_absolute_error,
+    mean_squared_error,
+)
+from tinynode.functions.manipulation import (
+    Concat,
+    Flip,
+    Roll,
+    Split,
+    Stack,
+    Unstack,
+    concat,
+    flip,
+    meshgrid,
+    pad,
+    repeat,
+    roll,
+    split,
+    stack,
+    tile,
+    unstack,
 )
 from tinynode.functions.network import (
+    Linear,
+    bilinear,
     dropout,
     embedding,
+    linear,
     scaled_dot_product_attention,
 )
 from tinynode.functions.normalization import (
@@ -203,7 +217,6 @@ from tinynode.functions.normalization import (
     layer_norm,
     rms_norm,
 )
-from tinynode.functions.norms import SafeReciprocal, SafeSqrt
 from tinynode.functions.pooling import (
     AvgPool2d,
     AvgPool2dGrad,
@@ -217,93 +230,64 @@ from tinynode.functions.pooling import (
     upsample_nearest2d,
 )
 from tinynode.functions.products import (
+    Cross,
     Einsum,
+    MatMul,
     VecDot,
     einsum,
+    matmul,
+    matrix_transpose,
     tensordot,
     vecdot,
 )
-from tinynode.functions.rearranging import (
-    Flip,
-    Roll,
-    Stack,
-    Unstack,
-    broadcast_arrays,
-    broadcast_shapes,
-    expand_dims,
-    flip,
-    meshgrid,
-    moveaxis,
-    pad,
-    repeat,
-    roll,
-    squeeze,
-    stack,
-    tile,
-    unstack,
-)
-from tinynode.functions.reduction import (
-    Max,
-    Mean,
-    Min,
-    Sum,
-    max,
-    mean,
-    min,
-    sum,
-)
-from tinynode.functions.regression import huber, mean_absolute_error, mean_squared_error
-from tinynode.functions.rounding import (
-    Ceil,
-    Floor,
-    Round,
-    Trunc,
-    ceil,
-    floor,
-    round,
-    trunc,
-)
-from tinynode.functions.selection import (
-    Where,
-    tril,
-    triu,
-    where,
-)
-from tinynode.functions.shaping import (
-    BroadcastTo,
-    Concat,
-    PermuteDims,
-    Reshape,
-    Split,
-    SumTo,
-    broadcast_to,
-    concat,
-    permute_dims,
-    reshape,
-    split,
-    sum_to,
-)
-from tinynode.functions.sorting import (
+from tinynode.functions.searching import (
     ArgMax,
     ArgMin,
     ArgSort,
+    Where,
     argmax,
     argmin,
     argsort,
     sort,
+    tril,
+    triu,
+    where,
 )
-from tinynode.functions.statistics import (
+from tinynode.functions.shapes import (
+    BroadcastTo,
+    PermuteDims,
+    Reshape,
+    SumTo,
+    broadcast_arrays,
+    broadcast_shapes,
+    broadcast_to,
+    expand_dims,
+    moveaxis,
+    permute_dims,
+    reshape,
+    squeeze,
+    sum_to,
+)
+from tinynode.functions.statistical import (
     CumulativeProd,
     CumulativeSum,
     LinearScan,
     LogSumExp,
+    Max,
+    Mean,
+    Min,
     Prod,
+    Sum,
     cumulative_prod,
     cumulative_sum,
     diff,
     logsumexp,
+    max,
+    mean,
+    min,
     prod,
     std,
+    sum,
     var,
 )
 from tinynode.functions.trigonometric import (
@@ -314,10 +298,13 @@ from tinynode.functions.trigonometric import (
     Atan,
     Atan2,
     Atanh,
+    Cos,
     Cosh,
     Hypot,
+    Sin,
     Sinh,
     Tan,
+    Tanh,
     acos,
     acosh,
     asin,
@@ -325,19 +312,13 @@ from tinynode.functions.trigonometric import (
     atan,
     atan2,
     atanh,
+    cos,
     cosh,
     hypot,
+    sin,
     sinh,
     tan,
-)
-from tinynode.functions.windows import (
-    Fold,
-    Unfold,
-)
-from tinynode.functions.zero_safe import (
-    IsDead,
-    ZeroSafeMultiply,
-    zero_safe_multiply,
+    tanh,
 )
 
 __all__ = [

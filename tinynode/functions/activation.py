@@ -5,51 +5,29 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
-from tinynode.functions.arithmetic import abs
-from tinynode.functions.comparison import greater, less
-from tinynode.functions.elementwise import exp, tanh
-from tinynode.functions.error_function import erf_array, in_blocks
-from tinynode.functions.extrema import clip
-from tinynode.functions.operands import as_floating, as_number, as_operand
-from tinynode.functions.reduction import require_elements, sum
-from tinynode.functions.selection import where
-from tinynode.functions.shaping import normalize_axis, split
-from tinynode.functions.zero_safe import masked
-
-
-class Sigmoid(FunctionNode):
-    """y = 1 / (1 + e^-x).   x: (s) -> y: (s).   dL/dx = dL/dy * y * (1 - y)"""
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        self.retain_outputs((0,))
-        return (in_blocks(sigmoid_array, inputs[0]),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gy,) = grad_outputs
-        (y,) = self.get_retained_outputs()
-        assert gy is not None
-        return (gy * y * (1.0 - y),)
-
-
-def sigmoid_array(x: Array) -> Array:
-    """sigmoid of an array: e^x / (e^x + 1) below 0, 1 / (1 + e^-x) above.
-
-    So nothing overflows, and tiny values keep their relative precision.
-    """
-    xp = namespace_of(x)
-    small = xp.exp(-xp.abs(x))
-    y = xp.maximum(small, xp.astype(x > 0, x.dtype))
-    small += 1.0
-    y /= small
-    return y
-
-
-def sigmoid(x: Any) -> Variable:
-    """1 / (1 + e^-x), elementwise."""
-    return Sigmoid().apply((as_floating("sigmoid", "x", x),))[0]
+from tinynode.functions.arithmetic import abs, masked
+from tinynode.functions.comparison import clip, greater, less
+from tinynode.functions.exponential import (
+    erf_array,
+    exp,
+    in_blocks,
+    sigmoid,
+    sigmoid_array,
+)
+from tinynode.functions.manipulation import split
+from tinynode.functions.operands import (
+    as_floating,
+    as_number,
+    as_operand,
+    normalize_axis,
+    require_elements,
+)
+from tinynode.functions.searching import where
+from tinynode.functions.statistical import sum
+from tinynode.functions.trigonometric import tanh
 
 
 class ReLU(FunctionNode):
@@ -61,7 +39,7 @@ class ReLU(FunctionNode):
         xp = namespace_of(x)
         return (xp.maximum(x, xp.zeros((), dtype=x.dtype, device=x.device)),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
         return ReLUGrad().apply((y, gy))
@@ -78,7 +56,7 @@ class ReLUGrad(FunctionNode):
         self.retain_inputs((0,))
         return (masked(gy, y > 0),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         (y,) = self.get_retained_inputs()
         return None, ReLUGrad().apply((y, ggx))[0]
@@ -106,15 +84,14 @@ class LogSoftmax(FunctionNode):
         self.retain_outputs((0,))
         return (log_softmax_array(x, self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (log_softmax_gradient(y, gy, self.axis),)
 
 
 def log_softmax_array(x: Any, axis: int) -> Any:
-    """log_softmax of an array: the largest x is subtracted, so nothing overflows."""
+    """log_softmax of an array: the largest x is subtracted, against overflow."""
     xp = namespace_of(x)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     shifted -= xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
@@ -127,7 +104,7 @@ def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
 
 
 def log_softmax(x: Any, axis: int = -1) -> Variable:
-    """x - ln(sum of e^x over ``axis``): the logarithms of probabilities that add up to 1.
+    """x - ln(sum of e^x over ``axis``): the logarithms of probabilities with sum 1.
 
     Raises:
         ValueError: the axis does not exist, or has no elements.
@@ -161,16 +138,15 @@ class Softmax(FunctionNode):
         y /= xp.maximum(total, xp.ones((), dtype=x.dtype, device=x.device))
         return (y,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         weighted = y * gy
         return (weighted - y * sum(weighted, axis=self.axis, keepdims=True),)
 
 
 def softmax(x: Any, axis: int = -1) -> Variable:
-    """e^x / (sum of e^x over ``axis``): probabilities that add up to 1.
+    """e^x / (sum of e^x over ``axis``): probabilities with sum 1.
 
     Raises:
         ValueError: the axis does not exist.
@@ -186,10 +162,9 @@ class LogSigmoid(FunctionNode):
         self.retain_inputs((0,))
         return (in_blocks(_log_sigmoid, *inputs),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy * sigmoid(-x),)
 
 
@@ -221,7 +196,7 @@ class SiLU(FunctionNode):
         self.retain_inputs((0,))
         return (in_blocks(_silu, *inputs),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return SiLUGrad().apply((x, gy))
@@ -238,10 +213,9 @@ class SiLUGrad(FunctionNode):
         self.retain_inputs((0, 1))
         return (in_blocks(_silu_gradient, *inputs),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
-        assert h is not None
         gx = None
         if 0 in target_input_indexes:
             s = sigmoid(x)
@@ -292,7 +266,7 @@ class LeakyReLU(FunctionNode):
         choose = xp.maximum if self.slope <= 1.0 else xp.minimum
         return (choose(x, x * self.slope),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return LeakyReLUGrad(self.slope).apply((x, gy))
@@ -317,7 +291,7 @@ class LeakyReLUGrad(FunctionNode):
         slopes *= gy
         return (slopes,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return None, LeakyReLUGrad(self.slope).apply((x, ggx))[0]
@@ -351,7 +325,7 @@ class ELU(FunctionNode):
         negative = xp.expm1(xp.minimum(x, zero))
         return (xp.maximum(x, zero) * self.scale + negative * (self.scale * self.alpha),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return ELUGrad(self.alpha, self.scale).apply((x, gy))
@@ -380,10 +354,9 @@ class ELUGrad(FunctionNode):
         slopes *= gy
         return (slopes,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
-        assert h is not None
         gx = ggy = None
         if 0 in target_input_indexes:
             bend = exp(clip(x, max=0.0)) * (self.scale * self.alpha)
@@ -423,7 +396,7 @@ class GELU(FunctionNode):
         self.retain_inputs((0,))
         return (in_blocks(_gelu, x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return GELUGrad().apply((x, gy))
@@ -460,10 +433,9 @@ class GELUGrad(FunctionNode):
         self.retain_inputs((0, 1))
         return (in_blocks(_gelu_gradient, x, gy),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
-        assert h is not None
         gx = None
         if 0 in target_input_indexes:
             square = clip(x, -_DENSITY_ENDS, _DENSITY_ENDS) ** 2
@@ -483,14 +455,18 @@ class TanhGELU(FunctionNode):
         self.retain_inputs((0,))
         return (in_blocks(_tanh_gelu, x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return TanhGELUGrad().apply((x, gy))
 
 
 _GELU_CUBIC = 0.044715
+
+
 _GELU_SCALE = math.sqrt(2.0 / math.pi)
+
+
 _TANH_ENDS = 10.0  # t is 1 or -1 from there on, in float64: beyond it x^3 may overflow
 
 
@@ -522,10 +498,9 @@ class TanhGELUGrad(FunctionNode):
         self.retain_inputs((0, 1))
         return (in_blocks(_tanh_gelu_gradient, x, gy),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
-        assert h is not None
         gx = None
         if 0 in target_input_indexes:
             held = clip(x, -_TANH_ENDS, _TANH_ENDS)
@@ -547,7 +522,7 @@ def gelu(x: Any, approximate: bool = False) -> Variable:
 
 
 def hard_tanh(x: Any) -> Variable:
-    """x held between -1 and 1, elementwise; the gradient at the bounds is 1, as that of clip."""
+    """x held between -1 and 1, elementwise; the gradient at the bounds is 1, as in ``clip``."""
     return clip(as_floating("hard_tanh", "x", x), -1.0, 1.0)
 
 
@@ -569,7 +544,7 @@ class HardSiLU(FunctionNode):
         self.retain_inputs((0,))
         return (in_blocks(_hard_silu, *inputs),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         return HardSiLUGrad().apply((x, gy))
@@ -588,7 +563,7 @@ def _hard_silu(x: Array) -> Array:
 
 def _hard_silu_gradient(x: Array, gy: Array) -> Array:
     xp = namespace_of(x)
-    slopes = xp.clip(x, min=-3.0, max=3.0)  # finite, so that 0 times it is 0
+    slopes = xp.clip(x, min=-3.0, max=3.0)  # finite, so 0 times slopes is 0
     slopes *= 1.0 / 6.0
     slopes *= xp.astype(xp.abs(x) < 3, x.dtype)
     slopes += _hard_sigmoid(x)
@@ -607,10 +582,9 @@ class HardSiLUGrad(FunctionNode):
         self.retain_inputs((0, 1))
         return (in_blocks(_hard_silu_gradient, *inputs),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
-        assert h is not None
         gx = None
         if 0 in target_input_indexes:
             gx = where(less(abs(x), 3), h * gy * (1.0 / 3.0), 0)
@@ -618,7 +592,7 @@ class HardSiLUGrad(FunctionNode):
 
 
 def hard_silu(x: Any) -> Variable:
-    """x * hard_sigmoid(x), elementwise; the gradient at -3 is 0, at 3 it is 1.
+    """x * hard_sigmoid(x), elementwise; the gradient is 0 at -3 and 1 at 3.
 
     Source: Howard et al., Searching for MobileNetV3, 2019 (there called h-swish).
     """
@@ -631,7 +605,7 @@ def glu(x: Any, axis: int = -1) -> Variable:
     Source: Dauphin et al., Language Modeling with Gated Convolutional Networks, 2017.
 
     Raises:
-        ValueError: the axis does not exist, or its length is odd.
+        ValueError: the axis does not exist, or the length is odd.
     """
     x = as_floating("glu", "x", x)
     axis = normalize_axis("glu", axis, x.ndim)

@@ -1,12 +1,20 @@
-"""Comparisons, elementwise: they give bools, which have no gradient."""
+"""Comparisons, maximum, minimum and clip, elementwise.
+
+The result of a comparison is bool, without a gradient.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
-from tinynode.functions.broadcasting import BroadcastingNode
+from tinynode.functions.arithmetic import BroadcastingNode, masked
+from tinynode.functions.operands import as_operand, as_operands, first_variable
+from tinynode.functions.shapes import unbroadcast
 
 
 class Equal(BroadcastingNode):
@@ -85,3 +93,161 @@ class GreaterEqual(BroadcastingNode):
 def greater_equal(x: Any, y: Any) -> Variable:
     """Whether x >= y, elementwise."""
     return GreaterEqual().apply((x, y))[0]
+
+
+class _Extreme(BroadcastingNode):
+    """Base of maximum and minimum."""
+
+    input_names = ("x1", "x2")
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        (z,) = self.get_retained_outputs()
+        gx = gy = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(ExtremeGrad().apply((x, y, z, gz))[0], self, 0)
+        if 1 in target_input_indexes:
+            gy = unbroadcast(ExtremeGrad().apply((y, x, z, gz))[0], self, 1)
+        return gx, gy
+
+
+class Maximum(_Extreme):
+    """z = the larger of x and y, elementwise, with broadcasting; NaN if x or y is NaN.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(g where x > y, g/2 where x = y, else 0, s)   dL/dy likewise
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        self.retain_outputs((0,))
+        return (namespace_of(x).maximum(x, y),)
+
+
+def maximum(x1: Any, x2: Any) -> Variable:
+    """The larger of two, elementwise; ties share the gradient evenly."""
+    return Maximum().apply(as_operands("maximum", x1, x2, ("x1", "x2")))[0]
+
+
+class Minimum(_Extreme):
+    """z = the smaller of x and y, elementwise, with broadcasting; NaN if x or y is NaN.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(g where x < y, g/2 where x = y, else 0, s)   dL/dy likewise
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        self.retain_outputs((0,))
+        return (namespace_of(x).minimum(x, y),)
+
+
+def minimum(x1: Any, x2: Any) -> Variable:
+    """The smaller of two, elementwise; ties share the gradient evenly."""
+    return Minimum().apply(as_operands("minimum", x1, x2, ("x1", "x2")))[0]
+
+
+class ExtremeGrad(FunctionNode):
+    """gx = g where x was chosen, g/2 where x = y, else 0: the gradient of maximum and minimum.
+
+    x, y: shapes that broadcast to (s), z: (s) the chosen, g: (s) -> gx: (s).
+    dL/dg is the same function of dL/dgx; dL/dx, dL/dy and dL/dz are 0
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y, z, g = inputs
+        xp = namespace_of(z)
+        self.retain_inputs((0, 1, 2))
+        tied = xp.astype(x == y, g.dtype)
+        return (masked(g, x == z) * (1.0 - tied * 0.5),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (ggx,) = grad_outputs
+        x, y, z = self.get_retained_inputs()
+        return None, None, None, ExtremeGrad().apply((x, y, z, ggx))[0]
+
+
+class Clip(FunctionNode):
+    """y = low where x < low, high where x > high, else x; None is no bound.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy where low <= x <= high, else 0
+    """
+
+    def __init__(self, low: float | None, high: float | None) -> None:
+        self.low = low
+        self.high = high
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        low, high = self.low, self.high
+        if low is not None and high is not None and low > high:
+            low = high  # the upper bound wins; the standard leaves it open
+        return (namespace_of(x).clip(x, min=low, max=high),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return ClipGrad(self.low, self.high).apply((x, gy))
+
+
+class ClipGrad(FunctionNode):
+    """gx = gy where low <= x <= high, else 0: the gradient of ``Clip``.
+
+    x: (s), gy: (s) -> gx: (s).   dL/dx = 0   dL/dgy = dL/dgx where low <= x <= high, else 0
+    """
+
+    def __init__(self, low: float | None, high: float | None) -> None:
+        self.low = low
+        self.high = high
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, gy = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0,))
+        inside = xp.ones_like(x, dtype=xp.bool)
+        if self.low is not None:
+            inside = inside & (x >= self.low)
+        if self.high is not None:
+            inside = inside & (x <= self.high)
+        return (masked(gy, inside),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (ggx,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return None, ClipGrad(self.low, self.high).apply((x, ggx))[0]
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> Variable:
+    """x with the elements held between two bounds.
+
+    At a bound the gradient is 1 if the bound is a number, as in PyTorch. Variables as bounds
+    receive the gradient where x lies beyond them; x and bound share evenly at ties.
+
+    Args:
+        x: a Variable or an array.
+        min: a number, an array, a Variable, or None for no lower bound.
+        max: likewise for the upper bound, the winner where the bounds cross.
+
+    Raises:
+        OperandError: a bound has another type.
+    """
+    x = as_operand("clip", "x", x, first_variable(min, max))
+    if _is_constant(min) and _is_constant(max):
+        return Clip(_number(min), _number(max)).apply((x,))[0]
+    bounded = x if min is None else maximum(*as_operands("clip", x, min, ("x", "min")))
+    if max is None:
+        return bounded
+    return minimum(*as_operands("clip", bounded, max, ("x", "max")))
+
+
+def _is_constant(bound: Any) -> bool:
+    return bound is None or isinstance(bound, int | float | numpy.integer | numpy.floating)
+
+
+def _number(bound: Any) -> Any:
+    """A bound as a Python number, with a weak dtype beside x, as in arithmetic."""
+    return bound.item() if isinstance(bound, numpy.generic) else bound

@@ -1,45 +1,239 @@
 """Convolution: images are unfolded to columns, and multiplied as matrices.
 
-Requirement: it is quick, keeps no columns for the way back (they are as large as all windows
-together), and is differentiable to any order. So each of the three functions below unfolds again
-what it needs, a few images at a time. Each is linear in both inputs, and its gradients are the
-other two: ``Conv2d`` of images and kernels, ``Conv2dGradX`` of gradients and kernels, which is
-transposed convolution as well, and ``Conv2dGradW`` of images and gradients.
+Requirement: quick, differentiable to any order, and without columns kept for backward, since
+columns are as large as all windows together. So each of the three functions below unfolds again,
+a few images at a time. Each function is linear in both inputs, with the other two as gradients:
 
-As everywhere in neural networks, the kernel is not flipped (the literature calls this
-cross-correlation). Images are (n, channels, height, width).
+    Conv2d        of images and kernels
+    Conv2dGradX   of gradients and kernels; also the transposed convolution
+    Conv2dGradW   of images and gradients
+
+The kernel is not flipped: cross-correlation, as everywhere in neural networks. Images are (n,
+channels, height, width).
+
+``Windows`` describes the windows of convolution and of pooling. ``Unfold`` copies every window of
+an image into columns, and ``Fold`` adds columns back to the image. Both are linear, and each is
+the gradient of the other.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of, put
-from tinynode.functions.linear import matmul
+from tinynode.devices import Array, Arrays, backend_of, namespace_of, put, put_sum
+from tinynode.errors import OperandError, describe
 from tinynode.functions.operands import (
     as_floating,
     as_integer,
     as_operands,
-    first_variable,
+    input_shape,
     require_one_dtype,
 )
-from tinynode.functions.shaping import permute_dims, reshape
-from tinynode.functions.windows import (
-    Windows,
-    batches,
-    fold_columns,
-    integer,
-    make_windows,
-    pair,
-    require_four_axes,
-    unfold_images,
-)
+from tinynode.functions.shapes import reshape
 
 IntPair = int | tuple[int, int]
+
+
+class Windows(NamedTuple):
+    """How windows lie on an image: each entry is for rows and columns."""
+
+    size: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+
+    def counts(self, image: tuple[int, int]) -> tuple[int, int]:
+        """How many windows fit on an image of (height, width)."""
+        counts = []
+        for n, k, s, p, d in zip(image, *self, strict=True):
+            counts.append((n + 2 * p - d * (k - 1) - 1) // s + 1)
+        return counts[0], counts[1]
+
+    def padded(self, image: tuple[int, int]) -> tuple[int, int]:
+        """The size of the image with padding."""
+        return image[0] + 2 * self.padding[0], image[1] + 2 * self.padding[1]
+
+    def places(self, counts: tuple[int, int]) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """For each place (i, j) in a window: the index into the padded image, for all windows."""
+        for i in range(self.size[0]):
+            for j in range(self.size[1]):
+                rows = self._line(0, i, counts[0])
+                columns = self._line(1, j, counts[1])
+                yield i, j, (..., rows, columns)
+
+    def _line(self, axis: int, place: int, count: int) -> slice:
+        start = place * self.dilation[axis]
+        stride = self.stride[axis]
+        return slice(start, start + stride * (count - 1) + 1, stride)
+
+
+def pair(function: str, argument: str, value: Any, least: int) -> tuple[int, int]:
+    """An integer for both axes, or two integers.
+
+    Raises:
+        ValueError: the value is neither, or below ``least``.
+    """
+    given = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    try:
+        numbers = [operator.index(n) for n in given]
+    except TypeError:
+        numbers = []
+    if len(numbers) != 2 or min(numbers) < least:
+        raise ValueError(
+            f"{function}: {argument} must be an integer or two, not below {least}, got {value!r}."
+        )
+    return numbers[0], numbers[1]
+
+
+def integer(function: str, argument: str, value: Any, least: int) -> int:
+    """An integer.
+
+    Raises:
+        ValueError: the value is no integer, or below ``least``.
+    """
+    if not hasattr(value, "__index__") or operator.index(value) < least:
+        raise ValueError(
+            f"{function}: {argument} must be an integer, not below {least}, got {value!r}."
+        )
+    return operator.index(value)
+
+
+def make_windows(
+    function: str, size: Any, stride: Any, padding: Any, dilation: Any, shape: tuple[int, ...]
+) -> Windows:
+    """Windows on images of a shape (n, channels, height, width).
+
+    Raises:
+        ValueError: an argument is out of range, or no window fits.
+        OperandError: the images do not have four axes.
+    """
+    if len(shape) != 4:
+        raise OperandError(
+            f"{function}: x must have the axes (n, channels, height, width), got shape {shape}. "
+            "Add axes with x[None] or reshape."
+        )
+    windows = Windows(
+        pair(function, "kernel_size", size, 1),
+        pair(function, "stride", stride, 1),
+        pair(function, "padding", padding, 0),
+        pair(function, "dilation", dilation, 1),
+    )
+    counts = windows.counts((shape[2], shape[3]))
+    if counts[0] < 1 or counts[1] < 1:
+        raise ValueError(
+            f"{function}: windows of size {windows.size} with dilation {windows.dilation} do not "
+            f"fit on images of {shape[2:]} with padding {windows.padding}."
+        )
+    return windows
+
+
+def pad_image(x: Array, windows: Windows, value: float) -> Array:
+    """Images (..., height, width) with a border of ``value``; x unchanged where padding is 0."""
+    if windows.padding == (0, 0):
+        return x
+    xp = namespace_of(x)
+    height, width = x.shape[-2:]
+    rows, columns = windows.padding
+    shape = (*x.shape[:-2], *windows.padded((height, width)))
+    padded = xp.full(shape, value, dtype=x.dtype, device=x.device)
+    place = (..., slice(rows, rows + height), slice(columns, columns + width))
+    return put(padded, place, x)
+
+
+def crop_image(x: Array, windows: Windows, image: tuple[int, int]) -> Array:
+    """The inverse of ``pad_image``."""
+    rows, columns = windows.padding
+    return x[..., rows : rows + image[0], columns : columns + image[1]]
+
+
+COLUMNS_IN_CACHE = 1 << 19
+
+
+COLUMNS_ON_GPU = 1 << 27
+
+
+def batches(x: Array, n: int, size: int) -> Iterator[slice]:
+    """Cuts n images into batches, so that ``size`` columns for each stay in the cache.
+
+    On a GPU the columns only have to fit into memory.
+    """
+    limit = COLUMNS_IN_CACHE if "cpu" in backend_of(x).capabilities else COLUMNS_ON_GPU
+    step = max(1, limit // max(size, 1))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
+    """The forward of ``Unfold``, on arrays."""
+    xp = namespace_of(x)
+    padded = xp.permute_dims(pad_image(x, windows, 0.0), (1, 0, 2, 3))
+    shape = (x.shape[1], *windows.size, x.shape[0], *counts)
+    columns = xp.empty(shape, dtype=x.dtype, device=x.device)
+    for i, j, place in windows.places(counts):
+        columns = put(columns, (slice(None), i, j, ...), padded[place])
+    return columns
+
+
+def fold_columns(y: Array, windows: Windows, image: tuple[int, int]) -> Array:
+    """The forward of ``Fold``, on arrays."""
+    xp = namespace_of(y)
+    shape = (y.shape[0], y.shape[3], *windows.padded(image))
+    total = xp.zeros(shape, dtype=y.dtype, device=y.device)
+    for i, j, place in windows.places((y.shape[4], y.shape[5])):
+        total = put_sum(total, place, y[:, i, j, ...])
+    return xp.permute_dims(crop_image(total, windows, image), (1, 0, 2, 3))
+
+
+class Unfold(FunctionNode):
+    """y[c, i, j, n, r, q] = x[n, c, r s + i d - p, q s + j d - p], 0 outside the image.
+
+    x: (n, channels, height, width) -> y: (channels, kh, kw, n, oh, ow), with (oh, ow) =
+    ``counts``, as many windows as fit by default.
+    dL/dx = Fold(dL/dy)
+    """
+
+    def __init__(self, windows: Windows, counts: tuple[int, int] | None = None) -> None:
+        self.windows = windows
+        self.counts = counts
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        counts = self.counts or self.windows.counts((x.shape[2], x.shape[3]))
+        return (unfold_images(x, self.windows, counts),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        shape = input_shape(self)
+        return Fold(self.windows, (shape[2], shape[3])).apply(grad_outputs)
+
+
+class Fold(FunctionNode):
+    """x[n, c, ...] = the sum of y over all windows and places at that pixel: Unfold transposed.
+
+    y: (channels, kh, kw, n, oh, ow) -> x: (n, channels, height, width).
+    dL/dy = Unfold(dL/dx)
+    """
+
+    def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
+        self.windows = windows
+        self.image = image
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return (fold_columns(inputs[0], self.windows, self.image),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        shape = input_shape(self)
+        return Unfold(self.windows, (shape[4], shape[5])).apply(grad_outputs)
+
+
+def require_four_axes(function: str, argument: str, value: Any) -> None:
+    """Raises OperandError unless the array has four axes."""
+    if len(value.shape) != 4:
+        raise OperandError(f"{function}: {argument} must have four axes, got {describe(value)}.")
 
 
 class Conv2d(FunctionNode):
@@ -68,7 +262,7 @@ class Conv2d(FunctionNode):
             y = put(y, (part, ...), xp.permute_dims(images, (1, 0, 2, 3)))
         return (y,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         x, w = self.get_retained_inputs()
         gx = gw = None
@@ -107,7 +301,7 @@ def _images_as_matrices(y: Array, groups: int) -> Array:
 
 
 class Conv2dGradX(FunctionNode):
-    """gx[n, c, ...] = the sum of w[o, c, i, j] gy[n, o, r, q] over all that lie there.
+    """gx[n, c, ...] = the sum of w[o, c, i, j] gy[n, o, r, q] over all terms at that pixel.
 
     gy: (n, out, oh, ow), w: (out, channels / groups, kh, kw) -> gx: (n, channels, *image).
     With h = dL/dgx:   dL/dgy = Conv2d(h, w)   dL/dw = Conv2dGradW(h, gy)
@@ -134,7 +328,7 @@ class Conv2dGradX(FunctionNode):
             gx = put(gx, (part, ...), folded)
         return (gx,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         gy, w = self.get_retained_inputs()
         ggy = gw = None
@@ -172,7 +366,7 @@ class Conv2dGradW(FunctionNode):
         gw = xp.matrix_transpose(total)
         return (xp.reshape(gw, (out, channels, *self.windows.size)),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         x, gy = self.get_retained_inputs()
         gx = ggy = None
@@ -202,17 +396,17 @@ def conv2d(
         x: images, (n, channels, height, width).
         w: kernels, (out, channels / groups, kh, kw).
         b: a bias for each output channel, (out), or None.
-        stride: s, the step between windows; one integer or two (rows, columns).
+        stride: s, the step between windows; an integer, or two (rows, columns).
         padding: p, how many zeros are put around the image.
         dilation: d, the step between the elements of a window.
-        groups: channels and outputs are divided into groups that do not see each other.
+        groups: the number of groups of channels and outputs, without links between groups.
 
     Returns:
         (n, out, oh, ow), oh = (height + 2 p - d (kh - 1) - 1) // s + 1, ow likewise.
 
     Raises:
         OperandError: x or w does not have four axes, or is not floating.
-        InvalidType: their dtypes differ.
+        InvalidType: the dtypes of x and w differ.
         ValueError: the channels do not fit, or no window does.
     """
     x, w = as_operands("conv2d", x, w, names=("x", "w"), beside=b)
@@ -285,14 +479,14 @@ def conv1d(
         stride: s, the step between windows.
         padding: p, how many zeros are put at both ends.
         dilation: d, the step between the elements of a window.
-        groups: channels and outputs are divided into groups that do not see each other.
+        groups: the number of groups of channels and outputs, without links between groups.
 
     Returns:
         (n, out, (length + 2 p - d (k - 1) - 1) // s + 1).
 
     Raises:
         OperandError: x or w is not floating.
-        InvalidType: their dtypes differ.
+        InvalidType: the dtypes of x and w differ.
         ValueError: x or w does not have three axes, the channels do not fit, or no window does.
     """
     x, w = as_operands("conv1d", x, w, names=("x", "w"), beside=b)
@@ -312,7 +506,7 @@ def conv1d(
 def _windows_on_signals(
     x: Variable, w: Variable, stride: int, padding: int, dilation: int
 ) -> Windows:
-    """Windows on images of one row.
+    """Windows on images of a single row.
 
     Raises:
         ValueError: an argument is out of range, or no window fits.
@@ -340,7 +534,7 @@ def conv_transpose2d(
     dilation: IntPair = 1,
     groups: int = 1,
 ) -> Variable:
-    """The transpose of conv2d: what conv2d's gradient does to images.
+    """The transpose of conv2d: the gradient of conv2d by the images.
 
     Args:
         x: images, (n, channels, height, width).
@@ -350,14 +544,14 @@ def conv_transpose2d(
         padding: how much of the output's border is cut off.
         output_padding: how many rows and columns are added at the end of the output.
         dilation: the step between the elements of a window.
-        groups: channels and outputs are divided into groups that do not see each other.
+        groups: the number of groups of channels and outputs, without links between groups.
 
     Returns:
         (n, out, oh, ow), oh = (height - 1) s - 2 p + d (kh - 1) + output_padding + 1, ow likewise.
 
     Raises:
         OperandError: x or w does not have four axes, or is not floating.
-        InvalidType: their dtypes differ.
+        InvalidType: the dtypes of x and w differ.
         ValueError: the channels do not fit, or the output would be empty.
     """
     x, w = as_operands("conv_transpose2d", x, w, names=("x", "w"), beside=b)
@@ -397,41 +591,3 @@ def _transposed_image(
             f"conv_transpose2d: the output would have size {tuple(lengths)}: give less padding."
         )
     return lengths[0], lengths[1]
-
-
-def bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Variable:
-    """y[n, o] = b[o] + the sum over i, j of x1[n, i] w[o, i, j] x2[n, j].
-
-    Args:
-        x1: (n, in1).
-        x2: (n, in2).
-        w: (out, in1, in2).
-        b: (out), or None.
-
-    Raises:
-        ValueError: the shapes do not fit together.
-    """
-    x1, w = as_operands("bilinear", x1, w, names=("x1", "w"), beside=first_variable(x2, b))
-    x2 = as_operands("bilinear", x2, w, names=("x2", "w"))[0]
-    if (
-        x1.ndim != 2
-        or x2.ndim != 2
-        or w.ndim != 3
-        or w.shape[1:] != (x1.shape[1], x2.shape[1])
-        or x1.shape[0] != x2.shape[0]
-    ):
-        raise ValueError(
-            "bilinear: x1 must be (n, in1), x2 (n, in2) and w (out, in1, in2); got shapes "
-            f"{x1.shape}, {x2.shape} and {w.shape}."
-        )
-    n, (out, in1, in2) = x1.shape[0], w.shape
-    left = reshape(
-        matmul(x1, reshape(permute_dims(w, (1, 0, 2)), (in1, out * in2))), (n, out, in2)
-    )
-    y = reshape(matmul(left, reshape(x2, (n, in2, 1))), (n, out))
-    if b is None:
-        return y
-    bias = as_operands("bilinear", b, y, names=("b", "x1"))[0]
-    if bias.shape != (out,):
-        raise ValueError(f"bilinear: b must have shape ({out},), got {bias.shape}.")
-    return y + bias

@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values, with their vectors.
+"""Eigenvalues and singular values, with vectors; and helpers for functions of matrices.
 
 Source of the gradients: Giles, Collected Matrix Derivative Results for Forward and Reverse Mode
 Algorithmic Differentiation, 2008.
@@ -6,28 +6,73 @@ Algorithmic Differentiation, 2008.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy
 
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, namespace_of
-from tinynode.functions.linear import matmul, matrix_transpose
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.errors import dtype_name
 from tinynode.functions.operands import as_operand
-from tinynode.type_check import expect, is_floating
+from tinynode.functions.products import matmul, matrix_transpose
+from tinynode.functions.shapes import expand_dims
+from tinynode.type_check import TypeInfoTuple, expect, is_floating
 
-if TYPE_CHECKING:
-    from tinynode.type_check import TypeInfoTuple
 
-from tinynode.functions.matrices import (
-    FINITE,
-    SquareMatrixNode,
-    column,
-    eye_beside,
-    named_call,
-    row,
-    symmetric,
-)
+class SquareMatrixNode(FunctionNode):
+    """Base of functions of a square, floating matrix."""
+
+    input_names = ("x",)
+    type_hint = "the last two axes must have one length; cast integers to a floating dtype."
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        x = in_types[0]
+        expect(is_floating(x), x.ndim >= 2)
+        expect(x.shape[-1] == x.shape[-2])
+
+
+def named_call(function: str, routine: Callable[..., Any], *matrices: Array, cure: str) -> Any:
+    """The result of an array library's routine; a LinAlgError names function and shapes.
+
+    Raises:
+        ValueError: the library refuses the matrices (``numpy.linalg.LinAlgError``).
+    """
+    try:
+        return routine(*matrices)
+    except numpy.linalg.LinAlgError as error:
+        shapes = " and ".join(str(tuple(matrix.shape)) for matrix in matrices)
+        raise numpy.linalg.LinAlgError(
+            f"{function}: {error} for an argument of shape {shapes}, "
+            f"{dtype_name(matrices[0].dtype)}. {cure}"
+        ) from None
+
+
+FINITE = "Look for NaN and infinities in it."
+
+
+SINGULAR = "A matrix is singular: adding a small multiple of the identity makes it regular."
+
+
+def eye_beside(like: Variable) -> Variable:
+    """The identity matrix as long as the last axis of ``like``, outside the graph."""
+    array = like.raw
+    eye = like.xp.eye(array.shape[-1], dtype=array.dtype, device=array.device)
+    return wrap_array(eye, like.device, False)
+
+
+def symmetric(x: Variable) -> Variable:
+    return (x + matrix_transpose(x)) * 0.5
+
+
+def column(x: Variable) -> Variable:
+    return expand_dims(x, -1)
+
+
+def row(x: Variable) -> Variable:
+    return expand_dims(x, -2)
 
 
 class EighResult(NamedTuple):
@@ -41,7 +86,7 @@ class Eigh(SquareMatrixNode):
     """w, V with X = V diag(w) V^T.
 
     X: (..., n, n), symmetric -> w: (..., n), V: (..., n, n).
-    With F_ij = 1 / (w_j - w_i) off the diagonal, 0 on it:
+    With F_ij = 1 / (w_j - w_i) off the diagonal, 0 on the diagonal:
     dL/dX = the symmetric part of V (diag(dL/dw) + F * (V^T dL/dV)) V^T; not finite where two
     eigenvalues are equal and dL/dV is given
     """
@@ -68,7 +113,7 @@ def eigh(x: Any) -> EighResult:
     """Eigenvalues, in rising order, and eigenvectors (columns) of a symmetric matrix.
 
     The gradient of the eigenvectors is not finite where two eigenvalues are equal, since the
-    vectors are arbitrary there; that of the eigenvalues is finite always, its own gradient is not.
+    vectors are arbitrary there. The gradient of the eigenvalues is finite, but not differentiable.
 
     Raises:
         InvalidType: x is not a stack of square floating matrices.
@@ -100,7 +145,7 @@ class Svd(FunctionNode):
     With F_ij = 1 / (s_j^2 - s_i^2) off the diagonal, J = F * (U^T dL/dU), K = F * (V^T dL/dV):
     dL/dX = U (diag(dL/ds) + (J + J^T) diag(s) + diag(s) (K + K^T)) V^T
     + (1 - U U^T) dL/dU diag(1/s) V^T + U diag(1/s) dL/dV^T (1 - V V^T); not finite where two
-    singular values are equal, or one is 0, and dL/dU or dL/dV is given
+    singular values are equal, or a singular value is 0, and dL/dU or dL/dV is given
     """
 
     input_names = ("x",)
@@ -135,7 +180,7 @@ class Svd(FunctionNode):
 
 
 def _turning_terms(u: Variable, s: Variable, vt: Variable, gu: Variable) -> list[Variable]:
-    """What dL/dU contributes to dL/dX: within the space that U spans, and out of it."""
+    """The part of dL/dX by dL/dU: within the space of the columns of U, and outside."""
     ut = matrix_transpose(u)
     eye = eye_beside(s)
     gaps = (1.0 - eye) / ((row(s) - column(s)) * (row(s) + column(s)) + eye)
@@ -151,7 +196,7 @@ def svd(x: Any, *, full_matrices: bool = True) -> SvdResult:
     """The singular value decomposition, x = U diag(S) Vh.
 
     The gradient of U and Vh is not finite where two singular values are equal or one is 0, since
-    the vectors are arbitrary there; that of S is finite always, its own gradient is not.
+    the vectors are arbitrary there. The gradient of S is finite, but not differentiable there.
 
     Args:
         x: matrices, (..., n, m).
@@ -160,7 +205,7 @@ def svd(x: Any, *, full_matrices: bool = True) -> SvdResult:
 
     Raises:
         InvalidType: x is not a stack of floating matrices.
-        ValueError: ``full_matrices=True`` for matrices that are not square.
+        ValueError: ``full_matrices=True`` for matrices without a square shape.
     """
     x = as_operand("svd", "x", x)
     if full_matrices and x.ndim >= 2 and x.shape[-1] != x.shape[-2]:

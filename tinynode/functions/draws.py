@@ -1,8 +1,8 @@
-"""Which random generators a part of a computation draws from, and drawing the same once more.
+"""Random generators of a part of a computation, and drawing the same numbers again.
 
-Requirement: ``forget`` runs a function twice, and dropout must draw the same mask both times. So
-a function that draws says so first (``note_generator``), and who will run it again keeps the state
-that each generator had.
+Requirement: ``checkpoint`` runs a function twice, and dropout must draw the same mask both times.
+So a random function first calls ``note_generator``. The caller that runs the function again keeps
+the state of each generator.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Notes(threading.local):
-    """What is noted in this thread: one entry for each block that is open, the inner ones last."""
+    """The generators noted in this thread: an entry for each open block, the innermost last."""
 
     opened: tuple[States, ...] = ()
 
@@ -29,7 +29,7 @@ _notes = _Notes()
 
 @contextmanager
 def noted_generators() -> Iterator[States]:
-    """The generators that are drawn from inside, with their states before the first draw."""
+    """The generators used inside the block, with the states before the first draw."""
     outer = _notes.opened
     states: States = {}
     _notes.opened = (*outer, states)
@@ -40,7 +40,7 @@ def noted_generators() -> Iterator[States]:
 
 
 def note_generator(generator: Generator) -> None:
-    """Says that the generator will be drawn from."""
+    """Announce a draw from the generator."""
     for states in _notes.opened:
         if generator not in states:
             states[generator] = dict(generator.bit_generator.state)
@@ -48,7 +48,7 @@ def note_generator(generator: Generator) -> None:
 
 @contextmanager
 def drawing_again(states: States) -> Iterator[None]:
-    """Inside, the generators start from these states; afterwards they go on where they were."""
+    """Start the generators from the given states; restore the present states at the end."""
     now = {generator: dict(generator.bit_generator.state) for generator in states}
     put_back(states)
     try:
@@ -58,7 +58,7 @@ def drawing_again(states: States) -> Iterator[None]:
 
 
 def put_back(states: States) -> None:
-    """Let the generators go on from these states."""
+    """Set the generators to the given states."""
     for generator, state in states.items():
         with generator.bit_generator.lock:  # the lock under which other threads draw
             generator.bit_generator.state = state

@@ -1,36 +1,481 @@
-"""Reading and writing parts of an array: what ``x[index]`` and ``x[index] = v`` stand on.
+"""Reading and writing parts of an array: ``x[index]``, ``x[index] = v``, ``take``.
 
-Where an index with arrays names an element several times, its gradients add up.
+Integers, slices, ``...`` and None in an index are constants of the function. Integer and bool
+arrays in an index are inputs of the function. Where an index with arrays names an element several
+times, the gradients of the element add up.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+import operator
+from typing import Any, NamedTuple
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, is_integer, namespace_of
-from tinynode.functions.broadcasting import unbroadcast
-from tinynode.functions.gathering import AddAt, take
-from tinynode.functions.indexes import (
-    Index,
-    check_fits,
-    freeze_index,
-    thaw_index,
-    turned,
-    variable_in,
-    written,
+import numpy
+
+from tinynode.core.array_methods import ArrayMethods
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Array, Arrays, add_at, is_array, is_integer, namespace_of, put
+from tinynode.errors import DeviceMixError, OperandError, describe
+from tinynode.functions.operands import (
+    as_operand,
+    as_operands,
+    first_variable,
+    input_shape,
+    normalize_axis,
 )
-from tinynode.functions.operands import as_operand, as_operands
-from tinynode.functions.shaping import broadcasts_to, reshape
+from tinynode.functions.shapes import broadcasts_to, permute_dims, reshape, unbroadcast
+
+
+class Slice(NamedTuple):
+    """A slice as a hashable constant."""
+
+    start: int | None
+    stop: int | None
+    step: int | None
+
+    def __repr__(self) -> str:
+        return ":".join("" if n is None else str(n) for n in self)
+
+
+class Place(NamedTuple):
+    """Stands in an index for an array, an input of the function; the array covers some axes."""
+
+    axes: int
+
+    def __repr__(self) -> str:
+        return "array"
+
+
+Index = tuple[Any, ...]
+"""An index as hashable constants: int, Slice, None, Ellipsis and Place."""
+
+
+def freeze_index(function: str, index: Any, x: Variable) -> tuple[Index, list[Variable]]:
+    """A user's index as hashable constants, and the arrays of the index as Variables beside x.
+
+    Raises:
+        DeviceMixError: an array of the index is on another device than x.
+        OperandError: an entry is no index.
+        ValueError: the step of a slice is 0.
+    """
+    frozen: list[Any] = []
+    arrays: list[Variable] = []
+    for item in index if isinstance(index, tuple) else (index,):
+        if item is None or item is Ellipsis:
+            frozen.append(item)
+        elif isinstance(item, slice):
+            frozen.append(_freeze_slice(function, item))
+        elif _is_array(item):
+            array = _index_array(function, item, x)
+            frozen.append(Place(1 if is_integer(array.raw) else array.ndim))
+            arrays.append(array)
+        else:
+            frozen.append(_integer(function, item))
+    return tuple(frozen), arrays
+
+
+def variable_in(index: Any) -> Variable | None:
+    """The first Variable in an index."""
+    return first_variable(*index) if isinstance(index, tuple) else first_variable(index)
+
+
+def _freeze_slice(function: str, item: slice) -> Slice:
+    bounds = (item.start, item.stop, item.step)
+    frozen = Slice(*(None if n is None else _integer(function, n) for n in bounds))
+    if frozen.step == 0:
+        raise ValueError(f"{function}: the step of {item} is 0. Give another, or leave it out.")
+    return frozen
+
+
+def _integer(function: str, item: Any) -> int:
+    try:
+        if not isinstance(item, bool) and getattr(item, "shape", ()) == ():
+            return operator.index(item)
+    except TypeError:  # a float; or an array of one, or of a bool
+        pass
+    raise OperandError(
+        f"{function}: an index is made of integers, slices, ..., None, and integer or bool "
+        f"arrays, got {describe(item)}."
+    )
+
+
+def _is_array(item: Any) -> bool:
+    """True for lists, and for arrays and Variables, except single integers."""
+    if isinstance(item, list):
+        return True
+    if isinstance(item, ArrayMethods):
+        return item.ndim > 0
+    shape = getattr(item, "shape", ())
+    return shape != () and not isinstance(item, type) and is_array(item)
+
+
+def _index_array(function: str, item: Any, x: Variable) -> Variable:
+    """An integer or bool array as a Variable on x's device."""
+    if isinstance(item, list):
+        return index_list(function, item, x)
+    variable = as_operand(function, "index", item, x)
+    if variable.device is not x.device:
+        raise DeviceMixError(
+            f"{function}: an array in the index is on {variable.device}, x is on {x.device}. "
+            f"Move it with to_device(..., {str(x.device)!r})."
+        )
+    if not x.xp.isdtype(variable.dtype, ("integral", "bool")):
+        raise OperandError(
+            f"{function}: an index array must be integer or bool, got {describe(variable)}."
+        )
+    return variable
+
+
+def index_list(function: str, values: Any, x: Variable) -> Variable:
+    """A list of integers or bools as a Variable on x's device.
+
+    Raises:
+        OperandError: another entry, or lists of different length.
+    """
+    try:
+        host = numpy.asarray(values)
+    except ValueError:
+        host = numpy.asarray(values, dtype=object)
+    if host.size == 0:
+        host = host.astype(numpy.int64)
+    if host.dtype.kind not in "iub":
+        raise OperandError(
+            f"{function}: an index list must hold integers or bools, and lists in it be equally "
+            f"long, got {describe(values)}."
+        )
+    return wrap_array(x.device.from_host(host), x.device, False)
+
+
+def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Index:
+    """The index for arrays of a shape, in the terms of the Array API standard.
+
+    Every axis is named, and slices end within the array. The index is for ``turned`` arrays: all
+    steps are positive.
+    """
+    axes = iter(axes_of(index, len(shape)))
+    waiting = iter(arrays)
+    thawed: list[Any] = []
+    for item in index:
+        if item is None or item is Ellipsis:
+            thawed.append(item)
+            continue
+        length = shape[next(axes)]
+        if isinstance(item, Place):
+            thawed.append(next(waiting))
+        else:
+            thawed.append(_clamped(item, length) if isinstance(item, Slice) else item)
+    if not arrays and Ellipsis not in index:
+        thawed.append(Ellipsis)
+    return tuple(thawed)
+
+
+def turned(array: Array, index: Index) -> Array:
+    """The array, flipped along the axes with a backward slice.
+
+    Then all steps are positive: PyTorch has no others. Flipping twice gives the array again.
+    """
+    for item in index:
+        if isinstance(item, Slice) and item.step is not None and item.step < 0:
+            break
+    else:
+        return array
+    named = [item for item in index if item is not None and item is not Ellipsis]
+    axes = []
+    for axis, item in zip(axes_of(index, array.ndim), named, strict=True):
+        if isinstance(item, Slice) and item.step is not None and item.step < 0:
+            axes.append(axis)
+    return namespace_of(array).flip(array, axis=tuple(axes))
+
+
+def axes_of(index: Index, ndim: int) -> list[int]:
+    """The first axis of each integer, slice and array of an index."""
+    axes: list[int] = []
+    axis = 0
+    for item in index:
+        if item is Ellipsis:
+            axis += ndim - named_axes(index)
+        elif item is not None:
+            axes.append(axis)
+            axis += item.axes if isinstance(item, Place) else 1
+    return axes
+
+
+def named_axes(index: Index) -> int:
+    """How many axes of x an index speaks of."""
+    count = 0
+    for item in index:
+        if item is not None and item is not Ellipsis:
+            count += item.axes if isinstance(item, Place) else 1
+    return count
+
+
+def _clamped(item: Slice, length: int) -> slice:
+    """The same elements of an axis, by bounds within the axis; of the flipped axis, if the step
+    is negative.
+    """
+    chosen = range(*slice(*item).indices(length))
+    if not chosen:
+        return slice(0, 0)
+    if chosen.step < 0:
+        return slice(length - 1 - chosen.start, length - chosen[-1], -chosen.step)
+    return slice(chosen.start, chosen.stop, chosen.step)
+
+
+def check_fits(function: str, index: Index, x: Variable, arrays: list[Variable]) -> None:
+    """Refuse an index outside x's shape; array libraries differ in their checks.
+
+    Raises:
+        IndexError: too many indices, integers out of range, or arrays of the wrong shape.
+    """
+    if named_axes(index) > x.ndim or index.count(Ellipsis) > 1:
+        raise IndexError(
+            f"{function}: index {index} has too many entries for x of shape {x.shape}."
+        )
+    named = [item for item in index if item is not None and item is not Ellipsis]
+    waiting = iter(arrays)
+    if len(arrays) > 1:
+        _check_together(function, arrays)
+    for axis, item in zip(axes_of(index, x.ndim), named, strict=True):
+        if isinstance(item, Place):
+            _check_array(function, next(waiting), x, axis)
+        elif isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
+            raise IndexError(
+                f"{function}: index {item} is out of bounds for axis {axis} of x, which has "
+                f"shape {x.shape}."
+            )
+
+
+def _check_together(function: str, arrays: list[Variable]) -> None:
+    """Arrays select element by element, so the shapes of the arrays must broadcast."""
+    shapes = [one.shape if is_integer(one.raw) else _number_of_true(one) for one in arrays]
+    try:
+        numpy.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " and ".join(str(shape) for shape in shapes)
+        raise IndexError(
+            f"{function}: the arrays in the index have shapes {text} (a bool array: its number "
+            "of True), which do not broadcast together. For every pair of them index twice, "
+            "x[rows][:, columns], or give the first a new axis, rows[:, None]."
+        ) from None
+
+
+def _number_of_true(mask: Variable) -> tuple[int]:
+    return (int(mask.xp.sum(mask.xp.astype(mask.raw, mask.xp.int64))),)
+
+
+def _check_array(function: str, array: Variable, x: Variable, axis: int) -> None:
+    """Integers must lie within the axis; a bool array has the lengths of the covered axes."""
+    if is_integer(array.raw):
+        check_bounds(function, array, x, axis)
+    elif array.shape != x.shape[axis : axis + array.ndim]:
+        raise IndexError(
+            f"{function}: a bool array of shape {array.shape} stands for axis {axis} on of x, "
+            f"which has shape {x.shape}: the lengths must be equal."
+        )
+
+
+def check_bounds(function: str, indices: Variable, x: Variable, axis: int) -> None:
+    """Refuse integers outside an axis of x.
+
+    Raises:
+        IndexError: an integer is outside.
+    """
+    xp, array, length = indices.xp, indices.raw, x.shape[axis]
+    if indices.size and xp.any((array < -length) | (array >= length)):
+        low, high = int(xp.min(array)), int(xp.max(array))
+        raise IndexError(
+            f"{function}: indices run from {low} to {high}, but axis {axis} of x (shape "
+            f"{x.shape}) has {length} entries."
+        )
+
+
+def written(array: Array, index: Index, arrays: Arrays, value: Array) -> Array:
+    """Write into an array without other owners."""
+    array = turned(array, index)
+    place = thaw_index(index, array.shape, arrays)
+    if None not in index:
+        return turned(put(array, place, value), index)
+    # the standard writes to existing axes only, so there is one where None stands
+    xp = namespace_of(array)
+    wide = xp.reshape(array, _shape_with_new_axes(index, array.shape))
+    wide_place = tuple(slice(0, 1) if item is None else item for item in place)
+    wide = put(wide, wide_place, value)
+    return turned(xp.reshape(wide, array.shape), index)
+
+
+def _shape_with_new_axes(index: Index, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape with an axis of length 1 at each None of an index."""
+    wide: list[int] = []
+    axis = 0
+    for item in index:
+        if item is None:
+            wide.append(1)
+            continue
+        end = axis + (item.axes if isinstance(item, Place) else 1)
+        if item is Ellipsis:
+            end = axis + len(shape) - named_axes(index)
+        wide.extend(shape[axis:end])
+        axis = end
+    return (*wide, *shape[axis:])
+
+
+class TakeRows(FunctionNode):
+    """y_k = x[indices_k]: parts along the first axis, rows of a matrix.
+
+    x: (n, ...), indices: (k), integer -> y: (k, ...).
+    dL/dx = zeros, plus each dL/dy_k at indices_k
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, indices = inputs
+        self.retain_inputs((1,))
+        return (namespace_of(x).take(x, indices, axis=0),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (indices,) = self.get_retained_inputs()
+        return AddAt(input_shape(self)[0]).apply((gy, indices))[0], None
+
+
+class AddAt(FunctionNode):
+    """y = zeros, plus each values_k at indices_k: the gradient of ``TakeRows``.
+
+    values: (k, ...), indices: (k), integer -> y: (length, ...).   dL/dvalues_k = dL/dy[indices_k]
+    """
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        values, indices = inputs
+        self.retain_inputs((1,))
+        return (add_at(indices, values, self.length),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (indices,) = self.get_retained_inputs()
+        return TakeRows().apply((gy, indices))[0], None
+
+
+def take(x: Any, indices: Any, *, axis: int | None = None) -> Variable:
+    """The parts of x at integers along an axis; an index may come several times.
+
+    Args:
+        x: (s).
+        indices: integers; the standard asks for a single axis, more are accepted.
+        axis: the axis; optional for a one-dimensional x.
+
+    Raises:
+        ValueError: the axis does not exist, or is left out although x is not one-dimensional.
+        OperandError: the indices are not integers.
+        IndexError: an index is out of bounds.
+    """
+    x = as_operand("take", "x", x, indices)
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"take: x has shape {x.shape}, so the axis must be given.")
+    axis = normalize_axis("take", 0 if axis is None else axis, x.ndim)
+    indices = require_integers("take", indices, x, axis)
+    order = (axis, *(i for i in range(x.ndim) if i != axis))
+    rows = TakeRows().apply((permute_dims(x, order), reshape(indices, -1)))[0]
+    rest = tuple(x.shape[i] for i in order[1:])
+    taken = reshape(rows, (*indices.shape, *rest))
+    k = indices.ndim
+    back = (*range(k, k + axis), *range(k), *range(k + axis, taken.ndim))
+    return permute_dims(taken, back)
+
+
+def require_integers(function: str, indices: Any, x: Variable, axis: int) -> Variable:
+    """Indices as an integer Variable beside x, all within an axis.
+
+    Raises:
+        OperandError: the indices are not integers.
+        IndexError: an index is out of bounds.
+    """
+    if isinstance(indices, list | tuple | int):
+        variable = index_list(function, indices, x)
+    else:
+        variable = as_operand(function, "indices", indices, x)
+    if not is_integer(variable.raw):
+        raise OperandError(f"{function}: indices must be integers, got {describe(indices)}.")
+    check_bounds(function, variable, x, axis)
+    return variable
+
+
+class TakeAlongAxis(FunctionNode):
+    """y = x at indices along an axis; along the other axes each element keeps the place.
+
+    x: (s), indices: (s with any length at axis), integer -> y: (shape of indices).
+    dL/dx = zeros of shape s, plus dL/dy at the indices
+    """
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, indices = inputs
+        self.retain_inputs((1,))
+        return (namespace_of(x).take_along_axis(x, indices, axis=self.axis),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (indices,) = self.get_retained_inputs()
+        shape = input_shape(self)
+        positions = PositionsAlongAxis(self.axis, shape).apply((indices,))[0]
+        flat = AddAt(math.prod(shape)).apply((reshape(gy, -1), positions))[0]
+        return reshape(flat, shape), None
+
+
+class PositionsAlongAxis(FunctionNode):
+    """p = the flat positions of ``TakeAlongAxis``; no gradient.
+
+    indices: (s with any length at axis), integer -> p: (number of indices), integer.
+    """
+
+    def __init__(self, axis: int, shape: tuple[int, ...]) -> None:
+        self.axis = axis
+        self.shape = shape
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (indices,) = inputs
+        xp = namespace_of(indices)
+        places = xp.arange(math.prod(self.shape), device=indices.device)
+        places = xp.reshape(places, self.shape)
+        selected = xp.take_along_axis(places, indices, axis=self.axis)
+        return (xp.reshape(selected, (-1,)),)
+
+
+def take_along_axis(x: Any, indices: Any, *, axis: int = -1) -> Variable:
+    """x at ``indices`` along an axis.
+
+    Args:
+        x: (s).
+        indices: integers, of x's shape but for the length of the axis.
+        axis: the axis.
+
+    Raises:
+        ValueError: the axis does not exist, or the shapes do not fit together.
+        OperandError: the indices are not integers.
+        IndexError: an index is out of bounds.
+    """
+    x = as_operand("take_along_axis", "x", x, indices)
+    axis = normalize_axis("take_along_axis", axis, x.ndim)
+    indices = require_integers("take_along_axis", indices, x, axis)
+    expected = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
+    if indices.ndim != x.ndim or indices.shape != expected:
+        raise ValueError(
+            f"take_along_axis: indices have shape {indices.shape}, x has {x.shape}: they must be "
+            f"equal but for axis {axis}."
+        )
+    return TakeAlongAxis(axis).apply((x, indices))[0]
 
 
 class GetItem(FunctionNode):
     """y = x[index].
 
-    x: (s), integer or bool arrays: as the index has them -> y: (shape of the selection).
-    dL/dx = zeros of shape s, to which dL/dy is added at index
+    x: (s), the integer or bool arrays of the index -> y: (shape of the selection).
+    dL/dx = zeros of shape s, plus dL/dy at index
     """
 
     def __init__(self, index: Index) -> None:
@@ -42,10 +487,10 @@ class GetItem(FunctionNode):
         place = thaw_index(self.index, x.shape, tuple(arrays))
         return (turned(x, self.index)[place],)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         arrays = self.get_retained_inputs()
-        shape = tuple(self.inputs[0].shape)  # type: ignore[index]
+        shape = input_shape(self)
         if not arrays:
             return GetItemGrad(self.index, shape).apply(grad_outputs)
         positions = Positions(self.index, shape).apply(arrays)[0]
@@ -58,7 +503,7 @@ def get_item(x: Any, index: Any) -> Variable:
 
     Raises:
         IndexError: the index does not fit the shape.
-        OperandError: the index holds something else than integers, slices, ``...``, None, and
+        OperandError: the index has entries other than integers, slices, ``...``, None, and
             integer or bool arrays.
         ValueError: the step of a slice is 0.
     """
@@ -73,7 +518,7 @@ def get_item(x: Any, index: Any) -> Variable:
 class GetItemGrad(FunctionNode):
     """gx = zeros of ``shape`` with gy written at a basic index.   gy: (selection) -> gx: (shape)
 
-    The gradient of ``GetItem`` without arrays. Its own:   dL/dgy = dL/dgx[index]
+    The gradient of ``GetItem`` without arrays. Second order:   dL/dgy = dL/dgx[index]
     """
 
     def __init__(self, index: Index, shape: tuple[int, ...]) -> None:
@@ -85,12 +530,12 @@ class GetItemGrad(FunctionNode):
         zeros = namespace_of(gy).zeros(self.shape, dtype=gy.dtype, device=gy.device)
         return (written(zeros, self.index, (), gy),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return GetItem(self.index).apply(grad_outputs)
 
 
 class Positions(FunctionNode):
-    """p = the places in the flattened array that an index with arrays selects; no gradient.
+    """p = the flat positions that an index with arrays selects; no gradient.
 
     integer or bool arrays -> p: (number of selected elements), integer.
     """
@@ -112,7 +557,7 @@ class SetItem(FunctionNode):
 
     x: (s), v: (broadcasts to the selection), integer or bool arrays -> y: (s).
     With g = dL/dy:   dL/dx = g with zeros at index   dL/dv = g[index], summed to v's shape. Where
-    arrays name an element several times, it is not defined which value stays.
+    arrays name an element several times, the last value is undefined.
     """
 
     def __init__(self, index: Index) -> None:
@@ -125,10 +570,9 @@ class SetItem(FunctionNode):
         value = v if v.dtype == x.dtype else xp.astype(v, x.dtype)
         return (written(xp.asarray(x, copy=True), self.index, tuple(arrays), value),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         arrays = self.get_retained_inputs()
-        assert gy is not None
         gx = gv = None
         if 0 in target_input_indexes:
             _, zero = as_operands("set_item", gy, 0)
@@ -139,13 +583,13 @@ class SetItem(FunctionNode):
 
 
 def set_item(x: Any, index: Any, value: Any) -> Variable:
-    """A copy of x with ``value`` written at an index: what ``x[index] = value`` stands on.
+    """A copy of x with ``value`` written at an index, for ``x[index] = value``.
 
     The value is cast to the dtype of x.
 
     Raises:
         IndexError: the index does not fit the shape.
-        OperandError: the index holds something that is no index.
+        OperandError: an entry of the index is no index.
         ValueError: the value does not broadcast to the selection.
     """
     names = ("x", "value")
@@ -157,7 +601,7 @@ def set_item(x: Any, index: Any, value: Any) -> Variable:
 
 
 def _fitting(value: Variable, index: Index, x: Variable, arrays: list[Variable]) -> Variable:
-    """The value, without leading axes of length 1 that the selection does not have."""
+    """The value, without leading axes of length 1 beyond those of the selection."""
     place = thaw_index(index, x.shape, tuple(array.raw for array in arrays))
     selection = tuple(x.raw[place].shape)
     extra = value.ndim - len(selection)

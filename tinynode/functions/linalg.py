@@ -1,7 +1,7 @@
 """Linear algebra: the ``linalg`` extension of the Array API standard, for real matrices.
 
 Matrices stand in the last two axes; all axes before them are a stack. ``cholesky``, ``eigh`` and
-``eigvalsh`` read a symmetric matrix, and give its gradient as a symmetric matrix.
+``eigvalsh`` read a symmetric matrix, and give the gradient as a symmetric matrix.
 
 Source of the gradients: Giles, Collected Matrix Derivative Results for Forward and Reverse Mode
 Algorithmic Differentiation, 2008; Murray, Differentiation of the Cholesky decomposition, 2016.
@@ -11,49 +11,57 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, namespace_of
 from tinynode.errors import OperandError, describe
-from tinynode.functions.arithmetic import abs, multiply
-from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
-from tinynode.functions.decompositions import eigh, eigvalsh, svd, svdvals
-from tinynode.functions.gathering import take
-from tinynode.functions.indexing import get_item
-from tinynode.functions.linear import matmul, matrix_transpose
-from tinynode.functions.matrices import (
+from tinynode.functions.arithmetic import abs, multiply, zero_safe_multiply
+from tinynode.functions.comparison import equal, not_equal
+from tinynode.functions.data_types import astype, narrowed, widened
+from tinynode.functions.decompositions import (
     FINITE,
     SINGULAR,
     SquareMatrixNode,
     column,
+    eigh,
+    eigvalsh,
     eye_beside,
     named_call,
+    svd,
+    svdvals,
     symmetric,
 )
-from tinynode.functions.norms import vector_norm
-from tinynode.functions.operands import as_floating, as_number, as_operand, as_operands
-from tinynode.functions.products import tensordot, vecdot
-from tinynode.functions.rearranging import expand_dims, moveaxis, squeeze
-from tinynode.functions.reduction import max as max_
-from tinynode.functions.reduction import min as min_
-from tinynode.functions.reduction import sum as sum_
-from tinynode.functions.selection import tril
-from tinynode.functions.shaping import (
+from tinynode.functions.exponential import pow
+from tinynode.functions.indexing import get_item, take
+from tinynode.functions.manipulation import concat
+from tinynode.functions.operands import (
+    as_floating,
+    as_number,
+    as_operand,
+    as_operands,
+    normalize_axes,
+)
+from tinynode.functions.products import cross, matmul, matrix_transpose, outer, tensordot, vecdot
+from tinynode.functions.searching import tril, where
+from tinynode.functions.shapes import (
     broadcast_to,
-    concat,
+    expand_dims,
+    moveaxis,
     reshape,
+    squeeze,
+    unbroadcast,
     zeros_beside,
 )
-from tinynode.functions.zero_safe import zero_safe_multiply
-from tinynode.type_check import broadcasts, expect, is_floating
-
-if TYPE_CHECKING:
-    from tinynode.type_check import TypeInfoTuple
+from tinynode.functions.statistical import max as max_
+from tinynode.functions.statistical import min as min_
+from tinynode.functions.statistical import sum as sum_
+from tinynode.type_check import TypeInfoTuple, broadcasts, expect, is_floating
 
 __all__ = [
     "cholesky",
@@ -89,7 +97,7 @@ class Inv(SquareMatrixNode):
         self.retain_outputs((0,))
         return (named_call("inv", namespace_of(x).linalg.inv, x, cure=SINGULAR),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
         yt = matrix_transpose(y)
@@ -110,7 +118,7 @@ class Solve(FunctionNode):
     """X with A X = B.
 
     A: (..., n, n), B: (..., n, m) -> X: (..., n, m); the stacks broadcast.
-    dL/dB = A^-T dL/dX   dL/dA = -dL/dB X^T, each summed to its input's shape
+    dL/dB = A^-T dL/dX   dL/dA = -dL/dB X^T, each summed to the input's shape
     """
 
     input_names = ("x1", "x2")
@@ -128,7 +136,7 @@ class Solve(FunctionNode):
         self.retain_outputs((0,))
         return (named_call("solve", namespace_of(a).linalg.solve, a, b, cure=SINGULAR),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gx,) = grad_outputs
         (a,) = self.get_retained_inputs()
         (x,) = self.get_retained_outputs()
@@ -159,8 +167,8 @@ def solve(x1: Any, x2: Any) -> Variable:
 class Det(SquareMatrixNode):
     """y = det X.   X: (..., n, n) -> y: (...).   dL/dX = dL/dy * (the cofactors of X).
 
-    They are y * X^-T where X is invertible. Where y = 0 they are computed as determinants, one
-    for each element, of X without its row and column: for matrices up to 32 rows.
+    The cofactors are y * X^-T where X is invertible. Where y = 0, each is the determinant of X
+    without the element's row and column: for matrices up to 32 rows.
     """
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -169,11 +177,10 @@ class Det(SquareMatrixNode):
         self.retain_outputs((0,))
         return (namespace_of(x).linalg.det(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         if x.shape[-1] <= 32 and y.xp.any(y.raw == 0):
             return (column(column(gy)) * _cofactors(x),)
         return (column(column(gy * y)) * matrix_transpose(inv(x)),)
@@ -193,8 +200,8 @@ def _cofactors(x: Variable) -> Variable:
 def det(x: Any) -> Variable:
     """The determinant of a square matrix.
 
-    Its gradient needs the inverse, or where that does not exist, for matrices up to 32 rows, n^2
-    determinants; of larger singular matrices it is an error, which names ``inv``.
+    The gradient needs the inverse. For singular matrices of up to 32 rows, n^2 determinants take
+    the place of the inverse. Larger singular matrices are an error that names ``inv``.
 
     Raises:
         InvalidType: x is not a stack of square floating matrices.
@@ -203,7 +210,7 @@ def det(x: Any) -> Variable:
 
 
 class SlogDetResult(NamedTuple):
-    """The sign of a determinant, and the logarithm of its absolute value."""
+    """The sign of a determinant, and the logarithm of the absolute value."""
 
     sign: Variable
     logabsdet: Variable
@@ -229,9 +236,9 @@ class SlogDet(SquareMatrixNode):
 
 
 def slogdet(x: Any) -> SlogDetResult:
-    """The sign of the determinant, and the logarithm of its absolute value.
+    """The sign of the determinant, and the logarithm of the absolute value.
 
-    The gradient needs the inverse: for a singular matrix it is an error, which names ``inv``.
+    The gradient needs the inverse: a singular matrix is an error that names ``inv``.
 
     Raises:
         InvalidType: x is not a stack of square floating matrices.
@@ -243,7 +250,7 @@ class Cholesky(SquareMatrixNode):
     """L, lower triangular with L L^T = X.
 
     X: (..., n, n), symmetric positive definite -> L: (..., n, n).
-    With P = the lower triangle of L^T dL/dL, its diagonal halved:   dL/dX = the symmetric part of
+    With P = the lower triangle of L^T dL/dL, the diagonal halved:   dL/dX = the symmetric part of
     L^-T P L^-1
     """
 
@@ -253,7 +260,7 @@ class Cholesky(SquareMatrixNode):
         cure = "Each matrix must be symmetric, and its eigenvalues positive."
         return (named_call("cholesky", namespace_of(x).linalg.cholesky, x, cure=cure),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gl,) = grad_outputs
         (lower,) = self.get_retained_outputs()
         xp, array = lower.xp, lower.raw
@@ -300,7 +307,7 @@ class Pinv(FunctionNode):
         pinv_of = partial(namespace_of(x).linalg.pinv, rtol=self.rtol)
         return (named_call("pinv", pinv_of, x, cure=FINITE),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
@@ -313,11 +320,11 @@ class Pinv(FunctionNode):
 def pinv(x: Any, *, rtol: float | None = None) -> Variable:
     """The pseudo-inverse of Moore and Penrose, of matrices of any shape.
 
-    Its gradient holds where the rank stays the same: it jumps where the rank changes.
+    The gradient holds where the rank is constant. The pseudo-inverse jumps where the rank changes.
 
     Args:
         x: matrices, (..., n, m).
-        rtol: singular values up to this times the largest count as 0; None takes the array
+        rtol: singular values up to rtol times the largest count as 0; None takes the array
             library's default.
 
     Source: Golub and Pereyra, The Differentiation of Pseudo-Inverses and Nonlinear Least Squares
@@ -332,7 +339,7 @@ def pinv(x: Any, *, rtol: float | None = None) -> Variable:
 
 
 class QrResult(NamedTuple):
-    """Q, whose columns are orthonormal, and R, upper triangular."""
+    """Q, with orthonormal columns, and R, upper triangular."""
 
     Q: Variable
     R: Variable
@@ -342,7 +349,7 @@ class Qr(FunctionNode):
     """Q, R with X = Q R, Q^T Q = 1, R upper triangular.
 
     X: (..., n, m), n >= m -> Q: (..., n, m), R: (..., m, m).
-    With M = R (dL/dR)^T - (dL/dQ)^T Q, and S its lower triangle mirrored above the diagonal:
+    With M = R (dL/dR)^T - (dL/dQ)^T Q, and S the lower triangle of M mirrored above the diagonal:
     dL/dX = (dL/dQ + Q S) R^-T; needs an invertible R
     """
 
@@ -373,7 +380,7 @@ class Qr(FunctionNode):
 def qr(x: Any, *, mode: str = "reduced") -> QrResult:
     """The decomposition x = Q R; of matrices with more columns than rows, R = (R1, Q^T X2).
 
-    The gradient needs min(n, m) independent columns, the first ones.
+    The gradient needs min(n, m) independent columns: the first columns.
 
     Args:
         x: matrices, (..., n, m).
@@ -403,7 +410,7 @@ def qr(x: Any, *, mode: str = "reduced") -> QrResult:
 
 
 def diagonal(x: Any, *, offset: int = 0) -> Variable:
-    """The diagonal of a matrix; ``offset`` > 0 lies above the main one, < 0 below.
+    """The diagonal of a matrix; ``offset`` > 0 lies above the main diagonal, < 0 below.
 
     Raises:
         ValueError: x has fewer than two axes.
@@ -436,94 +443,8 @@ def trace(x: Any, *, offset: int = 0) -> Variable:
     return sum_(diagonal(x, offset=offset), axis=-1)
 
 
-def outer(x1: Any, x2: Any) -> Variable:
-    """The outer product x1_i x2_j of two vectors.
-
-    Raises:
-        ValueError: one is not one-dimensional.
-    """
-    x1, x2 = as_operands("outer", x1, x2, ("x1", "x2"))
-    if x1.ndim != 1 or x2.ndim != 1:
-        raise ValueError(f"outer: two vectors are needed, got shapes {x1.shape} and {x2.shape}.")
-    return multiply(expand_dims(x1, 1), x2)
-
-
-class Cross(BroadcastingNode):
-    """z = x x y, the cross product along an axis of length 3, counted from the last.
-
-    x: (s), y: (t) -> z: (broadcast of s and t).
-    With g = dL/dz:   dL/dx = sum_to(y x g, s)   dL/dy = sum_to(g x x, t)
-    """
-
-    input_names = ("x1", "x2")
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        x, y = inputs
-        self.retain_inputs((0, 1))
-        return (namespace_of(x).linalg.cross(x, y, axis=self.axis),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gz,) = grad_outputs
-        x, y = self.get_retained_inputs()
-        gx = gy = None
-        if 0 in target_input_indexes:
-            gx = unbroadcast(Cross(self.axis).apply((y, gz))[0], self, 0)
-        if 1 in target_input_indexes:
-            gy = unbroadcast(Cross(self.axis).apply((gz, x))[0], self, 1)
-        return gx, gy
-
-
-def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:
-    """The cross product of vectors of three elements along an axis; other axes broadcast.
-
-    Raises:
-        ValueError: the axis does not have length 3.
-    """
-    x1, x2 = as_operands("cross", x1, x2, ("x1", "x2"))
-    if axis >= 0 or -axis > min(x1.ndim, x2.ndim) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ValueError(
-            f"cross: axis {axis} must be negative and of length 3 in x1 (shape {x1.shape}) and x2 "
-            f"(shape {x2.shape})."
-        )
-    return Cross(axis).apply((x1, x2))[0]
-
-
-def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> Variable:
-    """A norm of the matrices in the last two axes.
-
-    Args:
-        x: (..., n, m), floating.
-        keepdims: keep the two axes with length 1.
-        ord: "fro", the root of the sum of squares; "nuc", the sum of the singular values; 2 and
-            -2, the largest and smallest of them; 1 and -1, the largest and smallest sum of the
-            absolute values in a column; inf and -inf, in a row.
-
-    Raises:
-        OperandError: x is not floating.
-        ValueError: x has fewer than two axes, or there is no such norm.
-    """
-    x = as_floating("matrix_norm", "x", x)
-    _require_matrix("matrix_norm", x)
-    if ord == "fro":
-        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
-    if ord == "nuc":
-        norm = sum_(svdvals(x), axis=-1)
-    elif ord in (2, -2):
-        values = svdvals(x)
-        norm = max_(values, axis=-1) if ord == 2 else min_(values, axis=-1)
-    elif ord in (1, -1, math.inf, -math.inf):
-        sums = sum_(abs(x), axis=-2 if ord in (1, -1) else -1)
-        norm = max_(sums, axis=-1) if ord in (1, math.inf) else min_(sums, axis=-1)
-    else:
-        raise ValueError(f'matrix_norm: ord must be "fro", "nuc", 1, 2 or inf, +-, got {ord!r}.')
-    return reshape(norm, (*norm.shape, 1, 1)) if keepdims else norm
-
-
 def matrix_power(x: Any, n: int) -> Variable:
-    """The n-th power of a square matrix, by repeated squaring; of its inverse for negative n.
+    """The n-th power of a square matrix, by repeated squaring; of the inverse for negative n.
 
     Raises:
         OperandError: x is not floating, or n is not an integer.
@@ -550,3 +471,119 @@ def matrix_power(x: Any, n: int) -> Variable:
         nothing = zero_safe_multiply(zeros_beside(base, base.shape), base)
         return broadcast_to(eye_beside(base), base.shape) + nothing
     return power
+
+
+def vector_norm(
+    x: Any,
+    *,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    ord: float = 2,
+) -> Variable:
+    """The p-norm (sum |x_i|^p)^(1/p), over an axis, several, or all; the gradient at 0 is 0.
+
+    Args:
+        x: floating.
+        axis: an axis, several axes, or None for all.
+        keepdims: keep the reduced axes with length 1.
+        ord: p. ``inf`` is the largest |x_i|, ``-inf`` the smallest, 0 the number of nonzero x_i.
+
+    Raises:
+        OperandError: x is not floating, or ``ord`` is not a number.
+        ValueError: an axis does not exist.
+    """
+    x = as_floating("vector_norm", "x", x)
+    if not isinstance(ord, int | float | numpy.integer | numpy.floating):
+        raise OperandError(f"vector_norm: ord must be a number, got {describe(ord)}.")
+    axes = normalize_axes("vector_norm", axis, x.ndim)
+    if ord == math.inf:
+        return max_(abs(x), axes, keepdims)
+    if ord == -math.inf:
+        return min_(abs(x), axes, keepdims)
+    if ord == 0:
+        return sum_(astype(not_equal(x, 0), x.dtype), axes, keepdims)
+    if ord == 1:
+        return sum_(abs(x), axes, keepdims)
+    wide = widened(x)  # the squares of float16 overflow soon
+    if ord == 2:
+        norm = SafeSqrt().apply((sum_(wide * wide, axes, keepdims),))[0]
+    else:
+        norm = _root(sum_(_power_of_abs(wide, ord), axes, keepdims), ord)
+    return narrowed(norm, x)
+
+
+def _power_of_abs(x: Variable, p: float) -> Variable:
+    """|x|^p, with gradient 0 where x is 0 and p is positive."""
+    if p < 0:
+        return pow(abs(x), p)
+    zero = equal(x, 0)
+    return where(zero, 0, pow(abs(where(zero, 1, x)), p))
+
+
+def _root(total: Variable, p: float) -> Variable:
+    """total^(1/p), with gradient 0 where the total is 0."""
+    zero = equal(total, 0)
+    return where(zero, 0, pow(where(zero, 1, total), 1.0 / p))
+
+
+class SafeSqrt(FunctionNode):
+    """y = sqrt(x), with gradient 0 at x = 0: the length of a vector, from the sum of squares.
+
+    x: (s), not negative -> y: (s).   dL/dx = dL/dy / (2 y), and 0 where y = 0
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_outputs((0,))
+        return (namespace_of(x).sqrt(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (y,) = self.get_retained_outputs()
+        return (gy * SafeReciprocal().apply((y,))[0] * 0.5,)
+
+
+class SafeReciprocal(FunctionNode):
+    """y = 1 / x, and 0 where x = 0.   x: (s) -> y: (s).   dL/dx = -dL/dy * y^2"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_outputs((0,))
+        zero = namespace_of(x).astype(x == 0, x.dtype)
+        return ((1.0 - zero) / (x + zero),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (y,) = self.get_retained_outputs()
+        return (-(gy * y * y),)
+
+
+def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> Variable:
+    """A norm of the matrices in the last two axes.
+
+    Args:
+        x: (..., n, m), floating.
+        keepdims: keep the two axes with length 1.
+        ord: "fro", the root of the sum of squares; "nuc", the sum of the singular values; 2 and
+            -2, the largest and smallest singular value; 1 and -1, the largest and smallest sum of
+            absolute values in a column; inf and -inf, in a row.
+
+    Raises:
+        OperandError: x is not floating.
+        ValueError: x has fewer than two axes, or there is no such norm.
+    """
+    x = as_floating("matrix_norm", "x", x)
+    _require_matrix("matrix_norm", x)
+    if ord == "fro":
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord == "nuc":
+        norm = sum_(svdvals(x), axis=-1)
+    elif ord in (2, -2):
+        values = svdvals(x)
+        norm = max_(values, axis=-1) if ord == 2 else min_(values, axis=-1)
+    elif ord in (1, -1, math.inf, -math.inf):
+        sums = sum_(abs(x), axis=-2 if ord in (1, -1) else -1)
+        norm = max_(sums, axis=-1) if ord in (1, math.inf) else min_(sums, axis=-1)
+    else:
+        raise ValueError(f'matrix_norm: ord must be "fro", "nuc", 1, 2 or inf, +-, got {ord!r}.')
+    return reshape(norm, (*norm.shape, 1, 1)) if keepdims else norm

@@ -1,45 +1,136 @@
-"""Loss functions: what training makes small."""
+"""Losses: squared error, absolute error, Huber, hinge, Kullback-Leibler; and shared helpers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Arrays, add_at, namespace_of
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe
-from tinynode.functions.activation import (
-    log_softmax_array,
-    log_softmax_gradient,
-    sigmoid,
+from tinynode.functions.arithmetic import BroadcastingNode, abs
+from tinynode.functions.comparison import clip, equal
+from tinynode.functions.data_types import astype
+from tinynode.functions.exponential import log
+from tinynode.functions.operands import (
+    as_floating,
+    as_number,
+    as_operand,
+    as_operands,
+    input_shape,
 )
-from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
-from tinynode.functions.casting import astype
-from tinynode.functions.comparison import equal, not_equal
-from tinynode.functions.elementwise import exp, log
-from tinynode.functions.operands import as_operand, as_operands, first_variable
-from tinynode.functions.reduction import sum
-from tinynode.functions.regression import (
-    both_floating,
-    check_reduction,
-    reduce,
-    require_equal_shapes,
-)
-from tinynode.functions.selection import where
-from tinynode.functions.shaping import reshape
-from tinynode.type_check import expect, is_floating, is_integer
+from tinynode.functions.searching import where
+from tinynode.functions.shapes import unbroadcast
+from tinynode.functions.statistical import mean, sum
 
-if TYPE_CHECKING:
-    from tinynode.type_check import TypeInfoTuple
+
+def check_reduction(function: str, reduction: str) -> str:
+    """Raises ValueError unless the reduction is "mean", "sum" or "none"."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(
+            f'{function}: reduction must be "mean", "sum" or "none", got {reduction!r}.'
+        )
+    return reduction
+
+
+def both_floating(
+    function: str, x: Any, y: Any, names: tuple[str, str] = ("x", "y")
+) -> tuple[Variable, Variable]:
+    """Both as floating Variables: the differences and products of small integers wrap around."""
+    x, y = as_operands(function, x, y, names)
+    return as_floating(function, names[0], x), as_floating(function, names[1], y)
+
+
+def require_equal_shapes(function: str, x: Variable, name: str, y: Variable) -> None:
+    if x.shape != y.shape:
+        raise ValueError(
+            f"{function}: x has shape {x.shape}, {name} has {y.shape}: they must be equal. "
+            "Reshape one, or use broadcast_to."
+        )
+
+
+def reduce(losses: Variable, reduction: str) -> Variable:
+    if reduction == "none":
+        return losses
+    return mean(losses) if reduction == "mean" else sum(losses)
+
+
+def mean_squared_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
+    """(x - y)^2, as the mean, as the sum, or for each element.
+
+    x: (s), y: (s) -> 0-d, or (s) with ``reduction="none"``. With d = x - y and n elements, the
+    mean has dL/dx = 2 d / n and dL/dy = -2 d / n.
+
+    Raises:
+        OperandError: x or y is not floating.
+        ValueError: the shapes differ (a broadcast here is a mistake more often than not), or the
+            reduction is unknown.
+    """
+    x, y = both_floating("mean_squared_error", x, y)
+    check_reduction("mean_squared_error", reduction)
+    require_equal_shapes("mean_squared_error", x, "y", y)
+    return reduce((x - y) ** 2, reduction)
+
+
+def mean_absolute_error(x: Any, y: Any, reduction: str = "mean") -> Variable:
+    """|x - y|, as the mean, as the sum, or for each element; the gradient at x = y is 0.
+
+    Raises:
+        OperandError: x or y is not floating.
+        ValueError: the shapes differ, or the reduction is unknown.
+    """
+    x, y = both_floating("mean_absolute_error", x, y)
+    check_reduction("mean_absolute_error", reduction)
+    require_equal_shapes("mean_absolute_error", x, "y", y)
+    return reduce(abs(x - y), reduction)
+
+
+class Huber(FunctionNode):
+    """y = d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2).
+
+    d: (s) -> y: (s).   dL/dd = dL/dy * (d held between -delta and delta)
+    """
+
+    def __init__(self, delta: float) -> None:
+        self.delta = delta
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (d,) = inputs
+        self.retain_inputs((0,))
+        inner = namespace_of(d).clip(d, min=-self.delta, max=self.delta)
+        return (inner * (d - inner * 0.5),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (d,) = self.get_retained_inputs()
+        return (gy * clip(d, -self.delta, self.delta),)
+
+
+def huber(x: Any, y: Any, delta: float = 1.0, reduction: str = "mean") -> Variable:
+    """d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), with d = x - y; then reduced.
+
+    dL/dx = dL/dloss * (d held between -delta and delta).
+
+    Source: Huber, Robust Estimation of a Location Parameter, 1964.
+
+    Raises:
+        OperandError: x or y is not floating, or delta is not a number.
+        ValueError: the shapes differ, delta is not positive, or the reduction is unknown.
+    """
+    x, y = both_floating("huber", x, y)
+    check_reduction("huber", reduction)
+    require_equal_shapes("huber", x, "y", y)
+    if not as_number("huber", "delta", delta) > 0:
+        raise ValueError(f"huber: delta must be positive, got {delta}.")
+    return reduce(Huber(float(delta)).apply((x - y,))[0], reduction)
 
 
 def check_labels(
     function: str, argument: str, labels: Array, classes: int, ignore_label: int
 ) -> None:
-    """Raises ValueError unless every label is a class of the argument's, or the ignored one."""
+    """Raises ValueError unless every label is a class of the argument, or ``ignore_label``."""
     xp = namespace_of(labels)
     wrong = ((labels < 0) | (labels >= classes)) & (labels != ignore_label)
     if xp.any(wrong):
@@ -58,14 +149,14 @@ def one_hot(labels: Array, like: Array) -> Array:
     return xp.astype(wide == classes[None, :], like.dtype)
 
 
-def _signed(labels: Variable) -> Variable:
-    """Integers as int64: labels are compared with -1, and PyTorch gathers by nothing else."""
+def signed_labels(labels: Variable) -> Variable:
+    """Integers as int64: labels are compared with -1, and PyTorch gathers by int64 only."""
     if labels.dtype != labels.xp.int64 and is_integer_array(labels.filled_array()):
         return astype(labels, labels.xp.int64)
     return labels
 
 
-def _scores_and_labels(
+def scores_and_labels(
     function: str, argument: str, x: Any, labels: Any
 ) -> tuple[Variable, Variable]:
     """x: (n, classes), floating, and labels: (n), integer, as Variables."""
@@ -81,301 +172,14 @@ def _scores_and_labels(
         raise OperandError(f"{function}: {argument} must be floating, got {describe(x)}.")
     if not is_integer_array(labels.raw):
         raise OperandError(f"{function}: labels must be integers, got {describe(labels)}.")
-    return x, _signed(labels)
-
-
-class SoftmaxCrossEntropy(FunctionNode):
-    """loss_i = -(sum over classes of q_i * log_softmax(x_i)), as the mean, the sum, or by row.
-
-    x: (n, classes), labels: (n), integer, class weights w: (classes) or none -> loss: 0-d, or (n);
-    and log_softmax(x), which backward retains.
-    q_i = w * ((1 - smoothing) * one_hot(label_i) + smoothing / classes), 0 where the label is
-    ``ignore_label``; the mean divides by the sum of w[label_i] over the rows that count.
-    With p = softmax(x), r_i the sum of q_i, m that divisor:   dL/dx = dL/dloss * (p r - q) / m
-    """
-
-    input_names = ("x", "labels", "class_weight")
-    type_hint = (
-        "x is (n, classes), floating; labels is (n), integer; for one-hot labels use argmax. More "
-        "axes: bring the classes to the last, reshape x to (-1, classes) and labels to (-1,)."
-    )
-
-    def __init__(self, reduction: str, ignore_label: int, smoothing: float = 0.0) -> None:
-        self.reduction = reduction
-        self.ignore_label = ignore_label
-        self.smoothing = smoothing
-
-    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
-        x, labels = in_types[0], in_types[1]
-        expect(is_floating(x), is_integer(labels))
-        expect(x.ndim == 2, labels.ndim == 1)
-        expect(x.shape[0] == labels.shape[0], x.shape[1] >= 1)
-        if len(in_types) == 3:
-            expect(in_types[2].ndim == 1, in_types[2].dtype == x.dtype)
-            expect(in_types[2].shape[0] == x.shape[1])
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        x, labels, *weights = inputs
-        xp = namespace_of(x)
-        check_labels("softmax_cross_entropy", "x", labels, x.shape[1], self.ignore_label)
-        self.retain_inputs(range(1, len(inputs)))
-        self.retain_outputs((1,))
-        log_p = log_softmax_array(x, 1)
-        valid = labels != self.ignore_label
-        chosen = labels * xp.astype(valid, labels.dtype)
-        losses = -xp.take_along_axis(log_p, chosen[:, None], axis=1)[:, 0]
-        if weights:
-            losses = losses * xp.take(weights[0], chosen)
-        if self.smoothing:
-            spread = xp.sum(log_p * weights[0] if weights else log_p, axis=1)
-            losses = losses * (1.0 - self.smoothing) - spread * (self.smoothing / x.shape[1])
-        losses = xp.where(valid, losses, xp.zeros((), dtype=x.dtype, device=x.device))
-        if self.reduction == "none":
-            return losses, log_p
-        total = xp.sum(losses)
-        if self.reduction == "mean":
-            total = total / self._divisor(self._counts(labels, weights, x))
-        return total, log_p
-
-    def _counts(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
-        """w[label_i], or 1 without weights, and 0 where the row does not count: (n)."""
-        xp = namespace_of(like)
-        valid = labels != self.ignore_label
-        counts = xp.astype(valid, like.dtype)
-        if weights:
-            counts = counts * xp.take(weights[0], labels * xp.astype(valid, labels.dtype))
-        return counts
-
-    def _divisor(self, counts: Array) -> Array:
-        """m: the number of rows that count, or the sum of their labels' weights; 1 for 0."""
-        xp = namespace_of(counts)
-        total = xp.sum(counts)
-        return total + xp.astype(total == 0, counts.dtype)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        gloss, glog_p = grad_outputs
-        constants = self.get_retained_inputs()
-        (log_p,) = self.get_retained_outputs()
-        gx = None
-        if gloss is not None:
-            node = SoftmaxCrossEntropyGrad(self.reduction, self.ignore_label, self.smoothing)
-            gx = node.apply((log_p, gloss, *constants))[0]
-        if glog_p is not None:  # under double backprop the gradient of log_p comes back here
-            direct = log_softmax_gradient(log_p, glog_p, 1)
-            gx = direct if gx is None else gx + direct
-        return (gx, *(None for _ in constants))
-
-
-class SoftmaxCrossEntropyGrad(SoftmaxCrossEntropy):
-    """gx = g * (e^log_p r - q) / m: the gradient of ``SoftmaxCrossEntropy``.
-
-    log_p: (n, classes), g: 0-d or (n), labels: (n), w: (classes) or none -> gx: (n, classes).
-    With h = dL/dgx:   dL/dlog_p = h * g * e^log_p r / m   dL/dg = sum of h * (e^log_p r - q) / m,
-    over the row or over all
-    """
-
-    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
-        expect(in_types.size() >= 3)
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        log_p, g, labels, *weights = inputs
-        xp = namespace_of(log_p)
-        self.retain_inputs(range(len(inputs)))
-        counts = self._counts(labels, weights, log_p)
-        scale = self._scale(g, counts)
-        gx = xp.exp(log_p)
-        gx *= (self._row_sums(counts, labels, weights) * scale)[:, None]
-        hot = one_hot(labels, log_p)
-        hot *= (counts * scale * (1.0 - self.smoothing))[:, None]
-        gx -= hot
-        if self.smoothing:
-            valid = xp.astype(labels != self.ignore_label, log_p.dtype)
-            even = (valid * scale * (self.smoothing / log_p.shape[1]))[:, None]
-            gx -= even * weights[0] if weights else even
-        return (gx,)
-
-    def _row_sums(self, counts: Array, labels: Array, weights: Sequence[Array]) -> Array:
-        """r: the sum of q over classes, (n)."""
-        if not weights or not self.smoothing:
-            return counts
-        xp = namespace_of(counts)
-        valid = xp.astype(labels != self.ignore_label, counts.dtype)
-        mean = xp.mean(weights[0])
-        return counts * (1.0 - self.smoothing) + valid * (mean * self.smoothing)
-
-    def _scale(self, g: Array, counts: Array) -> Array:
-        """g / m: (n) or 0-d."""
-        return g / self._divisor(counts) if self.reduction == "mean" else g
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (h,) = grad_outputs
-        log_p, g, *constants = self.get_retained_inputs()
-        assert h is not None
-        arguments = (self.reduction, self.ignore_label, self.smoothing)
-        # gx is linear in g, so its derivative by g is gx at g = 1
-        one = wrap_array(g.xp.ones_like(g.raw), g.device, False)
-        per_g = SoftmaxCrossEntropyGrad(*arguments).apply((log_p, one, *constants))[0]
-        rows = RowWeights(*arguments).apply((log_p, g, *constants))[0]
-        axis = 1 if self.reduction == "none" else None
-        gradients = (h * exp(log_p) * rows, sum(h * per_g, axis=axis))
-        return (*gradients, *(None for _ in constants))
-
-
-class RowWeights(SoftmaxCrossEntropyGrad):
-    """c = g r / m: what each row of e^log_p is multiplied by in the gradient.
-
-    log_p: (n, classes), of which only shape and dtype count, g: 0-d or (n), labels: (n), w:
-    (classes) or none -> c: (n, 1).   dL/dg = sum of dL/dc * r / m, over the row or over all
-    """
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        log_p, g, labels, *weights = inputs
-        self.retain_inputs((0, *range(2, len(inputs))))
-        counts = self._counts(labels, weights, log_p)
-        return ((self._row_sums(counts, labels, weights) * self._scale(g, counts))[:, None],)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gc,) = grad_outputs
-        log_p, *constants = self.get_retained_inputs()
-        assert gc is not None
-        shape = (log_p.shape[0],) if self.reduction == "none" else ()
-        ones = gc.xp.ones(shape, dtype=gc.dtype, device=gc.raw.device)
-        one = wrap_array(ones, gc.device, False)
-        node = RowWeights(self.reduction, self.ignore_label, self.smoothing)
-        total = gc * node.apply((log_p, one, *constants))[0]
-        gg = reshape(total, -1) if self.reduction == "none" else sum(total)
-        return (None, gg, *(None for _ in constants))
-
-
-def softmax_cross_entropy(
-    x: Any,
-    labels: Any,
-    reduction: str = "mean",
-    ignore_label: int = -1,
-    class_weight: Any = None,
-    label_smoothing: float = 0.0,
-) -> Variable:
-    """The cross entropy of softmax(x) against integer labels.
-
-    Args:
-        x: scores before softmax, (n, classes).
-        labels: (n), integers from 0 to classes - 1.
-        reduction: "mean" over the rows that count (0 if none does), "sum", or "none" for a loss
-            of each row.
-        ignore_label: rows with this label do not count.
-        class_weight: a weight for each class, (classes), without a gradient; the mean is then the
-            weighted mean over the rows.
-        label_smoothing: how much of a label is spread evenly over all classes, from 0 to 1.
-
-    Raises:
-        InvalidType: the shapes or dtypes do not fit together.
-        ValueError: a label is out of range, the smoothing is, or the reduction is unknown.
-
-    Source of label smoothing: Szegedy et al., Rethinking the Inception Architecture, 2016.
-    """
-    x = as_operand("softmax_cross_entropy", "x", x, first_variable(labels, class_weight))
-    labels = _signed(as_operand("softmax_cross_entropy", "labels", labels, x))
-    check_reduction("softmax_cross_entropy", reduction)
-    if not 0.0 <= label_smoothing <= 1.0:
-        raise ValueError(
-            f"softmax_cross_entropy: label_smoothing must lie in 0 to 1, got {label_smoothing}."
-        )
-    inputs = [x, labels]
-    if class_weight is not None:
-        names = ("class_weight", "x")
-        weight = as_operands("softmax_cross_entropy", class_weight, x, names)[0]
-        if weight.shape != x.shape[1:2]:
-            raise ValueError(
-                f"softmax_cross_entropy: class_weight has shape {weight.shape}; beside x of shape "
-                f"{x.shape} it must have {x.shape[1:2]}, a weight for each class."
-            )
-        inputs.append(weight.detach())
-    node = SoftmaxCrossEntropy(reduction, ignore_label, float(label_smoothing))
-    return node.apply(inputs)[0]
-
-
-class TakeLabels(FunctionNode):
-    """y_i = x[i, label_i], and 0 where the label is ``ignore_label``.
-
-    x: (n, classes), labels: (n), integer -> y: (n).   dL/dx = PutLabels(dL/dy)
-    """
-
-    def __init__(self, ignore_label: int) -> None:
-        self.ignore_label = ignore_label
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        x, labels = inputs
-        xp = namespace_of(x)
-        check_labels("nll", "log_p", labels, x.shape[1], self.ignore_label)
-        self.retain_inputs((1,))
-        valid = labels != self.ignore_label
-        chosen = labels * xp.astype(valid, labels.dtype)
-        picked = xp.take_along_axis(x, chosen[:, None], axis=1)[:, 0]
-        return (xp.where(valid, picked, xp.zeros((), dtype=x.dtype, device=x.device)),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gy,) = grad_outputs
-        (labels,) = self.get_retained_inputs()
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
-        return PutLabels(self.ignore_label, shape[1]).apply((gy, labels))[0], None
-
-
-class PutLabels(FunctionNode):
-    """y = zeros, but y[i, label_i] = g_i where the label is not ``ignore_label``.
-
-    g: (n), labels: (n), integer -> y: (n, classes).   dL/dg = TakeLabels(dL/dy)
-    """
-
-    def __init__(self, ignore_label: int, classes: int) -> None:
-        self.ignore_label = ignore_label
-        self.classes = classes
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        g, labels = inputs
-        xp = namespace_of(g)
-        self.retain_inputs((1,))
-        valid = labels != self.ignore_label
-        rows = xp.arange(labels.shape[0], dtype=xp.int64, device=g.device) * self.classes
-        places = rows + labels * xp.astype(valid, labels.dtype)
-        values = xp.where(valid, g, xp.zeros((), dtype=g.dtype, device=g.device))
-        y = add_at(places, values, labels.shape[0] * self.classes)
-        return (xp.reshape(y, (labels.shape[0], self.classes)),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gy,) = grad_outputs
-        (labels,) = self.get_retained_inputs()
-        return TakeLabels(self.ignore_label).apply((gy, labels))[0], None
-
-
-def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) -> Variable:
-    """The negative log likelihood -log_p[i, label_i] of integer labels.
-
-    dL/dlog_p[i, c] = -dL/dloss at c = label_i, else 0; divided by the number of rows under mean.
-
-    Args:
-        log_p: logarithms of probabilities, (n, classes), as ``log_softmax`` gives them.
-        labels: (n), integers from 0 to classes - 1.
-        reduction: "mean" over the rows that count (0 if none does), "sum", or "none" for a loss
-            of each row.
-        ignore_label: rows with this label do not count.
-
-    Raises:
-        OperandError: log_p is not floating, or the labels are not integers.
-        ValueError: shapes do not fit together, a label is out of range, or the reduction is
-            unknown.
-    """
-    log_p, labels = _scores_and_labels("nll", "log_p", log_p, labels)
-    check_reduction("nll", reduction)
-    losses = -TakeLabels(ignore_label).apply((log_p, labels))[0]
-    return _reduce_counted(losses, labels, reduction, ignore_label)
+    return x, signed_labels(labels)
 
 
 class MeanOfCounted(FunctionNode):
-    """y = the sum of the losses / m, m = the number of labels that count: not ``ignore_label``.
+    """y = the sum of the losses / m, m = the number of labels other than ``ignore_label``.
 
     m is 1 at least. losses: (any), labels: (any), integer -> y: 0-d.
-    dL/dlosses = dL/dy / m, for each of them
+    dL/dlosses = dL/dy / m, for each loss
     """
 
     def __init__(self, ignore_label: int) -> None:
@@ -391,11 +195,10 @@ class MeanOfCounted(FunctionNode):
         count = xp.sum(xp.astype(labels != self.ignore_label, like.dtype))
         return xp.maximum(count, xp.ones((), dtype=like.dtype, device=like.device))
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (labels,) = self.get_retained_inputs()
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
+        shape = input_shape(self)
         return MeanOfCountedGrad(self.ignore_label, shape).apply((gy, labels))[0], None
 
 
@@ -414,83 +217,21 @@ class MeanOfCountedGrad(MeanOfCounted):
         self.retain_inputs((1,))
         return (namespace_of(labels).broadcast_to(g / self._count(labels, g), self.shape),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (labels,) = self.get_retained_inputs()
         return MeanOfCounted(self.ignore_label).apply((gy, labels))[0], None
 
 
-def _reduce_counted(
+def reduce_counted(
     losses: Variable, labels: Variable, reduction: str, ignore_label: int
 ) -> Variable:
-    """The mean over the labels that count, the sum, or each."""
+    """The mean over the counted labels, the sum, or each loss."""
     if reduction == "none":
         return losses
     if reduction == "sum":
         return sum(losses)
     return MeanOfCounted(ignore_label).apply((losses, labels))[0]
-
-
-class SigmoidCrossEntropy(BroadcastingNode):
-    """y = max(x, 0) - x t + ln(1 + e^-|x|), which is -t ln(s) - (1 - t) ln(1 - s), s = sigmoid(x).
-
-    x: (s), t: (s) -> y: (s).   dL/dx = dL/dy * (sigmoid(x) - t)   dL/dt = -dL/dy * x
-    """
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        x, t = inputs
-        xp = namespace_of(x)
-        self.retain_inputs((0, 1))
-        zero = xp.zeros((), dtype=x.dtype, device=x.device)
-        return (xp.maximum(x, zero) - x * t + xp.log1p(xp.exp(-xp.abs(x))),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        (gy,) = grad_outputs
-        x, t = self.get_retained_inputs()
-        assert gy is not None
-        gx = gt = None
-        if 0 in target_input_indexes:
-            gx = unbroadcast(gy * (sigmoid(x) - t), self, 0)
-        if 1 in target_input_indexes:
-            gt = unbroadcast(-(gy * x), self, 1)
-        return gx, gt
-
-
-def sigmoid_cross_entropy(
-    x: Any, t: Any, reduction: str = "mean", ignore_label: int = -1
-) -> Variable:
-    """-t ln(sigmoid(x)) - (1 - t) ln(1 - sigmoid(x)), elementwise, then reduced.
-
-    dL/dx = dL/dloss * (sigmoid(x) - t), divided by the entries that count under "mean".
-
-    Args:
-        x: scores before the sigmoid, (s), floating.
-        t: labels 0 and 1, bool, or probabilities in floating point, (s).
-        reduction: "mean" over the entries that count (0 if none does), "sum", or "none".
-        ignore_label: entries of integer labels with this value do not count.
-
-    Raises:
-        OperandError: x is not floating.
-        ValueError: the shapes differ, an integer label is out of range, or the reduction is
-            unknown.
-    """
-    x = as_operand("sigmoid_cross_entropy", "x", x, t)
-    labels = as_operand("sigmoid_cross_entropy", "t", t, x)
-    check_reduction("sigmoid_cross_entropy", reduction)
-    require_equal_shapes("sigmoid_cross_entropy", x, "t", labels)
-    if not is_floating_array(x.raw):
-        raise OperandError(f"sigmoid_cross_entropy: x must be floating, got {describe(x)}.")
-    if not is_integer_array(labels.raw):
-        targets = as_operands("sigmoid_cross_entropy", x, t, names=("x", "t"))[1]
-        if not is_floating_array(targets.raw):
-            targets = astype(targets, x.dtype)  # bool
-        return reduce(SigmoidCrossEntropy().apply((x, targets))[0], reduction)
-    labels = _signed(labels)
-    flat = labels.xp.reshape(labels.raw, (-1,))
-    check_labels("sigmoid_cross_entropy", "t, of 0 and 1,", flat, 2, ignore_label)
-    valid = not_equal(labels, ignore_label)
-    losses = SigmoidCrossEntropy().apply((x, astype(labels, x.dtype)))[0]
-    return _reduce_counted(where(valid, losses, 0), labels, reduction, ignore_label)
 
 
 class Hinge(FunctionNode):
@@ -515,7 +256,7 @@ class Hinge(FunctionNode):
         """1 - t x, with t = 2 hot - 1."""
         return (1.0 - 2.0 * hot) * x + 1.0
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         x, labels = self.get_retained_inputs()
         return HingeGrad(self.ignore_label).apply((x, labels, gy))[0], None
@@ -536,7 +277,7 @@ class HingeGrad(Hinge):
         inside = (self._margin(x, hot) > 0) & (labels != self.ignore_label)[:, None]
         return (gy * (1.0 - 2.0 * hot) * xp.astype(inside, gy.dtype),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         x, labels = self.get_retained_inputs()
         return None, None, HingeGrad(self.ignore_label).apply((x, labels, ggx))[0]
@@ -550,9 +291,9 @@ def hinge(x: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) 
     Args:
         x: scores, (n, classes), floating.
         labels: (n), integers from 0 to classes - 1.
-        reduction: "mean" over the rows that count (0 if none does) of the sums over classes,
+        reduction: "mean" over the counted rows (0 if there are none) of the sums over classes,
             "sum", or "none": each element.
-        ignore_label: rows with this label do not count.
+        ignore_label: the label of rows to leave out.
 
     Source: Cortes and Vapnik, Support-Vector Networks, 1995.
 
@@ -561,10 +302,10 @@ def hinge(x: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) 
         ValueError: the shapes do not fit together, a label is out of range, or the reduction is
             unknown.
     """
-    x, labels = _scores_and_labels("hinge", "x", x, labels)
+    x, labels = scores_and_labels("hinge", "x", x, labels)
     check_reduction("hinge", reduction)
     losses = Hinge(ignore_label).apply((x, labels))[0]
-    return _reduce_counted(losses, labels, reduction, ignore_label)
+    return reduce_counted(losses, labels, reduction, ignore_label)
 
 
 class KLDivergence(BroadcastingNode):
@@ -581,10 +322,9 @@ class KLDivergence(BroadcastingNode):
         ratio = xp.log(xp.where(p == 0, xp.ones_like(p), p)) - log_q
         return (p * xp.where(p == 0, xp.zeros_like(ratio), ratio),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         log_q, p = self.get_retained_inputs()
-        assert gy is not None
         gq = gp = None
         if 0 in target_input_indexes:
             gq = unbroadcast(-(gy * p), self, 0)

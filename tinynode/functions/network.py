@@ -1,4 +1,4 @@
-"""Embedding, dropout and attention."""
+"""Linear layers, embedding, dropout and attention."""
 
 from __future__ import annotations
 
@@ -8,25 +8,130 @@ from typing import Any
 import numpy
 
 from tinynode.configuration import config
-from tinynode.core.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, Device, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
 from tinynode.functions.draws import note_generator
-from tinynode.functions.gathering import TakeRows
-from tinynode.functions.indexes import index_list
-from tinynode.functions.linear import matmul, matrix_transpose
+from tinynode.functions.indexing import TakeRows, index_list
 from tinynode.functions.operands import as_floating, as_operand, as_operands, first_variable
-from tinynode.functions.rearranging import broadcast_shapes
-from tinynode.functions.selection import where
-from tinynode.functions.shaping import reshape
+from tinynode.functions.products import matmul, matrix_transpose
+from tinynode.functions.searching import where
+from tinynode.functions.shapes import broadcast_shapes, permute_dims, reshape
+from tinynode.functions.statistical import sum
+from tinynode.type_check import TypeInfoTuple, expect
+
+
+class Linear(FunctionNode):
+    """y = x W^T + b.
+
+    x: (..., in), W: (out, in), b: (out) -> y: (..., out).
+    With g = dL/dy, leading axes flattened:
+    dL/dx = g W   dL/dW = g^T x   dL/db = sum of the rows of g
+    """
+
+    input_names = ("x", "w", "b")
+    type_hint = (
+        "W has shape (out, in), where in is the length of the last axis of x, and x's dtype: a "
+        'NumPy array keeps its own in asarray, so cast, asarray(x, dtype="float32").'
+    )
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        expect(in_types.size() >= 2, in_types.size() <= 3)
+        x, w = in_types[0], in_types[1]
+        expect(x.ndim >= 1, w.ndim == 2)
+        expect(x.shape[-1] == w.shape[1], x.dtype == w.dtype)
+        if len(in_types) == 3:
+            b = in_types[2]
+            expect(b.ndim == 1, b.dtype == w.dtype)
+            expect(b.shape[0] == w.shape[0])  # only now: a 0-d array has no shape[0]
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, w = inputs[0], inputs[1]
+        xp = namespace_of(x)
+        self.retain_inputs((0, 1))
+        y = xp.matmul(x, xp.matrix_transpose(w))
+        return (y,) if len(inputs) == 2 else (xp.add(y, inputs[2]),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        x, w = self.get_retained_inputs()
+        rows = math.prod(gy.shape[:-1])
+        flat = reshape(gy, (rows, w.shape[0]))
+        gradients: list[Variable | None] = []
+        for i in target_input_indexes:
+            if i == 0:
+                gradients.append(matmul(gy, w))
+            elif i == 1:
+                gradients.append(matmul(flat.T, reshape(x, (rows, w.shape[1]))))
+            else:
+                gradients.append(sum(flat, axis=0))
+        return tuple(gradients)
+
+
+def linear(x: Any, w: Any, b: Any = None) -> Variable:
+    """x W^T + b.
+
+    Args:
+        x: (..., in).
+        w: the weight, (out, in).
+        b: the bias, (out), or None.
+
+    Raises:
+        InvalidType: the shapes or dtypes do not fit together.
+    """
+    x, w = as_operands("linear", x, w, names=("x", "w"), beside=b)
+    if b is None:
+        return Linear().apply((x, w))[0]
+    if not isinstance(b, Variable):  # a raw array takes the dtype of the weight
+        as_operand("linear", "b", b, w)  # refuses a number
+        b = as_operands("linear", b, w, names=("b", "w"))[0]
+    return Linear().apply((x, w, b))[0]
+
+
+def bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Variable:
+    """y[n, o] = b[o] + the sum over i, j of x1[n, i] w[o, i, j] x2[n, j].
+
+    Args:
+        x1: (n, in1).
+        x2: (n, in2).
+        w: (out, in1, in2).
+        b: (out), or None.
+
+    Raises:
+        ValueError: the shapes do not fit together.
+    """
+    x1, w = as_operands("bilinear", x1, w, names=("x1", "w"), beside=first_variable(x2, b))
+    x2 = as_operands("bilinear", x2, w, names=("x2", "w"))[0]
+    if (
+        x1.ndim != 2
+        or x2.ndim != 2
+        or w.ndim != 3
+        or w.shape[1:] != (x1.shape[1], x2.shape[1])
+        or x1.shape[0] != x2.shape[0]
+    ):
+        raise ValueError(
+            "bilinear: x1 must be (n, in1), x2 (n, in2) and w (out, in1, in2); got shapes "
+            f"{x1.shape}, {x2.shape} and {w.shape}."
+        )
+    n, (out, in1, in2) = x1.shape[0], w.shape
+    left = reshape(
+        matmul(x1, reshape(permute_dims(w, (1, 0, 2)), (in1, out * in2))), (n, out, in2)
+    )
+    y = reshape(matmul(left, reshape(x2, (n, in2, 1))), (n, out))
+    if b is None:
+        return y
+    bias = as_operands("bilinear", b, y, names=("b", "x1"))[0]
+    if bias.shape != (out,):
+        raise ValueError(f"bilinear: b must have shape ({out},), got {bias.shape}.")
+    return y + bias
 
 
 def embedding(indices: Any, w: Any) -> Variable:
     """y[...] = w[indices[...]]: a row of w for each index.
 
-    dL/dw = zeros, to which each row of dL/dy is added at its index.
+    dL/dw = zeros, plus each row of dL/dy at the index.
 
     Args:
         indices: integers from 0 to rows - 1, of any shape.
@@ -54,7 +159,7 @@ def embedding(indices: Any, w: Any) -> Variable:
 
 
 class CheckedRows(FunctionNode):
-    """y = x, indices that are rows of a matrix of some shape, or an IndexError.
+    """y = x, the indices of rows of a matrix, or an IndexError.
 
     x: (s), integer -> y: (s). No gradient.
     """
@@ -68,7 +173,7 @@ class CheckedRows(FunctionNode):
 
 
 def check_rows(indices: Array, shape: tuple[int, ...]) -> None:
-    """Raise IndexError if an index is no row of a matrix of that shape."""
+    """Raise IndexError if an index is no row of a matrix of the given shape."""
     xp = namespace_of(indices)
     if math.prod(indices.shape) and xp.any((indices < 0) | (indices >= shape[0])):
         raise IndexError(
@@ -78,12 +183,13 @@ def check_rows(indices: Array, shape: tuple[int, ...]) -> None:
 
 
 class DropoutMask(FunctionNode):
-    """m = what dropout multiplies by, drawn anew at each run: see ``functions.dropout``.
+    """m = the factors of dropout, drawn anew at each run: see ``functions.dropout``.
 
     -> m: (shape). No gradient: there is no input.
     """
 
     is_random = True
+    output_device: Device
 
     def __init__(
         self, shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
@@ -96,20 +202,19 @@ class DropoutMask(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         device = self.output_device
-        assert device is not None
         return (dropout_mask(self.shape, self.dtype, device, self.ratio, self.generator),)
 
 
 def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
     """x * mask / (1 - ratio); an element of the mask is 0 with probability ``ratio``, else 1.
 
-    Outside training (``config.train`` False) it is x itself.
+    Outside training (``config.train`` False) the result is x.
 
     Args:
         x: floating.
         ratio: from 0 to below 1.
-        generator: the ``numpy.random.Generator`` that draws the mask, on the host, so it is the
-            same on every device.
+        generator: the ``numpy.random.Generator`` that draws the mask. The draw is on the host, so
+            the mask is the same on every device.
 
     Source: Srivastava et al., Dropout, 2014.
 
@@ -134,7 +239,7 @@ def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
 def dropout_mask(
     shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
 ) -> Array:
-    """What dropout multiplies by: 0 with probability ``ratio``, else 1 / (1 - ratio)."""
+    """The factors of dropout: 0 with probability ``ratio``, else 1 / (1 - ratio)."""
     note_generator(generator)
     kept = numpy.asarray(generator.random(shape) >= ratio)
     mask = device.xp.astype(device.from_host(kept), dtype)
@@ -155,7 +260,7 @@ def scaled_dot_product_attention(
         causal: query i sees keys 0 to i only.
 
     Returns:
-        (..., n, e); zeros for a query that may see no key.
+        (..., n, e); zeros for a query without visible keys.
 
     Source: Vaswani et al., Attention Is All You Need, 2017.
 
@@ -179,7 +284,7 @@ def scaled_dot_product_attention(
 def _check_attention(
     query: Any, key: Any, value: Any, mask: Any
 ) -> tuple[Variable, Variable, Variable]:
-    """The three as Variables; raises ValueError unless their shapes fit together."""
+    """The three as Variables; raises ValueError unless the shapes fit together."""
     name = "scaled_dot_product_attention"
     first = first_variable(value, mask)
     query, key = as_operands(name, query, key, names=("query", "key"), beside=first)
@@ -202,7 +307,7 @@ def _check_attention(
 
 
 def _check_mask(mask: Any, scores: Variable) -> Variable:
-    """The mask as a Variable; raises unless it is bool and broadcasts with the scores."""
+    """The mask as a Variable; raises unless the mask is bool and broadcasts with the scores."""
     name = "scaled_dot_product_attention"
     given = as_operand(name, "mask", mask, scores)
     if given.dtype != given.xp.bool:

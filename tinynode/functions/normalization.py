@@ -1,16 +1,16 @@
-"""Normalisation: batch, layer, group, instance and RMS, all from one function and its gradient."""
+"""Normalisation: batch, layer, group, instance and RMS, all from ``Standardize``."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
-from tinynode.functions.casting import is_float16
-from tinynode.functions.elementwise import sqrt
-from tinynode.functions.extrema import clip
+from tinynode.functions.comparison import clip
+from tinynode.functions.data_types import is_float16
+from tinynode.functions.exponential import sqrt
 from tinynode.functions.operands import (
     as_floating,
     as_integer,
@@ -18,12 +18,9 @@ from tinynode.functions.operands import (
     first_variable,
     require_one_dtype,
 )
-from tinynode.functions.reduction import mean, sum
-from tinynode.functions.shaping import broadcast_to, reshape
-from tinynode.type_check import expect, is_floating
-
-if TYPE_CHECKING:
-    from tinynode.type_check import TypeInfoTuple
+from tinynode.functions.shapes import broadcast_to, reshape
+from tinynode.functions.statistical import mean, sum
+from tinynode.type_check import TypeInfoTuple, expect, is_floating
 
 
 class Standardize(FunctionNode):
@@ -102,10 +99,9 @@ class StandardizeGrad(FunctionNode):
         gx *= r
         return (gx,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
         g, y, r = self.get_retained_inputs()
-        assert h is not None
         gg = StandardizeGrad(self.axes, self.center).apply((h, y, r))[0]
         with_g = mean(g * y, self.axes, keepdims=True)
         with_h = mean(h * y, self.axes, keepdims=True)
@@ -119,11 +115,11 @@ class StandardizeGrad(FunctionNode):
 def _parameter(
     function: str, name: str, value: Any, x: Variable, shape: tuple[int, ...]
 ) -> Variable:
-    """A parameter beside x; it must have the shape, and x's dtype.
+    """A parameter beside x, with the given shape and x's dtype.
 
     Raises:
-        InvalidType: it has another dtype.
-        ValueError: it has another shape.
+        InvalidType: the parameter has another dtype.
+        ValueError: the parameter has another shape.
     """
     parameter = as_operands(function, value, x, names=(name, "x"))[0]
     require_one_dtype(function, ("x", name), x, parameter)
@@ -136,7 +132,7 @@ def _parameter(
 
 
 def _affine(function: str, y: Variable, gamma: Any, beta: Any, axes: tuple[int, ...]) -> Variable:
-    """gamma * y + beta, with parameters for the axes of y that are named; None leaves one out."""
+    """gamma * y + beta, with parameters for the named axes of y; None leaves a parameter out."""
     lengths = tuple(y.shape[axis] for axis in axes)
     fitted = lengths + (1,) * (y.ndim - 1 - axes[-1])
     if gamma is not None:
@@ -237,11 +233,11 @@ def fixed_batch_norm(
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
-    """(x - m) / sqrt(v + eps) * gamma + beta over the trailing axes, those of gamma.
+    """(x - m) / sqrt(v + eps) * gamma + beta over the trailing axes, the axes of gamma.
 
     Args:
         x: (..., t), where t is the shape of gamma.
-        gamma: the scale; its shape names the axes.
+        gamma: the scale; the shape of gamma names the axes.
         beta: the shift, of gamma's shape, or None.
         eps: keeps the root from 0.
 
@@ -269,11 +265,11 @@ def _trailing_axes(function: str, x: Variable, gamma: Any) -> tuple[int, ...]:
 
 
 def rms_norm(x: Any, gamma: Any, eps: float = 1e-5) -> Variable:
-    """x / sqrt(mean x^2 + eps) * gamma over the trailing axes, those of gamma.
+    """x / sqrt(mean x^2 + eps) * gamma over the trailing axes, the axes of gamma.
 
     Args:
         x: (..., t), where t is the shape of gamma.
-        gamma: the scale; its shape names the axes.
+        gamma: the scale; the shape of gamma names the axes.
         eps: keeps the root from 0.
 
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
@@ -294,7 +290,7 @@ def group_norm(x: Any, groups: int, gamma: Any, beta: Any, eps: float = 1e-5) ->
 
     Args:
         x: (n, channels, ...).
-        groups: how many; it divides the channels.
+        groups: the number of groups, a divisor of the channels.
         gamma: the scale, (channels), or None.
         beta: the shift, (channels), or None.
         eps: keeps the root from 0.
@@ -330,7 +326,7 @@ def instance_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
     """(x - m) / sqrt(v + eps) * gamma + beta, over the places of each channel of each example.
 
     Args:
-        x: (n, channels, ...), with one axis of places at least.
+        x: (n, channels, ...), with at least an axis of places.
         gamma: the scale, (channels), or None.
         beta: the shift, (channels), or None.
         eps: keeps the root from 0.

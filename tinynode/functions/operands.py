@@ -1,7 +1,7 @@
-"""What may stand beside a Variable.
+"""Operands: the arguments of functions as Variables, checked.
 
-Requirement: ``2 * x``, ``x + array`` and ``x * y`` all work, and anything else is an error that
-says what was expected.
+Requirement: ``2 * x``, ``x + array`` and ``x * y`` all work; any other operand is an error that
+names the expected types.
 
 While a net is recorded, a ``RawArgument`` stands for each array among the arguments.
 """
@@ -15,9 +15,20 @@ from typing import Any
 import numpy
 
 from tinynode.core.conversion import RawArgument
+from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable_node import VariableNode
 from tinynode.devices import COMPLEX, Device, find_device, is_floating, is_integer, kind_of
-from tinynode.errors import DeviceMixError, InvalidType, OperandError, describe, dtype_name
+from tinynode.errors import (
+    DeviceMixError,
+    GraphError,
+    InvalidType,
+    OperandError,
+    describe,
+    dtype_name,
+)
+
+Shape = tuple[int, ...]
 
 
 def as_operands(
@@ -25,11 +36,11 @@ def as_operands(
 ) -> tuple[Variable, Variable]:
     """Two operands as Variables: a number or an array takes the other's device and dtype.
 
-    ``names`` are those of the arguments, for messages; ``beside`` is as for ``as_operand``.
+    ``names`` are the names of the arguments, for messages; ``beside`` is as for ``as_operand``.
 
     Raises:
         OperandError: neither a Variable, nor an array, nor a number.
-        DeviceMixError: an array on another device than the Variable beside it.
+        DeviceMixError: an array on another device than the Variable beside.
     """
     if isinstance(x, Variable):
         return (x, y) if isinstance(y, Variable) else (x, _beside(y, x, function, names[1]))
@@ -42,13 +53,13 @@ def as_operands(
 
 
 def as_operand(function: str, argument: str, value: Any, beside: Any = None) -> Variable:
-    """A Variable as it is; an array wrapped, without requiring a gradient.
+    """A Variable unchanged; an array wrapped, without requiring a gradient.
 
-    ``beside`` is another argument: if it is a Variable, the array goes to its device.
+    ``beside`` is another argument: the array goes to the device of a Variable there.
 
     Raises:
-        OperandError: it is neither.
-        DeviceMixError: an array on another device than the Variable beside it.
+        OperandError: the value is neither.
+        DeviceMixError: an array on another device than the Variable beside.
     """
     if isinstance(value, Variable):
         return value
@@ -68,7 +79,7 @@ def as_operand(function: str, argument: str, value: Any, beside: Any = None) -> 
 def _device_beside(
     value: Any, other: Variable, function: str, argument: str, number: bool = False
 ) -> Device:
-    """The device of a Variable, if an array beside it lies there."""
+    """The device of a Variable, if the given array lies there."""
     device = other.device
     if device.holds(value):
         return device
@@ -86,11 +97,11 @@ def _device_beside(
 
 
 def as_operand_list(function: str, argument: str, values: Sequence[Any]) -> list[Variable]:
-    """Variables as they are; arrays wrapped, on the device of the first Variable.
+    """Variables unchanged; arrays wrapped, on the device of the first Variable.
 
     Raises:
-        OperandError: one is neither.
-        DeviceMixError: an array on another device than that Variable.
+        OperandError: a value is neither.
+        DeviceMixError: an array on another device than the first Variable.
     """
     first = first_variable(*values)
     return [as_operand(function, f"{argument}[{i}]", x, first) for i, x in enumerate(values)]
@@ -102,13 +113,13 @@ def first_variable(*arguments: Any) -> Variable | None:
 
 
 def as_floating(function: str, argument: str, value: Any, beside: Any = None) -> Variable:
-    """A Variable as it is; an array wrapped, without requiring a gradient.
+    """A Variable unchanged; an array wrapped, without requiring a gradient.
 
     ``beside`` is as for ``as_operand``.
 
     Raises:
-        OperandError: it is neither, or not floating.
-        DeviceMixError: an array on another device than the Variable beside it.
+        OperandError: the value is neither, or not floating.
+        DeviceMixError: an array on another device than the Variable beside.
     """
     x = as_operand(function, argument, value, beside)
     if not is_floating(x.raw):
@@ -134,7 +145,7 @@ def as_number(function: str, argument: str, value: Any) -> float:
     """A setting of a function as a float.
 
     Raises:
-        OperandError: it is no real number.
+        OperandError: the value is no real number.
     """
     if isinstance(value, int | float | numpy.integer | numpy.floating):
         return float(value)
@@ -145,7 +156,7 @@ def as_integer(function: str, argument: str, value: Any) -> int:
     """A setting of a function as an integer.
 
     Raises:
-        OperandError: it is none.
+        OperandError: the value is no integer.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise OperandError(f"{function}: {argument} must be an integer, got {describe(value)}.")
@@ -153,7 +164,7 @@ def as_integer(function: str, argument: str, value: Any) -> int:
 
 
 def _beside(value: Any, other: Variable, function: str, argument: str) -> Variable:
-    """A number or an array as a Variable that fits beside ``other``."""
+    """A number or an array as a Variable, with the dtype for a place beside ``other``."""
     if isinstance(value, bool | int | float | complex | numpy.generic):
         return _scalar_beside(value, other)
     if isinstance(value, RawArgument):
@@ -166,14 +177,14 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
 
 
 def _is_cast(array: Any, other: Variable) -> bool:
-    """Whether an array takes the dtype of the Variable beside it."""
+    """True if an array takes the dtype of the Variable beside."""
     if array.dtype == other.dtype:
         return False
     return is_floating(other.filled_array()) and kind_of(array) < COMPLEX
 
 
 def _scalar_beside(value: Any, other: Variable) -> Variable:
-    """A number as a 0-d array. It is weak: it takes the other's dtype, if that can hold its kind.
+    """A number as a 0-d array, of the other's dtype if the dtype can hold the kind of number.
 
     A 0-d array costs less in NumPy's arithmetic than a Python number.
     """
@@ -193,3 +204,76 @@ def _fits(number: Any, reference: Any) -> bool:
     if isinstance(number, bool):
         return True
     return isinstance(number, int) and is_integer(reference)
+
+
+def as_shape(function: str, argument: str, shape: int | Sequence[int]) -> Shape:
+    """A shape as a tuple of integers; an integer stands for a single axis.
+
+    Raises:
+        OperandError: the shape has another type.
+    """
+    try:
+        if isinstance(shape, int):
+            return (shape,)
+        return tuple(operator.index(n) for n in shape)
+    except TypeError:
+        raise OperandError(
+            f"{function}: {argument} must be a tuple of integers, got {describe(shape)}."
+        ) from None
+
+
+def normalize_axis(function: str, axis: int, ndim: int) -> int:
+    """An axis counted from the front.
+
+    Raises:
+        ValueError: there is no such axis.
+    """
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise OperandError(f"{function}: axis must be an integer, got {describe(axis)}.")
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{function}: axis {axis} does not exist in an array of {ndim} axes.")
+    return axis + ndim if axis < 0 else axis
+
+
+def normalize_axes(function: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """An axis, several or (None) all, counted from the front.
+
+    Raises:
+        ValueError: an axis does not exist, or is named twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    axes = tuple(normalize_axis(function, one, ndim) for one in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{function}: axis {axis} names an axis twice.")
+    return axes
+
+
+def require_elements(function: str, x: Variable, axes: tuple[int, ...]) -> None:
+    """Raises ValueError if an axis has no elements."""
+    for axis in axes:
+        if x.shape[axis] == 0:
+            raise ValueError(
+                f"{function}: x has shape {x.shape}: axis {axis} is empty, so there is none."
+            )
+
+
+def input_nodes(function: FunctionNode) -> tuple[VariableNode, ...]:
+    """The nodes of the inputs of a recorded function.
+
+    Raises:
+        GraphError: the function was not recorded, or was unchained.
+    """
+    if function.inputs is None:
+        raise GraphError(
+            f"{function.label} has no inputs to compute gradients for: it was applied without a "
+            "graph, or was unchained."
+        )
+    return function.inputs
+
+
+def input_shape(function: FunctionNode, i: int = 0) -> Shape:
+    """The shape of an input of a recorded function."""
+    return tuple(input_nodes(function)[i].shape)

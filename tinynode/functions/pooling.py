@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of, put, put_sum
-from tinynode.functions.operands import as_floating
-from tinynode.functions.reduction import max as max_
-from tinynode.functions.reduction import mean, require_elements
-from tinynode.functions.windows import (
+from tinynode.functions.convolution import (
+    IntPair,
     Windows,
     crop_image,
     make_windows,
@@ -18,12 +16,13 @@ from tinynode.functions.windows import (
     pair,
     require_four_axes,
 )
-
-IntPair = int | tuple[int, int]
+from tinynode.functions.operands import as_floating, input_shape, require_elements
+from tinynode.functions.statistical import max as max_
+from tinynode.functions.statistical import mean
 
 
 class MaxPool2d(FunctionNode):
-    """y = the largest element of each window; and which place in the window it had.
+    """y = the largest element of each window; and the place of the element in the window.
 
     x: (n, c, height, width) -> y: (n, c, oh, ow), winners: (n, c, oh, ow), integer.
     dL/dx = dL/dy added where the winners stood; the first place wins at ties
@@ -44,15 +43,14 @@ class MaxPool2d(FunctionNode):
         for number, (_, _, place) in enumerate(self.windows.places(counts)):
             candidate = padded[place]
             better = xp.astype(candidate > best, dtype)
-            winners = xp.maximum(winners, better * number)  # numbers rise, so the last one stays
+            winners = xp.maximum(winners, better * number)  # numbers rise, so the last stays
             best = xp.maximum(best, candidate)
         return best, winners
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gy = grad_outputs[0]
         (winners,) = self.get_retained_outputs()
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
+        shape = input_shape(self)
         return MaxPool2dGrad(self.windows, (shape[2], shape[3])).apply((gy, winners))
 
 
@@ -78,7 +76,7 @@ class MaxPool2dGrad(FunctionNode):
             total = put_sum(total, place, gy * xp.astype(winners == number, gy.dtype))
         return (crop_image(total, self.windows, self.image),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         (winners,) = self.get_retained_inputs()
         return TakeWinners(self.windows).apply((ggx, winners))[0], None
@@ -105,11 +103,10 @@ class TakeWinners(FunctionNode):
             total += padded[place] * xp.astype(winners == number, x.dtype)
         return (total,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (winners,) = self.get_retained_inputs()
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
+        shape = input_shape(self)
         node = MaxPool2dGrad(self.windows, (shape[2], shape[3]))
         return node.apply((gy, winners))[0], None
 
@@ -121,7 +118,7 @@ def max_pool2d(
 
     Args:
         x: images, (n, channels, height, width).
-        kernel_size: the window, one integer or two (rows, columns).
+        kernel_size: the window, an integer, or two (rows, columns).
         stride: the step between windows; None takes the kernel's size.
         padding: how many -inf are put around the image; at most half the kernel's size.
 
@@ -151,7 +148,7 @@ class AvgPool2d(FunctionNode):
     """y = the mean of each window, zeros of the border included.
 
     x: (n, c, height, width) -> y: (n, c, oh, ow).
-    dL/dx = dL/dy / (kh kw), added up over the windows that an element lies in
+    dL/dx = dL/dy / (kh kw), added up over the windows around an element
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -167,14 +164,13 @@ class AvgPool2d(FunctionNode):
             total += padded[place]
         return (total * (1.0 / (self.windows.size[0] * self.windows.size[1])),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        shape = self.inputs[0].shape  # type: ignore[index]
-        assert shape is not None
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        shape = input_shape(self)
         return AvgPool2dGrad(self.windows, (shape[2], shape[3])).apply(grad_outputs)
 
 
 class AvgPool2dGrad(FunctionNode):
-    """gx = gy / (kh kw), added up over windows: the gradient of ``AvgPool2d``, its transpose.
+    """gx = gy / (kh kw), added up over windows: the gradient of ``AvgPool2d``, the transpose.
 
     gy: (n, c, oh, ow) -> gx: (n, c, height, width).   dL/dgy = AvgPool2d(dL/dgx)
     """
@@ -193,7 +189,7 @@ class AvgPool2dGrad(FunctionNode):
             total = put_sum(total, place, share)
         return (crop_image(total, self.windows, self.image),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return AvgPool2d(self.windows).apply(grad_outputs)
 
 
@@ -204,7 +200,7 @@ def avg_pool2d(
 
     Args:
         x: images, (n, channels, height, width).
-        kernel_size: the window, one integer or two (rows, columns).
+        kernel_size: the window, an integer, or two (rows, columns).
         stride: the step between windows; None takes the kernel's size.
         padding: how many zeros are put around the image; at most half the kernel's size.
 
@@ -266,7 +262,7 @@ class UpsampleNearest2d(FunctionNode):
             y = put(y, (..., i, slice(None)), wide)
         return (xp.reshape(y, (n, c, height * rows, width * columns)),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return SumBlocks2d(self.scale).apply(grad_outputs)
 
 
@@ -291,7 +287,7 @@ class SumBlocks2d(FunctionNode):
             y = y + tall[..., j::columns]
         return (y,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return UpsampleNearest2d(self.scale).apply(grad_outputs)
 
 
@@ -302,7 +298,7 @@ def upsample_nearest2d(x: Any, scale: IntPair) -> Variable:
 
     Args:
         x: images, (n, channels, height, width).
-        scale: how often, one integer or two (rows, columns).
+        scale: how often, an integer, or two (rows, columns).
 
     Raises:
         OperandError: x does not have four axes, or is not floating.

@@ -1,4 +1,4 @@
-"""Sums of products beyond matmul: tensordot, vecdot, einsum."""
+"""Products: matmul, tensordot, vecdot, outer, cross, einsum."""
 
 from __future__ import annotations
 
@@ -9,31 +9,90 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe
-from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
+from tinynode.functions.arithmetic import BroadcastingNode, multiply
 from tinynode.functions.indexing import get_item
-from tinynode.functions.linear import matmul
-from tinynode.functions.operands import as_operands, first_variable
-from tinynode.functions.rearranging import expand_dims
-from tinynode.functions.shaping import (
+from tinynode.functions.operands import (
+    as_operand,
+    as_operands,
     as_shape,
-    broadcast_to,
+    first_variable,
     normalize_axes,
-    permute_dims,
-    reshape,
 )
+from tinynode.functions.shapes import broadcast_to, expand_dims, permute_dims, reshape, unbroadcast
+from tinynode.type_check import TypeInfoTuple, broadcasts, expect
+
+
+class MatMul(FunctionNode):
+    """z = x @ y, for matrices or stacks of matrices.
+
+    x: (..., n, k), y: (..., k, m) -> z: (..., n, m), the leading axes broadcast.
+    With g = dL/dz:   dL/dx = sum_to(g @ y^T, shape of x)   dL/dy = sum_to(x^T @ g, shape of y)
+    """
+
+    input_names = ("x", "y")
+    type_hint = "the last axis of x must be as long as the last but one of y."
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        x, y = in_types
+        expect(x.ndim >= 2, y.ndim >= 2)
+        expect(x.shape[-1] == y.shape[-2])
+        if x.ndim > 2 or y.ndim > 2:
+            expect(broadcasts(x, y, last=2))
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        return (namespace_of(x).matmul(x, y),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        gx = gy = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(matmul(gz, matrix_transpose(y)), self, 0)
+        if 1 in target_input_indexes:
+            gy = unbroadcast(matmul(matrix_transpose(x), gz), self, 1)
+        return gx, gy
+
+
+def matmul(x: Any, y: Any) -> Variable:
+    """The matrix product x @ y; one-dimensional operands count as a row (x) and a column (y).
+
+    Raises:
+        InvalidType: the shapes do not fit together.
+    """
+    x, y = as_operands("matmul", x, y)
+    row = reshape(x, (1, *x.shape)) if x.ndim == 1 else x
+    column = reshape(y, (*y.shape, 1)) if y.ndim == 1 else y
+    z = MatMul().apply((row, column))[0]
+    if x.ndim == 1:
+        z = reshape(z, (*z.shape[:-2], z.shape[-1]))
+    return reshape(z, z.shape[:-1]) if y.ndim == 1 else z
+
+
+def matrix_transpose(x: Any) -> Variable:
+    """x with the last two axes swapped.
+
+    Raises:
+        ValueError: x has fewer than two axes.
+    """
+    x = as_operand("matrix_transpose", "x", x)
+    if x.ndim < 2:
+        raise ValueError(f"matrix_transpose: x needs two axes at least, its shape is {x.shape}.")
+    return permute_dims(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Variable:
-    """The sum of products over pairs of axes, as one matrix product.
+    """The sum of products over pairs of axes, as a single matrix product.
 
     Args:
         x: a Variable or an array.
         y: likewise.
-        axes: how many of x's last axes meet y's first; or the axes of x, and those of y.
+        axes: how many of x's last axes meet y's first; or the axes of x and the axes of y.
 
     Raises:
         OperandError: ``axes`` is neither an integer nor a pair.
@@ -57,7 +116,7 @@ def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]]
 
 
 def _paired_axes(axes: Any, x: Variable, y: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The axes of x and of y that ``tensordot`` sums over, counted from the front."""
+    """The axes of x and of y summed by ``tensordot``, counted from the front."""
     if isinstance(axes, int):
         if not 0 <= axes <= x.ndim or axes > y.ndim:
             raise ValueError(
@@ -88,7 +147,7 @@ class VecDot(BroadcastingNode):
         self.retain_inputs((0, 1))
         return (namespace_of(x).vecdot(x, y, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         spread = expand_dims(gz, self.axis)
@@ -101,7 +160,7 @@ def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
     """The sum of x * y over an axis, counted from the last; the other axes broadcast.
 
     Raises:
-        ValueError: the axis does not exist, or its lengths differ.
+        ValueError: the axis does not exist, or the lengths differ.
     """
     x, y = as_operands("vecdot", x, y)
     if axis >= 0 or -axis > x.ndim or -axis > y.ndim or x.shape[axis] != y.shape[axis]:
@@ -112,15 +171,70 @@ def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
     return VecDot(axis).apply((x, y))[0]
 
 
+def outer(x1: Any, x2: Any) -> Variable:
+    """The outer product x1_i x2_j of two vectors.
+
+    Raises:
+        ValueError: x1 or x2 is not one-dimensional.
+    """
+    x1, x2 = as_operands("outer", x1, x2, ("x1", "x2"))
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(f"outer: two vectors are needed, got shapes {x1.shape} and {x2.shape}.")
+    return multiply(expand_dims(x1, 1), x2)
+
+
+class Cross(BroadcastingNode):
+    """z = x x y, the cross product along an axis of length 3, counted from the last.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(y x g, s)   dL/dy = sum_to(g x x, t)
+    """
+
+    input_names = ("x1", "x2")
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        return (namespace_of(x).linalg.cross(x, y, axis=self.axis),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        gx = gy = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(Cross(self.axis).apply((y, gz))[0], self, 0)
+        if 1 in target_input_indexes:
+            gy = unbroadcast(Cross(self.axis).apply((gz, x))[0], self, 1)
+        return gx, gy
+
+
+def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:
+    """The cross product of vectors of three elements along an axis; other axes broadcast.
+
+    Raises:
+        ValueError: the axis does not have length 3.
+    """
+    x1, x2 = as_operands("cross", x1, x2, ("x1", "x2"))
+    if axis >= 0 or -axis > min(x1.ndim, x2.ndim) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(
+            f"cross: axis {axis} must be negative and of length 3 in x1 (shape {x1.shape}) and x2 "
+            f"(shape {x2.shape})."
+        )
+    return Cross(axis).apply((x1, x2))[0]
+
+
 @functools.cache
 def _orders(einsum: Any) -> bool:
-    """Whether an einsum looks for a good order when told so; PyTorch's does it unasked."""
+    """True if an einsum takes ``optimize``; PyTorch's optimizes by default."""
     parameters = inspect.signature(einsum).parameters.values()
     return any(p.name == "optimize" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _of_one_dtype(xp: Any, inputs: Arrays) -> Arrays:
-    """The arrays, cast where their dtypes differ: not every einsum promotes."""
+    """The arrays, cast where the dtypes differ: not every einsum promotes."""
     if all(x.dtype == inputs[0].dtype for x in inputs):
         return inputs
     dtype = xp.result_type(*inputs)
@@ -128,11 +242,11 @@ def _of_one_dtype(xp: Any, inputs: Arrays) -> Arrays:
 
 
 class Einsum(FunctionNode):
-    """y = the sum of products that the subscripts describe; no label twice in one operand.
+    """y = the sum of products by subscripts; no label twice in an operand.
 
-    x_i: (lengths of its labels) -> y: (lengths of the output's labels).
-    dL/dx_i = the sum of products of dL/dy and the other operands, with x_i's labels as output,
-    repeated along labels that only x_i has
+    x_i: (lengths of the labels) -> y: (lengths of the output's labels).
+    dL/dx_i = the sum of products of dL/dy and the other operands. The output has x_i's labels,
+    and is repeated along the labels of x_i alone
     """
 
     def __init__(self, inputs: tuple[str, ...], output: str) -> None:
@@ -153,7 +267,7 @@ class Einsum(FunctionNode):
         return (self._portable_einsum(xp, inputs),)
 
     def _portable_einsum(self, xp: Any, inputs: Arrays) -> Array:
-        """Multiply everything, broadcast over all labels, then sum: simple, and hungry."""
+        """Multiply all inputs, broadcast over all labels, then sum: simple, but takes memory."""
         rest = sorted(set("".join(self.subscripts)) - set(self.output))
         labels = self.output + "".join(rest)
         total = None
@@ -168,7 +282,7 @@ class Einsum(FunctionNode):
         axes = tuple(range(len(self.output), len(labels)))
         return xp.sum(total, axis=axes) if axes else total
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         xs = self.get_retained_inputs()
         gradients = []
@@ -192,8 +306,8 @@ class Einsum(FunctionNode):
 def einsum(subscripts: str, *operands: Any) -> Variable:
     """The sum of products in Einstein's notation: ``einsum("ij,jk->ik", x, y)`` is x @ y.
 
-    Without ``->`` the labels that come once are the output's, in alphabetical order. ``...``
-    stands for axes that broadcast. A label twice in one operand takes its diagonal.
+    Without ``->`` the labels used once are the output's, in alphabetical order. ``...`` stands
+    for axes that broadcast. A label twice in an operand takes the diagonal.
 
     Raises:
         ValueError: the subscripts do not describe the operands.
@@ -227,7 +341,7 @@ def einsum(subscripts: str, *operands: Any) -> Variable:
 
 
 def _parse(subscripts: str, xs: list[Variable]) -> tuple[list[str], str]:
-    """Labels of each operand and of the output; ``...`` becomes labels of its own (capitals)."""
+    """Labels of each operand and of the output; ``...`` becomes capital letters."""
     left, arrow, output = subscripts.partition("->")
     inputs = left.split(",")
     if len(inputs) != len(xs):
@@ -264,7 +378,7 @@ def _parse(subscripts: str, xs: list[Variable]) -> tuple[list[str], str]:
 
 
 def _without_repeats(text: str, x: Variable) -> tuple[str, Variable]:
-    """Take the diagonal of each pair of axes that have one label."""
+    """Take the diagonal of each pair of axes with the same label."""
     for label in text:
         while text.count(label) > 1:
             i, j = text.index(label), text.rindex(label)

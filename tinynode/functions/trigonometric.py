@@ -1,18 +1,75 @@
-"""Trigonometric and hyperbolic functions and their inverses; angles are in radians."""
+"""Trigonometric and hyperbolic functions with inverses; angles are in radians."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
-from tinynode.functions.broadcasting import BroadcastingNode, unbroadcast
+from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
 from tinynode.functions.comparison import equal
-from tinynode.functions.elementwise import sqrt
+from tinynode.functions.exponential import sqrt
 from tinynode.functions.operands import as_operand, as_operands
-from tinynode.functions.selection import where
-from tinynode.functions.zero_safe import zero_safe_multiply
+from tinynode.functions.searching import where
+from tinynode.functions.shapes import unbroadcast
+
+
+class Sin(FunctionNode):
+    """y = sin x.   x: (s) in radians -> y: (s).   dL/dx = dL/dy * cos x"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).sin(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return (gy * cos(x),)
+
+
+def sin(x: Any) -> Variable:
+    """The sine of x in radians, elementwise."""
+    return Sin().apply((as_operand("sin", "x", x),))[0]
+
+
+class Cos(FunctionNode):
+    """y = cos x.   x: (s) in radians -> y: (s).   dL/dx = -dL/dy * sin x"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        return (namespace_of(x).cos(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return (-gy * sin(x),)
+
+
+def cos(x: Any) -> Variable:
+    """The cosine of x in radians, elementwise."""
+    return Cos().apply((as_operand("cos", "x", x),))[0]
+
+
+class Tanh(FunctionNode):
+    """y = tanh x.   x: (s) -> y: (s).   dL/dx = dL/dy * (1 - y^2)"""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_outputs((0,))
+        return (namespace_of(x).tanh(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (y,) = self.get_retained_outputs()
+        return (gy * (1.0 - y * y),)
+
+
+def tanh(x: Any) -> Variable:
+    """The hyperbolic tangent, elementwise."""
+    return Tanh().apply((as_operand("tanh", "x", x),))[0]
 
 
 class Tan(FunctionNode):
@@ -23,10 +80,9 @@ class Tan(FunctionNode):
         self.retain_outputs((0,))
         return (namespace_of(x).tan(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         return (gy * (y * y + 1.0),)
 
 
@@ -43,10 +99,9 @@ class Asin(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).asin(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, 1.0 / sqrt((1.0 - x) * (1.0 + x))),)
 
 
@@ -63,10 +118,9 @@ class Acos(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).acos(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, -1.0 / sqrt((1.0 - x) * (1.0 + x))),)
 
 
@@ -83,10 +137,9 @@ class Atan(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).atan(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy / (x * x + 1.0),)
 
 
@@ -103,10 +156,9 @@ class Sinh(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).sinh(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy * cosh(x),)
 
 
@@ -123,10 +175,9 @@ class Cosh(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).cosh(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy * sinh(x),)
 
 
@@ -143,10 +194,9 @@ class Asinh(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).asinh(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (gy / hypot(x, 1.0),)
 
 
@@ -163,10 +213,9 @@ class Acosh(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).acosh(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, 1.0 / sqrt((x - 1.0) * (x + 1.0))),)
 
 
@@ -183,10 +232,9 @@ class Atanh(FunctionNode):
         self.retain_inputs((0,))
         return (namespace_of(x).atanh(x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (zero_safe_multiply(gy, 1.0 / ((1.0 - x) * (1.0 + x))),)
 
 
@@ -209,10 +257,9 @@ class Atan2(BroadcastingNode):
         self.retain_inputs((0, 1))
         return (namespace_of(y).atan2(y, x),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         y, x = self.get_retained_inputs()
-        assert gz is not None
         r2 = x * x + y * y
         gy = gx = None
         if 0 in target_input_indexes:
@@ -242,11 +289,10 @@ class Hypot(BroadcastingNode):
         self.retain_outputs((0,))
         return (namespace_of(x).hypot(x, y),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         (z,) = self.get_retained_outputs()
-        assert gz is not None
         length = where(equal(z, 0), 1, z)  # x and y are 0 there, and so is the gradient
         gx = gy = None
         if 0 in target_input_indexes:

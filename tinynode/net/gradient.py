@@ -23,7 +23,7 @@ from tinynode.core.backprop import grad
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import is_floating
 from tinynode.errors import NetError
-from tinynode.functions.casting import Identity
+from tinynode.functions.data_types import Identity
 from tinynode.net.helpers import FillLike
 from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import EMPTY, GRAD, Operator, operator_of

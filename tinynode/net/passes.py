@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.devices import Arrays, find_device, namespace_of, to_host
 from tinynode.functions.arithmetic import Multiply
-from tinynode.functions.casting import Identity
-from tinynode.functions.linear import MatMul
-from tinynode.functions.shaping import BroadcastTo, PermuteDims, Reshape, SumTo
+from tinynode.functions.data_types import Identity
+from tinynode.functions.products import MatMul
+from tinynode.functions.shapes import BroadcastTo, PermuteDims, Reshape, SumTo
 from tinynode.net.helpers import Constant, StopGradient
 from tinynode.net.operator import EMPTY, Operator, operator_of
 from tinynode.net.recorder import needed_operators

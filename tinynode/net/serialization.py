@@ -29,8 +29,8 @@ import numpy
 from tinynode.devices import Array, Device, find_device, get_device, to_host
 from tinynode.devices.registry import backends
 from tinynode.errors import DeviceError, NetError, describe, dtype_name
-from tinynode.functions.indexes import Place, Slice
-from tinynode.functions.windows import Windows
+from tinynode.functions.convolution import Windows
+from tinynode.functions.indexing import Place, Slice
 from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import OF_APPLY, Operator, Slots
 from tinynode.net.registry import get_op_info

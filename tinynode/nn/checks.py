@@ -1,7 +1,7 @@
 """Checks of the settings of layers and optimizers.
 
 Requirement: the constructor refuses a wrong setting, and the message names the setting. The first
-forward would be too late. ``tinynode.functions.windows.pair`` checks windows.
+forward would be too late. ``tinynode.functions.convolution.pair`` checks windows.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 from tinynode import functions, random
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Device, get_device, to_host
-from tinynode.functions.windows import pair
+from tinynode.functions.convolution import pair
 from tinynode.nn.checks import checked_size
 from tinynode.nn.initializers import lecun_normal, zeros
 from tinynode.nn.module import Module

@@ -1,34 +1,208 @@
-"""Products, variances, running sums and products."""
+"""Reductions (sum, mean, max, prod, var, logsumexp), differences, running sums and products."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
-from tinynode.functions.casting import narrowed, widened
+from tinynode.functions.arithmetic import divide
 from tinynode.functions.comparison import equal
-from tinynode.functions.elementwise import exp, sqrt
-from tinynode.functions.operands import as_floating, as_integer, as_operand, first_variable
-from tinynode.functions.rearranging import flip
-from tinynode.functions.reduction import Axis, Reduction, mean, require_elements, sum
-from tinynode.functions.selection import where
-from tinynode.functions.shaping import (
-    concat,
+from tinynode.functions.data_types import astype, narrowed, widened
+from tinynode.functions.exponential import exp, sqrt
+from tinynode.functions.manipulation import concat, flip
+from tinynode.functions.operands import (
+    as_floating,
+    as_integer,
+    as_operand,
+    as_operands,
+    first_variable,
+    input_shape,
     normalize_axes,
     normalize_axis,
+    require_elements,
+)
+from tinynode.functions.searching import where
+from tinynode.functions.shapes import (
+    broadcast_to,
+    broadcasts_to,
     permute_dims,
     reshape,
     zeros_beside,
 )
+from tinynode.type_check import TypeInfoTuple, expect, is_floating
+
+Axis = int | Sequence[int] | None
 
 
-class Prod(Reduction):
+class ReducingNode(FunctionNode):
+    """Base of functions that reduce ``axes``: kept with length 1 if ``keepdims``, else dropped."""
+
+    def __init__(self, axes: tuple[int, ...], keepdims: bool) -> None:
+        self.axes = axes
+        self.keepdims = keepdims
+
+    def _spread(self, y: Variable) -> Variable:
+        """A Variable of the output's shape, repeated along the reduced axes to the input's."""
+        shape = input_shape(self)
+        kept = tuple(1 if i in self.axes else n for i, n in enumerate(shape))
+        return broadcast_to(reshape(y, kept), shape)
+
+
+class Sum(ReducingNode):
+    """y = the sum of x over axes.
+
+    x: (s) -> y: (s without the axes, or with length 1 there).   dL/dx = dL/dy, repeated
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).sum(x, axis=self.axes, keepdims=self.keepdims),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        return (self._spread(gy),)
+
+
+def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+    """The sum over an axis, several, or all.
+
+    Raises:
+        ValueError: an axis does not exist.
+    """
+    x = as_operand("sum", "x", x)
+    return Sum(normalize_axes("sum", axis, x.ndim), keepdims).apply((x,))[0]
+
+
+class Mean(ReducingNode):
+    """y = the arithmetic mean of x over axes; n elements of x make an element of y.
+
+    x: (s), floating -> y: (s without the axes, or with length 1 there).
+    dL/dx = dL/dy / n, repeated
+    """
+
+    input_names = ("x",)
+    type_hint = "cast x to a floating dtype first."
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        expect(is_floating(in_types[0]))
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).mean(x, axis=self.axes, keepdims=self.keepdims),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        n = math.prod(input_shape(self)[axis] for axis in self.axes)
+        return (self._spread(gy * (1.0 / n) if n else gy),)
+
+
+def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = False) -> Variable:
+    """The mean over an axis, several, or all; with weights, sum(w * x) / sum(w).
+
+    Args:
+        x: floating.
+        axis: an axis, several axes, or None for all.
+        weights: of a shape that broadcasts to the shape of x.
+        keepdims: keep the reduced axes with length 1.
+
+    Raises:
+        ValueError: an axis does not exist, or the weights do not broadcast to x.
+        InvalidType: x is not floating.
+    """
+    x = as_operand("mean", "x", x, weights)
+    axes = normalize_axes("mean", axis, x.ndim)
+    if weights is None:
+        return Mean(axes, keepdims).apply((x,))[0]
+    x, weights = as_operands("mean", x, weights, names=("x", "weights"))
+    if not broadcasts_to(weights.shape, x.shape):
+        raise ValueError(
+            f"mean: weights have shape {weights.shape}, which does not broadcast to that of x, "
+            f"{x.shape}. Reshape or index the weights."
+        )
+    spread = broadcast_to(weights, x.shape)
+    return divide(sum(x * spread, axes, keepdims), sum(spread, axes, keepdims))
+
+
+class _Extremum(ReducingNode):
+    """Base of max and min. Ties share the gradient evenly.
+
+    dL/dx = dL/dy / k where x is among k elements equal to y, else 0
+    """
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        (y,) = self.get_retained_outputs()
+        winners = equal(x, self._spread(y))
+        number = sum(astype(winners, x.dtype), self.axes)
+        share = gy / reshape(number, gy.shape)
+        return (where(winners, self._spread(share), 0),)
+
+
+class Max(_Extremum):
+    """y = the largest element of x over axes.
+
+    x: (s) -> y: (s without the axes, or with length 1 there).
+    dL/dx = dL/dy / k where x is among k elements equal to y, else 0
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        self.retain_outputs((0,))
+        return (namespace_of(x).max(x, axis=self.axes, keepdims=self.keepdims),)
+
+
+def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+    """The largest element over an axis, several, or all; ties share the gradient evenly.
+
+    Raises:
+        ValueError: an axis does not exist, or has no elements.
+    """
+    return _extremum("max", Max, x, axis, keepdims)
+
+
+class Min(_Extremum):
+    """y = the smallest element of x over axes.
+
+    x: (s) -> y: (s without the axes, or with length 1 there).
+    dL/dx = dL/dy / k where x is among k elements equal to y, else 0
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.retain_inputs((0,))
+        self.retain_outputs((0,))
+        return (namespace_of(x).min(x, axis=self.axes, keepdims=self.keepdims),)
+
+
+def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+    """The smallest element over an axis, several, or all; ties share the gradient evenly.
+
+    Raises:
+        ValueError: an axis does not exist, or has no elements.
+    """
+    return _extremum("min", Min, x, axis, keepdims)
+
+
+def _extremum(
+    function: str, node: type[_Extremum], x: Any, axis: Axis, keepdims: bool
+) -> Variable:
+    """The largest or smallest elements over axes, by ``node``."""
+    x = as_operand(function, "x", x)
+    axes = normalize_axes(function, axis, x.ndim)
+    require_elements(function, x, axes)
+    return node(axes, keepdims).apply((x,))[0]
+
+
+class Prod(ReducingNode):
     """y = the product of x over axes.
 
-    x: (s) -> y: (s without the axes, or with 1 in their place).
+    x: (s) -> y: (s without the axes, or with length 1 there).
     dL/dx_i = dL/dy * (the product of the other elements): right where elements are 0, too
     """
 
@@ -37,10 +211,9 @@ class Prod(Reduction):
         self.retain_inputs((0,))
         return (namespace_of(x).prod(x, axis=self.axes, keepdims=self.keepdims),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        assert gy is not None
         return (self._spread(gy) * _product_of_others(x, self.axes),)
 
 
@@ -57,7 +230,7 @@ def _product_of_others(x: Variable, axes: tuple[int, ...]) -> Variable:
 
 
 def _before(x: Variable) -> Variable:
-    """The product of the elements before each one along the last axis; 1 for the first."""
+    """The product of the elements before each element along the last axis; 1 for the first."""
     if x.shape[-1] == 0:
         return x
     axis = x.ndim - 1
@@ -65,7 +238,7 @@ def _before(x: Variable) -> Variable:
 
 
 def prod(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
-    """The product over one axis, several, or all.
+    """The product over an axis, several, or all.
 
     Raises:
         ValueError: an axis does not exist.
@@ -75,13 +248,13 @@ def prod(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
 
 
 def var(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Variable:
-    """The variance over one axis, several, or all: sum((x - mean)^2) / (n - correction).
+    """The variance over an axis, several, or all: sum((x - mean)^2) / (n - correction).
 
     dL/dx = dL/dy * 2 (x - mean) / (n - correction).
 
     Args:
         x: floating.
-        axis: one axis, several, or None for all.
+        axis: an axis, several axes, or None for all.
         correction: 0 for the population's variance, 1 for the sample's.
         keepdims: keep the reduced axes with length 1.
 
@@ -110,7 +283,7 @@ def _variance(
 
 
 def std(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Variable:
-    """The standard deviation over one axis, several, or all: the square root of ``var``.
+    """The standard deviation over an axis, several, or all: the square root of ``var``.
 
     dL/dx = dL/dy * (x - mean) / (y (n - correction)): not finite where all elements are equal.
 
@@ -122,10 +295,10 @@ def std(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = Fal
     return narrowed(sqrt(_variance("std", x, axis, correction, keepdims)), x)
 
 
-class LogSumExp(Reduction):
+class LogSumExp(ReducingNode):
     """y = ln(sum of e^x) over axes; -inf where every x is -inf, with gradient 0.
 
-    x: (s) -> y: (s without the axes, or with 1 in their place).
+    x: (s) -> y: (s without the axes, or with length 1 there).
     dL/dx = dL/dy * e^(x - y)
     """
 
@@ -137,25 +310,24 @@ class LogSumExp(Reduction):
         largest = xp.max(x, axis=self.axes, keepdims=True)
         shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
         total = xp.sum(xp.exp(x - shift), axis=self.axes, keepdims=True)
-        # where all are -inf the total is 0, whose logarithm the largest stands for
+        # where all are -inf the total is 0, and the logarithm is the largest, -inf
         empty = total == 0
         log_total = xp.log(xp.where(empty, xp.ones_like(total), total)) + shift
         y = xp.where(empty, largest, log_total)
         return (y if self.keepdims else xp.squeeze(y, axis=self.axes),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         shift = where(equal(y, -math.inf), 0, y)
         return (self._spread(gy) * exp(x - self._spread(shift)),)
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
-    """ln(sum of e^x) over one axis, several, or all: the largest x is subtracted first.
+    """ln(sum of e^x) over an axis, several, or all: the largest x is subtracted first.
 
-    So nothing overflows; dL/dx = dL/dy * softmax(x).
+    No exponential overflows; dL/dx = dL/dy * softmax(x).
 
     Raises:
         OperandError: x is not floating.
@@ -174,15 +346,15 @@ def diff(
 
     Args:
         x: a Variable or an array.
-        axis: the axis; each time it gets shorter by 1.
+        axis: the axis, shorter by 1 each time.
         n: how often.
-        prepend: what is put before x along the axis; of x's dtype and shape but for the axis.
-        append: what is put after it.
+        prepend: an array before x along the axis, with x's dtype and shape but for the axis.
+        append: an array after x.
 
     Raises:
         OperandError: n is not an integer.
         ValueError: n is negative, or the axis does not exist.
-        InvalidType: what is put before or after does not fit.
+        InvalidType: ``prepend`` or ``append`` does not fit.
     """
     x = as_operand("diff", "x", x, first_variable(prepend, append))
     axis = normalize_axis("diff", axis, x.ndim)
@@ -210,22 +382,22 @@ class CumulativeSum(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).cumulative_sum(x, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         backwards = cumulative_sum(flip(gy, axis=self.axis), axis=self.axis)
         return (flip(backwards, axis=self.axis),)
 
 
 def cumulative_sum(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Variable:
-    """The running sum along an axis; it may be left out for a one-dimensional x.
+    """The running sum along an axis; optional for a one-dimensional x.
 
     Args:
         x: a Variable or an array.
         axis: the axis.
-        include_initial: begin with a 0, so the result is one longer.
+        include_initial: begin with a 0, so the result is longer by 1.
 
     Raises:
-        ValueError: the axis does not exist, or is left out where x has not one axis.
+        ValueError: the axis does not exist, or is left out although x is not one-dimensional.
     """
     x = as_operand("cumulative_sum", "x", x)
     axis = _running_axis("cumulative_sum", x, axis)
@@ -240,7 +412,7 @@ def _running_axis(function: str, x: Variable, axis: int | None) -> int:
 
 
 def _first(x: Variable, axis: int, value: int) -> Variable:
-    """One element along the axis, outside the graph."""
+    """An array of length 1 along the axis, outside the graph."""
     shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     zeros = zeros_beside(x, shape)
     return zeros + value if value else zeros
@@ -262,11 +434,10 @@ class CumulativeProd(FunctionNode):
         self.retain_outputs((0,))
         return (namespace_of(x).cumulative_prod(x, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        assert gy is not None
         if x.shape[self.axis] == 0:
             return (gy,)
         all_but_first = (slice(None),) * self.axis + (slice(1, None),)
@@ -280,15 +451,15 @@ class CumulativeProd(FunctionNode):
 
 
 def cumulative_prod(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Variable:
-    """The running product along an axis; it may be left out for a one-dimensional x.
+    """The running product along an axis; optional for a one-dimensional x.
 
     Args:
         x: a Variable or an array.
         axis: the axis.
-        include_initial: begin with a 1, so the result is one longer.
+        include_initial: begin with a 1, so the result is longer by 1.
 
     Raises:
-        ValueError: the axis does not exist, or is left out where x has not one axis.
+        ValueError: the axis does not exist, or is left out although x is not one-dimensional.
     """
     x = as_operand("cumulative_prod", "x", x)
     axis = _running_axis("cumulative_prod", x, axis)
@@ -297,7 +468,7 @@ def cumulative_prod(x: Any, *, axis: int | None = None, include_initial: bool = 
 
 
 class LinearScan(FunctionNode):
-    """s_0 = b_0, s_i = b_i + a_i s_(i-1) along an axis: what the gradient of a running product is.
+    """s_0 = b_0, s_i = b_i + a_i s_(i-1) along an axis: the gradient of a running product.
 
     a: (s), b: (s) -> s: (s).   With g = dL/ds and t_i = g_i + a_(i+1) t_(i+1), a scan from behind:
     dL/db = t   dL/da_i = t_i * s_(i-1), and 0 for the first
@@ -313,17 +484,16 @@ class LinearScan(FunctionNode):
         xp = namespace_of(a)
         a, b = xp.moveaxis(a, self.axis, 0), xp.moveaxis(b, self.axis, 0)
         rows = (b.shape[0], math.prod(b.shape[1:]))
-        flat_a, flat_b = xp.reshape(a, rows), xp.reshape(b, rows)  # what meets lies side by side
+        flat_a, flat_b = xp.reshape(a, rows), xp.reshape(b, rows)  # factors lie side by side
         states = [flat_b[0, ...]]
         for i in range(1, rows[0]):
             states.append(flat_b[i, ...] + flat_a[i, ...] * states[-1])
         return (xp.moveaxis(xp.reshape(xp.stack(states), b.shape), 0, self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gs,) = grad_outputs
         (a,) = self.get_retained_inputs()
         (s,) = self.get_retained_outputs()
-        assert gs is not None
         axis = self.axis
         all_but_first = (slice(None),) * axis + (slice(1, None),)
         all_but_last = (slice(None),) * axis + (slice(None, -1),)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, Device, get_device, namespace_of, to_host
-from tinynode.functions.operands import as_operand
+from tinynode.functions.operands import as_operand, input_nodes
 
 
 class Identity(FunctionNode):
@@ -19,7 +19,7 @@ class Identity(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         return inputs
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return grad_outputs
 
 
@@ -29,7 +29,7 @@ def identity(x: Any) -> Variable:
 
 
 class Copy(FunctionNode):
-    """y = x, in memory of its own.
+    """y = x, in new memory.
 
     x: (s) -> y: (s).   dL/dx = dL/dy
     """
@@ -38,12 +38,12 @@ class Copy(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).asarray(x, copy=True),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return grad_outputs
 
 
 def copy(x: Any) -> Variable:
-    """y = x, in memory of its own."""
+    """y = x, in new memory."""
     return Copy().apply((as_operand("copy", "x", x),))[0]
 
 
@@ -60,19 +60,18 @@ class AsType(FunctionNode):
         (x,) = inputs
         return (namespace_of(x).astype(x, self.dtype),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        assert self.inputs is not None and gy is not None
-        return (astype(gy, self.inputs[0].dtype),)
+        return (astype(gy, input_nodes(self)[0].dtype),)
 
 
 def astype(x: Any, dtype: Any) -> Variable:
-    """x with its elements cast to ``dtype``: one of the namespace's dtypes, or its name.
+    """x with the elements cast to ``dtype``: a dtype of the namespace, or a name.
 
     A cast to an integer dtype or to bool has no gradient.
 
     Raises:
-        ValueError: the namespace has no dtype of that name.
+        ValueError: the namespace has no dtype of the name.
     """
     x = as_operand("astype", "x", x)
     found = getattr(x.xp, dtype, None) if isinstance(dtype, str) else dtype
@@ -82,18 +81,18 @@ def astype(x: Any, dtype: Any) -> Variable:
 
 
 def widened(x: Variable) -> Variable:
-    """x in float32 if it is float16, where squares soon overflow; else x itself."""
+    """A float16 x in float32, since squares of float16 soon overflow; else x unchanged."""
     return AsType(x.xp.float32).apply((x,))[0] if is_float16(x.raw, x.xp) else x
 
 
 def is_float16(array: Array, xp: Any) -> bool:
-    """Whether an array of a namespace is float16; the standard does not know that dtype."""
+    """True if an array is float16, a dtype outside the standard."""
     half = getattr(xp, "float16", None)
     return half is not None and bool(array.dtype == half)
 
 
 def narrowed(y: Variable, x: Variable) -> Variable:
-    """y in the dtype of x: what came of ``widened`` goes back by it."""
+    """y in the dtype of x: the way back from ``widened``."""
     return y if y.dtype == x.dtype else AsType(x.dtype).apply((y,))[0]
 
 
@@ -112,7 +111,7 @@ class ToDevice(FunctionNode):
         (x,) = inputs
         return (self.target.from_host(to_host(x)),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         return ToDevice(self.target, self.source).apply((gy,))
 

@@ -2,152 +2,139 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, is_array, is_floating, namespace_of, to_host
 from tinynode.errors import OperandError, describe
-from tinynode.functions.gathering import take
-from tinynode.functions.indexing import set_item
-from tinynode.functions.operands import as_integer, as_number, as_operand, as_operand_list
-from tinynode.functions.shaping import (
+from tinynode.functions.indexing import set_item, take
+from tinynode.functions.operands import (
+    as_integer,
+    as_number,
+    as_operand,
+    as_operand_list,
     as_shape,
-    broadcast_to,
+    input_nodes,
+    input_shape,
     normalize_axes,
     normalize_axis,
-    permute_dims,
-    reshape,
-    zeros_beside,
 )
-from tinynode.type_check import expect
-
-if TYPE_CHECKING:
-    from tinynode.type_check import TypeInfoTuple
+from tinynode.functions.shapes import broadcast_to, reshape, zeros_beside
+from tinynode.type_check import TypeInfoTuple, expect
 
 
-class Flip(FunctionNode):
-    """y = x with the order of its elements reversed along axes.
+class Concat(FunctionNode):
+    """y = the inputs, joined along an axis.
 
-    x: (s) -> y: (s).   dL/dx = dL/dy reversed likewise
+    x_i: (s with n_i at axis) -> y: (s with sum of n_i).   dL/dx_i = the i-th part of dL/dy
     """
 
-    def __init__(self, axes: tuple[int, ...]) -> None:
-        self.axes = axes
+    type_hint = "all inputs need equal shapes, but for the axis of concat."
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        expect(in_types.size() >= 1)
+        first = in_types[0]
+        expect(self.axis < first.ndim)
+        for other in in_types[1:]:
+            expect(other.dtype == first.dtype, other.ndim == first.ndim)
+            for axis in range(int(first.ndim)):
+                if axis != self.axis:
+                    expect(other.shape[axis] == first.shape[axis])
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
-        return (namespace_of(x).flip(x, axis=self.axes),)
+        return (namespace_of(inputs[0]).concat(inputs, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        return Flip(self.axes).apply(grad_outputs)
-
-
-def flip(x: Any, *, axis: int | Sequence[int] | None = None) -> Variable:
-    """x with the order of its elements reversed along one axis, several, or all.
-
-    Raises:
-        ValueError: an axis does not exist.
-    """
-    x = as_operand("flip", "x", x)
-    return Flip(normalize_axes("flip", axis, x.ndim)).apply((x,))[0]
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        lengths = [node.shape[self.axis] for node in input_nodes(self)]
+        ends = list(itertools.accumulate(lengths))
+        return split(gy, ends[:-1], self.axis)
 
 
-class Roll(FunctionNode):
-    """y = x with its elements moved on along axes; those that leave come in again at the front.
-
-    x: (s) -> y: (s).   dL/dx = dL/dy moved back
-    """
-
-    def __init__(self, shifts: tuple[int, ...], axes: tuple[int, ...]) -> None:
-        self.shifts = shifts
-        self.axes = axes
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
-        return (namespace_of(x).roll(x, self.shifts, axis=self.axes),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        return Roll(tuple(-shift for shift in self.shifts), self.axes).apply(grad_outputs)
-
-
-def roll(
-    x: Any, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None
-) -> Variable:
-    """x with its elements moved on by ``shift`` places along an axis; None rolls x flattened.
+def concat(xs: Sequence[Any], axis: int | None = 0) -> Variable:
+    """Variables or arrays, joined along ``axis``; None flattens the inputs first.
 
     Raises:
-        OperandError: a shift is not an integer.
-        ValueError: an axis does not exist, or the numbers of shifts and axes differ.
+        ValueError: there are no inputs.
+        InvalidType: shapes or dtypes do not fit together.
     """
-    x = as_operand("roll", "x", x)
-    given = shift if isinstance(shift, tuple | list) else (shift,)
-    shifts = as_shape("roll", "shift", given)
+    variables = as_operand_list("concat", "xs", xs)
+    if not variables:
+        raise ValueError("concat: xs is empty; give at least one Variable.")
     if axis is None:
-        if len(shifts) != 1:
-            raise ValueError(f"roll: without an axis, shift must be one integer, got {shift}.")
-        return reshape(Roll(shifts, (0,)).apply((reshape(x, -1),))[0], x.shape)
-    axes = normalize_axes("roll", axis, x.ndim)
-    if given is not shift:
-        shifts = shifts * len(axes)
-    if len(shifts) != len(axes):
-        raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes.")
-    return Roll(shifts, axes).apply((x,))[0]
+        variables = [reshape(x, -1) for x in variables]
+    position = normalize_axis("concat", axis or 0, variables[0].ndim)
+    return Concat(position).apply(variables)[0]
 
 
-def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Variable:
-    """x with axes moved to new places; the others keep their order.
+class Split(FunctionNode):
+    """y_i = the part of x between two positions along an axis.
+
+    x: (s) -> y_i: (s with n_i at axis).   dL/dx = the dL/dy_i, joined
+    """
+
+    def __init__(self, indices: tuple[int, ...], axis: int) -> None:
+        self.indices = indices
+        self.axis = axis
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        parts = []
+        for start, stop in zip(
+            (0, *self.indices), (*self.indices, x.shape[self.axis]), strict=True
+        ):
+            parts.append(x[(*(slice(None),) * self.axis, slice(start, stop), ...)])
+        return tuple(parts)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        shape = input_shape(self)
+        example = next(gy for gy in grad_outputs if gy is not None)
+        ends = (*self.indices, shape[self.axis])
+        parts = []
+        for gy, start, stop in zip(grad_outputs, (0, *self.indices), ends, strict=True):
+            if gy is not None:
+                parts.append(gy)
+                continue
+            part_shape = (*shape[: self.axis], stop - start, *shape[self.axis + 1 :])
+            parts.append(zeros_beside(example, part_shape))
+        return (concat(parts, self.axis),)
+
+
+def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Variable, ...]:
+    """x cut along ``axis``: at the given positions, or into equal sections.
 
     Raises:
-        ValueError: an axis does not exist, is named twice, or the numbers of axes differ.
+        ValueError: equal sections do not come out, or positions fall outside or back.
     """
-    x = as_operand("moveaxis", "x", x)
-    sources = normalize_axes("moveaxis", source, x.ndim)
-    places = normalize_axes("moveaxis", destination, x.ndim)
-    if len(sources) != len(places):
-        raise ValueError(f"moveaxis: {len(sources)} axes cannot go to {len(places)} places.")
-    order = [axis for axis in range(x.ndim) if axis not in sources]
-    for place, axis in sorted(zip(places, sources, strict=True)):
-        order.insert(place, axis)
-    return permute_dims(x, order)
-
-
-def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Variable:
-    """x with new axes of length 1, at the places that they have in the result.
-
-    Raises:
-        ValueError: a place lies outside the result, or is named twice.
-    """
-    x = as_operand("expand_dims", "x", x)
-    axes = axis if isinstance(axis, tuple | list) else (axis,)
-    ndim = x.ndim + len(axes)
-    places = normalize_axes("expand_dims", axes, ndim)
-    lengths = iter(x.shape)
-    return reshape(x, tuple(1 if i in places else next(lengths) for i in range(ndim)))
-
-
-def squeeze(x: Any, axis: int | Sequence[int]) -> Variable:
-    """x without axes of length 1.
-
-    Raises:
-        ValueError: an axis does not exist, or is longer than 1.
-    """
-    x = as_operand("squeeze", "x", x)
-    axes = normalize_axes("squeeze", axis, x.ndim)
-    for one in axes:
-        if x.shape[one] != 1:
-            raise ValueError(f"squeeze: axis {one} of x (shape {x.shape}) is not of length 1.")
-    return reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
+    x = as_operand("split", "x", x)
+    axis = normalize_axis("split", axis, x.ndim)
+    length = x.shape[axis]
+    if hasattr(indices_or_sections, "__index__"):
+        sections = operator.index(indices_or_sections)
+        if sections < 1 or length % sections:
+            raise ValueError(f"split: length {length} does not divide into {sections} sections.")
+        step = length // sections
+        indices = tuple(range(step, length, step)) if step else (0,) * (sections - 1)
+    else:
+        indices = tuple(int(i) for i in indices_or_sections)
+    if list(indices) != sorted(indices) or any(not 0 <= i <= length for i in indices):
+        raise ValueError(f"split: positions {indices} must rise, within 0 and {length}.")
+    return Split(indices, axis).apply((x,))
 
 
 class Stack(FunctionNode):
-    """y = the inputs, of one shape, joined along a new axis.
+    """y = the inputs, of equal shapes, joined along a new axis.
 
-    x_i: (s) -> y: (s with their number at axis).   dL/dx_i = Unstack(dL/dy)_i
+    x_i: (s) -> y: (s with the number of inputs at axis).   dL/dx_i = Unstack(dL/dy)_i
     """
 
     type_hint = "all inputs need one shape and one dtype."
@@ -163,15 +150,15 @@ class Stack(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         return (namespace_of(inputs[0]).stack(inputs, axis=self.axis),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return Unstack(self.axis).apply(grad_outputs)
 
 
 def stack(xs: Sequence[Any], *, axis: int = 0) -> Variable:
-    """Variables or arrays of one shape, joined along a new axis.
+    """Variables or arrays of equal shapes, joined along a new axis.
 
     Raises:
-        ValueError: there is nothing to join, or the axis does not exist.
+        ValueError: there are no inputs, or the axis does not exist.
         InvalidType: shapes or dtypes differ.
     """
     variables = as_operand_list("stack", "xs", xs)
@@ -188,7 +175,7 @@ def stack(xs: Sequence[Any], *, axis: int = 0) -> Variable:
 
 
 class Unstack(FunctionNode):
-    """y_i = the part of x at i along an axis, without that axis.
+    """y_i = the part of x at i along an axis, without the axis.
 
     x: (s) -> y_i: (s without the axis).   dL/dx = Stack(dL/dy_0, dL/dy_1, ...)
     """
@@ -208,7 +195,7 @@ class Unstack(FunctionNode):
 
 
 def unstack(x: Any, *, axis: int = 0) -> tuple[Variable, ...]:
-    """The parts of x along an axis, without that axis.
+    """The parts of x along an axis, without the axis.
 
     Raises:
         ValueError: the axis does not exist.
@@ -218,6 +205,75 @@ def unstack(x: Any, *, axis: int = 0) -> tuple[Variable, ...]:
     if x.shape[axis] == 0:
         return ()
     return Unstack(axis).apply((x,))
+
+
+class Flip(FunctionNode):
+    """y = x with the order of the elements reversed along axes.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy reversed likewise
+    """
+
+    def __init__(self, axes: tuple[int, ...]) -> None:
+        self.axes = axes
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).flip(x, axis=self.axes),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        return Flip(self.axes).apply(grad_outputs)
+
+
+def flip(x: Any, *, axis: int | Sequence[int] | None = None) -> Variable:
+    """x with the order of the elements reversed along an axis, several, or all.
+
+    Raises:
+        ValueError: an axis does not exist.
+    """
+    x = as_operand("flip", "x", x)
+    return Flip(normalize_axes("flip", axis, x.ndim)).apply((x,))[0]
+
+
+class Roll(FunctionNode):
+    """y = x with the elements moved on along axes; elements beyond the end return at the front.
+
+    x: (s) -> y: (s).   dL/dx = dL/dy moved back
+    """
+
+    def __init__(self, shifts: tuple[int, ...], axes: tuple[int, ...]) -> None:
+        self.shifts = shifts
+        self.axes = axes
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).roll(x, self.shifts, axis=self.axes),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        return Roll(tuple(-shift for shift in self.shifts), self.axes).apply(grad_outputs)
+
+
+def roll(
+    x: Any, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None
+) -> Variable:
+    """x with the elements moved on by ``shift`` places along an axis; None rolls x flattened.
+
+    Raises:
+        OperandError: a shift is not an integer.
+        ValueError: an axis does not exist, or the numbers of shifts and axes differ.
+    """
+    x = as_operand("roll", "x", x)
+    given = shift if isinstance(shift, tuple | list) else (shift,)
+    shifts = as_shape("roll", "shift", given)
+    if axis is None:
+        if len(shifts) != 1:
+            raise ValueError(f"roll: without an axis, shift must be one integer, got {shift}.")
+        return reshape(Roll(shifts, (0,)).apply((reshape(x, -1),))[0], x.shape)
+    axes = normalize_axes("roll", axis, x.ndim)
+    if given is not shift:
+        shifts = shifts * len(axes)
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes.")
+    return Roll(shifts, axes).apply((x,))[0]
 
 
 def tile(x: Any, repetitions: int | Sequence[int]) -> Variable:
@@ -245,7 +301,7 @@ def repeat(x: Any, repeats: Any, *, axis: int | None = None) -> Variable:
 
     Args:
         x: a Variable or an array.
-        repeats: an integer; or integers, one for each place of the axis.
+        repeats: an integer; or an integer for each place of the axis.
         axis: the axis.
 
     Raises:
@@ -267,7 +323,7 @@ def repeat(x: Any, repeats: Any, *, axis: int | None = None) -> Variable:
 
 
 def _places(repeats: Any, length: int) -> list[int]:
-    """Each place of an axis as often as ``repeats`` says for it."""
+    """Each place of an axis as often as ``repeats`` says."""
     array = repeats.array if isinstance(repeats, Variable) else repeats
     counts = numpy.asarray(to_host(array) if is_array(array) else array)
     if counts.dtype.kind not in "iu":
@@ -284,7 +340,7 @@ def _places(repeats: Any, length: int) -> list[int]:
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
-    """Coordinates of a grid: for each vector an array of all axes, which varies along its own.
+    """Coordinates of a grid: for each vector an array of all axes, varying along the own axis.
 
     Args:
         arrays: vectors, of lengths n_0, n_1 and so on.
@@ -323,7 +379,7 @@ def pad(x: Any, pad_width: Any, value: float = 0) -> Variable:
 
     Raises:
         OperandError: a width is not an integer, or the value not a number.
-        ValueError: a width is negative, or their number does not fit x.
+        ValueError: a width is negative, or the number of widths does not fit x.
     """
     x = as_operand("pad", "x", x)
     number = as_number("pad", "value", value)
@@ -349,36 +405,3 @@ def _widths(pad_width: Any, x: Variable) -> list[tuple[int, ...]]:
             f"{x.shape}), none negative, got {pad_width!r}."
         )
     return widths
-
-
-def broadcast_arrays(*xs: Any) -> tuple[Variable, ...]:
-    """The arguments, each repeated to the shape that all broadcast to.
-
-    Raises:
-        ValueError: the shapes do not broadcast together.
-    """
-    variables = as_operand_list("broadcast_arrays", "xs", xs)
-    shape = common_shape("broadcast_arrays", *(x.shape for x in variables))
-    return tuple(broadcast_to(x, shape) for x in variables)
-
-
-def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that all the shapes broadcast to.
-
-    Raises:
-        ValueError: they do not broadcast together.
-    """
-    return common_shape("broadcast_shapes", *shapes)
-
-
-def common_shape(function: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """What ``broadcast_shapes`` gives, for a function that messages name."""
-    ndim = max((len(shape) for shape in shapes), default=0)
-    result = [1] * ndim
-    for shape in shapes:
-        for i, n in enumerate(shape, start=ndim - len(shape)):
-            if result[i] == 1:
-                result[i] = n
-            elif n not in (1, result[i]):
-                raise ValueError(f"{function}: {shapes} do not broadcast together.")
-    return tuple(result)

@@ -1,0 +1,382 @@
+"""Cross entropy: of softmax, of sigmoid, and of given log probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Array, Arrays, add_at, namespace_of
+from tinynode.devices import is_floating as is_floating_array
+from tinynode.devices import is_integer as is_integer_array
+from tinynode.errors import OperandError, describe
+from tinynode.functions.activation import log_softmax_array, log_softmax_gradient
+from tinynode.functions.arithmetic import BroadcastingNode
+from tinynode.functions.comparison import not_equal
+from tinynode.functions.data_types import astype
+from tinynode.functions.exponential import exp, sigmoid
+from tinynode.functions.loss import (
+    check_labels,
+    check_reduction,
+    one_hot,
+    reduce,
+    reduce_counted,
+    require_equal_shapes,
+    scores_and_labels,
+    signed_labels,
+)
+from tinynode.functions.operands import as_operand, as_operands, first_variable, input_shape
+from tinynode.functions.searching import where
+from tinynode.functions.shapes import reshape, unbroadcast
+from tinynode.functions.statistical import sum
+from tinynode.type_check import TypeInfoTuple, expect, is_floating, is_integer
+
+
+class _LabelledRows(FunctionNode):
+    """Base of softmax cross entropy and the gradients: rows of scores with integer labels."""
+
+    def __init__(self, reduction: str, ignore_label: int, smoothing: float = 0.0) -> None:
+        self.reduction = reduction
+        self.ignore_label = ignore_label
+        self.smoothing = smoothing
+
+    def _counts(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
+        """w[label_i], or 1 without weights, and 0 where the row does not count: (n)."""
+        xp = namespace_of(like)
+        valid = labels != self.ignore_label
+        counts = xp.astype(valid, like.dtype)
+        if weights:
+            counts = counts * xp.take(weights[0], labels * xp.astype(valid, labels.dtype))
+        return counts
+
+    def _divisor(self, counts: Array) -> Array:
+        """m: the number of counted rows, or the sum of the weights of the labels; 1 for 0."""
+        xp = namespace_of(counts)
+        total = xp.sum(counts)
+        return total + xp.astype(total == 0, counts.dtype)
+
+
+class SoftmaxCrossEntropy(_LabelledRows):
+    """loss_i = -(sum over classes of q_i * log_softmax(x_i)), as the mean, the sum, or by row.
+
+    x: (n, classes), labels: (n), integer, class weights w: (classes) or none -> loss: 0-d, or (n);
+    and log_softmax(x), retained for backward.
+    q_i = w * ((1 - smoothing) * one_hot(label_i) + smoothing / classes), 0 where the label is
+    ``ignore_label``; the mean divides by the sum of w[label_i] over the counted rows.
+    With p = softmax(x), r_i the sum of q_i, m the divisor:   dL/dx = dL/dloss * (p r - q) / m
+    """
+
+    input_names = ("x", "labels", "class_weight")
+    type_hint = (
+        "x is (n, classes), floating; labels is (n), integer; for one-hot labels use argmax. More "
+        "axes: bring the classes to the last, reshape x to (-1, classes) and labels to (-1,)."
+    )
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        x, labels = in_types[0], in_types[1]
+        expect(is_floating(x), is_integer(labels))
+        expect(x.ndim == 2, labels.ndim == 1)
+        expect(x.shape[0] == labels.shape[0], x.shape[1] >= 1)
+        if len(in_types) == 3:
+            expect(in_types[2].ndim == 1, in_types[2].dtype == x.dtype)
+            expect(in_types[2].shape[0] == x.shape[1])
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, labels, *weights = inputs
+        xp = namespace_of(x)
+        check_labels("softmax_cross_entropy", "x", labels, x.shape[1], self.ignore_label)
+        self.retain_inputs(range(1, len(inputs)))
+        self.retain_outputs((1,))
+        log_p = log_softmax_array(x, 1)
+        valid = labels != self.ignore_label
+        chosen = labels * xp.astype(valid, labels.dtype)
+        losses = -xp.take_along_axis(log_p, chosen[:, None], axis=1)[:, 0]
+        if weights:
+            losses = losses * xp.take(weights[0], chosen)
+        if self.smoothing:
+            spread = xp.sum(log_p * weights[0] if weights else log_p, axis=1)
+            losses = losses * (1.0 - self.smoothing) - spread * (self.smoothing / x.shape[1])
+        losses = xp.where(valid, losses, xp.zeros((), dtype=x.dtype, device=x.device))
+        if self.reduction == "none":
+            return losses, log_p
+        total = xp.sum(losses)
+        if self.reduction == "mean":
+            total = total / self._divisor(self._counts(labels, weights, x))
+        return total, log_p
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        gloss, glog_p = grad_outputs
+        constants = self.get_retained_inputs()
+        (log_p,) = self.get_retained_outputs()
+        gx = None
+        if gloss is not None:
+            node = SoftmaxCrossEntropyGrad(self.reduction, self.ignore_label, self.smoothing)
+            gx = node.apply((log_p, gloss, *constants))[0]
+        if glog_p is not None:  # the gradient of log_p, under double backprop
+            direct = log_softmax_gradient(log_p, glog_p, 1)
+            gx = direct if gx is None else gx + direct
+        return (gx, *(None for _ in constants))
+
+
+class SoftmaxCrossEntropyGrad(_LabelledRows):
+    """gx = g * (e^log_p r - q) / m: the gradient of ``SoftmaxCrossEntropy``.
+
+    log_p: (n, classes), g: 0-d or (n), labels: (n), w: (classes) or none -> gx: (n, classes).
+    With h = dL/dgx:   dL/dlog_p = h * g * e^log_p r / m   dL/dg = sum of h * (e^log_p r - q) / m,
+    over the row or over all
+    """
+
+    def check_type_forward(self, in_types: TypeInfoTuple) -> None:
+        expect(in_types.size() >= 3)
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        log_p, g, labels, *weights = inputs
+        xp = namespace_of(log_p)
+        self.retain_inputs(range(len(inputs)))
+        counts = self._counts(labels, weights, log_p)
+        scale = self._scale(g, counts)
+        gx = xp.exp(log_p)
+        gx *= (self._row_sums(counts, labels, weights) * scale)[:, None]
+        hot = one_hot(labels, log_p)
+        hot *= (counts * scale * (1.0 - self.smoothing))[:, None]
+        gx -= hot
+        if self.smoothing:
+            valid = xp.astype(labels != self.ignore_label, log_p.dtype)
+            even = (valid * scale * (self.smoothing / log_p.shape[1]))[:, None]
+            gx -= even * weights[0] if weights else even
+        return (gx,)
+
+    def _row_sums(self, counts: Array, labels: Array, weights: Sequence[Array]) -> Array:
+        """r: the sum of q over classes, (n)."""
+        if not weights or not self.smoothing:
+            return counts
+        xp = namespace_of(counts)
+        valid = xp.astype(labels != self.ignore_label, counts.dtype)
+        mean = xp.mean(weights[0])
+        return counts * (1.0 - self.smoothing) + valid * (mean * self.smoothing)
+
+    def _scale(self, g: Array, counts: Array) -> Array:
+        """g / m: (n) or 0-d."""
+        return g / self._divisor(counts) if self.reduction == "mean" else g
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (h,) = grad_outputs
+        log_p, g, *constants = self.get_retained_inputs()
+        arguments = (self.reduction, self.ignore_label, self.smoothing)
+        # gx is linear in g, so the derivative by g is gx at g = 1
+        one = wrap_array(g.xp.ones_like(g.raw), g.device, False)
+        per_g = SoftmaxCrossEntropyGrad(*arguments).apply((log_p, one, *constants))[0]
+        rows = RowWeights(*arguments).apply((log_p, g, *constants))[0]
+        axis = 1 if self.reduction == "none" else None
+        gradients = (h * exp(log_p) * rows, sum(h * per_g, axis=axis))
+        return (*gradients, *(None for _ in constants))
+
+
+class RowWeights(SoftmaxCrossEntropyGrad):
+    """c = g r / m: the factor of each row of e^log_p in the gradient.
+
+    log_p: (n, classes), only shape and dtype count, g: 0-d or (n), labels: (n), w:
+    (classes) or none -> c: (n, 1).   dL/dg = sum of dL/dc * r / m, over the row or over all
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        log_p, g, labels, *weights = inputs
+        self.retain_inputs((0, *range(2, len(inputs))))
+        counts = self._counts(labels, weights, log_p)
+        return ((self._row_sums(counts, labels, weights) * self._scale(g, counts))[:, None],)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gc,) = grad_outputs
+        log_p, *constants = self.get_retained_inputs()
+        shape = (log_p.shape[0],) if self.reduction == "none" else ()
+        ones = gc.xp.ones(shape, dtype=gc.dtype, device=gc.raw.device)
+        one = wrap_array(ones, gc.device, False)
+        node = RowWeights(self.reduction, self.ignore_label, self.smoothing)
+        total = gc * node.apply((log_p, one, *constants))[0]
+        gg = reshape(total, -1) if self.reduction == "none" else sum(total)
+        return (None, gg, *(None for _ in constants))
+
+
+def softmax_cross_entropy(
+    x: Any,
+    labels: Any,
+    reduction: str = "mean",
+    ignore_label: int = -1,
+    class_weight: Any = None,
+    label_smoothing: float = 0.0,
+) -> Variable:
+    """The cross entropy of softmax(x) against integer labels.
+
+    Args:
+        x: scores before softmax, (n, classes).
+        labels: (n), integers from 0 to classes - 1.
+        reduction: "mean" over the counted rows (0 if there are none), "sum", or "none" for a loss
+            of each row.
+        ignore_label: the label of rows to leave out.
+        class_weight: a weight for each class, (classes), without a gradient; the mean is then the
+            weighted mean over the rows.
+        label_smoothing: how much of a label is spread evenly over all classes, from 0 to 1.
+
+    Raises:
+        InvalidType: the shapes or dtypes do not fit together.
+        ValueError: a label is out of range, the smoothing is, or the reduction is unknown.
+
+    Source of label smoothing: Szegedy et al., Rethinking the Inception Architecture, 2016.
+    """
+    x = as_operand("softmax_cross_entropy", "x", x, first_variable(labels, class_weight))
+    labels = signed_labels(as_operand("softmax_cross_entropy", "labels", labels, x))
+    check_reduction("softmax_cross_entropy", reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ValueError(
+            f"softmax_cross_entropy: label_smoothing must lie in 0 to 1, got {label_smoothing}."
+        )
+    inputs = [x, labels]
+    if class_weight is not None:
+        names = ("class_weight", "x")
+        weight = as_operands("softmax_cross_entropy", class_weight, x, names)[0]
+        if weight.shape != x.shape[1:2]:
+            raise ValueError(
+                f"softmax_cross_entropy: class_weight has shape {weight.shape}; beside x of shape "
+                f"{x.shape} it must have {x.shape[1:2]}, a weight for each class."
+            )
+        inputs.append(weight.detach())
+    node = SoftmaxCrossEntropy(reduction, ignore_label, float(label_smoothing))
+    return node.apply(inputs)[0]
+
+
+class TakeLabels(FunctionNode):
+    """y_i = x[i, label_i], and 0 where the label is ``ignore_label``.
+
+    x: (n, classes), labels: (n), integer -> y: (n).   dL/dx = PutLabels(dL/dy)
+    """
+
+    def __init__(self, ignore_label: int) -> None:
+        self.ignore_label = ignore_label
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, labels = inputs
+        xp = namespace_of(x)
+        check_labels("nll", "log_p", labels, x.shape[1], self.ignore_label)
+        self.retain_inputs((1,))
+        valid = labels != self.ignore_label
+        chosen = labels * xp.astype(valid, labels.dtype)
+        picked = xp.take_along_axis(x, chosen[:, None], axis=1)[:, 0]
+        return (xp.where(valid, picked, xp.zeros((), dtype=x.dtype, device=x.device)),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (labels,) = self.get_retained_inputs()
+        shape = input_shape(self)
+        return PutLabels(self.ignore_label, shape[1]).apply((gy, labels))[0], None
+
+
+class PutLabels(FunctionNode):
+    """y = zeros, but y[i, label_i] = g_i where the label is not ``ignore_label``.
+
+    g: (n), labels: (n), integer -> y: (n, classes).   dL/dg = TakeLabels(dL/dy)
+    """
+
+    def __init__(self, ignore_label: int, classes: int) -> None:
+        self.ignore_label = ignore_label
+        self.classes = classes
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        g, labels = inputs
+        xp = namespace_of(g)
+        self.retain_inputs((1,))
+        valid = labels != self.ignore_label
+        rows = xp.arange(labels.shape[0], dtype=xp.int64, device=g.device) * self.classes
+        places = rows + labels * xp.astype(valid, labels.dtype)
+        values = xp.where(valid, g, xp.zeros((), dtype=g.dtype, device=g.device))
+        y = add_at(places, values, labels.shape[0] * self.classes)
+        return (xp.reshape(y, (labels.shape[0], self.classes)),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        (labels,) = self.get_retained_inputs()
+        return TakeLabels(self.ignore_label).apply((gy, labels))[0], None
+
+
+def nll(log_p: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) -> Variable:
+    """The negative log likelihood -log_p[i, label_i] of integer labels.
+
+    dL/dlog_p[i, c] = -dL/dloss at c = label_i, else 0; divided by the number of rows under mean.
+
+    Args:
+        log_p: logarithms of probabilities, (n, classes), as from ``log_softmax``.
+        labels: (n), integers from 0 to classes - 1.
+        reduction: "mean" over the counted rows (0 if there are none), "sum", or "none" for a loss
+            of each row.
+        ignore_label: the label of rows to leave out.
+
+    Raises:
+        OperandError: log_p is not floating, or the labels are not integers.
+        ValueError: shapes do not fit together, a label is out of range, or the reduction is
+            unknown.
+    """
+    log_p, labels = scores_and_labels("nll", "log_p", log_p, labels)
+    check_reduction("nll", reduction)
+    losses = -TakeLabels(ignore_label).apply((log_p, labels))[0]
+    return reduce_counted(losses, labels, reduction, ignore_label)
+
+
+class SigmoidCrossEntropy(BroadcastingNode):
+    """y = max(x, 0) - x t + ln(1 + e^-|x|), equal to -t ln(s) - (1 - t) ln(1 - s), s = sigmoid(x).
+
+    x: (s), t: (s) -> y: (s).   dL/dx = dL/dy * (sigmoid(x) - t)   dL/dt = -dL/dy * x
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, t = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0, 1))
+        zero = xp.zeros((), dtype=x.dtype, device=x.device)
+        return (xp.maximum(x, zero) - x * t + xp.log1p(xp.exp(-xp.abs(x))),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        x, t = self.get_retained_inputs()
+        gx = gt = None
+        if 0 in target_input_indexes:
+            gx = unbroadcast(gy * (sigmoid(x) - t), self, 0)
+        if 1 in target_input_indexes:
+            gt = unbroadcast(-(gy * x), self, 1)
+        return gx, gt
+
+
+def sigmoid_cross_entropy(
+    x: Any, t: Any, reduction: str = "mean", ignore_label: int = -1
+) -> Variable:
+    """-t ln(sigmoid(x)) - (1 - t) ln(1 - sigmoid(x)), elementwise, then reduced.
+
+    dL/dx = dL/dloss * (sigmoid(x) - t), divided by the counted entries under "mean".
+
+    Args:
+        x: scores before the sigmoid, (s), floating.
+        t: labels 0 and 1, bool, or probabilities in floating point, (s).
+        reduction: "mean" over the counted entries (0 if there are none), "sum", or "none".
+        ignore_label: the value of integer labels to leave out.
+
+    Raises:
+        OperandError: x is not floating.
+        ValueError: the shapes differ, an integer label is out of range, or the reduction is
+            unknown.
+    """
+    x = as_operand("sigmoid_cross_entropy", "x", x, t)
+    labels = as_operand("sigmoid_cross_entropy", "t", t, x)
+    check_reduction("sigmoid_cross_entropy", reduction)
+    require_equal_shapes("sigmoid_cross_entropy", x, "t", labels)
+    if not is_floating_array(x.raw):
+        raise OperandError(f"sigmoid_cross_entropy: x must be floating, got {describe(x)}.")
+    if not is_integer_array(labels.raw):
+        targets = as_operands("sigmoid_cross_entropy", x, t, names=("x", "t"))[1]
+        if not is_floating_array(targets.raw):
+            targets = astype(targets, x.dtype)  # bool
+        return reduce(SigmoidCrossEntropy().apply((x, targets))[0], reduction)
+    labels = signed_labels(labels)
+    flat = labels.xp.reshape(labels.raw, (-1,))
+    check_labels("sigmoid_cross_entropy", "t, of 0 and 1,", flat, 2, ignore_label)
+    valid = not_equal(labels, ignore_label)
+    losses = SigmoidCrossEntropy().apply((x, astype(labels, x.dtype)))[0]
+    return reduce_counted(where(valid, losses, 0), labels, reduction, ignore_label)
