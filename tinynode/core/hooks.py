@@ -13,7 +13,7 @@ order:
                         after_backward, after_accumulate
     an exception        failed, if forward, backward or an event beside them raised
     outside functions   value_read, array_assigned, gradient_cleared, numbers_drawn,
-                        module_called, setting_assigned, update_requested
+                        module_called, training_read, setting_assigned, update_requested
 
 ``forward`` and ``backward`` in the table are the methods of the function.
 
