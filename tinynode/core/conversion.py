@@ -7,6 +7,7 @@ Requirement: no data is copied or moved unawares. So ``Variable(...)`` takes onl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy
@@ -27,6 +28,10 @@ from tinynode.devices import (
     using_device,
 )
 from tinynode.errors import OperandError, describe, dtype_name
+
+spec_of = attrgetter("_device", "raw.shape", "raw.dtype", "_requires_grad")
+"""``spec_of(x)``: device, shape, dtype and ``requires_grad`` of a Variable, in a tuple. An
+AttributeError for other objects, and for an empty Variable. The signature of a compiled call."""
 
 
 class RawArgument(ArrayMethods):

@@ -119,11 +119,10 @@ class FunctionNode(HookOwner):
             tell_failed(hooks, self, "forward", error)
             raise
         # wrap the outputs
-        outputs = self._wrap(results, output_device, requires_grad)
-        self._applied = True
+        outputs = self.wrap(results, output_device, requires_grad)
         # connect the nodes of inputs and outputs
         if requires_grad and config.enable_backprop:
-            self._connect(inputs, arrays, outputs)
+            self.connect(inputs, arrays, outputs)
         for hook in hooks:
             hook.applied(self, inputs, outputs)
         return outputs
@@ -138,15 +137,16 @@ class FunctionNode(HookOwner):
         if (own or "check_type_forward" in vars(self)) and config.type_check:
             run_check(self, arrays)
 
-    def _wrap(self, results: Arrays, device: Device, requires_grad: bool) -> tuple[Variable, ...]:
+    def wrap(self, results: Arrays, device: Device, requires_grad: bool) -> tuple[Variable, ...]:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
+        self._applied = True
         if len(results) == 1:
             return (wrap_array(results[0], device, requires_grad),)
         if self.is_elementwise:
             messages.check_one_shape(self, results)
         return tuple([wrap_array(y, device, requires_grad) for y in results])
 
-    def _connect(
+    def connect(
         self, variables: tuple[Variable, ...], arrays: Arrays, outputs: tuple[Variable, ...]
     ) -> None:
         """Put this function between the nodes of its inputs and outputs, and retain arrays."""

@@ -20,15 +20,16 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tinynode.configuration import added_settings, config, no_backprop_mode
+from tinynode.configuration import added_settings, config, using_config
+from tinynode.core.conversion import spec_of
 from tinynode.core.hooks import is_recording_net, thread_state
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable
 from tinynode.devices import CurrentDevice, supports
 from tinynode.errors import TraceError, describe
 from tinynode.net.net_op import NetOp
 from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
-from tinynode.net.structure import ByIdentity, flatten, leaves, unflatten
+from tinynode.net.structure import ByIdentity, Slot, flatten, leaves, unflatten
 from tinynode.net.trace import Trace, trace_flat
 from tinynode.nn.module import Wrapper
 
@@ -42,6 +43,7 @@ class CompiledFunction(Wrapper):
     Attributes:
         function: the eager function.
         recordings: the recordings of each signature.
+        recent: the signature of the latest call on Variables alone, and its recording.
     """
 
     def __init__(self, function: Callable[..., Any], inside_hooks: bool = False) -> None:
@@ -51,6 +53,7 @@ class CompiledFunction(Wrapper):
         self.function = function
         self.inside_hooks = inside_hooks
         self.recordings: dict[Any, list[Recording]] = {}
+        self.recent: tuple[Any, Recording] | None = None
         self._has_warned = False
 
     @property
@@ -66,6 +69,13 @@ class CompiledFunction(Wrapper):
         """
         if (thread_state.hooks or config.debug) and self._runs_eagerly():
             return self.function(*args, **keywords)
+        recent = self.recent
+        if recent is not None and not keywords and _signature(args) == recent[0]:
+            recording = recent[1]
+            if recording.is_pure:
+                return recording.outputs(args)[0]
+            if recording.fits():
+                return recording.run(args)
         recording, variables = self._recording(args, keywords)
         return recording.run(variables)
 
@@ -119,25 +129,34 @@ class CompiledFunction(Wrapper):
         self, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> tuple[Recording, Sequence[Variable]]:
         """The recording that fits a call, made now if there is none; the Variables of the call."""
-        variables: Sequence[Variable] = args
-        treedef: Any = None  # the usual call has Variables alone, by position
-        specs = None if keywords else specs_of(args)
-        if specs is None:
-            variables, treedef = flatten((args, keywords), self.title)
-            specs = specs_of(variables)
-        key = treedef, specs, settings()
+        variables, treedef = flatten((args, keywords), self.title)
+        key = treedef, specs_of(variables), settings()
         for recording in self.recordings.get(key, ()):
             if recording.fits():
-                return recording, variables
-        if treedef is None:
-            variables, treedef = flatten((args, keywords), self.title)
+                break
+        else:
+            recording = self._record(variables, treedef, key)
+        signature = None if keywords else _signature(args)
+        self.recent = None if signature is None else (signature, recording)
+        return recording, variables
+
+    def _record(self, variables: list[Variable], treedef: Any, key: Any) -> Recording:
+        """A new recording, which is dropped when an argument by identity is freed."""
         recording = Recording(trace_flat(self.function, variables, treedef), variables)
         forget = functools.partial(_forget, weakref.ref(self), key)
         for leaf in leaves(treedef):
             if isinstance(leaf, ByIdentity):
                 leaf.weaken(forget)
         self.recordings.setdefault(key, []).append(recording)
-        return recording, variables
+        return recording
+
+
+def _signature(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The signature of a call on Variables alone, quickly; None for other arguments."""
+    try:
+        return *map(spec_of, args), settings()
+    except AttributeError:  # another object, or an empty Variable
+        return None
 
 
 def _forget(compiled: weakref.ref[CompiledFunction], key: Any, _: Any) -> None:
@@ -159,6 +178,8 @@ class Recording:
         program: computes the results and the written arrays.
         modules: the modules whose ``training`` was read, and their values.
         captured: the captured Variables, and ``captured_specs`` their specs when recorded.
+        is_pure: True if the arguments are the only inputs, and the function returns the only
+            output of the program.
         draws: the operators that draw random numbers. They run before the program, and their
             results are inputs of the program: backward reads the same numbers.
         requires_grad: True if an input requires a gradient.
@@ -197,6 +218,12 @@ class Recording:
             for position, name in enumerate(found.outputs)
             if name not in devices and (found.updates or not found.flags[position])
         ]
+        changes = found.updates or found.writes or self.detached
+        is_single = isinstance(found.result, Slot) and len(computed) == 1
+        only_arguments = len(devices) == len(variables) and not self.modules
+        self.is_pure = (
+            only_arguments and is_single and self.indexes == [len(devices)] and not changes
+        )
 
     def fits(self) -> bool:
         """True if captured Variables, modules and optimizers still match this recording."""
@@ -226,7 +253,7 @@ class Recording:
         inputs = self.inputs(variables)
         for update in found.updates:
             update.release()
-        outputs = self._outputs(inputs) if self.program.outputs else ()
+        outputs = self.outputs(inputs) if self.program.outputs else ()
         every = (*inputs, *outputs)
         if found.updates or found.writes:
             names = (*self.program.inputs, *self.program.outputs)
@@ -238,16 +265,17 @@ class Recording:
             results[position] = results[position].detach()
         return unflatten(found.result, results)
 
-    def _outputs(self, inputs: tuple[Variable, ...]) -> tuple[Variable, ...]:
+    def outputs(self, inputs: tuple[Variable, ...]) -> tuple[Variable, ...]:
         """The outputs of the program: as a function in the graph only if someone sees it."""
-        program = self.program
-        if self.saving:
-            return NetFunction(program, True).apply(inputs)
+        function = NetFunction(self.program, self.saving)
         if thread_state.hooks or self._needs_active_device:
-            with no_backprop_mode():
-                return NetFunction(program, False).apply(inputs)
-        arrays, _ = program.run(tuple([x.raw for x in inputs]), False)
-        return tuple([wrap_array(y, program.device, self.requires_grad) for y in arrays])
+            with using_config("enable_backprop", self.saving):
+                return function.apply(inputs)
+        arrays = tuple([x.raw for x in inputs])
+        outputs = function.wrap(function.forward(arrays), self.program.device, self.requires_grad)
+        if self.saving:
+            function.connect(inputs, arrays, outputs)
+        return outputs
 
 
 def _check_generator(title: str, attrs: dict[str, Any]) -> None:

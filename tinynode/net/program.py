@@ -242,11 +242,12 @@ class NetFunction(FunctionNode):
     xs -> ys: the net's inputs and outputs.   dL/dxs by the net's gradient net
     """
 
+    _saved: Saved | None = None
+
     def __init__(self, program: Program, saving: bool) -> None:
         self.program = program
         self.saving = saving
         self.output_device = program.device
-        self._saved: Saved | None = None
 
     @property
     def label(self) -> str:
