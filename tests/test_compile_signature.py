@@ -228,3 +228,30 @@ def test_the_first_gradient_request_changes_no_result() -> None:
             if x.requires_grad:
                 (gx,) = tn.grad([fn.sum(compiled(*xs))], [x])
                 assert gx is not None and (gx.array == other.array).all()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: [x * 2.0],
+        lambda x: (x * 2.0,),
+        lambda x: {"y": x * 2.0},
+        lambda x: (x * 2.0).detach(),
+        lambda x: x,
+        lambda x: (x * 2.0, x),
+    ],
+    ids=["list", "tuple", "dict", "detached", "argument", "output and argument"],
+)
+def test_repeated_calls_return_the_structure_of_the_function(function: Any) -> None:
+    compiled = tn.compile(function)
+    for _ in range(4):  # from the second call on, the signature is the latest
+        x = variable(1.0, 2.0)
+        expected, found = function(x), compiled(x)
+        assert type(found) is type(expected)
+        if isinstance(found, dict):
+            found, expected = list(found.values()), list(expected.values())
+        if isinstance(found, tn.Variable):
+            found, expected = [found], [expected]
+        assert [y.requires_grad for y in found] == [y.requires_grad for y in expected]
+        for y, z in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(y.array, z.array)
