@@ -49,14 +49,13 @@ class NetPicture:
             self._add(operator, group, phase)
         self._titles = list(dict.fromkeys(titles))
 
-    def _nets(self, root: Any) -> list[NetOp | Operator]:
+    def _nets(self, root: NetOp | Operator | Trace | CompiledFunction) -> list[NetOp | Operator]:
         """The nets of a root; the Variables of a trace go into the scope."""
         if isinstance(root, NetOp | Operator):
             return [root]
         if isinstance(root, Trace):
             self._add_variables(root)
             return [root.net]
-        assert isinstance(root, CompiledFunction)
         recorded = [entry for entries in root.recordings.values() for entry in entries]
         if not recorded:
             raise ValueError(
