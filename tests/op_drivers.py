@@ -1,7 +1,9 @@
-"""The drivers: what is checked of each row of ``op_cases.py``, on any device.
+"""The drivers: the checks of each row of ``op_cases.py``, on any device.
 
-Each check takes a row and the name of a device, and raises AssertionError. Finite differences are
-written here once more, apart from ``tinynode.gradient_check``, so that the two check each other.
+Each check takes a row and the name of a device, and raises AssertionError. Derivatives are proven
+by finite differences on the reference backend. Other backends are compared with the reference:
+values, first and second gradients. Finite differences are written here once more, apart from
+``tinynode.gradient_check``, so that both check each other.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from op_cases import Case, Input
 import tinynode as tn
 from tinynode.devices import Device, find_device
 from tinynode.errors import dtype_name
+
+REFERENCE = "numpy"
 
 Hosts = list[Any]
 """NumPy arrays: the values of a row's inputs, of outputs, or of gradients."""
@@ -369,11 +373,13 @@ class Recorder(tn.FunctionHook):
         self.applications: list[tuple[tn.FunctionNode, list[Any], list[Any]]] = []
         self.steps: list[tuple[tn.FunctionNode, Any, Any, Any]] = []
         self.copies: list[tuple[Any, Any]] = []
+        self.classes: set[type] = set()
 
     def forward_preprocess(self, function: Any, in_data: Any) -> None:
         self.copies += [(array, tn.to_host(array).copy()) for array in in_data]
 
     def applied(self, function: Any, inputs: Any, outputs: Any) -> None:
+        self.classes.add(type(function))
         if getattr(function, "is_random", False):
             return  # it draws anew at each run
         arrays, results = [x.array for x in inputs], [y.array for y in outputs]
@@ -471,3 +477,67 @@ def check_arrays_untouched(case: Case, device_name: str) -> None:
     for array, copy in recorder.copies:
         np.testing.assert_array_equal(tn.to_host(array), copy)
         assert case.operation == "to_device" or find_device(array) is device
+
+
+# --- all checks of rows --------------------------------------------------------------------------
+
+
+def check_as_on_the_reference(case: Case, device_name: str) -> None:
+    """Values, first and second gradients are those of the reference backend, at each dtype."""
+    device = tn.get_device(device_name)
+    for dtype in case.dtypes:
+        with tn.using_device(REFERENCE):
+            expected = derive(case, REFERENCE, dtype)
+        found = derive(case, device_name, dtype)
+        if case.order >= 2:
+            with tn.using_device(REFERENCE):
+                expected.differentiate_again()
+            found.differentiate_again()
+        assert len(found.ys) == len(expected.ys)
+        sources = zip(found.sources, expected.sources, strict=True)
+        for x, reference in [*zip(found.ys, expected.ys, strict=True), *sources]:
+            assert (x.shape, dtype_name(x.dtype)) == (reference.shape, dtype_name(reference.dtype))
+        pairs = list(zip(found.ys, expected.ys, found.ys, strict=True))
+        pairs += zip(found.gxs, expected.gxs, found.xs, strict=True)
+        pairs += zip(found.ggs, expected.ggs, found.sources, strict=True)
+        rtol, atol = (1e-4, 1e-5) if dtype == "float32" or case.single else (1e-9, 1e-10)
+        for gradient, reference, x in pairs:
+            if gradient is not None:
+                assert (gradient.shape, gradient.dtype) == (x.shape, x.dtype)
+                assert case.operation == "to_device" or gradient.device is device
+            a, b = host_of(gradient, x), host_of(reference, x)
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+
+def checks_of(case: Case, device_name: str) -> list[Callable[[Case, str], None]]:
+    """The checks for a row on a device: all on the reference, elsewhere the comparison."""
+    checks = [check_forward, check_pure_steps, check_arrays_untouched]
+    if device_name != REFERENCE:
+        return [*checks, check_as_on_the_reference]
+    checks.append(check_hooks)
+    if case.order == 0:
+        return [*checks, check_no_gradient]
+    checks += [check_first_gradient, check_types]
+    if len(case.dtypes) == 2:
+        checks.append(check_float32_gradients)
+    if case.order >= 2:
+        checks.append(check_second_gradient)
+    return checks
+
+
+def by_operation(cases: list[Case]) -> dict[str, list[Case]]:
+    """The rows of each operation, in the order of the table."""
+    rows: dict[str, list[Case]] = {}
+    for case in cases:
+        rows.setdefault(case.operation, []).append(case)
+    return rows
+
+
+def check_row(case: Case, device_name: str) -> None:
+    """All checks of a row; a failure names the row, the check and the device."""
+    for check in checks_of(case, device_name):
+        try:
+            check(case, device_name)
+        except Exception as error:
+            error.add_note(f"row {case.id}: {check.__name__} on {device_name}")
+            raise

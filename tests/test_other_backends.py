@@ -1,7 +1,7 @@
 """The backends of ``tutorials/backends``: the whole op table on PyTorch's and on JAX's arrays.
 
-They run where the library is installed. Each row goes through every driver. On PyTorch all rows
-run; JAX compiles each operation for each shape, so there a fixed sample runs, and all rows with
+They run where the library is installed. Each row is compared with NumPy. On PyTorch all rows run.
+JAX compiles each operation for each shape, so there a fixed sample runs, and all rows with
 ``OP_TABLE=whole`` in the environment (about a quarter of an hour).
 
 What a library does otherwise is in ``DEVIATIONS``, with the reason; such a row must fail.
@@ -77,52 +77,37 @@ def module(request: pytest.FixtureRequest) -> Any:
     return load(request.param)
 
 
-def drivers_of(case: Case) -> list[Any]:
-    """The drivers that have something to say about a row, as in ``test_functions.py``."""
-    drivers = [op_drivers.check_forward, op_drivers.check_hooks, op_drivers.check_pure_steps]
-    drivers.append(op_drivers.check_arrays_untouched)
-    if case.order == 0:
-        drivers.append(op_drivers.check_no_gradient)
-    if case.order >= 1:
-        drivers += [op_drivers.check_first_gradient, op_drivers.check_types]
-    if case.order >= 1 and len(case.dtypes) == 2:
-        drivers.append(op_drivers.check_float32_gradients)
-    if case.order >= 2:
-        drivers.append(op_drivers.check_second_gradient)
-    return drivers
+def rows_of(name: str) -> dict[str, list[Case]]:
+    """The rows that must pass on a backend, by operation."""
+    chosen = CASES[:: EVERY_HOW_MANY[name]]
+    return op_drivers.by_operation([case for case in chosen if case.id not in DEVIATIONS[name]])
 
 
-def pairs_of(name: str, wanted: bool) -> list[tuple[Case, str]]:
-    """A backend's rows: those that must pass, or those that must fail.
-
-    Where the library is missing one row stands for all, and its test is skipped.
-    """
-    if not INSTALLED[name]:
-        return [(CASES[0], name)]
-    chosen = CASES[:: EVERY_HOW_MANY[name]] if wanted else CASES
-    return [(case, name) for case in chosen if (case.id in DEVIATIONS[name]) is not wanted]
-
-
-def rows(wanted: bool) -> Any:
-    """The rows of all backends."""
-    pairs = [pair for name in LIBRARIES for pair in pairs_of(name, wanted)]
-    ids = [f"{case.id}-{name}" for case, name in pairs]
-    return pytest.mark.parametrize(("case", "name"), pairs, ids=ids)
+def operations() -> Any:
+    """Each operation on each backend. Where the library is missing, one test is skipped."""
+    pairs = [
+        (operation, name)
+        for name in LIBRARIES
+        for operation in (rows_of(name) if INSTALLED[name] else [CASES[0].operation])
+    ]
+    return pytest.mark.parametrize(("operation", "name"), pairs)
 
 
-@rows(True)
-def test_row(case: Case, name: str) -> None:
+@operations()
+def test_operation(operation: str, name: str) -> None:
     load(name)
-    for check in drivers_of(case):
-        check(case, name)
+    for case in rows_of(name)[operation]:
+        op_drivers.check_row(case, name)
 
 
-@rows(False)
+DEVIATING = [(case, name) for name in LIBRARIES for case in CASES if case.id in DEVIATIONS[name]]
+
+
+@pytest.mark.parametrize(("case", "name"), DEVIATING, ids=[f"{c.id}-{n}" for c, n in DEVIATING])
 def test_a_deviation_is_one(case: Case, name: str) -> None:
     load(name)
     with pytest.raises((AssertionError, RuntimeError, RuntimeWarning, TypeError, ValueError)):
-        for check in drivers_of(case):
-            check(case, name)
+        op_drivers.check_row(case, name)
 
 
 def test_deviations_are_rows_and_few() -> None:
