@@ -24,7 +24,7 @@ x = on_device([0.5, -1.0], requires_grad=True)
 # %% [markdown]
 # `apply` calls `forward`, and the sweep of `backward` calls each function's `backward`. Just
 # before and just after, they ask whether somebody is watching. A **hook** is an object that is. It
-# derives from `tn.FunctionHook` and has up to six methods:
+# derives from `tn.FunctionHook`. Six of its methods are:
 #
 # | method | is called |
 # |---|---|

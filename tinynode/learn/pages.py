@@ -36,8 +36,8 @@ OURS = re.compile(r"index\.md|(step\d\d|capstone)_[a-z0-9_]+(-\d+)?\.(md|svg|py|
 INTRODUCTION = """\
 # The course
 
-From `x * x` to networks that are compiled, in {count} steps. Each step is one idea and one
-program: you predict what it does, run it, look at the picture, break it, mend it, and do an
+From `x * x` to networks that are compiled, in {count} steps and a capstone. Each step is one idea
+and one program: you predict what it does, run it, look at the picture, break it, mend it, and do an
 exercise that checks itself. Work in a folder of your own. This says what to do first:
 
 ```sh
@@ -243,7 +243,7 @@ def goal(cells: list[Cell]) -> str:
 
 def index(steps: list[Step]) -> str:
     """The page with the list of all steps."""
-    lines = [INTRODUCTION.format(count=len(steps))]
+    lines = [INTRODUCTION.format(count=len(steps) - 1)]
     last = ""
     for step in steps:
         if sources.part(step) != last:

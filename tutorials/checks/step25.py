@@ -32,7 +32,7 @@ def device(work):
             tn.register_backend(work.BACKEND)
         except tn.TinynodeError as error:
             what, got = "register_backend(BACKEND)", str(error)[-300:]
-            look = "print(vars(tinynode.devices.Backend)) lists the protocol; or see the page."
+            look = "help(tinynode.devices.Backend) shows the protocol; or see the page."
             raise CheckFailed(what, "no complaint", got, look) from error
     return tn.get_device("frozen")
 
