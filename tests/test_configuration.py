@@ -261,6 +261,15 @@ def test_modes_of_back_propagation_nest_and_the_inner_one_wins():
     assert [*seen, tn.config.enable_backprop] == [True, False, True, False, True, False, True]
 
 
+def test_one_object_of_a_mode_serves_nested_blocks():
+    mode = tn.no_backprop_mode()
+    with mode:
+        with mode:
+            assert not tn.config.enable_backprop
+        assert not tn.config.enable_backprop
+    assert tn.config.enable_backprop
+
+
 def test_force_backprop_mode_records_inside_no_backprop_mode():
     x = tn.Variable(np.ones(1))
     with tn.no_backprop_mode():

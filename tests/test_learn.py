@@ -984,7 +984,7 @@ def test_pages_show_text_code_output_and_pictures(learn) -> None:
     assert set(notebook["metadata"]) == {"kernelspec", "language_info"}
     index = Path("docs/index.md").read_text()
     assert "| [Step 1: doubling](step01_first.md) | Double a number \\| text. |" in index
-    assert "\n## Capstone\n" in index and "in 3 steps" in index
+    assert "\n## Capstone\n" in index and "in 2 steps and a capstone" in index
 
 
 def test_pages_are_the_same_every_time_and_stale_ones_are_named(learn, course: Path) -> None:

@@ -232,3 +232,19 @@ def test_built_in_functions_refuse_wrong_inputs_before_the_array_library_does(ca
 def test_a_bias_without_axes_is_refused_in_words() -> None:
     with pytest.raises(InvalidType, match="ndim"):
         tn.functions.linear(np.ones((2, 3)), np.ones((4, 3)), np.array(1.0))
+
+
+def test_a_subclass_of_add_is_checked_for_equal_shapes_too():
+    class Checked(tn.functions.Add):
+        def check_type_forward(self, in_types):
+            checked.append(len(in_types))
+            super().check_type_forward(in_types)
+
+    checked = []
+    x = tn.Variable(np.ones(2))
+    Checked().apply((x, x))
+    assert checked == [2]
+    tn.functions.Add().apply((x, x))  # the base class needs no check here
+    assert checked == [2]
+    with pytest.raises(ValueError, match="not enough values"):
+        tn.functions.Add().apply((x,))

@@ -195,26 +195,25 @@ def using_config(name: str | None = None, value: Any = None, **settings: Any) ->
 
 
 class backprop_mode(ContextDecorator):  # noqa: N801 - used as a function: with backprop_mode(False): ...
-    """``with backprop_mode(False):`` is a quick ``using_config("enable_backprop", False)``.
-
-    An object serves a single ``with`` block at a time.
-    """
+    """``with backprop_mode(False):`` is a quick ``using_config("enable_backprop", False)``."""
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
+        self.before: list[bool | None] = []  # a stack: the same object may serve nested blocks
 
     def _recreate_cm(self) -> backprop_mode:
         return backprop_mode(self.enabled)  # a decorator needs a new object for each call
 
     def __enter__(self) -> None:
-        self.before = vars(config).get("enable_backprop")
+        self.before.append(vars(config).get("enable_backprop"))
         vars(config)["enable_backprop"] = self.enabled
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if self.before is None:
+        before = self.before.pop()
+        if before is None:
             vars(config).pop("enable_backprop", None)
         else:
-            vars(config)["enable_backprop"] = self.before
+            vars(config)["enable_backprop"] = before
 
 
 def no_backprop_mode() -> Any:

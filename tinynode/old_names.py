@@ -7,7 +7,7 @@ tinynode uses the new names.
 import sys
 
 import tinynode.checkpoint as checkpoint_module
-from tinynode import devices
+from tinynode import devices, functions
 from tinynode.core import (
     backprop,
     conversion,
@@ -33,5 +33,31 @@ MOVED = {
 }
 """The modules by the names of version 0.1, without ``tinynode.``."""
 
+MOVED |= {
+    f"functions.{name}": functions
+    for name in (
+        *("broadcasting", "casting", "elementwise", "error_function", "extrema", "gathering"),
+        *("indexes", "linear", "matrices", "rearranging", "reduction", "regression", "rounding"),
+        *("selection", "shaping", "sorting", "statistics", "windows", "writing", "zero_safe"),
+    )
+}
+MOVED["functions.norms"] = functions.linalg
+
+MOVED_FUNCTIONS = {
+    "activation": ("Sigmoid",),
+    "arithmetic": ("Pow", "PowConstant", "pow"),
+    "convolution": ("bilinear",),
+    "linalg": ("Cross",),
+    "loss": (
+        *("RowWeights", "SoftmaxCrossEntropy", "SoftmaxCrossEntropyGrad", "nll"),
+        *("sigmoid_cross_entropy", "softmax_cross_entropy"),
+    ),
+}
+"""The public names that other modules of ``tinynode.functions`` have now, by the old module."""
+
 for old_name, module in MOVED.items():
     sys.modules[f"tinynode.{old_name}"] = module
+for module_name, names in MOVED_FUNCTIONS.items():
+    for name in names:
+        old_home = sys.modules[f"tinynode.functions.{module_name}"]
+        setattr(old_home, name, getattr(functions, name))

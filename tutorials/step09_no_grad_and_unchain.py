@@ -494,11 +494,11 @@ print("average:", count_operations(average), "operations; loss:", count_operatio
 
 # %% [markdown]
 # ## What you have built
-# About 220 lines of code, without the empty lines: the heart of tinynode. The package's classes and
-# methods have the same names. [Read the core](../read-the-core.md) walks through the package in the
-# same order. What your engine cannot do: it does not check what it is given, it wants all arrays of
-# an operation in one shape, and the gradients that it finds cannot be differentiated again. The
-# next steps use the package, where all this works.
+# About 220 lines of code, without the empty lines: the heart of tinynode. Classes and methods of
+# the package have the same names. [Read the core](../read-the-core.md) walks through the package
+# in the same order. What your engine cannot do: it does not check what it is given, it wants all
+# arrays of an operation in one shape, and the gradients that it finds cannot be differentiated
+# again. The next steps use the package, where all this works.
 
 # %% [markdown]
 # ## Exercise

@@ -103,7 +103,7 @@ class FunctionNode(HookOwner):
             raws.append(x.raw)
         arrays, device = tuple(raws), device or self.output_device or current_device()
         # check their types; equal shapes always broadcast, so no check is needed
-        if not self.is_broadcasting or arrays[0].shape != arrays[1].shape:
+        if not self.is_broadcasting or arrays[0].shape != arrays[-1].shape:
             self._check_types(arrays)
         # run forward, between the events of hooks
         is_watched = thread_state.hooks or self._local_hooks or config.debug
@@ -119,10 +119,10 @@ class FunctionNode(HookOwner):
             tell_failed(hooks, self, "forward", error)
             raise
         # wrap the outputs
-        outputs = self.wrap(results, output_device, requires_grad)
+        outputs = self._wrap(results, output_device, requires_grad)
         # connect the nodes of inputs and outputs
         if requires_grad and config.enable_backprop:
-            self.connect(inputs, arrays, outputs)
+            self._connect(inputs, arrays, outputs)
         for hook in hooks:
             hook.applied(self, inputs, outputs)
         return outputs
@@ -137,7 +137,7 @@ class FunctionNode(HookOwner):
         if (own or "check_type_forward" in vars(self)) and config.type_check:
             run_check(self, arrays)
 
-    def wrap(self, results: Arrays, device: Device, requires_grad: bool) -> tuple[Variable, ...]:
+    def _wrap(self, results: Arrays, device: Device, requires_grad: bool) -> tuple[Variable, ...]:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
         self._applied = True
         if len(results) == 1:
@@ -146,7 +146,7 @@ class FunctionNode(HookOwner):
             messages.check_one_shape(self, results)
         return tuple([wrap_array(y, device, requires_grad) for y in results])
 
-    def connect(
+    def _connect(
         self, variables: tuple[Variable, ...], arrays: Arrays, outputs: tuple[Variable, ...]
     ) -> None:
         """Put this function between the nodes of its inputs and outputs, and retain arrays."""

@@ -240,7 +240,7 @@ class Variable(ArrayMethods):
     @grad_var.setter
     def grad_var(self, grad_var: Variable | None) -> None:
         if grad_var is not None and (self.raw is not None or not isinstance(grad_var, Variable)):
-            messages.check_gradient(grad_var, self, "x.grad_var")
+            messages.check_gradient(grad_var, self, "x.grad")
         self._grad_var = grad_var
 
     def cleargrad(self) -> None:

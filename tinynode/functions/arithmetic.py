@@ -29,6 +29,12 @@ class BroadcastingNode(FunctionNode):
     input_names = ("x", "y")
     type_hint = "reshape or index (x[:, None]) so that the axes line up from the right."
 
+    def __init_subclass__(cls) -> None:
+        """A subclass with a check of its own is always checked, for equal shapes too."""
+        super().__init_subclass__()
+        if "check_type_forward" in vars(cls):
+            cls.is_broadcasting = False
+
     def as_variables(self, inputs: tuple[Any, ...]) -> tuple[Variable, ...]:
         """The inputs as Variables: a number or an array takes the other's device and dtype."""
         x, y = inputs

@@ -9,7 +9,7 @@ from tinynode.hooks.memory import MemoryHook
 from tinynode.hooks.nan import NaNHook
 from tinynode.hooks.nvtx import NVTXHook
 from tinynode.hooks.printing import PrintHook
-from tinynode.hooks.results import ResultHook as ResultHook  # the name of version 0.1
+from tinynode.hooks.results import ResultHook  # of version 0.1
 from tinynode.hooks.timer import TimerHook
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "NVTXHook",
     "NaNHook",
     "PrintHook",
+    "ResultHook",
     "TimerHook",
 ]

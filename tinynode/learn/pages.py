@@ -37,8 +37,8 @@ INTRODUCTION = """\
 # The course
 
 From `x * x` to networks that are compiled, in {count} steps and a capstone. Each step is one idea
-and one program: you predict what it does, run it, look at the picture, break it, mend it, and do an
-exercise that checks itself. Work in a folder of your own. This says what to do first:
+and one program: you predict what it does, run it, look at the picture, break it, mend it, and do
+an exercise that checks itself. Work in a folder of your own. This says what to do first:
 
 ```sh
 python -m tinynode.learn

@@ -271,11 +271,7 @@ class Recording:
         if thread_state.hooks or self._needs_active_device:
             with using_config("enable_backprop", self.saving):
                 return function.apply(inputs)
-        arrays = tuple([x.raw for x in inputs])
-        outputs = function.wrap(function.forward(arrays), self.program.device, self.requires_grad)
-        if self.saving:
-            function.connect(inputs, arrays, outputs)
-        return outputs
+        return function.apply_unchecked(inputs, self.requires_grad)
 
 
 def _check_generator(title: str, attrs: dict[str, Any]) -> None:

@@ -264,6 +264,16 @@ class NetFunction(FunctionNode):
         results, self._saved = program.run(inputs, True)
         return results
 
+    def apply_unchecked(
+        self, inputs: tuple[Variable, ...], requires_grad: bool
+    ) -> tuple[Variable, ...]:
+        """``apply`` for inputs that fit the signature of the program, while no hook is active."""
+        arrays = tuple([x.raw for x in inputs])
+        outputs = self._wrap(self.forward(arrays), self.program.device, requires_grad)
+        if self.saving:
+            self._connect(inputs, arrays, outputs)
+        return outputs
+
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         given = tuple([i for i, gy in enumerate(grad_outputs) if gy is not None])
         gys = tuple([gy for gy in grad_outputs if gy is not None])
