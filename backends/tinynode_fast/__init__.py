@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import tinynode_numpy
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
 from tinynode_fast.blocks import keep_pages
@@ -21,6 +20,7 @@ from tinynode_fast.plan import FastPlan
 from tinynode_fast.table import KERNELS, PLAIN
 from tinynode_fast.updates import update_parameters as update_parameters
 from tinynode_numpy import add_at as add_at
+from tinynode_numpy import capabilities as capabilities
 from tinynode_numpy import devices as devices
 from tinynode_numpy import from_host as from_host
 from tinynode_numpy import index_of as index_of
@@ -36,7 +36,6 @@ name = "fast"
 make_plan = FastPlan
 base = "numpy"
 """The backend that owns the memory."""
-capabilities = tinynode_numpy.capabilities | {"optimizer_update"}
 
 
 def forward(node: Any, arrays: Arrays) -> Any:
