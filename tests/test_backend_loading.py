@@ -316,13 +316,14 @@ def test_the_command_lists_every_backend(plugins, capsys):
     assert {"cupy", "fast", "numpy", "old", "plugin", "strict"} <= set(blocks)
     assert blocks["plugin"].splitlines() == [
         "plugin: usable",
-        "  devices:      plugin:0, plugin:1",
-        "  version:      plugin 1.5",
-        "  capabilities: add_at, cpu, float64",
-        "  from:         package some-package 1.0",
+        "  devices:        plugin:0, plugin:1",
+        "  version:        plugin 1.5",
+        "  capabilities:   cpu, float64",
+        "  optional parts: Versioned, Scatter",
+        "  from:           package some-package 1.0",
     ]
-    assert f"version:      {np.__version__}" in blocks["numpy"]
-    assert "from:         register_backend" in blocks["strict"]
+    assert f"version:        {np.__version__}" in blocks["numpy"]
+    assert "from:           register_backend" in blocks["strict"]
     assert blocks["old"].startswith("old: not usable")
     assert "RuntimeError: driver too old" in blocks["old"] and "museum 1.0" in blocks["old"]
     assert blocks["new Variables stand on"].strip() == "new Variables stand on: numpy"
@@ -340,4 +341,4 @@ def test_a_backend_without_a_device_is_listed_as_not_usable(plugins, capsys):
     plugins(PLUGIN.replace('["0", "1"]', "[]").replace("plugin 1.5", ""))
     assert main(["backends"]) == 0
     out = capsys.readouterr().out
-    assert "plugin: not usable\n  devices:      none here\n" in out
+    assert "plugin: not usable\n  devices:        none here\n" in out

@@ -541,7 +541,7 @@ def test_shares_that_were_handed_over_are_waited_for(error, monkeypatch):
     force_kernels(monkeypatch)
     monkeypatch.setattr(blocks, "thread_count", lambda: 4)
     pool = Failing(error)
-    monkeypatch.setattr(blocks.THREADS, "pool", pool)
+    monkeypatch.setattr(blocks, "pool", lambda: pool)
     x, y = np.arange(1.0, 101.0), np.zeros(100)
     if isinstance(error, MemoryError):
         with pytest.raises(MemoryError):
@@ -563,7 +563,7 @@ def test_a_share_that_is_queued_and_refused_is_run_once(monkeypatch):
             queued.append(call)
             raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(blocks.THREADS, "pool", Queues())
+    monkeypatch.setattr(blocks, "pool", Queues)
     x, y = np.arange(1.0, 101.0), np.zeros(100)
     blocks.run(_copy, (x,), (y,))
     np.testing.assert_array_equal(y, x)
@@ -632,7 +632,7 @@ def test_small_arrays_do_not_touch_the_pool(monkeypatch):
     def submit(*call):
         raise AssertionError("a thread was asked")
 
-    monkeypatch.setattr(blocks.THREADS, "submit", submit)
+    monkeypatch.setattr(blocks, "submit", submit)
     check_kernel("gelu")
 
 
@@ -672,7 +672,7 @@ def _copy(inputs, outputs, scratch):
 def test_a_forked_process_makes_a_pool_of_its_own(monkeypatch):
     force_kernels(monkeypatch)
     blocks.run(_copy, (np.arange(100.0),), (np.empty(100),))
-    assert blocks.THREADS.pool is not None
+    assert blocks.pool.cache_info().currsize == 1
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=_child, args=(queue,))
@@ -682,31 +682,14 @@ def test_a_forked_process_makes_a_pool_of_its_own(monkeypatch):
 
 
 @pytest.mark.parametrize("name", KERNEL_CASES)
-def test_results_do_not_lie_in_the_workspace_or_in_each_other(name):
+def test_results_share_no_memory_with_other_results_or_inputs(name):
     _, first = run_kernel(name)
     kept = [y.copy() for y in first]
     _, second = run_kernel(name)
-    blocks.workspace((1 << 16,), np.dtype(np.uint8))[...] = 77
     for i, y in enumerate(first):
         np.testing.assert_array_equal(y, kept[i])
-        others = [*first[:i], *second, blocks.WORKSPACE.memory, *KERNEL_CASES[name][1]]
+        others = [*first[:i], *second, *KERNEL_CASES[name][1]]
         assert not any(np.shares_memory(y, other) for other in others)
-
-
-def test_each_thread_has_a_workspace_of_its_own():
-    dtype = np.dtype(np.float32)
-    own, seen = blocks.workspace((10,), dtype), []
-    worker = threading.Thread(target=lambda: seen.append(blocks.workspace((10,), dtype)))
-    worker.start()
-    worker.join()
-    assert np.shares_memory(own, blocks.workspace((3, 2), dtype))
-    assert not np.shares_memory(own, seen[0])
-
-
-def test_a_huge_workspace_is_not_kept(monkeypatch):
-    set_limits(monkeypatch, workspace_bytes=100)
-    huge = blocks.workspace((101,), np.dtype(np.uint8))
-    assert huge.shape == (101,) and not np.shares_memory(huge, blocks.WORKSPACE.memory)
 
 
 def test_one_long_row_is_not_shared_out(monkeypatch):
@@ -838,10 +821,9 @@ def test_gradients_and_parameters_in_any_order_of_memory():
         p.grad = np.array(grad, order=order_of_g)
         nn.Adam([p]).update()
         results.append(p.array)
-    np.testing.assert_array_equal(results[0], results[1])
-    np.testing.assert_allclose(results[0], results[2], rtol=1e-5)
-    reason = "an array is not in one piece of memory"
-    assert list(fallback_uses) == [("fast", "Adam", reason)]
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
+    assert not fallback_uses
 
 
 def test_other_optimizers_fall_back():
@@ -917,20 +899,7 @@ def test_an_update_that_raises_on_its_way_changes_nothing(kind):
         np.testing.assert_allclose(value, found["fast"][1][name], rtol=1e-5, atol=1e-12)
 
 
-def test_moments_lie_in_two_sets_of_arrays_by_turns():
-    _, optimizer = train("fast", nn.Adam, {}, np.float32, steps=2)
-    seen = []
-    for _ in range(4):
-        optimizer.update()
-        seen.append([m for slot in optimizer._slots for m in slot.moments.values()])
-    for first, second, third in zip(*seen[:3], strict=True):
-        assert first is third and not np.shares_memory(first, second)
-    used = len(updates.last_used)
-    del optimizer
-    assert len(updates.last_used) == used - 1
-
-
-def test_moments_that_are_not_those_of_the_last_update_are_not_written_to():
+def test_old_moments_are_not_written_to():
     parameters, optimizer = train("fast", nn.Adam, {}, np.float32, steps=3)
     kept = [m for slot in optimizer._slots for m in slot.moments.values()]
     copies = [m.copy() for m in kept]

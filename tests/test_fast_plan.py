@@ -31,7 +31,7 @@ from tinynode_fast import blocks
 from tinynode_fast.fused import Fused
 from tinynode_fast.kernel import Kernel
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.plan import BoundCall, FastPlan, LateCall, Program
+from tinynode_fast.plan import BoundCall, FastPlan, LateCall
 from tinynode_fast.table import KERNELS
 
 F = tn.get_device("fast")
@@ -289,7 +289,7 @@ def test_who_writes_to_a_result_does_not_write_to_a_constant() -> None:
 # --- memory of values whose lives overlap --------------------------------------------------------
 
 
-class Watched(Program):
+class Watched(FastPlan):
     """Notes after each action how many steps there are, and which action it was."""
 
     def __init__(self, *arguments: Any) -> None:

@@ -32,7 +32,6 @@ class Pretend(ModuleType):
     def __init__(self) -> None:
         super().__init__("pretend")
         vars(self).update(vars(tinynode_numpy), name="pretend")
-        self.capabilities = tinynode_numpy.capabilities | {"ranges", "memory_pool"}
         self.open: list[str] = []
         self.lines: list[str] = []
         self.used, self.reserved = 100, 1000

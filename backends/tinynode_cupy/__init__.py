@@ -31,7 +31,7 @@ from tinynode_cupy.plan import make_plan as make_plan
 from tinynode_cupy.updates import update_parameters as update_parameters
 
 name = "cupy"
-capabilities = frozenset({"add_at", "float64", "gpu", "memory_pool", "optimizer_update", "ranges"})
+capabilities = frozenset({"float64", "gpu"})
 version: str = cupy.__version__
 
 ATOMIC_DTYPES = ("int32", "uint32", "uint64", "float16", "float32", "float64")
@@ -153,7 +153,7 @@ def add_at(indices: Any, values: Any, length: int) -> Any:
     return result
 
 
-# --- for hooks: capabilities "ranges" and "memory_pool" ------------------------------------------
+# --- for hooks: the parts Profiler and MemoryPool ------------------------------------------------
 
 
 def range_push(text: str) -> None:

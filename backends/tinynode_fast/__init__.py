@@ -12,15 +12,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import tinynode_numpy
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
 from tinynode_fast.blocks import keep_pages
-from tinynode_fast.kernel import Kernel
 from tinynode_fast.plan import FastPlan
 from tinynode_fast.table import KERNELS, PLAIN
 from tinynode_fast.updates import update_parameters as update_parameters
 from tinynode_numpy import add_at as add_at
+from tinynode_numpy import capabilities as capabilities
 from tinynode_numpy import devices as devices
 from tinynode_numpy import from_host as from_host
 from tinynode_numpy import index_of as index_of
@@ -36,7 +35,6 @@ name = "fast"
 make_plan = FastPlan
 base = "numpy"
 """The backend that owns the memory."""
-capabilities = tinynode_numpy.capabilities | {"optimizer_update"}
 
 
 def forward(node: Any, arrays: Arrays) -> Any:
@@ -48,27 +46,15 @@ def forward(node: Any, arrays: Arrays) -> Any:
     if kind in PLAIN:  # one call of NumPy: a kernel gains no time, and counting costs time
         return node.forward(arrays)
     kernel = KERNELS.get(kind)
-    if kernel is not None:
-        return _by_kernel(kernel, node, arrays)
-    if kind.forward_fast is FunctionNode.forward_fast:
+    if kernel is None and kind.forward_fast is FunctionNode.forward_fast:
         return Fallback("no kernel for this class")
-    start = time.perf_counter()
-    outputs = node.forward_fast(arrays)
-    if type(outputs) is tuple:
-        seconds = time.perf_counter() - start
-        count_use(kernel_uses, (name, node.label, "forward_fast"), seconds)
-    return outputs
-
-
-def _by_kernel(kernel: Kernel, node: Any, arrays: Arrays) -> Any:
-    """Run and count a kernel, or run the portable forward where the kernel gains no time."""
-    if arrays[0].size < kernel.least:
+    if kernel is not None and arrays[0].size < kernel.least:
         return node.forward(arrays)
     start = time.perf_counter()
-    outputs = kernel.run(node, arrays)
-    if outputs is None:
+    outputs = node.forward_fast(arrays) if kernel is None else kernel.run(node, arrays)
+    if outputs is None and kernel is not None:
         return node.forward(arrays)
     if type(outputs) is tuple:
-        seconds = time.perf_counter() - start
-        count_use(kernel_uses, (name, node.label, kernel.name), seconds)
+        title = "forward_fast" if kernel is None else kernel.name
+        count_use(kernel_uses, (name, node.label, title), time.perf_counter() - start)
     return outputs

@@ -13,7 +13,6 @@ import contextvars
 import functools
 import math
 import os
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -40,35 +39,31 @@ def thread_count() -> int:
     return os.cpu_count() or 1
 
 
-class Threads:
-    """The pool that all calls share: made at the first use, and again after a fork."""
+@functools.cache
+def pool() -> ThreadPoolExecutor:
+    """The threads that all calls share: made at the first use, and again after a fork."""
+    # imported here: the module refuses to be imported when the program ends
+    from concurrent.futures import ThreadPoolExecutor
 
-    def __init__(self) -> None:
-        self.forget()
+    return ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
 
-    def forget(self) -> None:
-        """Drop the pool: threads do not survive a fork."""
-        self.lock = threading.Lock()
-        self.pool: ThreadPoolExecutor | None = None
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Call in a thread; in this one if no thread can start, as when the program ends."""
-        future: Future[Any] = Future()
-        # the caller's numpy.errstate is a context variable, so it holds in the thread too
-        call = functools.partial(contextvars.copy_context().run, function, *arguments)
-        try:
-            with self.lock:
-                if self.pool is None:
-                    # imported here: the module refuses to be imported when the program ends
-                    from concurrent.futures import ThreadPoolExecutor
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=pool.cache_clear)
 
-                    self.pool = ThreadPoolExecutor(max(thread_count() - 1, 1), "tinynode_fast")
-                self.pool.submit(_fulfil, future, call)
-        except RuntimeError:
-            if future.cancel():  # no thread has begun the call, and none will
-                future = Future()
-                _fulfil(future, call)
-        return future
+
+def submit(function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    """Call in a thread; in this one if no thread can start, as when the program ends."""
+    future: Future[Any] = Future()
+    # the caller's numpy.errstate is a context variable, so it holds in the thread too
+    call = functools.partial(contextvars.copy_context().run, function, *arguments)
+    try:
+        pool().submit(_fulfil, future, call)
+    except RuntimeError:
+        if future.cancel():  # no thread has begun the call, and none will
+            future = Future()
+            _fulfil(future, call)
+    return future
 
 
 def _fulfil(future: Future[Any], call: Callable[[], Any]) -> None:
@@ -83,17 +78,12 @@ def _fulfil(future: Future[Any], call: Callable[[], Any]) -> None:
         future.set_result(result)
 
 
-THREADS = Threads()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=THREADS.forget)
-
-
 def in_shares(length: int, size: int, work: Callable[[int, int], Any]) -> list[Any]:
     """The results of ``work(start, stop)`` for shares of a size, each in a thread, in order."""
     waiting: list[Future[Any]] = []
     try:
         for start in range(size, length, size):
-            waiting.append(THREADS.submit(work, start, min(start + size, length)))
+            waiting.append(submit(work, start, min(start + size, length)))
         first = work(0, min(size, length))
     finally:  # no thread may write to the arrays after the return
         errors = [future.exception() for future in waiting]
@@ -134,18 +124,12 @@ def run_flat(function: BlockFunction, inputs: Arrays, scratch: int = 0) -> Any:
 
     The result's axes lie in memory in the order of the first input's axes.
     """
-    first = inputs[0]
-    if all(x.flags.c_contiguous for x in inputs):
-        y = numpy.empty(first.shape, first.dtype)
-        run(function, tuple([x.reshape(-1) for x in inputs]), (y.reshape(-1),), scratch)
-        return y
-    axes = memory_order(first)
+    y = numpy.empty_like(inputs[0])
+    axes = memory_order(y)
     # an input with another order of axes is copied here
-    straight = tuple([numpy.asarray(x.transpose(axes), order="C") for x in inputs])
-    return in_order(run_flat(function, straight, scratch), axes)
-
-
-# --- arrays --------------------------------------------------------------------------------------
+    flat = tuple([x.transpose(axes).reshape(-1) for x in inputs])
+    run(function, flat, (y.transpose(axes).reshape(-1),), scratch)
+    return y
 
 
 def memory_order(x: Any) -> list[int]:
@@ -158,37 +142,12 @@ def in_order(straight: Any, axes: Sequence[int]) -> Any:
     return straight.transpose(sorted(range(len(axes)), key=axes.__getitem__))
 
 
-def empty_in_order(shape: tuple[int, ...], dtype: Any, axes: Sequence[int]) -> Any:
-    """An empty array with its axes in an order of memory, the largest step first."""
-    return in_order(numpy.empty([shape[i] for i in axes], dtype), axes)
-
-
 @functools.lru_cache(LIMITS.numbers)
 def number(value: float, dtype: Any) -> Any:
     """A number as a read-only 0-d array: NumPy converts a Python number at every call."""
     array = numpy.asarray(value, dtype)
     array.flags.writeable = False
     return array
-
-
-class Workspace(threading.local):
-    """Memory that a thread uses again and again: fresh memory costs page faults."""
-
-    def __init__(self) -> None:
-        self.memory = numpy.empty(0, numpy.uint8)
-
-
-WORKSPACE = Workspace()
-
-
-def workspace(shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array in this thread's workspace, valid until the next call. It must not be a result."""
-    size = math.prod(shape) * dtype.itemsize
-    if size > LIMITS.workspace_bytes:
-        return numpy.empty(shape, dtype)
-    if WORKSPACE.memory.size < size:
-        WORKSPACE.memory = numpy.empty(size, numpy.uint8)
-    return WORKSPACE.memory[:size].view(dtype).reshape(shape)
 
 
 def keep_pages() -> None:

@@ -7,7 +7,7 @@ the cache. A sum over all elements at the chain's end is added up block by block
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -29,14 +29,16 @@ class Fused:
         reads: arrays of that shape, then arrays of one element.
         writes: arrays of that shape, then sums over all elements.
         slots: the position of each name in a block's table of arrays.
-        scratch: the dtypes of the scratch blocks.
+        dtype: the dtype of every array.
+        scratch: the number of scratch blocks.
         block: the elements of a block.
     """
 
     def __init__(self, calls: Sequence[Call], forms: ArraySpecs, needed: set[str]) -> None:
         elementwise = [call for call in calls if call.elementwise]
         sums = [call for call in calls if not call.elementwise]
-        self.size = math.prod(forms[calls[0].writes[0]][0])
+        shape, self.dtype = forms[calls[0].writes[0]]
+        self.size = math.prod(shape)
         made = {call.writes[0] for call in calls}
         read = dict.fromkeys(n for call in calls for n in call.reads if n not in made)
         self.large = [n for n in read if math.prod(forms[n][0]) == self.size]
@@ -44,46 +46,30 @@ class Fused:
         self.kept = [call.writes[0] for call in elementwise if call.writes[0] in needed]
         self.reads = (*self.large, *self.single)
         self.writes = (*self.kept, *[call.writes[0] for call in sums])
-        names = (*self.large, *self.kept, *self.single)
-        self.slots = {name: i for i, name in enumerate(names)}
-        self.scratch: list[Any] = []
-        self._share_scratch(elementwise, [call.reads[0] for call in sums], forms)
+        self.slots = {n: i for i, n in enumerate([*self.large, *self.kept, *self.single])}
+        self.scratch = self._share_scratch(elementwise, [call.reads[0] for call in sums])
         self.program = [
             (call.function, tuple([self.slots[n] for n in (*call.reads, *call.writes)]))
             for call in elementwise
         ]
         self.summed = [self.slots[call.reads[0]] for call in sums]
-        dtypes = [forms[n][1] for n in (*self.large, *self.kept)] + self.scratch
-        one_element = len(dtypes) * max(dtype.itemsize for dtype in dtypes)
-        steps = LIMITS.chain_bytes // one_element // LIMITS.chain_step
+        arrays = len(self.large) + len(self.kept) + self.scratch
+        steps = LIMITS.chain_bytes // (arrays * self.dtype.itemsize) // LIMITS.chain_step
         self.block = LIMITS.chain_step * max(1, steps)
 
-    def _share_scratch(self, calls: Sequence[Call], summed: list[str], forms: ArraySpecs) -> None:
+    def _share_scratch(self, calls: Sequence[Call], summed: list[str]) -> int:
         """Give slots to the values that stay in the chain; one may follow another in a slot."""
         last = {n: i for i, call in enumerate(calls) for n in (*call.reads, *call.writes)}
-        last.update(dict.fromkeys(summed, len(calls)))
-        inner = {call.writes[0] for call in calls} - set(self.kept)
-        first, free = len(self.slots), dict[Any, list[int]]()
+        inner = {call.writes[0] for call in calls}.difference(self.kept)
+        first, free, count = len(self.slots), list[int](), 0
         for i, call in enumerate(calls):
             (name,) = call.writes
-            ending = [n for n in dict.fromkeys(call.reads) if n in inner and last[n] == i]
-            # NumPy may write to what it reads, slice by slice; a kernel of several passes may not
-            in_place = not isinstance(call.function, Elementwise)
-            if in_place:
-                self._set_free(ending, forms, free)
             if name in inner:
-                waiting = free.get(forms[name][1])
-                self.slots[name] = waiting.pop() if waiting else first + len(self.scratch)
-                if self.slots[name] == first + len(self.scratch):
-                    self.scratch.append(forms[name][1])
-            if not in_place:
-                self._set_free(ending, forms, free)
-
-    def _set_free(
-        self, names: Iterable[str], forms: ArraySpecs, free: dict[Any, list[int]]
-    ) -> None:
-        for name in names:
-            free.setdefault(forms[name][1], []).append(self.slots[name])
+                count += not free
+                self.slots[name] = free.pop() if free else first + count - 1
+            ends = {n for n in call.reads if n in inner and last[n] == i}.difference(summed)
+            free += [self.slots[n] for n in sorted(ends)]
+        return count
 
     def __str__(self) -> str:
         names = ", ".join(str(getattr(call, "__name__", call)) for call, _ in self.program)
@@ -106,13 +92,11 @@ class Fused:
 
     def _share(self, flat: list[Any], single: list[Any], start: int, stop: int) -> list[Any]:
         """Run the blocks from ``start`` to ``stop``; return the sums of each block."""
-        spare = [numpy.empty(min(self.block, stop - start), dtype) for dtype in self.scratch]
+        spare = numpy.empty((self.scratch, min(self.block, stop - start)), self.dtype)
         totals = []
         for low in range(start, stop, self.block):
             high = min(low + self.block, stop)
-            table = [x[low:high] for x in flat]
-            table += single
-            table += [x[: high - low] for x in spare]
+            table = [*[x[low:high] for x in flat], *single, *[x[: high - low] for x in spare]]
             for function, slots in self.program:
                 function(*[table[slot] for slot in slots])
             if self.summed:
@@ -149,17 +133,18 @@ def _joins(
         return False
     if not action.elementwise:  # a sum over all elements of a value of the chain
         made = {call.writes[0] for call in group if call.elementwise}
-        whole = range(len(forms[action.reads[0]][0]))
-        is_sum = isinstance(action.function, SumOver) and len(action.function.axes) == len(whole)
-        return is_sum and action.reads[0] in made
-    shape = forms[(group or [action])[0].writes[0]][0]
-    if math.prod(shape) < LIMITS.in_cache or forms[action.writes[0]][0] != shape:
+        is_sum = isinstance(action.function, SumOver) and action.reads[0] in made
+        return is_sum and math.prod(forms[action.writes[0]][0]) == 1
+    form = forms[(group or [action])[0].writes[0]]
+    if math.prod(form[0]) < LIMITS.in_cache or forms[action.writes[0]] != form:
         return False
     if any(name in orders for name in (*action.reads, *action.writes)):
         return False
     shapes = [forms[name][0] for name in action.reads]
     summed = {call.writes[0] for call in group if not call.elementwise}
-    return summed.isdisjoint(action.reads) and all(s == shape or math.prod(s) == 1 for s in shapes)
+    return summed.isdisjoint(action.reads) and all(
+        s == form[0] or math.prod(s) == 1 for s in shapes
+    )
 
 
 def _closed(

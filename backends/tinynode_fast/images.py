@@ -17,7 +17,6 @@ from numpy.lib.stride_tricks import as_strided
 
 from tinynode.devices import Fallback
 from tinynode.functions.convolution import Windows
-from tinynode_fast.blocks import empty_in_order, memory_order, workspace
 from tinynode_fast.limits import LIMITS
 
 CHANNELS_LAST = (0, 2, 3, 1)
@@ -35,8 +34,7 @@ def padded(x: Any, windows: Windows, value: float) -> Any:
         return x
     (rows, columns), (height, width) = windows.padding, x.shape[2:]
     shape = (*x.shape[:2], *windows.padded((height, width)))
-    wide = empty_in_order(shape, x.dtype, memory_order(x))
-    wide[...] = value
+    wide = numpy.full_like(x, value, shape=shape)
     wide[:, :, rows : rows + height, columns : columns + width] = x
     return wide
 
@@ -48,26 +46,20 @@ def parts(n: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
-def every_window(x: Any, windows: Windows, counts: tuple[int, int]) -> Any:
-    """All windows of x, as a view: (n, height, width, c) -> (n, oh, ow, kh, kw, c)."""
+def unfold(x: Any, windows: Windows, counts: tuple[int, int]) -> Any:
+    """The windows of x (n, height, width, c) as a matrix (n oh ow, kh kw c).
+
+    With few channels the transposed matrix is made: its runs go along the rows of the image.
+    """
     n, rows, columns, c = x.strides
     (kh, kw), (sh, sw), (dh, dw) = windows.size, windows.stride, windows.dilation
     shape = (x.shape[0], *counts, kh, kw, x.shape[3])
     strides = (n, rows * sh, columns * sw, rows * dh, columns * dw, c)
-    return as_strided(x, shape, strides, writeable=False)
-
-
-def unfold(view: Any) -> Any:
-    """The windows as a matrix (n oh ow, kh kw c) in the workspace, possibly a transposed one.
-
-    With few channels the transposed one is made: its runs go along the rows of the image.
-    """
-    windows, size = math.prod(view.shape[:3]), math.prod(view.shape[3:])
-    many = view.shape[5] >= LIMITS.few_channels
-    source = view if many else view.transpose(3, 4, 5, 0, 1, 2)
-    columns = workspace(source.shape, view.dtype)
-    numpy.copyto(columns, source)
-    return columns.reshape(windows, size) if many else columns.reshape(size, windows).T
+    view = as_strided(x, shape, strides, writeable=False)
+    number, size = math.prod(shape[:3]), math.prod(shape[3:])
+    if shape[5] >= LIMITS.few_channels:
+        return view.reshape(number, size)
+    return view.transpose(3, 4, 5, 0, 1, 2).reshape(size, number).T
 
 
 def why_not(node: Any, x: Any, y: Any) -> Fallback | None:
@@ -88,29 +80,21 @@ def kernels_outweigh(windows: Windows, x: Any, number: int, out: int) -> bool:
 
 
 def conv2d(node: Any, x: Any, w: Any) -> Any:
-    reason = why_not(node, x, w)
-    if reason is not None:
+    if (reason := why_not(node, x, w)) is not None:
         return reason
     if kernels_outweigh(node.windows, x, len(x) * math.prod(node.counts), len(w)):
         return None
-    y = empty_in_order((len(x), len(w), *node.counts), x.dtype, CHANNELS_LAST)
-    convolve(node, x, w, y)
-    return (y,)
-
-
-def convolve(node: Any, x: Any, w: Any, out: Any) -> None:
-    """Write the convolution to ``out``, whose memory has the channels last."""
     images = channels_last(padded(x, node.windows, 0.0))
     kernels = w.transpose(2, 3, 1, 0).reshape(-1, len(w))
-    y = out.transpose(CHANNELS_LAST)
+    y = numpy.empty((len(x), *node.counts, len(w)), x.dtype)
     for part in parts(len(x), len(kernels) * math.prod(node.counts)):
-        columns = unfold(every_window(images[part], node.windows, node.counts))
+        columns = unfold(images[part], node.windows, node.counts)
         numpy.matmul(columns, kernels, y[part].reshape(-1, len(w)))
+    return (y.transpose(0, 3, 1, 2),)
 
 
 def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
-    reason = why_not(node, x, gy)
-    if reason is not None:
+    if (reason := why_not(node, x, gy)) is not None:
         return reason
     counts, out = (gy.shape[2], gy.shape[3]), gy.shape[1]
     if kernels_outweigh(node.windows, x, len(x) * math.prod(counts), 2 * out):
@@ -119,15 +103,14 @@ def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
     size = math.prod(node.windows.size) * x.shape[1]
     total = numpy.zeros((size, out), x.dtype)
     for part in parts(len(x), size * math.prod(counts)):
-        columns = unfold(every_window(images[part], node.windows, counts))
+        columns = unfold(images[part], node.windows, counts)
         total += columns.T @ gradients[part].reshape(-1, out)
     gw = total.reshape(*node.windows.size, x.shape[1], out).transpose(3, 2, 0, 1)
     return (numpy.ascontiguousarray(gw),)
 
 
 def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
-    reason = why_not(node, gy, w)
-    if reason is not None:
+    if (reason := why_not(node, gy, w)) is not None:
         return reason
     channels = w.shape[1]
     # with few channels runs are short; with few windows copying takes longer than the product
@@ -140,7 +123,7 @@ def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
     indexes = [index[1:] for _, _, index in node.windows.places((oh, ow))]
     for part in parts(n, len(kernels) * channels * oh * ow):
         matrix = gradients[part].reshape(-1, out)
-        columns = workspace((len(matrix), channels), gy.dtype)
+        columns = numpy.empty((len(matrix), channels), gy.dtype)
         target = gx[part]
         for kernel, (rows, cols) in zip(kernels, indexes, strict=True):
             numpy.matmul(matrix, kernel, columns)
@@ -157,7 +140,7 @@ def max_pool(node: Any, x: Any) -> Any:
     wide = padded(x, node.windows, -numpy.inf)
     counts = node.windows.counts(x.shape[2:])
     dtype = numpy.int8 if math.prod(node.windows.size) < 128 else numpy.int32
-    best = empty_in_order((*x.shape[:2], *counts), x.dtype, memory_order(x))
+    best = numpy.empty_like(x, shape=(*x.shape[:2], *counts))
     winners, spare = numpy.zeros_like(best, dtype), numpy.empty_like(best, dtype)
     better = numpy.empty_like(best, bool)
     indexes = [index for _, _, index in node.windows.places(counts)]
@@ -173,13 +156,12 @@ def max_pool(node: Any, x: Any) -> Any:
 
 def max_pool_gradient(node: Any, gy: Any, winners: Any) -> Any:
     windows = node.windows
-    axes = memory_order(winners)
-    if not gy.transpose(axes).flags.c_contiguous:  # each pass below goes through both
-        given, gy = gy, empty_in_order(gy.shape, gy.dtype, axes)
-        numpy.copyto(gy, given)
-    gx = empty_in_order((*gy.shape[:2], *windows.padded(node.image)), gy.dtype, axes)
-    gx[...] = 0
-    here, chosen = numpy.empty_like(gy, bool), numpy.empty_like(gy)
+    here, chosen = numpy.empty_like(winners, bool), numpy.empty_like(winners, gy.dtype)
+    if gy.strides != chosen.strides:  # each pass below goes through both
+        numpy.copyto(chosen, gy)
+        gy, chosen = chosen, numpy.empty_like(chosen)
+    shape = (*gy.shape[:2], *windows.padded(node.image))
+    gx = numpy.zeros_like(winners, gy.dtype, shape=shape)
     apart = windows.stride[0] >= windows.size[0] and windows.stride[1] >= windows.size[1]
     for number, (_, _, index) in enumerate(windows.places((gy.shape[2], gy.shape[3]))):
         numpy.equal(winners, winners.dtype.type(number), here)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
@@ -21,16 +21,6 @@ FLOATS = frozenset({numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)})
 SINGLES = frozenset({numpy.dtype(numpy.float32)})
 
 
-class Keeps(NamedTuple):
-    """The positions of the arrays retained for backward."""
-
-    inputs: tuple[int, ...] = ()
-    outputs: tuple[int, ...] = ()
-
-
-NOTHING = Keeps()
-
-
 @dataclass(frozen=True)
 class Kernel:
     """A kernel on whole arrays.
@@ -39,14 +29,15 @@ class Kernel:
         function: ``function(node, *inputs)`` returns the outputs, ``Fallback``, or None where the
             portable forward is as quick. In subclasses it is a block function, see ``blocks``.
         scratch: the number of scratch arrays of a block function.
-        keeps: the arrays retained for backward.
+        inputs, outputs: the positions of the arrays retained for backward.
         dtypes: the dtypes of the first input; None for all.
         least: the number of elements of the first input from which the kernel pays.
     """
 
     function: Callable[..., Any]
     scratch: int = 0
-    keeps: Keeps = NOTHING
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
     dtypes: frozenset[Any] | None = FLOATS
     least: int = 0
 
@@ -63,8 +54,8 @@ class Kernel:
             return Fallback("no elements")
         outputs = self.compute(node, arrays)
         if type(outputs) is tuple:
-            node.retain_inputs(self.keeps.inputs)
-            node.retain_outputs(self.keeps.outputs)
+            node.retain_inputs(self.inputs)
+            node.retain_outputs(self.outputs)
         return outputs
 
     def compute(self, node: Any, arrays: Arrays) -> Any:
@@ -83,10 +74,8 @@ class Elementwise(Kernel):
     least: int = LIMITS.in_cache
 
     def compute(self, node: Any, arrays: Arrays) -> Any:
-        first = arrays[0]
-        for other in arrays[1:]:
-            if other.dtype != first.dtype or other.shape != first.shape:
-                return Fallback("the inputs differ in shape or dtype")
+        if len({(x.shape, x.dtype) for x in arrays}) > 1:
+            return Fallback("the inputs differ in shape or dtype")
         return (run_flat(self.function, arrays, self.scratch),)
 
     def __call__(self, *arrays: Any) -> None:

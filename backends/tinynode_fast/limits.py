@@ -23,10 +23,8 @@ class Limits:
     # memory
     copied_bytes: int = 4096  # bytes of inputs and results that a plan copies, for bound calls
     results_kept: int = 2  # arrays kept for a large result: a loop holds one and asks for the next
-    workspace_bytes: int = 1 << 26  # bytes of workspace that a thread keeps
     freed_bytes: int = 31 << 20  # bytes, just below 32 MiB: see ``keep_pages``
     numbers: int = 1024  # constants that are kept as 0-d arrays: about 100 bytes each
-    adam_numbers: int = 16  # sets of Adam's numbers: all parameters of a step share one set
 
     # elements of a kernel's first input, below which the portable forward is as quick
     small: int = 1 << 12  # softmax, pooling, products of stacks; convolutions in plans

@@ -8,7 +8,6 @@ kernel or its portable forward.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,12 +22,10 @@ from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import ArraySpec, MatMulOfTransposed, TimesNumber
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
-from tinynode_fast import images, rows, updates
+from tinynode_fast import rows, updates
 from tinynode_fast.blocks import number
 from tinynode_fast.images import CHANNELS_LAST
 from tinynode_fast.kernel import FLOATS, Elementwise
-from tinynode_fast.limits import LIMITS
-from tinynode_fast.rows import OfLabels, Rowwise
 from tinynode_fast.table import KERNELS
 
 Names: TypeAlias = tuple[str, ...]
@@ -85,23 +82,6 @@ def join(function: Callable[..., Any], axis: int, *arrays: Any) -> None:
     function(arrays[:-1], axis=axis, out=arrays[-1])
 
 
-def choose(condition: Any, x: Any, y: Any, out: Any) -> None:
-    """x where the condition holds, else y."""
-    numpy.copyto(out, y)
-    numpy.copyto(out, x, where=condition)
-
-
-def add_channels(x: Any, b: Any, out: Any) -> None:
-    """x + b, with one number of b for each channel: a whole row of the image at a time."""
-    n, c, height, width = x.shape
-    y = out.transpose(CHANNELS_LAST)
-    if not y.flags.c_contiguous:
-        numpy.add(x, b, out)
-        return
-    lines = x.transpose(CHANNELS_LAST).reshape(n * height, width * c)
-    numpy.add(lines, numpy.tile(b.reshape(c), width), y.reshape(n * height, width * c))
-
-
 def sum_channels(x: Any, out: Any) -> None:
     """The sum over all axes but the channels: a product with ones, by BLAS."""
     matrix = x.transpose(CHANNELS_LAST).reshape(-1, x.shape[1])
@@ -130,17 +110,16 @@ def relu_gradient(y: Any, gy: Any, out: Any) -> None:
     numpy.bitwise_and(gy.view(bits), ones, out.view(bits))
 
 
-_SAME_NAMES = """
-Abs Add Cos Divide Exp Log Multiply Negative Reciprocal Sin Sqrt Square Subtract Tanh
-"""
-UFUNCS: dict[type, Any] = {
-    **{getattr(functions, name): getattr(numpy, name.lower()) for name in _SAME_NAMES.split()},
+_SAME = "Abs Add Cos Divide Exp Log Multiply Negative Reciprocal Sin Sqrt Square Subtract Tanh"
+ELEMENTWISE: dict[type, Any] = {
+    **{getattr(functions, name): getattr(numpy, name.lower()) for name in _SAME.split()},
     functions.Maximum: maximum,
     functions.Minimum: minimum,
     functions.ReLU: relu,
     functions.ReLUGrad: relu_gradient,
+    **{kind: kernel for kind, kernel in KERNELS.items() if isinstance(kernel, Elementwise)},
 }
-"""The functions of a single elementwise call; operands of equal dtype broadcast."""
+"""The functions of a single elementwise call; operands of equal dtype broadcast in NumPy's."""
 
 
 class Lowering:
@@ -164,7 +143,7 @@ class Lowering:
         kind, names = type(node), (tuple(operator.input_names), tuple(operator.output_names))
         rule = RULES.get(kind)
         actions: list[Action] = []
-        if rule is not None and (kind in MIXED or self.one_dtype(names[0] + names[1])):
+        if rule is not None and (kind in UPDATES or self.one_dtype(names[0] + names[1])):
             actions += rule(self, node, *names)
         for action in actions or [OpaqueCall(operator, *names)]:
             self.actions.append(action)
@@ -204,30 +183,17 @@ class Lowering:
         dtypes = {self.forms[name][1] for name in names if name in self.forms}
         return len(dtypes) == 1 and dtypes <= FLOATS
 
-    def is_last_axis(self, axes: tuple[int, ...], name: str) -> bool:
-        """True if the axes are the last axis of a value of ``LIMITS.small`` elements or more."""
-        shape = self.shape(name)
-        return axes == (len(shape) - 1,) and math.prod(shape) >= LIMITS.small
-
 
 # --- rules: no actions if the operator has to run as a FunctionNode ------------------------------
 
 
-def _ufunc(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    function = UFUNCS[type(node)]
-    if type(node) is functions.Add and to.orders.get(reads[0]) == CHANNELS_LAST:
-        shape, other = map(to.shape, reads)
-        by_channel = (1,) * (4 - len(other)) + other == (1, shape[1], 1, 1)
-        if by_channel and math.prod(shape) >= LIMITS.small:
-            function = add_channels
-    yield Call(function, reads, writes, True)
-
-
-def _kernel(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    kernel = KERNELS[type(node)]
+def _elementwise(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
+    function = ELEMENTWISE[type(node)]
     (_, dtype), *others = {to.forms[name] for name in (*reads, *writes)}
-    if isinstance(kernel, Elementwise) and not others and dtype in (kernel.dtypes or FLOATS):
-        yield Call(kernel, reads, writes, True)
+    if not isinstance(function, Elementwise) or (
+        not others and dtype in (function.dtypes or FLOATS)
+    ):
+        yield Call(function, reads, writes, True)
 
 
 def _add_all(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
@@ -280,7 +246,7 @@ def _sum(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
 
 def _sum_to(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
     shape = to.shape(reads[0])
-    axes = rows.axes_of_sum_to(shape, node.shape)
+    axes = node.axes_of(shape)
     wide = to.fresh(rows.kept_shape(shape, axes), writes[0])
     by_channels = to.orders.get(reads[0]) == CHANNELS_LAST and axes == (0, 2, 3)
     yield Call(sum_channels if by_channels else SumOver(axes, True), reads, (wide,))
@@ -311,37 +277,6 @@ def _join(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
     yield Call(partial(join, function, node.axis), reads, writes)
 
 
-def _softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    kernel = KERNELS[type(node)]
-    if isinstance(kernel, Rowwise) and to.is_last_axis((node.axis,), reads[0]):
-        yield Call(kernel, reads, writes)
-
-
-def _standardize_gradient(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    if to.is_last_axis(node.axes, reads[0]):
-        function = partial(rows.standardize_gradient_rows, node.center)
-        yield Call(Rowwise(function), reads, writes)
-
-
-def _where(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    if to.one_dtype(reads[1:] + writes):
-        yield Call(choose, reads, writes)
-
-
-def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    kernel = KERNELS[type(node)]
-    plain = len(reads) == 2 and not node.smoothing and node.reduction != "none"
-    floats = EMPTY not in writes and to.one_dtype((reads[0], *writes))
-    if isinstance(kernel, OfLabels) and plain and floats and math.prod(to.shape(reads[0])):
-        yield Call(partial(kernel.write, node), reads, writes)
-
-
-def _conv2d(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    sizes = [math.prod(to.shape(name)) for name in (*reads, *writes)]
-    if node.groups == 1 and all(sizes) and sizes[2] >= LIMITS.small:
-        yield Call(partial(images.convolve, node), reads, writes)
-
-
 def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
     arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
     if not to.one_dtype(arrays + writes):
@@ -357,16 +292,11 @@ def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
 
 
 UPDATES = SGDUpdate, MomentumUpdate, AdamUpdate
-MIXED = {functions.Where, functions.SoftmaxCrossEntropy, *UPDATES}
-"""The classes whose inputs have several dtypes; all others have operands of one dtype."""
 TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX, functions.MaxPool2dGrad}
 """The kernels for images lay out these results with the channels last."""
 
 RULES: dict[type, Callable[[Lowering, Any, Names, Names], Actions]] = {
-    **dict.fromkeys(UFUNCS, _ufunc),
-    **dict.fromkeys(
-        [c for c, kernel in KERNELS.items() if isinstance(kernel, Elementwise)], _kernel
-    ),
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys([functions.Reshape, functions.Identity, StopGradient], _view),
     **dict.fromkeys([functions.PermuteDims, functions.BroadcastTo], _view),
     **dict.fromkeys([functions.MatMul, MatMulOfTransposed], _matmul),
@@ -378,9 +308,4 @@ RULES: dict[type, Callable[[Lowering, Any, Names, Names], Actions]] = {
     functions.Linear: _linear,
     functions.Sum: _sum,
     functions.SumTo: _sum_to,
-    functions.Softmax: _softmax,
-    functions.StandardizeGrad: _standardize_gradient,
-    functions.Where: _where,
-    functions.SoftmaxCrossEntropy: _cross_entropy,
-    convolution.Conv2d: _conv2d,
 }

@@ -16,12 +16,14 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy
 
+from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device, get_device
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import ArraySpec
@@ -102,16 +104,16 @@ class Memory:
         self.free.setdefault(memory.nbytes, []).append(memory)
 
 
+@dataclass
 class ResultPool:
     """Memory for one large result. It is used again once no caller holds the result.
 
     Fresh memory costs page faults.
     """
 
-    def __init__(self, form: ArraySpec, order: tuple[int, ...] | None) -> None:
-        self.form = form
-        self.order = order
-        self.given: list[Any] = []
+    form: ArraySpec
+    order: tuple[int, ...] | None
+    given: list[Any] = field(default_factory=list)
 
     def take(self) -> Any:
         """An array in memory that no caller holds."""
@@ -124,35 +126,22 @@ class ResultPool:
         return array_in(memory, self.form, self.order)
 
 
-def _references_of_a_list() -> int:
-    """The count of references to memory in ``ResultPool.given`` without other holders."""
-    for memory in [numpy.empty(0)]:
-        found = sys.getrefcount(memory)
-    return found
-
-
-_HELD_BY_A_LIST = _references_of_a_list()
+_HELD_BY_A_LIST = max(sys.getrefcount(memory) for memory in [numpy.empty(0)])
+"""The count of references to memory in ``ResultPool.given`` without other holders."""
 
 
 # --- the list of calls ---------------------------------------------------------------------------
 
 
-class RunNode:
-    """Call a FunctionNode's kernel or portable forward; the result is one output, or all."""
-
-    def __init__(self, operator: Operator, single: bool) -> None:
-        self.operator = operator
-        self.node = operator.make_node()
-        self.device = get_device("fast")
-        self.single = single
-
-    def __call__(self, *arrays: Any) -> Any:
-        results = call_node(self.operator, self.node, self.device, self.device, arrays)
-        return results[0] if self.single else results
+def run_node(operator: Operator, node: FunctionNode, device: Device, *arrays: Any) -> Arrays:
+    """The outputs of a FunctionNode, by its kernel or its portable forward."""
+    return call_node(operator, node, device, device, arrays)
 
 
-class Program:
+class FastPlan:
     """A net as a list of calls on arrays, and the memory of the plan.
+
+    ``run`` is as that of ``tinynode.net.plan.Plan``.
 
     Args:
         operators: in run order.
@@ -184,6 +173,7 @@ class Program:
         self.net = operators, devices, outputs, forms, saved, layout
         self.number = len(outputs)
         self.lock = threading.Lock()
+        self.other: FastPlan | None = None  # the plan for a second thread
         self.forms = dict(forms)
         self.outputs = {*outputs, *saved}
         given = names_given(list(devices), layout)
@@ -213,7 +203,6 @@ class Program:
             for name in (*outputs, *saved)
             if name not in self.packing.packed
         ]
-        self.pooled = {slot for slot, _ in self.pools}
         self.groups: list[Any] = []  # bound calls in a row as one list, which runs quicker
         for kind, found in itertools.groupby(self.steps, type):
             steps = list(found)
@@ -334,23 +323,13 @@ class Program:
         self._append(copy_elements, (read, write), -1)
 
     def _add_opaque_call(self, action: OpaqueCall) -> None:
-        single = len(action.writes) == 1
-        call = RunNode(action.operator, single)
-        if single:
-            self._append(call, action.reads, self._new_slot(action.writes[0]))
-            return
         whole = self._new_slot(f"@all {len(self.template)}")
+        operator = action.operator
+        call = partial(run_node, operator, operator.make_node(), get_device("fast"))
         self._append(call, action.reads, whole)
         for i, name in enumerate(action.writes):
             if name != EMPTY:
                 self.steps.append(LateCall(itemgetter(i), (whole,), self._new_slot(name)))
-
-
-class FastPlan(Program):
-    """Runs the calls. ``run`` is as that of ``tinynode.net.plan.Plan``."""
-
-    other: FastPlan | None = None
-    """The plan for a second thread."""
 
     def run(self, arrays: Arrays) -> Arrays:
         """The outputs' arrays, from those of the inputs."""
@@ -365,15 +344,10 @@ class FastPlan(Program):
 
     def describe(self) -> Iterator[str]:
         """The calls, line by line."""
-        steps = self.steps
-        bound = sum(isinstance(step, BoundCall) for step in steps)
-        yield f"  {len(steps)} calls, {bound} of them on arrays that are known before"
+        bound = sum(isinstance(step, BoundCall) for step in self.steps)
+        yield f"  {len(self.steps)} calls, {bound} of them on arrays that are known before"
         yield f"  {self.memory.bytes} bytes of memory that the plan keeps"
-        if self.layout is not None:
-            number, size = len(self.layout.packed), self.layout.size
-            yield f"  {number} small arrays are saved in one of {size} bytes"
-        for step in steps:
-            yield f"    {name_of_call(step.function)}"
+        yield from [f"    {name_of_call(step.function)}" for step in self.steps]
 
     def _run(self, arrays: Arrays) -> Arrays:
         values = self.template.copy()
@@ -394,7 +368,7 @@ class FastPlan(Program):
         for slot, array in self.results:
             if array is not None:
                 results.append(array.copy("K"))
-            elif slot in self.pooled or self._may_leave(values[slot]):
+            elif self._may_leave(values[slot]):
                 results.append(values[slot])
             else:
                 results.append(values[slot].copy("K"))
@@ -405,10 +379,8 @@ class FastPlan(Program):
     def _may_leave(self, result: Any) -> bool:
         """True if an array shares no memory with the plan."""
         base = result.base
-        if base is None:
-            return True
-        owns = type(base) is numpy.ndarray and base.base is None
-        return owns and id(base) not in self.own and bool(result.flags.writeable)
+        owns = type(base) is numpy.ndarray and base.base is None and id(base) not in self.own
+        return base is None or (owns and bool(result.flags.writeable))
 
 
 def owner_of(array: Any) -> Any:
@@ -420,8 +392,8 @@ def owner_of(array: Any) -> Any:
 
 def name_of_call(function: Any) -> str:
     """A call in a few words."""
-    if isinstance(function, RunNode):
-        return f"{function.operator}    (as a function)"
+    if isinstance(function, partial) and function.func is run_node:
+        return f"{function.args[0]}    (as a function)"
     function = function.func if isinstance(function, partial) else function
     return str(getattr(function, "__name__", function))
 

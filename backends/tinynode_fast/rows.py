@@ -97,51 +97,28 @@ class Rowwise(Kernel):
         run(self.function, (rows,), (y,), self.scratch)
         return (y.reshape(x.shape),)
 
-    def __call__(self, *arrays: Any) -> None:
-        """Read all arrays but the last, and write to the last; rows run along the last axis."""
-        count = arrays[0].size // arrays[0].shape[-1]
-        matrices = tuple([x.reshape(count, -1) for x in arrays])
-        run(self.function, matrices[:-1], matrices[-1:], self.scratch)
-
 
 # --- cross-entropy -------------------------------------------------------------------------------
 
 
-def cross_entropy(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
+def cross_entropy_rows(inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     """log_p = log_softmax(x), and loss = -log_p[label], for each row."""
     (x, labels), (log_p, losses) = inputs, outputs
     log_softmax((x,), (log_p,), scratch)
     numpy.negative(log_p[numpy.arange(len(x)), labels], losses)
 
 
-@dataclass(frozen=True)
-class OfLabels(Kernel):
-    """A block function on rows and their labels; the losses are summed as the node says."""
-
-    def compute(self, node: Any, arrays: Arrays) -> Any:
-        x, labels = arrays[:2]
-        reason = _unusual_labels(node, x, labels, arrays[2:])
-        if reason is not None:
-            return reason
-        log_p = numpy.empty(x.shape, x.dtype)
-        return self._loss(node, x, labels, log_p), log_p
-
-    def write(self, node: Any, x: Any, labels: Any, loss: Any, log_p: Any) -> None:
-        """Write to the memory of a plan; the portable forward computes with unusual labels."""
-        if _unusual_labels(node, x, labels, ()) is None:
-            loss[...] = self._loss(node, x, labels, log_p)
-        else:
-            loss[...], log_p[...] = node.forward((x, labels))
-
-    def _loss(self, node: Any, x: Any, labels: Any, log_p: Any) -> Any:
-        losses = numpy.empty(len(x), x.dtype)
-        run(self.function, (x, labels), (log_p, losses), self.scratch)
-        if node.reduction == "none":
-            return losses
-        total = losses.sum(keepdims=True)
-        if node.reduction == "mean":
-            total /= len(x)
-        return total.reshape(())
+def cross_entropy(node: Any, x: Any, labels: Any, *weights: Any) -> Any:
+    if (reason := _unusual_labels(node, x, labels, weights)) is not None:
+        return reason
+    log_p, losses = numpy.empty(x.shape, x.dtype), numpy.empty(len(x), x.dtype)
+    run(cross_entropy_rows, (x, labels), (log_p, losses), scratch=1)
+    if node.reduction == "none":
+        return losses, log_p
+    total = losses.sum(keepdims=True)
+    if node.reduction == "mean":
+        total /= len(x)
+    return total.reshape(()), log_p
 
 
 def _unusual_labels(node: Any, x: Any, labels: Any, weights: Arrays) -> Fallback | None:
@@ -157,8 +134,7 @@ def _unusual_labels(node: Any, x: Any, labels: Any, weights: Arrays) -> Fallback
 
 
 def cross_entropy_gradient(node: Any, log_p: Any, g: Any, labels: Any, *weights: Any) -> Any:
-    reason = _unusual_labels(node, log_p, labels, weights)
-    if reason is not None:
+    if (reason := _unusual_labels(node, log_p, labels, weights)) is not None:
         return reason
     scale = g / number(len(labels), g.dtype) if node.reduction == "mean" else g
     gx = numpy.exp(log_p)
@@ -223,9 +199,8 @@ def standardize_gradient(node: Any, g: Any, y: Any, r: Any) -> Any:
     if g.shape != y.shape or len({g.dtype, y.dtype, r.dtype}) > 1:
         return Fallback("the inputs differ in shape or dtype")
     rows, others = as_rows(g, node.axes), as_rows(y, node.axes)
-    for matrix in (rows, others):
-        if isinstance(matrix, Fallback):
-            return matrix
+    if isinstance(rows, Fallback) or isinstance(others, Fallback):
+        return Fallback("the axes are not the last ones in memory")
     gx = numpy.empty(rows.shape, g.dtype)
     function = partial(standardize_gradient_rows, node.center)
     run(function, (rows, others, r.reshape(-1, 1)), (gx,))
@@ -268,13 +243,6 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]
     return tuple([1 if i in axes else n for i, n in enumerate(shape)])
 
 
-def axes_of_sum_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes to add up for a sum of shape ``wanted``."""
-    new = len(shape) - len(wanted)
-    ones = [new + i for i, n in enumerate(wanted) if n == 1 and shape[new + i] != 1]
-    return (*range(new), *ones)
-
-
 def sum_axes(node: Any, x: Any) -> Any:
     kept = kept_shape(x.shape, node.axes)
     left = tuple([n for i, n in enumerate(x.shape) if i not in node.axes])
@@ -282,7 +250,7 @@ def sum_axes(node: Any, x: Any) -> Any:
 
 
 def sum_to(node: Any, x: Any) -> Any:
-    return sum_by_product(x, axes_of_sum_to(x.shape, node.shape), node.shape)
+    return sum_by_product(x, node.axes_of(x.shape), node.shape)
 
 
 def sum_by_product(x: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:

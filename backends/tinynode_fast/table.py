@@ -7,39 +7,35 @@ from tinynode.functions import activation, convolution
 from tinynode.net.program import NetFunction
 from tinynode.nn.updates import AdamUpdate
 from tinynode_fast import elementwise, images, rows, updates
-from tinynode_fast.kernel import SINGLES, Elementwise, Keeps, Kernel
+from tinynode_fast.kernel import SINGLES, Elementwise, Kernel
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.rows import OfLabels, Rowwise
-
-X, X_AND_GY, Y = Keeps(inputs=(0,)), Keeps(inputs=(0, 1)), Keeps(outputs=(0,))
-WINNERS = Keeps(inputs=(1,))
-ALL_3, Y_AND_R = Keeps(inputs=(0, 1, 2)), Keeps(outputs=(0, 2))
+from tinynode_fast.rows import Rowwise
 
 KERNELS: dict[type, Kernel] = {
-    functions.Sigmoid: Elementwise(elementwise.sigmoid, 0, Y),
-    activation.SiLU: Elementwise(elementwise.silu, 0, X),
-    activation.SiLUGrad: Elementwise(elementwise.silu_gradient, 1, X_AND_GY),
-    activation.GELU: Elementwise(elementwise.gelu, 1, X, SINGLES),
-    activation.GELUGrad: Elementwise(elementwise.gelu_gradient, 2, X_AND_GY, SINGLES),
-    activation.TanhGELU: Elementwise(elementwise.tanh_gelu, 1, X),
-    activation.TanhGELUGrad: Elementwise(elementwise.tanh_gelu_gradient, 2, X_AND_GY),
-    activation.Softmax: Rowwise(rows.softmax, 0, Y),
-    activation.LogSoftmax: Rowwise(rows.log_softmax, 1, Y),
-    functions.SoftmaxCrossEntropy: OfLabels(rows.cross_entropy, 1, Keeps((1,), (1,))),
-    functions.SoftmaxCrossEntropyGrad: Kernel(rows.cross_entropy_gradient, 0, ALL_3),
-    functions.Standardize: Kernel(rows.standardize, 0, Y_AND_R, least=LIMITS.standardize),
+    functions.Sigmoid: Elementwise(elementwise.sigmoid, 0, (), (0,)),
+    activation.SiLU: Elementwise(elementwise.silu, 0, (0,)),
+    activation.SiLUGrad: Elementwise(elementwise.silu_gradient, 1, (0, 1)),
+    activation.GELU: Elementwise(elementwise.gelu, 1, (0,), dtypes=SINGLES),
+    activation.GELUGrad: Elementwise(elementwise.gelu_gradient, 2, (0, 1), dtypes=SINGLES),
+    activation.TanhGELU: Elementwise(elementwise.tanh_gelu, 1, (0,)),
+    activation.TanhGELUGrad: Elementwise(elementwise.tanh_gelu_gradient, 2, (0, 1)),
+    activation.Softmax: Rowwise(rows.softmax, 0, (), (0,)),
+    activation.LogSoftmax: Rowwise(rows.log_softmax, 1, (), (0,)),
+    functions.SoftmaxCrossEntropy: Kernel(rows.cross_entropy, 0, (1,), (1,)),
+    functions.SoftmaxCrossEntropyGrad: Kernel(rows.cross_entropy_gradient, 0, (0, 1, 2)),
+    functions.Standardize: Kernel(rows.standardize, 0, (), (0, 2), least=LIMITS.standardize),
     functions.StandardizeGrad: Kernel(
-        rows.standardize_gradient, 0, ALL_3, least=LIMITS.standardize
+        rows.standardize_gradient, 0, (0, 1, 2), least=LIMITS.standardize
     ),
     functions.Sum: Kernel(rows.sum_axes, least=LIMITS.sums),
     functions.SumTo: Kernel(rows.sum_to, least=LIMITS.sums),
-    functions.MatMul: Kernel(rows.matmul, 0, X_AND_GY, None, LIMITS.small),
-    functions.Linear: Kernel(rows.linear, 0, X_AND_GY, least=LIMITS.small),
-    convolution.Conv2d: Kernel(images.conv2d, 0, X_AND_GY),
-    convolution.Conv2dGradX: Kernel(images.conv2d_gradient_x, 0, X_AND_GY),
-    convolution.Conv2dGradW: Kernel(images.conv2d_gradient_w, 0, X_AND_GY),
-    functions.MaxPool2d: Kernel(images.max_pool, 0, Keeps(outputs=(1,)), least=LIMITS.small),
-    functions.MaxPool2dGrad: Kernel(images.max_pool_gradient, 0, WINNERS, least=LIMITS.small),
+    functions.MatMul: Kernel(rows.matmul, 0, (0, 1), dtypes=None, least=LIMITS.small),
+    functions.Linear: Kernel(rows.linear, 0, (0, 1), least=LIMITS.small),
+    convolution.Conv2d: Kernel(images.conv2d, 0, (0, 1)),
+    convolution.Conv2dGradX: Kernel(images.conv2d_gradient_x, 0, (0, 1)),
+    convolution.Conv2dGradW: Kernel(images.conv2d_gradient_w, 0, (0, 1)),
+    functions.MaxPool2d: Kernel(images.max_pool, 0, (), (1,), least=LIMITS.small),
+    functions.MaxPool2dGrad: Kernel(images.max_pool_gradient, 0, (1,), least=LIMITS.small),
     AdamUpdate: Kernel(updates.adam_update),
 }
 

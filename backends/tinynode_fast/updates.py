@@ -3,9 +3,8 @@
 Adam and AdamW have a kernel, for eager code and for plans. SGD has none in eager code: NumPy does
 its two to four passes as quickly. In a plan the passes write to memory of the plan.
 
-Every parameter gets a new array, since a graph may retain the old array. The moments get other
-arrays too: after an error the old moments are unchanged. Eager code writes to the arrays that the
-last update read. The optimizer owns these arrays, and fresh memory costs page faults.
+Every parameter gets a new array, since a graph may retain the old array. The moments get new
+arrays too: after an error the old moments are unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import functools
 import math
 import time
-import weakref
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -28,8 +26,7 @@ from tinynode_fast.blocks import run
 from tinynode_fast.kernel import FLOATS
 from tinynode_fast.limits import LIMITS
 
-Moments: TypeAlias = dict[str, Any]
-Step: TypeAlias = tuple[Any, Any, Moments, int]
+Step: TypeAlias = tuple[Any, Any, dict[str, Any], int]
 """The arguments of ``Optimizer.step``: array, gradient, moments, count."""
 
 
@@ -57,7 +54,7 @@ def adam(numbers: Arrays, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> N
     subtract(p, spare, new)
 
 
-@functools.lru_cache(LIMITS.adam_numbers)
+@functools.lru_cache(LIMITS.numbers)
 def adam_numbers(
     betas: tuple[float, float], eps: float, decay: float, lr: float, count: float, dtype: Any
 ) -> Arrays:
@@ -84,10 +81,8 @@ def adam_call(node: AdamUpdate, *arrays: Any) -> None:
     adam_step(node, float(arrays[4]), float(arrays[5]), arrays[:4], arrays[6:])
 
 
-def adam_update(node: AdamUpdate, *arrays: Any) -> Any:
+def adam_update(node: AdamUpdate, *arrays: Any) -> Arrays:
     """``AdamUpdate`` in one pass, to new arrays: the first run of a net."""
-    if not all(x.flags.c_contiguous for x in arrays):
-        return None
     outputs = tuple([numpy.empty(arrays[0].shape, arrays[0].dtype) for _ in range(3)])
     adam_call(node, *arrays, *outputs)
     return outputs
@@ -105,44 +100,21 @@ def gather(v: Any, g: Any, momentum: Any, out: Any) -> None:
     add(out, g, out)
 
 
-last_used: weakref.WeakKeyDictionary[Any, list[tuple[Moments, Moments]]] = (
-    weakref.WeakKeyDictionary()
-)
-"""For each optimizer, the moments written and the moments read by the last update."""
-
-
-def _targets(optimizer: Any, steps: Sequence[Step]) -> list[Moments]:
-    """Arrays for the next moments: the arrays read by the last update, if moments are unchanged.
-
-    The arrays leave ``last_used``, so no other update gets them.
-    """
-    used = last_used.pop(optimizer, [])
-    unchanged = len(used) == len(steps) and all(
-        step[2][name] is array
-        for step, (given, _) in zip(steps, used, strict=True)
-        for name, array in given.items()
-    )
-    if unchanged:
-        return [read for _, read in used]
-    return [{name: numpy.empty_like(m) for name, m in step[2].items()} for step in steps]
-
-
 def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
     """The next arrays and moments of all parameters, or ``Fallback`` with the reason."""
     start = time.perf_counter()
     if type(optimizer) not in (nn.Adam, nn.AdamW):
         return Fallback("no kernel for this class")
-    for array, _, moments, _ in steps:
-        if array.dtype not in FLOATS:
-            return Fallback(f"{array.dtype} has no kernel")
-        if not all(x.flags.c_contiguous for x in (array, *moments.values())):
-            return Fallback("an array is not in one piece of memory")
-    new = [numpy.empty(array.shape, array.dtype) for array, _, _, _ in steps]
-    targets = _targets(optimizer, steps)
-    for y, target, (array, g, moments, count) in zip(new, targets, steps, strict=True):
-        inputs = (array, g, *[moments[name] for name in target])
-        adam_step(optimizer, optimizer.lr, count, inputs, (y, *target.values()))
+    others = [step[0].dtype for step in steps if step[0].dtype not in FLOATS]
+    if others:
+        return Fallback(f"{others[0]} has no kernel")
+    results = []
+    for array, g, moments, count in steps:
+        new = numpy.empty(array.shape, array.dtype)
+        targets = {name: numpy.empty(m.shape, m.dtype) for name, m in moments.items()}
+        inputs = (array, g, *moments.values())
+        adam_step(optimizer, optimizer.lr, count, inputs, (new, *targets.values()))
+        results.append((new, targets))
     seconds = time.perf_counter() - start
     count_use(kernel_uses, ("fast", type(optimizer).__name__, "update_parameters"), seconds)
-    last_used[optimizer] = [(t, s[2]) for t, s in zip(targets, steps, strict=True)]
-    return list(zip(new, targets, strict=True))
+    return results

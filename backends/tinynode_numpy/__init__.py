@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 name = "numpy"
-capabilities = frozenset({"add_at", "cpu", "float64"})
+capabilities = frozenset({"cpu", "float64"})
 
 
 def devices() -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The command ``backends``: every known backend, with devices, versions and capabilities.
+"""The command ``backends``: every known backend, with devices, versions and optional parts.
 
 Requirement: a short list shows the devices of this machine, and for the others the reason.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tinynode.devices import (
+    OPTIONAL_PARTS,
     Backend,
     backend_names,
     backend_origin,
@@ -17,13 +18,14 @@ from tinynode.devices import (
     get_backend,
     indices_of,
     namespace_from,
+    supports,
 )
 from tinynode.errors import DeviceError
 
 
 def add_command(commands: Any) -> None:
     """Describe the command to argparse."""
-    summary = "list every known backend: usable or not, devices, versions, capabilities"
+    summary = "list every known backend: usable or not, devices, versions, optional parts"
     parser = commands.add_parser("backends", help=summary, description=summary)
     parser.set_defaults(run=run, parser=parser)
 
@@ -47,14 +49,16 @@ def describe_backend(name: str) -> Iterator[str]:
         version = version_of(backend)
     except DeviceError as error:
         yield f"{name}: not usable"
-        yield f"  why:          {error}"
-        yield f"  from:         {backend_origin(name)}"
+        yield f"  why:            {error}"
+        yield f"  from:           {backend_origin(name)}"
         return
     yield f"{name}: usable" if indices else f"{name}: not usable"
-    yield f"  devices:      {', '.join(_device_names(backend, indices)) or 'none here'}"
-    yield f"  version:      {version}"
-    yield f"  capabilities: {', '.join(sorted(backend.capabilities))}"
-    yield f"  from:         {backend_origin(name)}"
+    yield f"  devices:        {', '.join(_device_names(backend, indices)) or 'none here'}"
+    yield f"  version:        {version}"
+    yield f"  capabilities:   {', '.join(sorted(backend.capabilities))}"
+    parts = [part.__name__ for part in OPTIONAL_PARTS if supports(backend, part)]
+    yield f"  optional parts: {', '.join(parts) or 'none'}"
+    yield f"  from:           {backend_origin(name)}"
 
 
 def _device_names(backend: Backend, indices: tuple[str, ...]) -> list[str]:

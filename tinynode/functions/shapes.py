@@ -236,10 +236,14 @@ class SumTo(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         xp = namespace_of(x)
-        new = x.ndim - len(self.shape)
-        repeated = [new + i for i, n in enumerate(self.shape) if n == 1 and x.shape[new + i] != 1]
-        y = xp.sum(x, axis=(*range(new), *repeated), keepdims=True, dtype=x.dtype)
+        y = xp.sum(x, axis=self.axes_of(x.shape), keepdims=True, dtype=x.dtype)
         return (xp.reshape(y, self.shape),)
+
+    def axes_of(self, shape: Shape) -> tuple[int, ...]:
+        """The axes of an input shape that are summed."""
+        new = len(shape) - len(self.shape)
+        repeated = [new + i for i, n in enumerate(self.shape) if n == 1 and shape[new + i] != 1]
+        return (*range(new), *repeated)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
