@@ -77,18 +77,22 @@ def variable_released() -> GraphError:
     )
 
 
-def device_of_gradient(grad: Any, device_of_data: Device) -> Device:
-    """The device of an array that is assigned to ``x.grad``.
+def as_gradient(grad: Any, x: tinynode.Variable) -> tinynode.Variable:
+    """An array that is assigned to ``x.grad``, as a Variable.
 
     Raises:
-        GradientTypeError: it is no array of a known backend.
+        GradientTypeError: the object is no array of a known backend, or does not fit x.
+        GradientShapeError: the shape differs.
     """
     if isinstance(grad, tinynode.Variable):
         raise GradientTypeError("grad: expected an array, got a Variable. Assign it to grad_var.")
-    device = device_of_data if device_of_data.holds(grad) else find_device(grad)
+    device = x.device if x.device.holds(grad) else find_device(grad)
     if device is None:
         raise GradientTypeError(f"grad: expected an array, got {describe(grad)}.")
-    return device
+    gradient = tinynode.core.variable.wrap_array(grad, device, True)
+    if x.raw is not None:
+        check_gradient(gradient, x, "x.grad")
+    return gradient
 
 
 # --- gradients -----------------------------------------------------------------------------------

@@ -226,11 +226,7 @@ class Variable(ArrayMethods):
 
     @grad.setter
     def grad(self, grad: Array | None) -> None:
-        if grad is None:
-            self._grad_var = None
-        else:
-            device = messages.device_of_gradient(grad, self._device)
-            self.grad_var = wrap_array(grad, device, True)
+        self._grad_var = None if grad is None else messages.as_gradient(grad, self)
 
     @property
     def grad_var(self) -> Variable | None:
@@ -240,7 +236,7 @@ class Variable(ArrayMethods):
     @grad_var.setter
     def grad_var(self, grad_var: Variable | None) -> None:
         if grad_var is not None and (self.raw is not None or not isinstance(grad_var, Variable)):
-            messages.check_gradient(grad_var, self, "x.grad")
+            messages.check_gradient(grad_var, self, "x.grad_var")
         self._grad_var = grad_var
 
     def cleargrad(self) -> None:
