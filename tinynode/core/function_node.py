@@ -150,7 +150,7 @@ class FunctionNode(HookOwner):
         self, variables: tuple[Variable, ...], arrays: Arrays, outputs: tuple[Variable, ...]
     ) -> None:
         """Put this function between the nodes of its inputs and outputs, and retain arrays."""
-        kept = messages.retained_arrays(self, self._retained_input_indexes, arrays)
+        kept = messages.arrays_to_retain(self, self._retained_input_indexes, arrays)
         inputs, references, rank = [], [], 0
         for i, x in enumerate(variables):
             node = x._node or x.node
@@ -166,7 +166,7 @@ class FunctionNode(HookOwner):
         self.lazy_grad_sum = config.lazy_grad_sum
         if self._retained_output_indexes:
             results = tuple([y.raw for y in outputs])
-            kept = messages.retained_arrays(self, self._retained_output_indexes, results)
+            kept = messages.arrays_to_retain(self, self._retained_output_indexes, results)
             for y, array in zip(outputs, kept, strict=True):
                 y.node.data = array
             self._output_data = kept

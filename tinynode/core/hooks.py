@@ -11,7 +11,8 @@ order:
     one backward pass   sweep_began, the steps, sweep_ended
     one step of it      before_backward, backward_preprocess, backward, backward_postprocess,
                         after_backward, after_accumulate
-    an exception        failed, if forward, backward or an event beside them raised
+    an exception        failed, from forward_preprocess to forward_postprocess, and from
+                        backward_preprocess to after_backward
     outside functions   value_read, array_assigned, gradient_cleared, numbers_drawn,
                         module_called, training_read, setting_assigned, update_requested
 

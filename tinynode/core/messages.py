@@ -400,7 +400,7 @@ def positions_to_retain(function: Any, method: str, indexes: Any) -> tuple[int, 
     return tuple(indexes)
 
 
-def retained_arrays(
+def arrays_to_retain(
     function: Any, indexes: tuple[int, ...], arrays: Arrays
 ) -> tuple[Array | None, ...]:
     """The arrays at the positions that forward retains, None at the others.
