@@ -198,6 +198,10 @@ BROKEN = [
     ("def namespace(): raise OSError('gone')", "namespace.. raises OSError: gone"),
     ("capabilities = None", "capabilities of .* must be a frozenset of texts, got None"),
     ("name = 3", "offers 3 under"),
+    (
+        "def memory_used(index): return 0",
+        "has memory_used, but no memory_reserved: the optional part MemoryPool needs all members",
+    ),
     ("import sys; sys.exit(1)", "cannot be imported: SystemExit: 1"),
 ]
 

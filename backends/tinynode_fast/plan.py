@@ -64,9 +64,6 @@ def names_given(names: list[str], layout: Layout | None) -> list[str]:
     return [*others[:first], PACKED, *others[first:]]
 
 
-# --- memory --------------------------------------------------------------------------------------
-
-
 def bytes_of(form: ArraySpec) -> int:
     """The bytes of an array."""
     return math.prod(form[0]) * int(form[1].itemsize)
@@ -128,9 +125,6 @@ class ResultPool:
 
 _HELD_BY_A_LIST = max(sys.getrefcount(memory) for memory in [numpy.empty(0)])
 """The count of references to memory in ``ResultPool.given`` without other holders."""
-
-
-# --- the list of calls ---------------------------------------------------------------------------
 
 
 def run_node(operator: Operator, node: FunctionNode, device: Device, *arrays: Any) -> Arrays:
@@ -195,20 +189,12 @@ class FastPlan:
         self._take_inputs(given, layout)
         for number, action in enumerate(actions):
             self._add(action)
-            for name in self.ends.get(number, ()):
-                if name in self.owned:
-                    self.memory.give_back(self.owned.pop(name))
-        self.results = [
-            (-1, self.arrays[name]) if name in self.arrays else (self.slots[name], None)
-            for name in (*outputs, *saved)
-            if name not in self.packing.packed
-        ]
-        self.groups: list[Any] = []  # bound calls in a row as one list, which runs quicker
-        for kind, found in itertools.groupby(self.steps, type):
-            steps = list(found)
-            self.groups += steps if kind is LateCall else [steps]
-        kept = [*self.memory.all, self.arena, *self.constants.values()]
-        self.own = {id(owner_of(memory)) for memory in kept}
+            self._free(number)
+        names = [name for name in (*outputs, *saved) if name not in self.packing.packed]
+        self.results = [(self.slots.get(name, -1), self.arrays.get(name)) for name in names]
+        self.groups = grouped(self.steps)
+        kept = (*self.memory.all, self.arena, *self.constants.values())
+        self.own = set(map(id, map(owner_of, kept)))
 
     def _actions(self, operators: Sequence[Operator]) -> list[Action | Fused]:
         lowering = Lowering(self.forms)
@@ -283,6 +269,12 @@ class FastPlan:
                 self._provide(name)
             function = action if isinstance(action, Fused) else action.function
             self._append(function, (*action.reads, *action.writes), -1)
+
+    def _free(self, number: int) -> None:
+        """Let later values use the memory that has no readers after an action."""
+        for name in self.ends.get(number, ()):
+            if name in self.owned:
+                self.memory.give_back(self.owned.pop(name))
 
     def _provide(self, name: str) -> None:
         """Memory for a value: of the plan, or fresh at each run for a large result."""
@@ -381,6 +373,15 @@ class FastPlan:
         base = result.base
         owns = type(base) is numpy.ndarray and base.base is None and id(base) not in self.own
         return base is None or (owns and bool(result.flags.writeable))
+
+
+def grouped(steps: list[BoundCall | LateCall]) -> list[Any]:
+    """The calls, with bound calls in a row as one list, which runs quicker."""
+    groups: list[Any] = []
+    for kind, found in itertools.groupby(steps, type):
+        calls = list(found)
+        groups += calls if kind is LateCall else [calls]
+    return groups
 
 
 def owner_of(array: Any) -> Any:

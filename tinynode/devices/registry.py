@@ -34,7 +34,7 @@ from tinynode.devices.loader import (
     import_backend,
     offered_backends,
 )
-from tinynode.devices.protocol import Backend, members_of
+from tinynode.devices.protocol import OPTIONAL_PARTS, Backend, members_of
 from tinynode.errors import DeviceError, describe
 
 backends: dict[str, Backend] = {}
@@ -63,7 +63,10 @@ def register_backend(backend: Any) -> None:
 
 
 def _check_parts(backend: Any) -> None:
-    """Raise a DeviceError unless an object has the members of ``Backend``, of the right kinds."""
+    """Raise a DeviceError unless an object has the members of ``Backend``, of the right kinds.
+
+    An optional part with several members must be there as a whole.
+    """
     missing = sorted(part for part in members_of(Backend) if not hasattr(backend, part))
     if missing:
         raise DeviceError(f"register_backend: {backend!r} has no {', '.join(missing)}.")
@@ -79,6 +82,15 @@ def _check_parts(backend: Any) -> None:
             raise DeviceError(
                 f"register_backend: {part} of {backend!r} must be {expected}, got "
                 f"{describe(found)}. Mend the backend, or use another."
+            )
+    for optional in OPTIONAL_PARTS:
+        present = [member for member in members_of(optional) if hasattr(backend, member)]
+        lacking = [member for member in members_of(optional) if member not in present]
+        if present and lacking:
+            raise DeviceError(
+                f"register_backend: {backend!r} has {', '.join(present)}, but no "
+                f"{', '.join(lacking)}: the optional part {optional.__name__} needs all members. "
+                f"Add {', '.join(lacking)}, or leave the part out."
             )
 
 
