@@ -74,7 +74,7 @@ class CompiledFunction(Wrapper):
             recording = recent[1]
             if recording.is_pure:
                 return recording.outputs(args)[0]
-            if recording.fits():
+            if recording.fits(args):
                 return recording.run(args)
         recording, variables = self._recording(args, keywords)
         return recording.run(variables)
@@ -132,7 +132,7 @@ class CompiledFunction(Wrapper):
         variables, treedef = flatten((args, keywords), self.title)
         key = treedef, specs_of(variables), settings()
         for recording in self.recordings.get(key, ()):
-            if recording.fits():
+            if recording.fits(variables):
                 break
         else:
             recording = self._record(variables, treedef, key)
@@ -178,6 +178,7 @@ class Recording:
         program: computes the results and the written arrays.
         modules: the modules whose ``training`` was read, and their values.
         captured: the captured Variables, and ``captured_specs`` their specs when recorded.
+        written_ids: the ids of the captured Variables that get a new array.
         is_pure: True if the arguments are the only inputs, and the function returns the only
             output of the program.
         draws: the operators that draw random numbers. They run before the program, and their
@@ -193,6 +194,7 @@ class Recording:
         self.trace = found._replace(modules=[])  # an argument of the function must stay freeable
         self.captured = list(found.captured.values())
         self.captured_specs = specs_of(self.captured)
+        self.written_ids = frozenset(map(id, found.written_variables()))
         operators = found.net.flattened()
         self.draws = [operator for operator in operators if is_random(operator)]
         state = self._state()
@@ -225,8 +227,13 @@ class Recording:
             only_arguments and is_single and self.indexes == [len(devices)] and not changes
         )
 
-    def fits(self) -> bool:
-        """True if captured Variables, modules and optimizers still match this recording."""
+    def fits(self, variables: Iterable[Variable]) -> bool:
+        """True if captured Variables, modules and optimizers still match this recording.
+
+        A call with a written Variable among its arguments needs a new recording, which refuses it.
+        """
+        if self.written_ids and not self.written_ids.isdisjoint(map(id, variables)):
+            return False
         for update in self.trace.updates:
             if not update.fits():
                 return False
