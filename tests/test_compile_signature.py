@@ -6,6 +6,7 @@ net for the second.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import MappingProxyType
@@ -255,3 +256,53 @@ def test_repeated_calls_return_the_structure_of_the_function(function: Any) -> N
         assert [y.requires_grad for y in found] == [y.requires_grad for y in expected]
         for y, z in zip(found, expected, strict=True):
             np.testing.assert_array_equal(y.array, z.array)
+
+
+@pytest.mark.parametrize("setting", ["train", "dtype", "device"])
+def test_a_setting_that_the_function_changes(setting: str) -> None:
+    """The recording belongs to the settings before the call."""
+    values = {"train": (True, False), "dtype": ("float32", "float64"), "device": (None, "numpy")}
+    before, after = values[setting]
+
+    def function(x: Any) -> Any:
+        y = x * (2.0 if getattr(tn.config, setting) == before else 3.0)
+        setattr(tn.config, setting, after)
+        return y
+
+    with tn.using_config(setting, before):
+        compiled = tn.compile(function)
+        for factor in (2.0, 3.0, 3.0):
+            np.testing.assert_array_equal(compiled(X).array, X.array * factor)
+
+
+def test_an_argument_that_another_thread_changes_while_recording() -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def function(x: Any) -> Any:
+        began.set()
+        assert go_on.wait(10)
+        return x * x.shape[0]
+
+    compiled, x = tn.compile(function), variable(1.0, 1.0, requires_grad=False)
+    thread = threading.Thread(target=compiled, args=(x,))
+    thread.start()
+    assert began.wait(10)
+    x.array = np.ones(3)
+    go_on.set()
+    thread.join()
+    for _ in range(2):
+        y = compiled(variable(1.0, 1.0, 1.0, requires_grad=False))
+        assert y.array.tolist() == [3.0, 3.0, 3.0]
+
+
+def test_batch_normalisation_under_checkpoint() -> None:
+    """Only the first run of a checkpoint updates the running statistics; so does a later call."""
+    found = []
+    for wrap in (lambda function: function, tn.compile):
+        norm, x = nn.BatchNorm(2), tn.asarray(np.arange(6, dtype="f4").reshape((3, 2)))
+        function = wrap(lambda x, norm=norm: norm(x))
+        for _ in range(2):
+            fn.sum(tn.checkpoint(function, x)).backward()
+            function(x)
+            found.append([norm.running_mean.array.tolist(), norm.running_variance.array.tolist()])
+    assert found[:2] == found[2:] and found[0] != found[1]

@@ -18,6 +18,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from tinynode.configuration import added_settings, config, using_config
@@ -35,6 +36,7 @@ from tinynode.nn.module import Wrapper
 
 _HELD_BY_ATTRS = 2
 """The reference count of a value that only a dict holds, as ``sys.getrefcount`` gives it."""
+_known_settings = attrgetter("train", "enable_backprop", "dtype", "device", "recompute_phase")
 
 
 class CompiledFunction(Wrapper):
@@ -130,14 +132,15 @@ class CompiledFunction(Wrapper):
     ) -> tuple[Recording, Sequence[Variable]]:
         """The recording that fits a call, made now if there is none; the Variables of the call."""
         variables, treedef = flatten((args, keywords), self.title)
-        key = treedef, specs_of(variables), settings()
+        specs, now = specs_of(variables), settings()  # before the function changes any of them
+        key = treedef, specs, now
         for recording in self.recordings.get(key, ()):
             if recording.fits(variables):
                 break
         else:
             recording = self._record(variables, treedef, key)
-        signature = None if keywords else _signature(args)
-        self.recent = None if signature is None else (signature, recording)
+        is_plain = not keywords and all(isinstance(x, Variable) for x in args)
+        self.recent = ((*specs, now), recording) if is_plain else None
         return recording, variables
 
     def _record(self, variables: list[Variable], treedef: Any, key: Any) -> Recording:
@@ -294,22 +297,21 @@ def _check_generator(title: str, attrs: dict[str, Any]) -> None:
         )
 
 
-def specs_of(values: Iterable[Any]) -> tuple[Any, ...] | None:
-    """Device, shape, dtype and ``requires_grad`` of each Variable; None for other values."""
-    specs: list[Any] = []
-    for x in values:
-        if not isinstance(x, Variable):
-            return None
-        array = x.raw
-        if array is None:
-            raise TraceError("compile: a Variable is empty (no array).")
-        specs += (x.device, array.shape, array.dtype, x.requires_grad)
-    return tuple(specs)
+def specs_of(variables: Iterable[Variable]) -> tuple[Any, ...]:
+    """Device, shape, dtype and ``requires_grad`` of each Variable.
+
+    Raises:
+        TraceError: a Variable is empty.
+    """
+    try:
+        return tuple(map(spec_of, variables))
+    except AttributeError:
+        raise TraceError("compile: a Variable is empty (no array).") from None
 
 
 def settings() -> tuple[Any, ...]:
     """The settings that functions read while they run, and the settings that users added."""
-    known = config.train, config.enable_backprop, config.dtype, config.device
+    known: tuple[Any, ...] = _known_settings(config)
     return (*known, *map(_setting, added_settings)) if added_settings else known
 
 
