@@ -61,7 +61,7 @@ def check(function: Callable[..., Any], *calls: Call) -> int:
         for call in calls:
             found, expected = outcome(compiled, call), outcome(function, call)
             assert repr(found) == repr(expected), call  # 0.0 == -0.0
-    return sum(map(len, compiled.recordings.values()))
+    return len(compiled.recordings)
 
 
 def affine(x: Any, w: Any, b: Any = 0.0) -> Any:
@@ -161,7 +161,7 @@ def test_a_setting_of_the_users() -> None:
         for gain in (2.0, 3.0, 2.0, -0.0, 0.0, True):
             tn.config.gain = gain
             assert str((X * gain).array) == str(compiled(X).array)
-        assert sum(map(len, compiled.recordings.values())) == 5
+        assert len(compiled.recordings) == 5
     finally:
         del tn.config.gain
 
@@ -204,7 +204,7 @@ def test_a_change_of_a_parameter() -> None:
             model.cleargrads()
             found.append((outcome(function, Call((X,))), np.asarray(model.w.grad).tolist()))
         assert found[0] == found[1]
-    assert sum(map(len, compiled.recordings.values())) == 3
+    assert len(compiled.recordings) == 3
 
 
 def test_another_instance_is_another_signature() -> None:

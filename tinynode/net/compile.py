@@ -44,8 +44,6 @@ class CompiledFunction(Wrapper):
 
     Attributes:
         function: the eager function.
-        recordings: the recordings of each signature.
-        recent: the signature of the latest call on Variables alone, and its recording.
     """
 
     def __init__(self, function: Callable[..., Any], inside_hooks: bool = False) -> None:
@@ -54,9 +52,20 @@ class CompiledFunction(Wrapper):
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.inside_hooks = inside_hooks
-        self.recordings: dict[Any, list[Recording]] = {}
-        self.recent: tuple[Any, Recording] | None = None
+        self._recordings: dict[Any, list[Recording]] = {}
+        # the signature of the latest call on Variables alone, and its recording
+        self._recent: tuple[Any, Recording] | None = None
         self._has_warned = False
+
+    @property
+    def recordings(self) -> tuple[Recording, ...]:
+        """All recordings."""
+        return tuple([one for found in self._recordings.values() for one in found])
+
+    def drop(self, key: Any) -> None:
+        """Free the recordings of a signature."""
+        self._recordings.pop(key, None)
+        self._recent = None
 
     @property
     def title(self) -> str:
@@ -71,7 +80,7 @@ class CompiledFunction(Wrapper):
         """
         if (thread_state.hooks or config.debug) and self._runs_eagerly():
             return self.function(*args, **keywords)
-        recent = self.recent
+        recent = self._recent
         if recent is not None and not keywords and _signature(args) == recent[0]:
             recording = recent[1]
             if recording.is_pure:
@@ -134,13 +143,13 @@ class CompiledFunction(Wrapper):
         variables, treedef = flatten((args, keywords), self.title)
         specs, now = specs_of(variables), settings()  # before the function changes any of them
         key = treedef, specs, now
-        for recording in self.recordings.get(key, ()):
+        for recording in self._recordings.get(key, ()):
             if recording.fits(variables):
                 break
         else:
             recording = self._record(variables, treedef, key)
         is_plain = not keywords and all(isinstance(x, Variable) for x in args)
-        self.recent = ((*specs, now), recording) if is_plain else None
+        self._recent = ((*specs, now), recording) if is_plain else None
         return recording, variables
 
     def _record(self, variables: list[Variable], treedef: Any, key: Any) -> Recording:
@@ -150,7 +159,7 @@ class CompiledFunction(Wrapper):
         for leaf in leaves(treedef):
             if isinstance(leaf, ByIdentity):
                 leaf.weaken(forget)
-        self.recordings.setdefault(key, []).append(recording)
+        self._recordings.setdefault(key, []).append(recording)
         return recording
 
 
@@ -166,7 +175,7 @@ def _forget(compiled: weakref.ref[CompiledFunction], key: Any, _: Any) -> None:
     """Drop the recordings for an argument that was freed, such as a method's instance."""
     owner = compiled()
     if owner is not None:
-        owner.recordings.pop(key, None)
+        owner.drop(key)
 
 
 class Recording:
