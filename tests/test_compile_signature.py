@@ -6,7 +6,9 @@ net for the second.
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import MappingProxyType
@@ -306,3 +308,73 @@ def test_batch_normalisation_under_checkpoint() -> None:
             function(x)
             found.append([norm.running_mean.array.tolist(), norm.running_variance.array.tolist()])
     assert found[:2] == found[2:] and found[0] != found[1]
+
+
+@pytest.fixture
+def own_settings() -> Iterator[None]:
+    """Settings of the user's that a test adds are removed."""
+    before = dict(vars(tn.config))
+    yield
+    vars(tn.config).clear()
+    vars(tn.config).update(before)
+
+
+@pytest.mark.usefixtures("own_settings")
+def test_a_setting_of_the_users_that_the_function_does_not_read() -> None:
+    compiled = tn.compile(affine)
+    for step in range(20):
+        tn.config.own_step = step
+        compiled(X, W)
+    assert len(compiled.recordings) <= 2  # before the setting was added, and after
+
+
+class Held:
+    """An object among the settings."""
+
+    factor = 2.0
+
+
+@pytest.mark.usefixtures("own_settings")
+def test_an_object_among_the_settings_of_the_users_may_be_freed() -> None:
+    compiled = tn.compile(lambda x: x * tn.config.own_object.factor)
+    for factor in (2.0, 3.0):
+        tn.config.own_object = Held()
+        tn.config.own_object.factor = factor
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(X).array, X.array * factor)
+        assert len(compiled.recordings) == 1
+        freed = weakref.ref(tn.config.own_object)
+        tn.config.own_object = None
+        gc.collect()
+        assert freed() is None
+
+
+@pytest.mark.usefixtures("own_settings")
+def test_a_setting_of_the_users_that_is_missing() -> None:
+    compiled = tn.compile(lambda x: x * getattr(tn.config, "own_factor", 2.0))
+    for factor in (2.0, 3.0):
+        np.testing.assert_array_equal(compiled(X).array, X.array * factor)
+        tn.config.own_factor = 3.0
+    del tn.config.own_factor
+    np.testing.assert_array_equal(compiled(X).array, X.array * 2.0)
+    tn.global_config.own_factor = 5.0
+    try:
+        np.testing.assert_array_equal(compiled(X).array, X.array * 5.0)
+    finally:
+        del tn.global_config.own_factor
+    np.testing.assert_array_equal(compiled(X).array, X.array * 2.0)
+
+
+@pytest.mark.usefixtures("own_settings")
+def test_a_setting_of_the_users_inside_a_block_of_the_function() -> None:
+    """The values before the call are compared: a value of the block would never be found."""
+
+    def function(x: Any) -> Any:
+        with tn.using_config("own_power", 3.0):
+            return x * tn.config.own_power
+
+    tn.config.own_power = 2.0
+    compiled = tn.compile(function)
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(X).array, X.array * 3.0)
+    assert len(compiled.recordings) == 1

@@ -21,7 +21,13 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from tinynode.configuration import added_settings, config, using_config
+from tinynode.configuration import (
+    added_settings,
+    added_value,
+    config,
+    noted_reads,
+    using_config,
+)
 from tinynode.core.conversion import spec_of
 from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable
@@ -154,9 +160,11 @@ class CompiledFunction(Wrapper):
 
     def _record(self, variables: list[Variable], treedef: Any, key: Any) -> Recording:
         """A new recording, which is dropped when an argument by identity is freed."""
-        recording = Recording(trace_flat(self.function, variables, treedef), variables)
+        with noted_reads() as values:
+            found = trace_flat(self.function, variables, treedef)
+        recording = Recording(found, variables, values)
         forget = functools.partial(_forget, weakref.ref(self), key)
-        for leaf in leaves(treedef):
+        for leaf in (*leaves(treedef), *recording.settings.values()):
             if isinstance(leaf, ByIdentity):
                 leaf.weaken(forget)
         self._recordings.setdefault(key, []).append(recording)
@@ -184,11 +192,13 @@ class Recording:
     Args:
         found: the trace of the function.
         variables: the Variables of the recorded call.
+        values: the users' settings that the function read, and their values before the call.
 
     Attributes:
         trace: the trace, without its modules.
         program: computes the results and the written arrays.
         modules: the modules whose ``training`` was read, and their values.
+        settings: the users' settings that the function read, in a form to compare.
         captured: the captured Variables, and ``captured_specs`` their specs when recorded.
         written_ids: the ids of the captured Variables that get a new array.
         is_pure: True if the arguments are the only inputs, and the function returns the only
@@ -201,7 +211,10 @@ class Recording:
         detached: the results that require no gradient.
     """
 
-    def __init__(self, found: Trace, variables: Sequence[Variable]) -> None:
+    def __init__(
+        self, found: Trace, variables: Sequence[Variable], values: dict[str, Any]
+    ) -> None:
+        self.settings = {name: _comparable(value) for name, value in values.items()}
         self.modules = [(weakref.ref(module), training) for module, training in found.modules]
         self.trace = found._replace(modules=[])  # an argument of the function must stay freeable
         self.captured = list(found.captured.values())
@@ -234,18 +247,21 @@ class Recording:
         ]
         changes = found.updates or found.writes or self.detached
         is_single = isinstance(found.result, Slot) and len(computed) == 1
-        only_arguments = len(devices) == len(variables) and not self.modules
+        only_arguments = len(devices) == len(variables) and not (self.modules or values)
         self.is_pure = (
             only_arguments and is_single and self.indexes == [len(devices)] and not changes
         )
 
     def fits(self, variables: Iterable[Variable]) -> bool:
-        """True if captured Variables, modules and optimizers still match this recording.
+        """True if captured Variables, modules, settings and optimizers match this recording.
 
         A call with a written Variable among its arguments needs a new recording, which refuses it.
         """
         if self.written_ids and not self.written_ids.isdisjoint(map(id, variables)):
             return False
+        for name, value in self.settings.items():
+            if _comparable(added_value(name)) != value:
+                return False
         for update in self.trace.updates:
             if not update.fits():
                 return False
@@ -319,14 +335,12 @@ def specs_of(variables: Iterable[Variable]) -> tuple[Any, ...]:
 
 
 def settings() -> tuple[Any, ...]:
-    """The settings that functions read while they run, and the settings that users added."""
-    known: tuple[Any, ...] = _known_settings(config)
-    return (*known, *map(_setting, added_settings)) if added_settings else known
+    """The settings that functions read while they run, and the number of the users' settings."""
+    return *_known_settings(config), len(added_settings)
 
 
-def _setting(name: str) -> Any:
-    """A setting of the user's, as a part of a signature."""
-    value = getattr(config, name, None)
+def _comparable(value: Any) -> Any:
+    """A setting's value in a form to compare: numbers by type and value, objects by identity."""
     is_plain = type(value) in (bool, int, float, str, type(None))
     return repr(value) if is_plain else ByIdentity(value)
 
