@@ -1083,6 +1083,45 @@ def test_writing_to_an_argument_is_an_error() -> None:
     close(tn.compile(g)(x).array, [[5.0, 5.0], [3.0, 4.0]])
 
 
+def test_a_write_to_an_argument_by_another_name_is_refused() -> None:
+    """The function knows the Variable twice, as an argument and by a closure."""
+    held, x = (tn.Variable(np.array(v, "f4"), requires_grad=False) for v in ([1, 2], [3, 4]))
+    weight = tn.nn.Parameter(np.array([5, 6], "f4"))
+    optimizer = tn.nn.SGD([weight], lr=0.5)
+
+    def adding(a: tn.Variable) -> tn.Variable:
+        nonlocal held
+        held += 1
+        return a * 2
+
+    def storing(a: tn.Variable, b: tn.Variable) -> tn.Variable:
+        held[...] = b * 2 + held
+        return a * b
+
+    def replacing(a: tn.Variable) -> tn.Variable:
+        held.array = tn.as_array(held * 2)
+        return a * 2
+
+    def training(a: tn.Variable) -> tn.Variable:
+        weight.cleargrad()
+        fn.sum(weight * weight).backward()
+        optimizer.update()
+        return a.detach() * 2
+
+    cases = [(adding, held, ()), (storing, held, (x,)), (replacing, held, ())]
+    for function, argument, others in [*cases, (training, weight, ())]:
+        for is_first in (True, False):
+            compiled = tn.compile(function)
+            if not is_first:  # another Variable of the same signature is welcome
+                other = tn.Variable(np.ones(2, "f4"), requires_grad=argument.requires_grad)
+                compiled(other, *others)
+            before = argument.array.copy()
+            for _ in range(2):
+                with pytest.raises(TraceError, match=r": the argument a was written to"):
+                    compiled(argument, *others)
+            np.testing.assert_array_equal(argument.array, before)
+
+
 def test_giving_a_captured_variable_an_array_is_an_error() -> None:
     state = variable()
 

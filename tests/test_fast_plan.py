@@ -643,7 +643,7 @@ def gradients(function: Any, x: Any, w: Any, before: Any = None) -> list[Any]:
 
 
 def program_of(compiled: Any) -> Any:
-    ((entry,),) = compiled.recordings.values()
+    (entry,) = compiled.recordings
     return entry.program
 
 

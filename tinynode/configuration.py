@@ -34,6 +34,48 @@ from tinynode.config_sources import Source, check_value, read_sources, working_f
 from tinynode.errors import ConfigError
 
 
+class _Reads(threading.local):
+    """The names of the added settings that this thread read, in a ``noted_reads()`` block."""
+
+    names: set[str] | None = None
+
+
+class AddedSetting:
+    """A setting that users added: a class attribute that notes each read.
+
+    Attributes:
+        name: the name of the setting.
+        value: the global value, or ``MISSING``. Each thread's own value hides the global value.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.value: Any = MISSING
+
+    def __get__(self, settings: Configuration, owner: Any = None) -> Any:
+        if _reads.names is not None:
+            _reads.names.add(self.name)
+        value = vars(settings).get(self.name, self.value)
+        if value is MISSING:
+            raise AttributeError(f"config has no attribute {self.name!r}.")
+        return value
+
+    def __set__(self, settings: Configuration, value: Any) -> None:
+        vars(settings)[self.name] = value
+
+    def __delete__(self, settings: Configuration) -> None:
+        if vars(settings).pop(self.name, MISSING) is MISSING:
+            raise AttributeError(f"config has no attribute {self.name!r} in this thread.")
+
+
+class _Missing:
+    """The value of a setting without a value."""
+
+
+MISSING = _Missing()
+_reads = _Reads()
+
+
 class Configuration(threading.local):
     """The settings. A thread's own entries hide the class attributes, the global values."""
 
@@ -109,15 +151,20 @@ class _ForEveryThread(Configuration):
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a global value, with the same checks as in ``Configuration``."""
         _check_assignment(self, name, value)
-        setattr(Configuration, name, value)
+        if name in added_settings:
+            added_settings[name].value = value
+        else:
+            setattr(Configuration, name, value)
         _assigned.add(name)
 
     def __delattr__(self, name: str) -> None:
         """Restore the value at the import, or remove an added setting."""
         if name in _loaded:
             setattr(Configuration, name, _loaded[name].value)
+        elif name in added_settings and added_settings[name].value is not MISSING:
+            added_settings[name].value = MISSING
         else:
-            delattr(Configuration, name)
+            raise AttributeError(f"global_config has no attribute {name!r} to delete.")
         _assigned.discard(name)
 
 
@@ -125,8 +172,8 @@ config = Configuration()
 global_config = _ForEveryThread()
 _loaded: dict[str, Source] = {}
 """The global values at the import of tinynode, each with its source."""
-added_settings: list[str] = []
-"""The names of the settings that users added by an assignment."""
+added_settings: dict[str, AddedSetting] = {}
+"""The settings that users added by an assignment, by name."""
 _assigned: set[str] = set()
 """The names of the global values set since the import."""
 
@@ -136,7 +183,8 @@ def _check_assignment(settings: Configuration, name: str, value: Any) -> None:
     if not hasattr(settings, name):
         close = difflib.get_close_matches(name, setting_names(settings), n=1, cutoff=0.8)
         if not close and name not in added_settings:
-            added_settings.append(name)
+            added_settings[name] = AddedSetting(name)
+            setattr(Configuration, name, added_settings[name])
         if close:
             raise ConfigError(
                 f"config has no setting {name!r}: did you mean {close[0]!r}? A setting of "
@@ -157,8 +205,31 @@ def _load() -> None:
 def setting_names(settings: Configuration) -> list[str]:
     """The names of all settings, including added settings."""
     own = vars(Configuration).items()
-    names = {name for name, value in own if name[0] != "_" and not isinstance(value, property)}
+    computed = property, AddedSetting
+    names = {name for name, value in own if name[0] != "_" and not isinstance(value, computed)}
+    names.update(name for name, one in list(added_settings.items()) if one.value is not MISSING)
     return sorted((names | set(vars(settings))) - {"origin", "show"})
+
+
+def added_value(name: str) -> Any:
+    """The value of an added setting in this thread, or ``MISSING``; the read is not noted."""
+    return vars(config).get(name, added_settings[name].value)
+
+
+@contextmanager
+def noted_reads() -> Iterator[dict[str, Any]]:
+    """The added settings read inside the ``with`` block, with the values before the block.
+
+    The dict is filled at the end of the block.
+    """
+    before = {name: added_value(name) for name in list(added_settings)}
+    found: dict[str, Any] = {}
+    outer, _reads.names = _reads.names, set()
+    try:
+        yield found
+    finally:
+        found.update((name, before.get(name, MISSING)) for name in _reads.names)
+        _reads.names = outer
 
 
 def _unknown(name: str) -> str:

@@ -18,9 +18,16 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
-from tinynode.configuration import added_settings, config, using_config
+from tinynode.configuration import (
+    added_settings,
+    added_value,
+    config,
+    noted_reads,
+    using_config,
+)
 from tinynode.core.conversion import spec_of
 from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable
@@ -35,6 +42,7 @@ from tinynode.nn.module import Wrapper
 
 _HELD_BY_ATTRS = 2
 """The reference count of a value that only a dict holds, as ``sys.getrefcount`` gives it."""
+_known_settings = attrgetter("train", "enable_backprop", "dtype", "device", "recompute_phase")
 
 
 class CompiledFunction(Wrapper):
@@ -42,8 +50,6 @@ class CompiledFunction(Wrapper):
 
     Attributes:
         function: the eager function.
-        recordings: the recordings of each signature.
-        recent: the signature of the latest call on Variables alone, and its recording.
     """
 
     def __init__(self, function: Callable[..., Any], inside_hooks: bool = False) -> None:
@@ -52,9 +58,20 @@ class CompiledFunction(Wrapper):
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.inside_hooks = inside_hooks
-        self.recordings: dict[Any, list[Recording]] = {}
-        self.recent: tuple[Any, Recording] | None = None
+        self._recordings: dict[Any, list[Recording]] = {}
+        # the signature of the latest call on Variables alone, and its recording
+        self._recent: tuple[Any, Recording] | None = None
         self._has_warned = False
+
+    @property
+    def recordings(self) -> tuple[Recording, ...]:
+        """All recordings."""
+        return tuple([one for found in self._recordings.values() for one in found])
+
+    def drop(self, key: Any) -> None:
+        """Free the recordings of a signature."""
+        self._recordings.pop(key, None)
+        self._recent = None
 
     @property
     def title(self) -> str:
@@ -69,12 +86,12 @@ class CompiledFunction(Wrapper):
         """
         if (thread_state.hooks or config.debug) and self._runs_eagerly():
             return self.function(*args, **keywords)
-        recent = self.recent
+        recent = self._recent
         if recent is not None and not keywords and _signature(args) == recent[0]:
             recording = recent[1]
             if recording.is_pure:
                 return recording.outputs(args)[0]
-            if recording.fits():
+            if recording.fits(args):
                 return recording.run(args)
         recording, variables = self._recording(args, keywords)
         return recording.run(variables)
@@ -130,24 +147,27 @@ class CompiledFunction(Wrapper):
     ) -> tuple[Recording, Sequence[Variable]]:
         """The recording that fits a call, made now if there is none; the Variables of the call."""
         variables, treedef = flatten((args, keywords), self.title)
-        key = treedef, specs_of(variables), settings()
-        for recording in self.recordings.get(key, ()):
-            if recording.fits():
+        specs, now = specs_of(variables), settings()  # before the function changes any of them
+        key = treedef, specs, now
+        for recording in self._recordings.get(key, ()):
+            if recording.fits(variables):
                 break
         else:
             recording = self._record(variables, treedef, key)
-        signature = None if keywords else _signature(args)
-        self.recent = None if signature is None else (signature, recording)
+        is_plain = not keywords and all(isinstance(x, Variable) for x in args)
+        self._recent = ((*specs, now), recording) if is_plain else None
         return recording, variables
 
     def _record(self, variables: list[Variable], treedef: Any, key: Any) -> Recording:
         """A new recording, which is dropped when an argument by identity is freed."""
-        recording = Recording(trace_flat(self.function, variables, treedef), variables)
+        with noted_reads() as values:
+            found = trace_flat(self.function, variables, treedef)
+        recording = Recording(found, variables, values)
         forget = functools.partial(_forget, weakref.ref(self), key)
-        for leaf in leaves(treedef):
+        for leaf in (*leaves(treedef), *recording.settings.values()):
             if isinstance(leaf, ByIdentity):
                 leaf.weaken(forget)
-        self.recordings.setdefault(key, []).append(recording)
+        self._recordings.setdefault(key, []).append(recording)
         return recording
 
 
@@ -163,7 +183,7 @@ def _forget(compiled: weakref.ref[CompiledFunction], key: Any, _: Any) -> None:
     """Drop the recordings for an argument that was freed, such as a method's instance."""
     owner = compiled()
     if owner is not None:
-        owner.recordings.pop(key, None)
+        owner.drop(key)
 
 
 class Recording:
@@ -172,12 +192,15 @@ class Recording:
     Args:
         found: the trace of the function.
         variables: the Variables of the recorded call.
+        values: the users' settings that the function read, and their values before the call.
 
     Attributes:
         trace: the trace, without its modules.
         program: computes the results and the written arrays.
         modules: the modules whose ``training`` was read, and their values.
+        settings: the users' settings that the function read, in a form to compare.
         captured: the captured Variables, and ``captured_specs`` their specs when recorded.
+        written_ids: the ids of the captured Variables that get a new array.
         is_pure: True if the arguments are the only inputs, and the function returns the only
             output of the program.
         draws: the operators that draw random numbers. They run before the program, and their
@@ -188,11 +211,15 @@ class Recording:
         detached: the results that require no gradient.
     """
 
-    def __init__(self, found: Trace, variables: Sequence[Variable]) -> None:
+    def __init__(
+        self, found: Trace, variables: Sequence[Variable], values: dict[str, Any]
+    ) -> None:
+        self.settings = {name: _comparable(value) for name, value in values.items()}
         self.modules = [(weakref.ref(module), training) for module, training in found.modules]
         self.trace = found._replace(modules=[])  # an argument of the function must stay freeable
         self.captured = list(found.captured.values())
         self.captured_specs = specs_of(self.captured)
+        self.written_ids = frozenset(map(id, found.written_variables()))
         operators = found.net.flattened()
         self.draws = [operator for operator in operators if is_random(operator)]
         state = self._state()
@@ -220,13 +247,21 @@ class Recording:
         ]
         changes = found.updates or found.writes or self.detached
         is_single = isinstance(found.result, Slot) and len(computed) == 1
-        only_arguments = len(devices) == len(variables) and not self.modules
+        only_arguments = len(devices) == len(variables) and not (self.modules or values)
         self.is_pure = (
             only_arguments and is_single and self.indexes == [len(devices)] and not changes
         )
 
-    def fits(self) -> bool:
-        """True if captured Variables, modules and optimizers still match this recording."""
+    def fits(self, variables: Iterable[Variable]) -> bool:
+        """True if captured Variables, modules, settings and optimizers match this recording.
+
+        A call with a written Variable among its arguments needs a new recording, which refuses it.
+        """
+        if self.written_ids and not self.written_ids.isdisjoint(map(id, variables)):
+            return False
+        for name, value in self.settings.items():
+            if _comparable(added_value(name)) != value:
+                return False
         for update in self.trace.updates:
             if not update.fits():
                 return False
@@ -283,28 +318,25 @@ def _check_generator(title: str, attrs: dict[str, Any]) -> None:
         )
 
 
-def specs_of(values: Iterable[Any]) -> tuple[Any, ...] | None:
-    """Device, shape, dtype and ``requires_grad`` of each Variable; None for other values."""
-    specs: list[Any] = []
-    for x in values:
-        if not isinstance(x, Variable):
-            return None
-        array = x.raw
-        if array is None:
-            raise TraceError("compile: a Variable is empty (no array).")
-        specs += (x.device, array.shape, array.dtype, x.requires_grad)
-    return tuple(specs)
+def specs_of(variables: Iterable[Variable]) -> tuple[Any, ...]:
+    """Device, shape, dtype and ``requires_grad`` of each Variable.
+
+    Raises:
+        TraceError: a Variable is empty.
+    """
+    try:
+        return tuple(map(spec_of, variables))
+    except AttributeError:
+        raise TraceError("compile: a Variable is empty (no array).") from None
 
 
 def settings() -> tuple[Any, ...]:
-    """The settings that functions read while they run, and the settings that users added."""
-    known = config.train, config.enable_backprop, config.dtype, config.device
-    return (*known, *map(_setting, added_settings)) if added_settings else known
+    """The settings that functions read while they run, and the number of the users' settings."""
+    return *_known_settings(config), len(added_settings)
 
 
-def _setting(name: str) -> Any:
-    """A setting of the user's, as a part of a signature."""
-    value = getattr(config, name, None)
+def _comparable(value: Any) -> Any:
+    """A setting's value in a form to compare: numbers by type and value, objects by identity."""
     is_plain = type(value) in (bool, int, float, str, type(None))
     return repr(value) if is_plain else ByIdentity(value)
 

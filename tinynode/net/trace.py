@@ -68,6 +68,11 @@ class Trace(NamedTuple):
         names = [write.name for write in self.writes if write.name is not None]
         return names + [name for update in self.updates for _, name in update.writes()]
 
+    def written_variables(self) -> list[Variable]:
+        """The captured Variables that get a new array."""
+        written = [write.variable for write in self.writes if isinstance(write, Write)]
+        return written + [part.slot.parameter for one in self.updates for part in one.parts]
+
 
 def trace(function: Callable[..., Any], *examples: Any, **keywords: Any) -> Trace:
     """Run a function once on examples, and record its net.
@@ -119,7 +124,7 @@ def trace_flat(function: Callable[..., Any], variables: Sequence[Variable], tree
     unique = list(dict.fromkeys(outputs))
     written = _all_writes(writes, recorder.updates)
     operators = needed_operators(recorder.operators, [*unique, *written.values()])
-    return Trace(
+    found = Trace(
         NetOp(operators, recorder.title, written),
         names,
         captured,
@@ -130,6 +135,11 @@ def trace_flat(function: Callable[..., Any], variables: Sequence[Variable], tree
         writes,
         recorder.updates,
     )
+    written_ids = set(map(id, found.written_variables()))
+    for name, x in zip(names, variables, strict=True):
+        if id(x) in written_ids:  # the function knows the argument by a closure as well
+            raise _written_argument(recorder.title, name)
+    return found
 
 
 def _record(
@@ -182,11 +192,7 @@ def _check_arguments(
     """Refuse a function that changed one of its arguments."""
     for name, stand_in, view in zip(names, stand_ins, views, strict=True):
         if stand_in.raw is not view:
-            raise TraceError(
-                f"{title}: the argument {name} was written to, which a net cannot repeat on the "
-                f"Variable of the caller. Write to a copy: {name} = functions.identity({name}), "
-                "and return it."
-            )
+            raise _written_argument(title, name)
         if stand_in.grad_var is not None:
             raise TraceError(
                 f"{title}: the gradient of the argument {name} was changed, by backward() for "
@@ -194,6 +200,14 @@ def _check_arguments(
                 "them, or call backward() on what the compiled function returns, or pass "
                 f"{name}.detach(), if it is data."
             )
+
+
+def _written_argument(title: str, name: str) -> TraceError:
+    return TraceError(
+        f"{title}: the argument {name} was written to, which a net cannot repeat on the "
+        f"Variable of the caller. Write to a copy: {name} = functions.identity({name}), "
+        "and return it."
+    )
 
 
 def _input_names(function: Any, treedef: Any, namer: Namer) -> list[str]:

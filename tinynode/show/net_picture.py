@@ -56,7 +56,7 @@ class NetPicture:
         if isinstance(root, Trace):
             self._add_variables(root)
             return [root.net]
-        recorded = [entry for entries in root.recordings.values() for entry in entries]
+        recorded = root.recordings
         if not recorded:
             raise ValueError(
                 f"graph: {root.title} has recorded no net yet: it does when it is called. Call "
