@@ -135,10 +135,7 @@ def trace_flat(function: Callable[..., Any], variables: Sequence[Variable], tree
         writes,
         recorder.updates,
     )
-    written_ids = set(map(id, found.written_variables()))
-    for name, x in zip(names, variables, strict=True):
-        if id(x) in written_ids:  # the function knows the argument by a closure as well
-            raise _written_argument(recorder.title, name)
+    _check_closures(found, names, variables)
     return found
 
 
@@ -200,6 +197,14 @@ def _check_arguments(
                 "them, or call backward() on what the compiled function returns, or pass "
                 f"{name}.detach(), if it is data."
             )
+
+
+def _check_closures(found: Trace, names: list[str], variables: Sequence[Variable]) -> None:
+    """Refuse a function that writes to an argument which it knows by a closure as well."""
+    written = set(map(id, found.written_variables()))
+    for name, x in zip(names, variables, strict=True):
+        if id(x) in written:
+            raise _written_argument(found.net.type, name)
 
 
 def _written_argument(title: str, name: str) -> TraceError:
