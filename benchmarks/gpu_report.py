@@ -108,6 +108,7 @@ DRIVERS: dict[str, Callable[[Any], bool]] = {
     "check_hooks": always,
     "check_pure_steps": always,
     "check_arrays_untouched": always,
+    "check_as_on_the_reference": always,
 }
 """The drivers with conditions on the rows, as in ``tests/test_functions.py``."""
 

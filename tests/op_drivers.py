@@ -533,7 +533,7 @@ def by_operation(cases: list[Case]) -> dict[str, list[Case]]:
     return rows
 
 
-def check_row(case: Case, device_name: str) -> None:
+def run_checks(case: Case, device_name: str) -> None:
     """All checks of a row; a failure names the row, the check and the device."""
     for check in checks_of(case, device_name):
         try:

@@ -76,13 +76,13 @@ def test_operation(operation, device):
         return
     for case in ROWS[operation]:
         if op_drivers.runs_on(case, device):
-            op_drivers.check_row(case, device)
+            op_drivers.run_checks(case, device)
 
 
 def test_a_failing_row_is_named():
     wrong = Case("cube", "cube-wrong", cube, abs, (Input((2, 3)),))
     with pytest.raises(AssertionError) as caught:
-        op_drivers.check_row(wrong, "numpy")
+        op_drivers.run_checks(wrong, "numpy")
     assert caught.value.__notes__ == ["row cube-wrong: check_forward on numpy"]
 
 

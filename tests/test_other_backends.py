@@ -97,7 +97,7 @@ def operations() -> Any:
 def test_operation(operation: str, name: str) -> None:
     load(name)
     for case in rows_of(name)[operation]:
-        op_drivers.check_row(case, name)
+        op_drivers.run_checks(case, name)
 
 
 DEVIATING = [(case, name) for name in LIBRARIES for case in CASES if case.id in DEVIATIONS[name]]
@@ -107,7 +107,7 @@ DEVIATING = [(case, name) for name in LIBRARIES for case in CASES if case.id in 
 def test_a_deviation_is_one(case: Case, name: str) -> None:
     load(name)
     with pytest.raises((AssertionError, RuntimeError, RuntimeWarning, TypeError, ValueError)):
-        op_drivers.check_row(case, name)
+        op_drivers.run_checks(case, name)
 
 
 def test_deviations_are_rows_and_few() -> None:

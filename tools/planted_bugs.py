@@ -192,7 +192,8 @@ HELPERS = {
     "zeros_beside",
 }
 HELPER_CLASSES = {"Windows"}
-SKIPPED_METHODS = {"__init__", "_check_labels", "_check_types", "check_type_forward", "label"}
+SKIPPED_METHODS = {"__init__", "__init_subclass__", "_check_labels", "_check_types"}
+SKIPPED_METHODS |= {"check_type_forward", "label"}
 
 # Names outside every graph (bools, integers), and calls that read only shapes or values: cutting
 # the graph there has no effect.
@@ -568,7 +569,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ): "where n is 0 the gradient has no elements",
     (
         "SumTo.forward",
-        "y = xp.sum(x, axis=(*range(new), *repeated), keepdims=False, dtype=x.dtype)",
+        "y = xp.sum(x, axis=self.axes_of(x.shape), keepdims=False, dtype=x.dtype)",
     ): "a reshape follows",
     (
         "zeros_beside",
