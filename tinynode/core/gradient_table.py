@@ -112,7 +112,10 @@ class GradientTable:
             if node is None or node._creator_node is not function:  # freed, or unchained since
                 grad_outputs.append(None)
                 continue
-            gradient = self.take(node)
+            if self.waiting or node in self.summed_here:
+                gradient = self.take(node)
+            else:
+                gradient = self.gradients.pop(node, None)
             if gradient is not None and (self.keep is None or node in self.keep):
                 self.kept[node] = gradient
             grad_outputs.append(gradient)
