@@ -9,8 +9,9 @@ values, first and second gradients. Finite differences are written here once mor
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import numpy as np
 from op_cases import Case, Input
@@ -509,12 +510,19 @@ def check_as_on_the_reference(case: Case, device_name: str) -> None:
             np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
-def checks_of(case: Case, device_name: str) -> list[Callable[[Case, str], None]]:
+Check: TypeAlias = Callable[[Case, str], None]
+
+
+def checks_of(case: Case, device_name: str) -> list[Check]:
     """The checks for a row on a device: all on the reference, elsewhere the comparison."""
-    checks = [check_forward, check_pure_steps, check_arrays_untouched]
-    if device_name != REFERENCE:
-        return [*checks, check_as_on_the_reference]
-    checks.append(check_hooks)
+    if device_name == REFERENCE:
+        return every_check_of(case)
+    return [check_forward, check_pure_steps, check_arrays_untouched, check_as_on_the_reference]
+
+
+def every_check_of(case: Case) -> list[Check]:
+    """The checks that prove a row on a device by itself, derivatives included."""
+    checks = [check_forward, check_pure_steps, check_arrays_untouched, check_hooks]
     if case.order == 0:
         return [*checks, check_no_gradient]
     checks += [check_first_gradient, check_types]
@@ -533,11 +541,18 @@ def by_operation(cases: list[Case]) -> dict[str, list[Case]]:
     return rows
 
 
+@contextmanager
+def naming(row: str) -> Iterator[None]:
+    """Name the row in a failure of the ``with`` block."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"row {row}")
+        raise
+
+
 def run_checks(case: Case, device_name: str) -> None:
     """All checks of a row; a failure names the row, the check and the device."""
     for check in checks_of(case, device_name):
-        try:
+        with naming(f"{case.id}: {check.__name__} on {device_name}"):
             check(case, device_name)
-        except Exception as error:
-            error.add_note(f"row {case.id}: {check.__name__} on {device_name}")
-            raise

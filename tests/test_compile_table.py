@@ -42,7 +42,8 @@ def test_compiled_equals_eager(operation: str, way: str, monkeypatch: pytest.Mon
     with tn.using_device(device):  # NumPy's arrays are on `fast` only where that is current
         for case in ROWS[operation]:
             if op_drivers.runs_on(case, way):
-                check_unless_refused(case, tn.get_device(device))
+                with op_drivers.naming(case.id):
+                    check_unless_refused(case, tn.get_device(device))
 
 
 def check_unless_refused(case: Case, device: Any) -> None:
@@ -50,9 +51,6 @@ def check_unless_refused(case: Case, device: Any) -> None:
         check(case, device)
     except TraceError as error:
         assert NOT_COMPILED[case.operation] in str(error)
-    except Exception as error:
-        error.add_note(f"row {case.id}")
-        raise
 
 
 def check(case: Case, device: Any) -> None:

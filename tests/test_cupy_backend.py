@@ -68,17 +68,8 @@ def device(backend: ModuleType) -> Device:
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
 def test_rows_on_the_stand_in(case: Any, device: Device) -> None:
     """Values, gradients of both orders, their form, hooks, and purity: as on other devices."""
-    op_drivers.check_forward(case, "cupy:0")
-    op_drivers.check_hooks(case, "cupy:0")
-    op_drivers.check_pure_steps(case, "cupy:0")
-    op_drivers.check_arrays_untouched(case, "cupy:0")
-    if case.order >= 1:
-        op_drivers.check_first_gradient(case, "cupy:0")
-        op_drivers.check_types(case, "cupy:0")
-        if len(case.dtypes) == 2:
-            op_drivers.check_float32_gradients(case, "cupy:0")
-    if case.order >= 2:
-        op_drivers.check_second_gradient(case, "cupy:0")
+    for check in op_drivers.every_check_of(case):
+        check(case, "cupy:0")
 
 
 @pytest.mark.parametrize("case", CHOSEN[::4], ids=lambda case: case.id)

@@ -58,13 +58,11 @@ def test_every_row_and_its_gradient_comes_back(operation: str, device: str) -> N
     for case in ROWS[operation]:
         if not op_drivers.runs_on(case, device):
             continue
-        try:
-            check_round_trip(case, device)
-        except NetError as error:
-            assert NOT_SAVED[case.operation] in str(error)
-        except Exception as error:
-            error.add_note(f"row {case.id}")
-            raise
+        with op_drivers.naming(case.id):
+            try:
+                check_round_trip(case, device)
+            except NetError as error:
+                assert NOT_SAVED[case.operation] in str(error)
 
 
 def check_round_trip(case: Case, device: str) -> None:

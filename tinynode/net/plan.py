@@ -142,7 +142,7 @@ class Plan:
             try:
                 results = run_forward(node, tuple(map(value, reads)), device, output_device)
             except Exception as error:
-                error.add_note(f"It was raised by this operator of a net: {operator}")
+                name_operator(error, operator)
                 raise
             if specs is not None:
                 note_specs(specs, operator.output_names, results)
@@ -182,8 +182,13 @@ def call_node(
     try:
         return run_forward(node, arrays, device, output_device)
     except Exception as error:
-        error.add_note(f"It was raised by this operator of a net: {operator}")
+        name_operator(error, operator)
         raise
+
+
+def name_operator(error: Exception, operator: Operator) -> None:
+    """Add the operator of a net to an exception of its forward."""
+    error.add_note(f"It was raised by this operator of a net: {operator}")
 
 
 def note_specs(specs: ArraySpecs, names: Sequence[str], arrays: Sequence[Any]) -> None:
