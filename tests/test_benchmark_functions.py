@@ -14,6 +14,8 @@ import pytest
 
 from tinynode import functions
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = ("small", "large")
 HAS_TORCH = importlib.util.find_spec("torch") is not None

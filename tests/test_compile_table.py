@@ -6,19 +6,39 @@ into a net shows. It is compared on the second run: the first one finds the form
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import op_drivers
 import pytest
-from fast_kernels import set_limits
+from fast_kernels import set_all_limits
 from op_table import CASES, Case
 
 import tinynode as tn
 from tinynode.errors import TraceError
 
-WAYS = ["numpy", "strict:device1", "fast", "fast in pieces"]
-"""The devices; on `fast` also with every array taken for a large one, in blocks of two."""
+
+class Way(NamedTuple):
+    """Where a row is compiled: a device, the dtype of the inputs, the limits of ``fast``."""
+
+    device: str
+    dtype: str = "float64"
+    limits: str = ""
+
+
+def named(way: Way) -> str:
+    return ", ".join(part for part in way if part)
+
+
+WAYS = [Way("numpy"), Way("fast", "float32", "0")]
+OTHER_WAYS = [
+    Way("numpy", "float32"),
+    Way("strict:device1"),
+    Way("fast"),
+    Way("fast", "float32", "huge"),
+    Way("fast", "float64", "0"),
+    Way("fast", "float64", "huge"),
+]
 
 # of these operations some rows are refused when they are recorded, and why
 NOT_COMPILED = {
@@ -33,29 +53,37 @@ NOT_COMPILED = {
 ROWS = op_drivers.by_operation(CASES)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS, ids=named)
 @pytest.mark.parametrize("operation", ROWS)
-def test_compiled_equals_eager(operation: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    device, _, pieces = way.partition(" ")
-    if pieces:
-        set_limits(monkeypatch, in_cache=2, chain_step=2, chain_bytes=64, copied_bytes=0)
-    with tn.using_device(device):  # NumPy's arrays are on `fast` only where that is current
+def test_compiled_equals_eager(operation: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way.limits:
+        set_all_limits(monkeypatch, way.limits == "huge")
+    with tn.using_device(way.device):  # NumPy's arrays are on `fast` only where that is current
         for case in ROWS[operation]:
-            if op_drivers.runs_on(case, way):
+            if op_drivers.runs_on(case, way.device):
                 with op_drivers.naming(case.id):
-                    check_unless_refused(case, tn.get_device(device))
+                    check_unless_refused(case, tn.get_device(way.device), way.dtype)
 
 
-def check_unless_refused(case: Case, device: Any) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("way", OTHER_WAYS, ids=named)
+@pytest.mark.parametrize("operation", ROWS)
+def test_compiled_equals_eager_in_other_ways(
+    operation: str, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test_compiled_equals_eager(operation, way, monkeypatch)
+
+
+def check_unless_refused(case: Case, device: Any, dtype: str) -> None:
     try:
-        check(case, device)
+        check(case, device, dtype)
     except TraceError as error:
         assert NOT_COMPILED[case.operation] in str(error)
 
 
-def check(case: Case, device: Any) -> None:
+def check(case: Case, device: Any, dtype: str = "float64") -> None:
     compiled = tn.compile(case.function)
-    dtype = "float64" if "float64" in case.dtypes else case.dtypes[0]
+    dtype = dtype if dtype in case.dtypes else case.dtypes[0]
     for seed in (0, 1):  # it is recorded here, and the plans are made
         hosts = op_drivers.draw_inputs(case, dtype, seed)
         derivatives(compiled, case, op_drivers.make_inputs(case, hosts, device))

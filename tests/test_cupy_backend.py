@@ -28,9 +28,12 @@ from tinynode.errors import DeviceError, DeviceMixError
 from tinynode.hooks import CUDAMemoryHook, NVTXHook
 
 ROOT = Path(__file__).resolve().parent.parent
-pytestmark = pytest.mark.skipif(
-    fake_cupy.COMPILER is None, reason="no C++ compiler: the kernels cannot be compiled"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        fake_cupy.COMPILER is None, reason="no C++ compiler: the kernels cannot be compiled"
+    ),
+]
 
 WITH_KERNELS = {
     "GELUGrad",

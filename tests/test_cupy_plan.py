@@ -28,9 +28,12 @@ from tinynode.net.operator import Operator
 from tinynode.net.passes import TimesNumber
 from tinynode.net.registry import type_name
 
-pytestmark = pytest.mark.skipif(
-    fake_cupy.COMPILER is None, reason="no C++ compiler: the kernels cannot be compiled"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        fake_cupy.COMPILER is None, reason="no C++ compiler: the kernels cannot be compiled"
+    ),
+]
 
 ELEMENTWISE = {
     "ExtremeGrad",

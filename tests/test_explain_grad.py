@@ -227,6 +227,7 @@ def test_a_reason_of_the_variable_itself_goes_before_what_a_result_says() -> Non
     assert_says(tn.Variable(np.arange(3)).explain_grad(y), "it is int64")
 
 
+@pytest.mark.slow
 def test_a_graph_of_100000_functions() -> None:
     w, v = leaf(), leaf("v")
     w * v

@@ -12,7 +12,7 @@ import array_api_strict
 import numpy as np
 import op_drivers
 import pytest
-from fast_kernels import force_kernels
+from fast_kernels import set_all_limits
 from op_table import CASES, LAYOUTS, Case, Input
 
 import tinynode as tn
@@ -33,12 +33,11 @@ def why_no_gpu() -> str:
 
 
 NO_GPU = why_no_gpu()
+WAYS = ["numpy", "strict:device1", "fast, limits 0", "fast, limits huge"]
+"""Where each row runs; the fast backend with each limit at its lowest, and with huge ones."""
 if not NO_GPU:
     DEVICES.append(str(tn.get_device("cupy")))
-WITH_MARKS = [
-    pytest.param(device, marks=pytest.mark.gpu) if device.startswith("cupy") else device
-    for device in DEVICES
-]
+    WAYS.append(pytest.param(DEVICES[-1], marks=pytest.mark.gpu))
 
 ROWS = op_drivers.by_operation(CASES)
 
@@ -50,33 +49,48 @@ def test_the_table_is_run_on_a_gpu():
     assert [device for device in DEVICES if device.startswith("cupy")]
 
 
-@pytest.fixture(autouse=True)
-def on_fast(request, monkeypatch):
-    """Arrays are the fast backend's only where it is the current device: NumPy owns them, too.
+@pytest.fixture
+def device(way, monkeypatch):
+    """The name of the device of a way.
 
-    Its kernels pay for large arrays only; here they all run, in small blocks.
+    Arrays are the fast backend's only where it is the current device: NumPy owns them, too.
     """
-    if "device" not in request.fixturenames or request.getfixturevalue("device") != "fast":
-        yield
+    device, _, limits = way.partition(", ")
+    if not limits:
+        yield device
         return
-    force_kernels(monkeypatch)
-    with tn.using_device("fast"):
-        yield
+    set_all_limits(monkeypatch, limits == "limits huge")
+    with tn.using_device(device):
+        yield device
 
 
-@pytest.mark.parametrize("device", WITH_MARKS)
-@pytest.mark.parametrize("operation", ROWS)
-def test_operation(operation, device):
-    """Each row of an operation.
+def rows_on(operation, device):
+    """The rows of an operation that a device takes.
 
     Moves between NumPy and ``fast`` are tested with that backend: their memory is the same, so
     the drivers cannot tell by an array on which of the two it is to stand.
     """
     if (operation, device) == ("to_device", "fast"):
-        return
-    for case in ROWS[operation]:
-        if op_drivers.runs_on(case, device):
-            op_drivers.run_checks(case, device)
+        return []
+    return [case for case in ROWS[operation] if op_drivers.runs_on(case, device)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("operation", ROWS)
+def test_operation(operation, device):
+    """Each row: derivatives are proven on the reference, other ways are compared with it."""
+    for case in rows_on(operation, device):
+        op_drivers.run_checks(case, device)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS[1:])
+@pytest.mark.parametrize("operation", ROWS)
+def test_steps_are_pure_elsewhere_too(operation, device):
+    """The same on other devices, where it is nearly certain once the reference has shown it."""
+    for case in rows_on(operation, device):
+        with op_drivers.naming(case.id):
+            op_drivers.check_pure_steps(case, device)
 
 
 def test_a_failing_row_is_named():
@@ -210,10 +224,10 @@ class Wrong(tn.FunctionNode):
 @pytest.mark.parametrize(
     ("how", "check"),
     [
-        ("factor", op_drivers.check_first_gradient),
-        ("cut", op_drivers.check_second_gradient),
-        ("no second order", op_drivers.check_second_gradient),
-        ("imprecise at float32", op_drivers.check_float32_gradients),
+        ("factor", op_drivers.check_gradients),
+        ("cut", op_drivers.check_gradients),
+        ("no second order", op_drivers.check_gradients),
+        ("imprecise at float32", op_drivers.check_dtypes),
         ("hands over by self", op_drivers.check_pure_steps),
         ("writes to its input", op_drivers.check_arrays_untouched),
     ],

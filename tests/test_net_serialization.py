@@ -52,7 +52,9 @@ NOT_SAVED = {
 }
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "device", ["numpy", pytest.param("strict:device1", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("operation", ROWS)
 def test_every_row_and_its_gradient_comes_back(operation: str, device: str) -> None:
     for case in ROWS[operation]:

@@ -719,6 +719,7 @@ def test_no_gradient_is_computed_for_input_data(monkeypatch: pytest.MonkeyPatch)
     assert asked == [(0, 1, 2), (1, 2)]
 
 
+@pytest.mark.slow
 def test_a_thousand_steps_leave_nothing_behind() -> None:
     """With the garbage collector off: reference counting alone frees every graph."""
     images, labels = spiral()

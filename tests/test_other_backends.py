@@ -27,6 +27,8 @@ import tinynode as tn
 from tinynode.errors import DeviceMixError
 from tinynode.hooks import MemoryHook
 
+pytestmark = pytest.mark.slow
+
 F = tn.functions
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIBRARIES = ("torch", "jax")

@@ -25,6 +25,8 @@ from tinynode.commands import digits, digits_cnn, gradient_penalty
 from tinynode.commands.training import Job, Trainer
 from tinynode.nn.datasets import Classification
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = {module.JOB.name: module.JOB for module in (digits, digits_cnn, gradient_penalty)}
 # a device beside NumPy, and the library that it needs
@@ -87,10 +89,7 @@ def numpy_run(name: str) -> tuple[Any, float]:
     return run(name, "numpy")
 
 
-@pytest.mark.parametrize(
-    "device",
-    [pytest.param(d, marks=[pytest.mark.slow] if d in SLOW else []) for d in DEVICES],
-)
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", JOBS)
 def test_losses_are_numpy_s(name: str, device: str) -> None:
     require(device)

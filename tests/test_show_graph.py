@@ -570,6 +570,7 @@ def test_a_function_that_is_drawn_has_all_its_inputs() -> None:
     assert 10 <= len(diagram.nodes) <= 13
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_functions_in_a_few_seconds() -> None:
     y = chain(100_000, functions.sin, functions.tanh)
     start = time.process_time()

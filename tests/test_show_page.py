@@ -26,6 +26,8 @@ from tinynode import functions, nn
 from tinynode.show.page import page
 from tinynode.show.recorder import record
 
+pytestmark = pytest.mark.slow
+
 Film = dict[str, Any]
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\"'"
 

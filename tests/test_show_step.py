@@ -204,6 +204,7 @@ def test_text_without_a_terminal(folder: Path, capsys: pytest.CaptureFixture[str
     assert list(folder.iterdir()) == [folder / "script.py"]
 
 
+@pytest.mark.slow
 def test_the_script_runs_as_python_runs_it(folder: Path) -> None:
     """Its arguments, its name, its folder's modules; in a process of its own, from elsewhere."""
     (folder / "inner").mkdir()

@@ -162,6 +162,7 @@ def test_a_gradient_has_a_graph_too() -> None:
     assert show.text(y, gx).count("Sin <-") == 1
 
 
+@pytest.mark.slow
 def test_a_deep_graph_is_cut_and_says_so() -> None:
     y = named("x", 2)
     for _ in range(100_000):

@@ -15,6 +15,8 @@ import pytest
 
 import tinynode as tn
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install '.[peers]'")
 F = tn.functions
 TF = torch.nn.functional

@@ -67,6 +67,7 @@ def same(one: str, other: str) -> bool:
 # --- the job ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_main_job(folder: Path) -> None:
     run = command("train", "digits")
     out, err = run.communicate()
@@ -81,6 +82,7 @@ def test_the_main_job(folder: Path) -> None:
     assert [p.name for p in folder.iterdir()] == ["digits.npz"]
 
 
+@pytest.mark.slow
 def test_the_saved_model_has_the_accuracy_that_was_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -106,6 +108,7 @@ def test_the_loss_of_the_table_is_the_mean_over_the_images() -> None:
     assert trainer.loss == pytest.approx(float(expected), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_seed_makes_it_repeatable_bit_by_bit() -> None:
     for path, seed in (("a", "3"), ("b", "3"), ("c", "4")):
         assert train_digits("--epochs", "2", "--seed", seed, "--save", path) == 0
@@ -150,6 +153,7 @@ def test_every_epoch_has_an_order_and_a_jitter_of_its_own() -> None:
     numpy.testing.assert_array_equal(*numpy.split(numpy.concatenate(seen), 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["strict", "strict:device1"])
 def test_every_device_computes_the_same(device: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert train_digits("--epochs", "2", "--save", "a", "--device", "numpy") == 0
@@ -218,6 +222,7 @@ def test_the_mean_of_the_parameters_is_the_papers() -> None:
 # --- save and resume -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_runs_are_as_good_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert train_digits("--epochs", "3", "--save", "whole", "--lr", "0.003") == 0
     whole = capsys.readouterr().out.splitlines()
@@ -231,6 +236,7 @@ def test_two_runs_are_as_good_as_one(capsys: pytest.CaptureFixture[str]) -> None
     assert [line for line in rest if ROW.fullmatch(line)] == rows[2:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 7, STEPS - 1, STEPS, STEPS + 1])
 def test_a_run_goes_on_from_any_step(steps: int) -> None:
     left = [steps]
@@ -259,6 +265,7 @@ def test_a_run_goes_on_from_any_step(steps: int) -> None:
         numpy.testing.assert_array_equal(array, got[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_what_a_resumed_run_takes_from_the_file() -> None:
     assert train_digits("--epochs", "1", "--lr", "0.01", "--batch-size", "50") == 0
     assert train_digits("--epochs", "0", "--resume", "digits.npz", "--save", "same") == 0
@@ -269,6 +276,7 @@ def test_what_a_resumed_run_takes_from_the_file() -> None:
     assert (float(state["lr"]), int(state["batch_size"]), int(state["epoch"])) == (0.5, 7, 1)
 
 
+@pytest.mark.slow
 def test_a_seed_beside_a_saved_run_is_said_to_be_unused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -283,6 +291,7 @@ def test_a_seed_beside_a_saved_run_is_said_to_be_unused(
 # --- Ctrl-C ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 3])
 def test_ctrl_c_saves_says_so_and_can_be_resumed(times: int) -> None:
     run = command("train", "digits", "--epochs", "100000", "--save", "stopped")
@@ -305,6 +314,7 @@ def test_ctrl_c_saves_says_so_and_can_be_resumed(times: int) -> None:
     assert same("rest", "whole")
 
 
+@pytest.mark.slow
 def test_compile_runs_nets_and_learns_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for path, more in (("a", []), ("b", ["--compile"])):
@@ -566,6 +576,7 @@ def in_a_terminal(*arguments: str) -> tuple[int, str]:
     return run.wait(), written.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_progress_bar() -> None:
     pytest.importorskip("rich", reason="the progress bar needs rich")
     status, written = in_a_terminal("train", "digits", "--epochs", "2")

@@ -35,6 +35,8 @@ import tinynode as tn
 from tinynode import functions as fn
 from tinynode.learn import cells
 
+pytestmark = pytest.mark.slow
+
 TUTORIALS = Path(__file__).resolve().parent.parent / "tutorials"
 STEPS = range(1, 10)
 
