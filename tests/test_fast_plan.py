@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from fast_kernels import set_limits
 from hypothesis import strategies as st
+from kernel_cases import KERNEL_CASES
 from net_specs import specs_of
-from test_fast_backend import KERNEL_CASES
 from test_passes import Net, constant, masks, nets, op
 
 import tinynode as tn

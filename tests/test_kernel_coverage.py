@@ -1,0 +1,355 @@
+"""Each kernel, rule, pass and reason of the fast path is run and compared, or a test here fails.
+
+The tables of the source say what there is: ``KERNELS``, ``RULES``, ``PASSES``, ``LIMITS`` and the
+calls of ``Fallback``. Each entry runs here at each dtype that it declares, and the result is
+compared with the portable forward. An entry without a comparison is named.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fast_kernels import CHANGEABLE, extreme_limits, set_least, set_limits
+from kernel_cases import COUNTS, IMAGES, KERNEL_CASES, REASONS, WINDOWS, check_kernel, draw
+from net_specs import specs_of
+from test_passes import constant, op
+
+import tinynode as tn
+import tinynode_fast
+from tinynode import functions as fn
+from tinynode import nn
+from tinynode.devices import Fallback, fallback_uses, kernel_uses
+from tinynode.functions import convolution
+from tinynode.net.helpers import StopGradient
+from tinynode.net.operator import Operator, operator_of
+from tinynode.net.passes import PASSES, MatMulOfTransposed, TimesNumber
+from tinynode.net.plan import Plan
+from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
+from tinynode_fast.lowering import RULES, Call, Lowering, OpaqueCall
+from tinynode_fast.plan import FastPlan
+from tinynode_fast.table import KERNELS
+
+FAST = tn.get_device("fast")
+NUMPY = tn.get_device("numpy")
+FLOATS = ("float32", "float64")
+ANY_DTYPE = ("float16", "float32", "float64", "int32", "int64")
+"""What stands for every dtype, where a kernel declares no dtypes."""
+
+
+def tolerance_of(dtype: Any) -> dict[str, float]:
+    rtol = {"float16": 1e-2, "float32": 2e-5}.get(np.dtype(dtype).name, 1e-12)
+    return {"rtol": rtol, "atol": 10 * rtol}
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    assert len(found) == len(expected)
+    for y, wanted in zip(found, expected, strict=True):
+        assert (y.shape, y.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_allclose(y, wanted, **tolerance_of(wanted.dtype))
+
+
+def plan_of(node: Any, arrays: list[Any], outputs: int) -> FastPlan:
+    """The plan of a net of one operator."""
+    inputs = {f"x{i}": x for i, x in enumerate(arrays)}
+    names = [f"y{i}" for i in range(outputs)]
+    operators = [operator_of(node, list(inputs), names)]
+    specs = specs_of(operators, inputs, FAST)
+    return FastPlan(operators, dict.fromkeys(inputs, FAST), names, specs, ())
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+DECLARED = [
+    (kernel.name, dtype)
+    for kernel in KERNELS.values()
+    for dtype in sorted(map(str, kernel.dtypes or ANY_DTYPE))
+]
+
+
+def inputs_of(name: str, arrays: list[Any], dtype: str) -> list[Any]:
+    """The inputs at a dtype, with few rows where a kernel takes rows: blocks may be of one row."""
+    rows = {x.shape[0] for x in arrays if x.ndim}
+    if len(rows) == 1 and min(rows) >= 40 and name not in ("sum_to", "SumTo"):
+        arrays = [x[:7, :50] if x.ndim > 1 else x[:7] if x.ndim else x for x in arrays]
+    return [x.astype(dtype) if x.dtype == np.float32 else x.copy() for x in arrays]
+
+
+def test_every_kernel_has_inputs() -> None:
+    assert {kernel.name for kernel in KERNELS.values()} == set(KERNEL_CASES)
+    kinds = {kernel.name: kind for kind, kernel in KERNELS.items()}
+    assert all(type(make()) is kinds[name] for name, (make, _) in KERNEL_CASES.items())
+
+
+@pytest.mark.parametrize(("name", "dtype"), DECLARED)
+def test_a_kernel_is_right_at_each_limit(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the limits as they are, and with each of them at its lowest number and huge.
+
+    The kernel runs eagerly, which the counts show, and in a plan. It writes to no input.
+    """
+    make, given = KERNEL_CASES[name]
+    arrays = inputs_of(name, given, dtype)
+    copies = [x.copy() for x in arrays]
+    expected = [np.asarray(y) for y in make().forward(tuple(arrays))]
+    set_least(monkeypatch, 0)
+    kernel_uses.clear()
+    for limit in ["as they are", *CHANGEABLE]:
+        for huge in (False, True):
+            numbers = {} if limit not in CHANGEABLE else extreme_limits(limit, huge)
+            with monkeypatch.context() as patch:
+                set_limits(patch, **numbers)
+                check_kernel(name, arrays, falls_back=True)
+                made = plan_of(make(), arrays, len(expected))
+                for _ in range(2):
+                    assert_same(made.run(tuple(arrays)), expected)
+            if not numbers:
+                break
+    assert [key[2] for key in kernel_uses] == [name]
+    kernel_uses.clear()
+    for x, copy in zip(arrays, copies, strict=True):
+        np.testing.assert_array_equal(x, copy)
+
+
+# --- rules of plans ------------------------------------------------------------------------------
+
+UPDATED = [draw(300, 3), draw(300, 3), np.asarray(0.1)]
+UNARY = "Abs Cos Exp Log Negative Reciprocal Sin Sqrt Square Tanh"
+BINARY = "Add Divide Maximum Minimum Multiply ReLUGrad Subtract"
+RULE_CASES: dict[type, tuple[Callable[[], Any], list[Any]]] = {
+    **{kind: KERNEL_CASES[kernel.name] for kind, kernel in KERNELS.items() if kind in RULES},
+    **{getattr(fn, name): (getattr(fn, name), [abs(draw(30, 4)) + 1]) for name in UNARY.split()},
+    **{getattr(fn, n): (getattr(fn, n), [draw(30, 4), draw(30, 4)]) for n in BINARY.split()},
+    fn.ReLU: (fn.ReLU, [draw(30, 4)]),
+    fn.AddAll: (fn.AddAll, [draw(30, 4), draw(30, 4), draw(30, 4)]),
+    fn.Identity: (fn.Identity, [draw(30, 4)]),
+    StopGradient: (StopGradient, [draw(30, 4)]),
+    fn.Reshape: (lambda: fn.Reshape((4, 30)), [draw(30, 4)]),
+    fn.PermuteDims: (lambda: fn.PermuteDims((1, 0)), [draw(30, 4)]),
+    fn.BroadcastTo: (lambda: fn.BroadcastTo((30, 4)), [draw(4)]),
+    fn.Split: (lambda: fn.Split((1, 3), 1), [draw(30, 4)]),
+    fn.Unstack: (lambda: fn.Unstack(1), [draw(30, 4)]),
+    fn.Concat: (lambda: fn.Concat(1), [draw(30, 4), draw(30, 2)]),
+    fn.Stack: (lambda: fn.Stack(1), [draw(30, 4), draw(30, 4)]),
+    fn.Linear: (fn.Linear, [draw(30, 4), draw(5, 4), draw(5)]),
+    fn.MatMul: (fn.MatMul, [draw(2, 30, 4), draw(4, 5)]),
+    fn.Sum: (lambda: fn.Sum((0,), False), [draw(30, 4)]),
+    fn.SumTo: (lambda: fn.SumTo((1, 4)), [draw(30, 4)]),
+    MatMulOfTransposed: (lambda: MatMulOfTransposed(True, True), [draw(4, 30), draw(5, 4)]),
+    TimesNumber: (lambda: TimesNumber(0.7), [draw(30, 4)]),
+    SGDUpdate: (SGDUpdate, UPDATED),
+    MomentumUpdate: (MomentumUpdate, [*UPDATED[:2], draw(300, 3), *UPDATED[2:], np.asarray(0.9)]),
+    AdamUpdate: KERNEL_CASES["adam_update"],
+}
+RULES_AND_DTYPES = [
+    (kind, dtype)
+    for kind in RULES
+    for dtype in (sorted(map(str, KERNELS[kind].dtypes or FLOATS)) if kind in KERNELS else FLOATS)
+]
+
+
+def test_every_rule_has_inputs() -> None:
+    assert set(RULE_CASES) == set(RULES)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"), RULES_AND_DTYPES, ids=[f"{k.__name__}-{d}" for k, d in RULES_AND_DTYPES]
+)
+def test_a_rule_gives_what_the_portable_forward_gives(
+    kind: type, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operator becomes calls and views, and runs whole and in pieces."""
+    make, given = RULE_CASES[kind]
+    node = make()
+    assert type(node) is kind
+    arrays = inputs_of(kind.__name__, given, dtype)
+    expected = [np.asarray(y) for y in node.forward(tuple(arrays))]
+    names = [f"x{i}" for i in range(len(arrays))], [f"y{i}" for i in range(len(expected))]
+    operator = operator_of(make(), *names)
+    inputs = dict(zip(names[0], arrays, strict=True))
+    lowering = Lowering(dict(specs_of([operator], inputs, FAST)))
+    lowering.lower(operator)
+    assert lowering.actions
+    assert not any(isinstance(action, OpaqueCall) for action in lowering.actions)
+    for pieces in (False, True):
+        if pieces:
+            set_limits(monkeypatch, in_cache=2, chain_step=2, chain_bytes=64, copied_bytes=0)
+        made = plan_of(make(), arrays, len(expected))
+        for _ in range(2):
+            assert_same(made.run(tuple(arrays)), expected)
+
+
+def test_sums_over_all_but_the_channels_of_images() -> None:
+    """The one rule that depends on the operator before: a convolution lays out channels last."""
+    convolved = operator_of(convolution.Conv2d(WINDOWS, 1, COUNTS), ["x", "w"], ["h"])
+    summed = operator_of(fn.SumTo((1, 4, 1, 1)), ["h"], ["y"])
+    inputs = {"x": IMAGES, "w": draw(4, 9, 3, 2)}
+    specs = specs_of([convolved, summed], inputs, FAST)
+    lowering = Lowering(dict(specs))
+    for operator in (convolved, summed):
+        lowering.lower(operator)
+    calls = [action for action in lowering.actions if isinstance(action, Call)]
+    assert "sum_channels" in [getattr(call.function, "__name__", "") for call in calls]
+    devices = dict.fromkeys(inputs, FAST)
+    made = FastPlan([convolved, summed], devices, ["y"], specs, ())
+    expected = Plan([convolved, summed], devices, ["y"]).run(tuple(inputs.values()))
+    assert_same(made.run(tuple(inputs.values())), [np.asarray(y) for y in expected])
+
+
+# --- passes --------------------------------------------------------------------------------------
+
+
+PASS_CASES: dict[str, Callable[[str], list[Operator]]] = {}
+"""For each pass a net of x, an array of shape (3, 4), and of a dtype; y is the result."""
+
+
+def of_pass(function: Callable[[str], list[Operator]]) -> Callable[[str], list[Operator]]:
+    PASS_CASES[function.__name__] = function
+    return function
+
+
+@of_pass
+def eliminate_copies(dtype: str) -> list[Operator]:
+    return [op("reshape", "x", "a", shape=(3, 4)), op("sin", "a", "y")]
+
+
+@of_pass
+def cancel_sums(dtype: str) -> list[Operator]:
+    wide = op("broadcast_to", "x", "a", shape=(5, 3, 4))
+    return [wide, op("sum_to", "a", "y", shape=(3, 4))]
+
+
+@of_pass
+def fold_constants(dtype: str) -> list[Operator]:
+    number = constant("c", np.asarray(0.5, dtype))
+    return [number, op("exp", "c", "d"), op("multiply", "xd", "y")]
+
+
+@of_pass
+def drop_ones(dtype: str) -> list[Operator]:
+    ones = constant("o", np.ones((3, 4), dtype))
+    return [ones, op("multiply", "xo", "a"), op("sin", "a", "y")]
+
+
+@of_pass
+def eliminate_common_subexpressions(dtype: str) -> list[Operator]:
+    return [op("exp", "x", "a"), op("exp", "x", "b"), op("multiply", "ab", "y")]
+
+
+@of_pass
+def fold_transposes(dtype: str) -> list[Operator]:
+    return [op("permute_dims", "x", "t", axes=(1, 0)), op("matmul", "xt", "y")]
+
+
+@of_pass
+def drop_broadcasts(dtype: str) -> list[Operator]:
+    row = op("get_item", "x", "r", index=(0,))
+    return [row, op("broadcast_to", "r", "b", shape=(3, 4)), op("multiply", "bx", "y")]
+
+
+def test_every_pass_has_a_net() -> None:
+    assert set(PASS_CASES) == {one.__name__ for one in PASSES}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("one", dict.fromkeys(PASSES), ids=lambda one: one.__name__)
+def test_a_pass_changes_a_net_and_keeps_its_results(one: Any, dtype: str) -> None:
+    x = np.asarray(draw(3, 4), dtype)
+    operators = PASS_CASES[one.__name__](dtype)
+    simpler = one(operators, ["y"], specs_of(operators, {"x": x}, NUMPY))
+    assert [str(operator) for operator in simpler] != [str(operator) for operator in operators]
+    found, expected = (
+        [np.asarray(y) for y in Plan(ops, {"x": NUMPY}, ["y"]).run((x,))]
+        for ops in (simpler, operators)
+    )
+    assert_same(found, expected)
+
+
+# --- reasons of fallbacks ------------------------------------------------------------------------
+
+SOURCES = sorted(Path(tinynode_fast.__file__).parent.glob("*.py"))
+
+
+def calls_of_fallback() -> set[tuple[str, int]]:
+    """File and line of each ``Fallback(...)`` of the backend."""
+    found = set()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Fallback":
+                found.add((path.name, node.lineno))
+    return found
+
+
+class Seen(Fallback):
+    """A Fallback that notes the line where it was made."""
+
+    lines: set[tuple[str, int]] = set()  # noqa: RUF012 - of all instances
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        frame = sys._getframe(1)
+        self.lines.add((Path(frame.f_code.co_filename).name, frame.f_lineno))
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[tuple[str, int]]]:
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith("tinynode_fast") and hasattr(module, "Fallback"):
+            monkeypatch.setattr(module, "Fallback", Seen)
+    Seen.lines.clear()
+    fallback_uses.clear()
+    kernel_uses.clear()
+    with tn.using_device("fast"):
+        yield Seen.lines
+    fallback_uses.clear()
+    kernel_uses.clear()
+
+
+def check_falls_back(make: Callable[[], Any], arrays: list[Any], reason: str) -> None:
+    """No kernel runs, the reason is counted, and the values are those of NumPy's backend."""
+    fallback_uses.clear()
+    xs = [tn.Variable(x, requires_grad=False) for x in arrays]
+    outputs = [y.array for y in make().apply(xs)]
+    assert [key[2] for key in fallback_uses] == [reason]
+    assert not kernel_uses
+    assert_same(outputs, [np.asarray(y) for y in make().forward(tuple(arrays))])
+
+
+def grouped() -> convolution.Conv2d:
+    return convolution.Conv2d(WINDOWS, 3, COUNTS)
+
+
+class Cubed(tn.FunctionNode):
+    """A class of a user."""
+
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0] ** 3,)
+
+
+def check_optimizer_falls_back(kind: Any, dtype: str, reason: str) -> None:
+    fallback_uses.clear()
+    updated = []
+    for device in ("fast", "numpy"):
+        with tn.using_device(device):
+            p = nn.Parameter(np.ones(3, dtype))
+            p.grad = np.asarray([1, 2, 3], dtype)
+            kind([p], lr=0.5).update()
+            updated.append(p.array)
+    assert reason in [key[2] for key in fallback_uses]
+    np.testing.assert_array_equal(*updated)
+
+
+def test_every_reason_is_given_and_its_fallback_computes(seen: set[tuple[str, int]]) -> None:
+    for name, arrays, reason in REASONS:
+        check_falls_back(KERNEL_CASES[name][0], arrays, reason)
+    check_falls_back(grouped, [IMAGES, draw(6, 3, 3, 2)], "groups")
+    check_falls_back(Cubed, [draw(30, 4)], "no kernel for this class")
+    check_optimizer_falls_back(nn.SGD, "float32", "no kernel for this class")
+    check_optimizer_falls_back(nn.Adam, "float16", "float16 has no kernel")
+    assert calls_of_fallback() - seen == set()
