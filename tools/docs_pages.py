@@ -89,7 +89,7 @@ def digest_of(paths: Iterable[Path], before: str = "") -> str:
     found = hashlib.sha256(before.encode())
     for path in paths:
         content = path.read_bytes()
-        found.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
+        found.update(f"{path} {len(content)}\n".encode() + content)
     return found.hexdigest()
 
 

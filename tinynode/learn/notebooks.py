@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
 from tinynode.commands.command_line import CommandError, Parser
 from tinynode.learn import sources
 from tinynode.learn.checking import environment

@@ -37,9 +37,11 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the pages and, for all steps, the index; 1 if a step stopped with an error."""
+    chosen = [sources.find(text) for text in options.steps] or sources.steps()
     folder = Path(options.folder)
+    _write({}, folder)  # a folder that cannot be made is said at once
     stopped = 0
-    for step in [sources.find(text) for text in options.steps] or sources.steps():
+    for step in chosen:
         try:
             files = make(step)
         except StepError as error:
@@ -69,6 +71,11 @@ def make(step: Step) -> dict[str, str]:
         StepError: The step stopped with an error.
     """
     outputs, _ = execute(step.path)
+    return compose(step, outputs)
+
+
+def compose(step: Step, outputs: list[Output]) -> dict[str, str]:
+    """The files of a page by name, from the outputs of the step's cells."""
     stem = step.path.stem
     files = {f"{stem}.ipynb": step.notebook.read_text(encoding="utf-8")}
     parts = []
