@@ -22,7 +22,7 @@ CACHE = ROOT / ".cache" / "docs"
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Bring the made files up to date, in a process that sees today's tinynode, and add them."""
-    command = [sys.executable, "-m", "tools.docs_pages", str(CACHE)]
+    command = [sys.executable, "-B", "-m", "tools.docs_pages", str(CACHE)]
     if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
         raise PluginError("a program of the site stopped with an error")
     for path in sorted(CACHE.glob("*.json")):

@@ -58,10 +58,16 @@ def make(program: Step | Path) -> dict[str, str]:
 
 
 def saved_files(guide: Path, names: Iterable[str]) -> dict[str, str]:
-    """Run the Python of a guide in an empty folder; returns the saved files with these names."""
+    """Run the Python of a guide in an empty folder; returns the saved files with these names.
+
+    The program ends with the last block that saves such a file.
+    """
+    blocks = PYTHON.findall(guide.read_text(encoding="utf-8"))
+    while blocks and not any(f'"{name}"' in blocks[-1] for name in names):
+        blocks.pop()
     with tempfile.TemporaryDirectory(prefix="tinynode-guide-") as folder:
         program = Path(folder, f"{guide.stem}.py")
-        program.write_text("\n".join(PYTHON.findall(guide.read_text(encoding="utf-8"))))
+        program.write_text("\n".join(blocks), encoding="utf-8")
         done = subprocess.run(
             [sys.executable, program.name],
             cwd=folder,
