@@ -17,7 +17,8 @@ from tinynode.learn.sources import Step
 SECONDS = 30.0
 """The time limit of an examination."""
 
-SERVER = multiprocessing.get_context("forkserver")
+_METHODS = multiprocessing.get_all_start_methods()
+SERVER = multiprocessing.get_context("forkserver" if "forkserver" in _METHODS else "spawn")
 SERVER.set_forkserver_preload(["forked_examiner", "tinynode.gradient_check", "tinynode.net"])
 
 

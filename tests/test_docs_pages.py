@@ -91,6 +91,12 @@ def test_every_step_and_every_saving_guide_is_a_program() -> None:
     assert all(path.is_file() for path in found)
 
 
+def test_the_menu_names_every_step() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for step in sources.steps():
+        assert f'- "{step.title}": tutorials/{step.path.stem}.md\n' in menu
+
+
 @pytest.mark.slow
 def test_the_site_is_the_same_with_and_without_graphviz(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

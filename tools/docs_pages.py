@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from tinynode.learn import pages, sources
+from tinynode.learn.cells import Cell, read
 from tinynode.learn.execution import StepError, without_settings
 from tinynode.learn.progress import write_atomically
 from tinynode.learn.sources import Step
@@ -44,6 +45,11 @@ def programs() -> list[Step | Path]:
 def source(program: Step | Path) -> Path:
     """The file with the program."""
     return program.path if isinstance(program, Step) else program
+
+
+def cells_of(program: Step | Path) -> list[Cell]:
+    """The cells of a step; a guide has none."""
+    return read(program.path) if isinstance(program, Step) else []
 
 
 def make(program: Step | Path) -> dict[str, str]:
@@ -108,31 +114,36 @@ def package_files() -> Iterator[Path]:
     yield Path(__file__).resolve()
 
 
+def make_all(chosen: list[Step | Path]) -> Iterator[tuple[Step | Path, dict[str, str]]]:
+    """Each program with its files: on all cores, and one by one where a step measures times."""
+    timed = [p for p in chosen if any("varies" in cell.tags for cell in cells_of(p))]
+    others = [program for program in chosen if program not in timed]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from zip(others, pool.map(make, others), strict=True)
+    for program in timed:
+        yield program, make(program)
+
+
 def update(folder: Path, chosen: list[Step | Path]) -> None:
-    """Bring the JSON files of a folder up to date, on all cores.
+    """Bring the JSON files of a folder up to date.
 
     Raises:
         StepError: A program stopped with an error.
     """
     folder.mkdir(parents=True, exist_ok=True)
     package = digest_of(package_files(), f"{sys.version} {np.__version__}")
-    stale = {}
-    for program in chosen:
-        path, wanted = folder / f"{source(program).stem}.json", digest(program, package)
-        if kept(path).get("digest") != wanted:
-            stale[path] = (program, wanted)
+    wanted = {program: digest(program, package) for program in chosen}
+    paths = {program: folder / f"{source(program).stem}.json" for program in chosen}
+    stale = [p for p in chosen if kept(paths[p]).get("digest") != wanted[p]]
     if stale:
         print(f"running {len(stale)} of {len(chosen)} programs of the site", flush=True)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = pool.map(make, [program for program, _ in stale.values()])
-        for (path, (_, wanted)), files in zip(stale.items(), made, strict=True):
-            write_atomically(path, json.dumps({"digest": wanted, "files": files}))
+    for program, files in make_all(stale):
+        content = {"digest": wanted[program], "files": files}
+        write_atomically(paths[program], json.dumps(content))
     index = {"tutorials/index.md": pages.index(sources.steps())}
     write_atomically(folder / "index.json", json.dumps({"files": index}))
-    wanted_names = {"index", *(source(program).stem for program in chosen)}
-    for path in folder.glob("*.json"):
-        if path.stem not in wanted_names:
-            path.unlink()
+    for path in set(folder.glob("*.json")) - {folder / "index.json", *paths.values()}:
+        path.unlink(missing_ok=True)
 
 
 def kept(path: Path) -> dict[str, str]:
