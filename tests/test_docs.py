@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import itertools
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ import pytest
 
 import tinynode as tn
 from tinynode.devices import protocol
+from tinynode.learn import sources
+from tools import docs_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [README, ROOT / "tutorials" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -46,8 +49,7 @@ def run_page(page: Path) -> None:
         assert printed.getvalue().strip() == expected.strip(), f"{page}:{line}"
 
 
-WITH_PYTHON = [p for p in PAGES if p.parent.name != "tutorials" and python_blocks(p)]
-"""Not the pages of the course: tests/test_tutorials.py runs their steps and compares."""
+WITH_PYTHON = [page for page in PAGES if python_blocks(page)]
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=[str(p.relative_to(ROOT)) for p in WITH_PYTHON])
@@ -111,11 +113,15 @@ def test_quotes_of_the_source_are_in_the_source() -> None:
 
 
 def test_pages_link_to_files_that_exist() -> None:
+    """In the repository, or made by the build of the site."""
+    made = {name for names in docs_pages.SAVED.values() for name in names}
+    made |= {"tutorials/index.md", *(f"tutorials/{s.path.stem}.md" for s in sources.steps())}
     link = re.compile(r"\]\((?!https?:)([^)#]+)")
     for page in PAGES:
         prose = BLOCK.sub("", page.read_text(encoding="utf-8"))  # code may look like a link
         for target in link.findall(prose):
-            assert (page.parent / target).exists(), f"{page}: {target}"
+            path = Path(os.path.normpath(page.parent / target))
+            assert path.exists() or path in {docs_pages.DOCS / m for m in made}, f"{page}: {path}"
 
 
 def test_the_reference_names_every_exported_function_once() -> None:

@@ -31,6 +31,7 @@ from tinynode.learn import (
     sources,
 )
 from tinynode.learn.progress import NAME, Progress, unused, write_atomically
+from tools import make_notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -120,6 +121,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "step10_second.py").write_text(STEP_10)
     (folder / "capstone_last.py").write_text(STEP_10.replace("Step 10", "Capstone"))
     (folder / "notes.py").write_text("no step")
+    (folder / "README.md").write_text("# The course\n")
     (folder / "exercises" / "step01.py").write_text(STUB)
     (folder / "checks" / "step01.py").write_text(CHECK)
     (folder / "solutions" / "step01.py").write_text(SOLUTION)
@@ -128,6 +130,13 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     work.mkdir()
     monkeypatch.chdir(work)
     return folder
+
+
+def write_notebooks() -> None:
+    """The notebooks of the small course, as they are in the repository for the real one."""
+    for step in sources.steps():
+        step.notebook.parent.mkdir(exist_ok=True)
+        step.notebook.write_text(make_notebooks.notebook(step))
 
 
 @pytest.fixture
@@ -767,13 +776,14 @@ def test_the_program_that_runs_a_step(
     assert result["left"] == []
 
 
+@pytest.mark.slow
 def test_the_program_that_runs_a_notebook(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("nbclient")
     from tinynode.learn import notebook_runner
 
-    text = notebooks.as_text(notebooks.make(sources.find("1")))
+    text = make_notebooks.notebook(sources.find("1"))
     for source, status, said in (("double(5)", 0, "twice 8"), ("1 / 0", 1, "ZeroDivisionError: ")):
         monkeypatch.setattr(sys, "stdin", io.StringIO(text.replace("double(5)", source)))
         assert notebook_runner.main() == status
@@ -903,13 +913,16 @@ def test_run_of_a_step_that_stops(learn, course: Path) -> None:
 # notebooks
 
 
-def test_notebooks_are_made_by_jupytext_and_run(learn) -> None:
+def test_notebooks_are_copied_and_run(learn) -> None:
     pytest.importorskip("nbclient")
+    write_notebooks()
     status, said = learn("notebooks", "1")
     assert status == 0 and "1 of 1  Step 1: doubling ... step01_first.ipynb" in said
     path = Path(notebooks.FOLDER, "step01_first.ipynb")
     notebook = json.loads(path.read_text())
     assert notebook["nbformat"] == 4
+    assert [cell["id"] for cell in notebook["cells"]][:2] == ["cell-01", "cell-02"]
+    assert set(notebook["metadata"]) == {"kernelspec", "language_info"}
     printed = [o for cell in notebook["cells"] for o in cell.get("outputs", ())]
     assert printed[0]["text"] == ["twice 8\n"] and "10" in str(printed[1]["data"])
     assert "image/svg+xml" in str(printed)
@@ -919,11 +932,14 @@ def test_notebooks_are_made_by_jupytext_and_run(learn) -> None:
     status, said = learn("notebooks", "1", "--no-run", "--again")
     assert status == 0 and "kept yours as step01_first.ipynb.old-1" in said
     assert Path(f"{path}.old-1").read_text() == "mine"
+    assert path.read_text() == sources.find("1").notebook.read_text()
 
 
+@pytest.mark.slow
 def test_a_notebook_that_stops_leaves_no_file(learn, course: Path) -> None:
     pytest.importorskip("nbclient")
     (course / "step10_second.py").write_text(STEP_10 + "\n# %%\nint('x')\n")
+    write_notebooks()
     status, said = learn("notebooks", "10", "--folder", "n")
     assert status == 1 and "step10_second.py stopped with an error: ValueError" in said
     assert os.listdir("n") == []
@@ -932,12 +948,13 @@ def test_a_notebook_that_stops_leaves_no_file(learn, course: Path) -> None:
 def test_missing_packages_are_named(learn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     status, said = learn("notebooks", "1")
-    assert status == 2 and "jupytext and nbformat and nbclient" in said
+    assert status == 2 and "notebooks need nbclient and ipykernel" in said
     assert "pip install 'tinynode[notebooks]'" in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-def test_ctrl_c_leaves_no_half_notebook(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_half_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("nbclient")
     code = "import sys\nfrom pathlib import Path\nfrom tinynode.learn import command, sources\n"
     code += f"sources.tutorials = lambda: Path({str(tmp_path)!r})\n"
@@ -945,6 +962,8 @@ def test_ctrl_c_leaves_no_half_notebook(tmp_path: Path) -> None:
     slow = "# %% [markdown]\n# # Step 1: slow\n\n# %%\nopen('{}', 'w').close()\n"
     slow += "import time\ntime.sleep(60)\n"
     (tmp_path / "step01_slow.py").write_text(slow.format(tmp_path / "begun"))
+    monkeypatch.setattr(sources, "tutorials", lambda: tmp_path)
+    write_notebooks()
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -966,9 +985,17 @@ def test_ctrl_c_leaves_no_half_notebook(tmp_path: Path) -> None:
 # pages
 
 
-def test_pages_show_text_code_output_and_pictures(learn) -> None:
+def test_pages_show_text_code_output_and_pictures(learn, course: Path) -> None:
+    write_notebooks()
+    (course / "capstone_last.py").write_text(STEP_10 + "\n# %%\nint('x')\n")
     status, said = learn("pages", "--folder", "docs")
-    assert status == 0 and "wrote docs/step01_first.md" in said
+    assert status == 1 and "wrote docs/step01_first.md" in said
+    assert "capstone_last.py stopped with an error" in said
+    assert "line 10" in said and "ValueError" in said
+    assert {path.name for path in Path("docs").iterdir()} == {
+        *("index.md", "step01_first.md", "step01_first.ipynb", "step01_first-1.svg"),
+        *("step10_second.md", "step10_second.ipynb"),
+    }
     text = Path("docs/step01_first.md").read_text()
     head = "# Step 1: doubling\n\n[Notebook](step01_first.ipynb) · In a terminal: `python -m "
     assert text.startswith(head)
@@ -979,94 +1006,38 @@ def test_pages_show_text_code_output_and_pictures(learn) -> None:
     picture = "```text\nwith a picture\n```\n\n![A nice & small picture](step01_first-1.svg)"
     assert picture in text and "```text\na picture" not in text
     assert Path("docs/step01_first-1.svg").read_text().startswith("<svg>")
-    notebook = json.loads(Path("docs/step01_first.ipynb").read_text())
-    assert [cell["id"] for cell in notebook["cells"]][:2] == ["cell-01", "cell-02"]
-    assert set(notebook["metadata"]) == {"kernelspec", "language_info"}
+    assert Path("docs/step01_first.ipynb").read_text() == sources.find("1").notebook.read_text()
     index = Path("docs/index.md").read_text()
     assert "| [Step 1: doubling](step01_first.md) | Double a number \\| text. |" in index
-    assert "\n## Capstone\n" in index and "in 2 steps and a capstone" in index
+    assert "\n## Capstone\n" in index and index.startswith("# The course\n")
 
 
-def test_pages_are_the_same_every_time_and_stale_ones_are_named(learn, course: Path) -> None:
-    learn("pages", "--folder", "docs")
-    before = {path: path.read_bytes() for path in Path("docs").iterdir()}
-    assert learn("pages", "--folder", "docs", "--check") == (0, "")
-    assert learn("pages", "--folder", "docs") == (0, "")  # a measured time is no change
-    assert before == {path: path.read_bytes() for path in Path("docs").iterdir()}
-    (course / "step10_second.py").write_text(STEP_10.replace("no picture", "other words"))
-    Path("docs/index.md").unlink()
-    page = Path("docs/step01_first.md")
-    page.write_text(page.read_text().replace("twice 8", "twice 9"))
-    Path("docs/step01_first-7.svg").write_text("old")
-    Path("docs/step02_gone.md").write_text("old")
-    Path("docs/notes.md").write_text("not ours")
-    status, said = learn("pages", "--folder", "docs", "--check")
-    stale = [line.split()[0] for line in said.splitlines() if "is not up to date" in line]
-    assert status == 1
-    assert {name.removeprefix("docs/") for name in stale} == {
-        *("step10_second.md", "step10_second.ipynb", "index.md"),
-        *("step01_first.md", "step01_first-7.svg", "step02_gone.md"),
-    }
-    assert "twice 9" in page.read_text()
-    assert learn("pages", "--folder", "docs")[0] == 0
-    assert learn("pages", "--folder", "docs", "--check") == (0, "")
-    assert (
-        not Path("docs/step02_gone.md").exists() and not Path("docs/step01_first-7.svg").exists()
-    )
-    assert Path("docs/notes.md").exists()
-
-
-def test_what_varies_is_compared_nowhere_but_there(learn) -> None:
-    learn("pages", "1", "--folder", "docs")
-    page = Path("docs/step01_first.md")
-    text = page.read_text()
-    (varying,) = pages.VARIES.findall(text)
-    assert "```text\n" in varying and pages.END + "\n" in text
-    page.write_text(text.replace(varying, f"{pages.START} nothing {pages.END}"))
-    assert learn("pages", "1", "--folder", "docs", "--check") == (0, "")
-    page.write_text(text.replace(varying, ""))
-    # without the marks it would be a page of another step
-    assert learn("pages", "1", "--folder", "docs", "--check")[0] in (0, 1)
-
-
-def test_a_step_that_stops_has_no_page(learn, course: Path) -> None:
-    (course / "step10_second.py").write_text(STEP_10 + "\n# %%\nint('x')\n")
-    for more in ([], ["--check"]):
-        status, said = learn("pages", "10", "--folder", "docs", *more)
-        assert status == 1 and "step10_second.py stopped with an error" in said
-        assert "line 10" in said and "ValueError" in said
-    assert not Path("docs").exists() or os.listdir("docs") == []
-
-
-def test_pages_need_a_checkout_or_a_folder(learn) -> None:
-    status, said = learn("pages")
-    assert status == 2 and "--folder" in said
+def test_pages_that_cannot_be_written_are_said(learn) -> None:
+    write_notebooks()
     Path("file").write_text("")
     status, said = learn("pages", "10", "--folder", "file")
     assert status == 1 and "cannot be written" in said
 
 
 def test_html_is_one_block_and_fences_are_long_enough() -> None:
-    page = pages.Page()
+    files: dict[str, str] = {}
     output = cells.Output(printed="a\n", html="<table>\n\n\n<tr>\n  \n</table>\n", shown="t")
-    text = pages.render(output, page, "s", False)
-    assert text == '```text\na\n```\n\n<div class="output">\n<table>\n<tr>\n</table>\n</div>'
+    text, table = pages.render(output, files, "s")
+    assert text == "```text\na\n```"
+    assert table == '<div class="output">\n<table>\n<tr>\n</table>\n</div>'
     assert pages.one_block('<iframe srcdoc="a\n\n b">') == '<iframe srcdoc="a&#10;&#10; b">'
     assert pages.fenced("```python\n```", "text").startswith("````text\n")
-    assert pages.render(cells.Output(), page, "s", False) == ""
+    assert pages.render(cells.Output(), files, "s") == [] and files == {}
     assert pages.alternative("<svg/>") == "The picture that the cell draws"
     assert pages.goal([]) == ""
 
 
-def test_pictures_that_vary_are_written_and_not_compared(tmp_path: Path) -> None:
-    page = pages.Page()
-    assert "s-1.svg" in pages.render(cells.Output(svg="<svg>1</svg>"), page, "s", True)
-    assert pages._settle(page, tmp_path, True) == ["s-1.svg"]
-    pages._settle(page, tmp_path, False)
-    page.files["s-1.svg"] = "<svg>2</svg>\n"
-    assert pages._settle(page, tmp_path, True) == []
-    page.varying.clear()
-    assert pages._settle(page, tmp_path, True) == ["s-1.svg"]
+def test_pictures_of_a_page_are_numbered() -> None:
+    files: dict[str, str] = {}
+    for number in (1, 2):
+        (text,) = pages.render(cells.Output(svg=f"<svg>{number}</svg>"), files, "s")
+        assert f"(s-{number}.svg)" in text
+    assert files == {"s-1.svg": "<svg>1</svg>\n", "s-2.svg": "<svg>2</svg>\n"}
 
 
 # the command line
@@ -1086,6 +1057,7 @@ def test_ctrl_c_is_no_traceback(learn, monkeypatch: pytest.MonkeyPatch) -> None:
     assert learn("list") == (130, "\ninterrupted\n")
 
 
+@pytest.mark.slow
 def test_a_wheel_carries_the_course(tmp_path: Path) -> None:
     """And finds it there, in a process that sees the wheel before the checkout."""
     pytest.importorskip("hatchling", reason="building a wheel needs hatchling")

@@ -1166,17 +1166,6 @@ def test_texts_fit_their_boxes() -> None:
     assert "a" * 39 + "…" in diagram.to_svg() and "a" * 100 in diagram.to_text()
 
 
-def test_the_pictures_of_the_docs_are_those_of_today() -> None:
-    x, y = named("x", 3), named("y", 3)
-    z = x * y + x
-    z.name = "z"
-    docs = Path(__file__).resolve().parent.parent / "docs"
-    assert (docs / "pictures-graph.svg").read_text(encoding="utf-8") == graph(z).to_svg() + "\n"
-    x, y = double_backprop()
-    drawn = graph(y, x.grad_var).to_svg() + "\n"
-    assert (docs / "pictures-double.svg").read_text(encoding="utf-8") == drawn
-
-
 def test_a_notebook_gets_svg_and_text() -> None:
     diagram = by_hand()
     assert diagram._repr_mimebundle_(include=None, exclude=None) == {

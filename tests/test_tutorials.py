@@ -15,9 +15,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked_examiner import events_of
 
-from tinynode.learn import cells, checking, examiner, execution, pages, sources
+from tinynode.learn import cells, examiner, execution, pages, sources
 from tinynode.learn.sources import Step
+from tools import make_notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tutorials"
@@ -47,12 +49,12 @@ def headings(step: Step, sign: str) -> list[str]:
     ]
 
 
-def examine(step: Step, code: str, folder: Path, seconds: float = 60.0) -> list[dict]:
+def examine(step: Step, code: str, folder: Path) -> list[dict]:
     """What the checks say of a learner's file, which is written into a folder as `start` does."""
     (folder / step.work).write_text(code, encoding="utf-8")
     if step.engine():
         (folder / step.engine_name).write_text(step.engine(), encoding="utf-8")
-    return list(checking.events(step, folder / step.work, seconds))
+    return events_of(step, folder / step.work)
 
 
 def verdict(events: list[dict]) -> bool:
@@ -76,6 +78,7 @@ def test_every_file_belongs_to_a_step() -> None:
     assert {path.name for path in FOLDER.glob("*.py")} == {step.path.name for step in STEPS}
     for folder in ("exercises", "solutions", "checks"):
         assert {path.name for path in (FOLDER / folder).glob("*.py")} <= names
+    assert set((FOLDER / "notebooks").iterdir()) == {step.notebook for step in STEPS}
 
 
 @each(STEPS)
@@ -94,21 +97,38 @@ def test_it_has_a_title_a_goal_and_the_sections_in_order(step: Step) -> None:
 
 
 @each(STEPS)
-def test_it_runs_and_leaves_nothing_behind(step: Step, tmp_path: Path) -> None:
-    """As a program and by its cells, with the same output, whatever the hashes of strings are."""
-    outputs, facts = execution.execute(step.path, {"PYTHONHASHSEED": "1"})
+def test_it_runs_leaves_nothing_behind_and_gives_a_page(step: Step) -> None:
+    outputs, facts = execution.execute(step.path)
     assert facts["left"] == []
     assert facts["stderr"] == ""
     assert any(output.svg or output.html or output.shown for output in outputs), "shows nothing"
-    program = as_a_program(step, tmp_path)
-    varies = False
     for cell, output in zip(cells.read(step.path), outputs, strict=True):
-        varies = varies or "varies" in cell.tags
         text = output.printed + output.shown
         assert "varies" in cell.tags or not UNSTEADY.search(text), (
             f"line {cell.line}: an address or a path, which differs from run to run: {text}"
         )
-    if not varies:
+    files = pages.compose(step, outputs)
+    page = files.pop(f"{step.path.stem}.md")
+    assert page.startswith(f"# {step.title}\n\n[Notebook]({step.path.stem}.ipynb)")
+    guides = {name for name in links(page) if name.startswith("../")}
+    assert all((ROOT / "docs" / name[3:]).is_file() for name in guides)
+    assert links(page) - guides - {one.path.stem + ".md" for one in STEPS} == set(files)
+    assert all(text in page for output in outputs for text in output.printed.splitlines())
+
+
+def links(page: str) -> set[str]:
+    """The files that the text of a page links to and shows."""
+    prose = re.sub(r"^```.*?^```$", "", page, flags=re.M | re.S)
+    return set(re.findall(r"\]\((?!https?:)([^)#]+)", prose))
+
+
+@pytest.mark.slow
+@each(STEPS)
+def test_it_prints_the_same_as_a_program(step: Step, tmp_path: Path) -> None:
+    """Whatever the hashes of strings are."""
+    outputs, _ = execution.execute(step.path, {"PYTHONHASHSEED": "1"})
+    program = as_a_program(step, tmp_path)
+    if not any("varies" in cell.tags for cell in cells.read(step.path)):
         assert program == "".join(output.printed for output in outputs)
 
 
@@ -118,11 +138,10 @@ UNSTEADY = re.compile(r"0x[0-9a-f]{6,}|(?<![\w/])/(?:home|root|tmp|usr|work|User
 
 def as_a_program(step: Step, folder: Path) -> str:
     """What `python tutorials/stepNN_topic.py` prints, in an empty folder."""
-    clean = {n: text for n, text in checking.environment().items() if n[:9] != "TINYNODE_"}
     done = subprocess.run(
         [sys.executable, "-W", "error", str(step.path)],
         cwd=folder,
-        env={**clean, "PYTHONHASHSEED": "2"},
+        env={**execution.without_settings(), "PYTHONHASHSEED": "2"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
@@ -134,6 +153,7 @@ def as_a_program(step: Step, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @each(PORTABLE)
 def test_a_portable_step_prints_the_same_on_every_backend(step: Step) -> None:
     expected, _ = execution.execute(step.path)
@@ -145,20 +165,15 @@ def test_a_portable_step_prints_the_same_on_every_backend(step: Step) -> None:
 
 
 @each(STEPS)
-def test_its_page_is_up_to_date(step: Step) -> None:
-    """If not: `python -m tinynode.learn pages`. This runs all the Python on the page."""
-    folder = ROOT / "docs" / "tutorials"
-    if not (folder / f"{step.path.stem}.md").exists() and EXPECTED is None:
-        pytest.skip("its page has not been made yet")
-    assert pages._settle(pages.make(step), folder, True) == []
+def test_its_notebook_has_the_cells_of_the_step(step: Step) -> None:
+    """If not: `python -m tools.make_notebooks`."""
+    assert step.notebook.read_text(encoding="utf-8") == make_notebooks.notebook(step)
 
 
-def test_the_index_is_up_to_date() -> None:
-    folder = ROOT / "docs" / "tutorials"
-    if EXPECTED is None:
-        pytest.skip("the steps are being written")
-    assert pages._settle(pages.Page({"index.md": pages.index(STEPS)}), folder, True) == []
-    assert pages._tidy(folder, True) == []
+def test_the_front_page_names_every_step() -> None:
+    assert EXPECTED is None or f"in {EXPECTED - 1} steps and a capstone" in pages.index(STEPS)
+    stems = [step.path.stem for step in STEPS]
+    assert links(pages.index(STEPS)) == {f"{s}.{kind}" for s in stems for kind in ("md", "ipynb")}
 
 
 @each(STEPS)
@@ -232,7 +247,7 @@ def test_the_checks_fail_on_a_mistake(step: Step, number: int, tmp_path: Path) -
     """And what the learner is told is no crash of the check itself."""
     module = sources.load(step.check, f"tinynode_check_{step.name}")
     what, code = module.MISTAKES[number]
-    events = examine(step, code, tmp_path, seconds=30.0)
+    events = examine(step, code, tmp_path)
     assert not verdict(events), f"not found: {what}"
     assert "passed" in [e["event"] for e in events] or "failed" in [e["event"] for e in events], (
         f"the wrong answer does not even load: {events}"

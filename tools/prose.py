@@ -177,12 +177,11 @@ def sentences_of(path: Path) -> Iterator[Sentence]:
 
 
 def files(starts: Sequence[Path]) -> Iterator[Path]:
-    """The files below some files and folders; generated pages are left out."""
+    """The Python and Markdown files below some files and folders."""
     for start in starts:
         found = [start] if start.is_file() else sorted(start.rglob("*"))
         for path in found:
-            is_generated = "tutorials" in path.parts and "docs" in path.parts
-            if path.suffix in (".py", ".md") and not is_generated:
+            if path.suffix in (".py", ".md"):
                 yield path
 
 
@@ -218,8 +217,8 @@ def _groups() -> dict[str, list[Path]]:
         parts = path.relative_to(ROOT).parts
         key = "/".join(parts) if path.suffix == ".md" else "/".join(parts[:2])
         groups.setdefault(key, []).append(path)
-    groups["README.md"] = [ROOT / "README.md"]
-    groups["CONTRIBUTING.md"] = [ROOT / "CONTRIBUTING.md"]
+    for name in ("README.md", "CONTRIBUTING.md", "tutorials/README.md"):
+        groups[name] = [ROOT / name]
     return groups
 
 

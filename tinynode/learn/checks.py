@@ -11,6 +11,7 @@ the actual value (arrays with shape and dtype), and a place to look.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,6 +21,15 @@ LONGEST = 200
 
 MOST_NUMBERS = 6
 """The most numbers of an array in a message."""
+
+
+def solution(checks: str) -> str:
+    """The solution beside a module of checks, ``solution(__file__)``.
+
+    Each of ``MISTAKES``, the wrong answers that the checks must refuse, is a changed solution.
+    """
+    path = Path(checks)
+    return (path.parent.parent / "solutions" / path.name).read_text(encoding="utf-8")
 
 
 class CheckFailed(AssertionError):  # noqa: N818 - learners read the name

@@ -49,13 +49,12 @@ def execute(
     Raises:
         StepError: The step stopped with an error.
     """
-    clean = {name: text for name, text in environment().items() if name[:9] != "TINYNODE_"}
     code = f"{before}\nfrom tinynode.learn import execution\nexecution.main()"
     with tempfile.TemporaryDirectory(prefix="tinynode-step-") as folder:
         done = subprocess.run(
             [sys.executable, "-c", code, str(path.resolve())],
             cwd=folder,
-            env={**clean, "PYTHONHASHSEED": "0", **(extra or {})},
+            env={**without_settings(), "PYTHONHASHSEED": "0", **(extra or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -67,6 +66,11 @@ def execute(
     result = json.loads(done.stdout)
     outputs = [cells.Output(**output) for output in result.pop("outputs")]
     return outputs, {**result, "stderr": done.stderr}
+
+
+def without_settings() -> dict[str, str]:
+    """The environment for a child process, without settings of tinynode."""
+    return {name: text for name, text in environment().items() if name[:9] != "TINYNODE_"}
 
 
 def main() -> None:

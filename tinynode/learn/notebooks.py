@@ -1,8 +1,8 @@
 """The command ``notebooks``: Jupyter notebooks of the steps, with output and pictures.
 
-Requirement: step and notebook have the same content, so a notebook is made from the step, never by
-hand. The optional packages jupytext and nbclient make and run notebooks. A learner's changed
-notebook is not overwritten, and an interrupt leaves no incomplete notebook.
+Requirement: a learner's changed notebook is not overwritten, and an interrupt leaves no incomplete
+notebook. The course has its notebooks without outputs; the command copies them. The optional
+packages nbclient and ipykernel run the copies.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from tinynode.commands.command_line import CommandError, Parser
 from tinynode.learn import sources
@@ -23,7 +22,6 @@ from tinynode.learn.sources import Step
 
 SUMMARY = "make Jupyter notebooks of the steps, run, with their pictures"
 FOLDER = "tinynode-notebooks"
-KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -41,7 +39,8 @@ def add_arguments(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Make notebooks, with a line for each."""
     chosen = [sources.find(text) for text in options.steps] or sources.steps()
-    optional("jupytext", "nbformat", *(() if options.no_run else ("nbclient", "ipykernel")))
+    if not options.no_run:
+        _require("nbclient", "ipykernel")
     folder = Path(options.folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,7 +59,7 @@ def _make(step: Step, folder: Path, again: bool, execute: bool) -> str:
     path = folder / f"{step.path.stem}.ipynb"
     if path.exists() and not again:
         return f"{path.name} is here already, and stays as it is (--again makes it anew)"
-    text = as_text(make(step))
+    text = step.notebook.read_text(encoding="utf-8")
     if execute:
         text = _execute(text, step)
     try:
@@ -73,7 +72,7 @@ def _make(step: Step, folder: Path, again: bool, execute: bool) -> str:
     return path.name + (f" (kept yours as {kept.name})" if kept is not None else "")
 
 
-def optional(*names: str) -> None:
+def _require(*names: str) -> None:
     """Check for optional packages.
 
     Raises:
@@ -84,30 +83,6 @@ def optional(*names: str) -> None:
         raise CommandError(
             f"notebooks need {' and '.join(missing)}: run  pip install 'tinynode[notebooks]'"
         )
-
-
-def make(step: Step) -> Any:
-    """The notebook of a step, without outputs: the same every time."""
-    # optional: the course works without notebooks
-    import jupytext
-
-    notebook = jupytext.reads(step.path.read_text(encoding="utf-8"), fmt="py:percent")
-    notebook.metadata.clear()  # among others jupytext's version
-    notebook.metadata["kernelspec"] = KERNEL
-    notebook.metadata["language_info"] = {"name": "python"}
-    for number, cell in enumerate(notebook.cells, 1):
-        cell["id"] = f"cell-{number:02}"  # jupytext's ids are random
-        cell.metadata.pop("lines_to_next_cell", None)
-    return notebook
-
-
-def as_text(notebook: Any) -> str:
-    """The content of a notebook's file."""
-    # optional: the course works without notebooks
-    import nbformat
-
-    text: str = nbformat.writes(notebook)
-    return text.rstrip("\n") + "\n"
 
 
 def _execute(text: str, step: Step) -> str:

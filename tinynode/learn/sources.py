@@ -8,6 +8,7 @@ editable install has the folder at the root.
     tutorials/exercises/step07.py          the learner's stub
     tutorials/checks/step07.py             HINTS, and the checks
     tutorials/solutions/step07.py          a solution
+    tutorials/notebooks/step07_....ipynb   the step as a notebook, without outputs
 """
 
 from __future__ import annotations
@@ -64,6 +65,11 @@ class Step:
     def check(self) -> Path:
         """The module with the hints and the checks."""
         return self._exercise("checks")
+
+    @property
+    def notebook(self) -> Path:
+        """The step as a Jupyter notebook, without outputs."""
+        return self.path.parent / "notebooks" / f"{self.path.stem}.ipynb"
 
     @property
     def work(self) -> str:

@@ -5,7 +5,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "It is the function steepness of the page, with the sum of the cross entropies in place of "
@@ -145,57 +145,42 @@ def check_devices(work):
     expect_close("the gradient on fast", results[1], results[0], "It is the same code.")
 
 
-_RIGHT = """
-import tinynode as tn
-from tinynode import functions as F
-
-
-def penalized_cross_entropy(model, x, t, weight):
-    '''(1/n) sum over i of   c_i + weight * |dc_i/dx_i|^2,   c_i the cross entropy of input i.
-
-    model: gives scores, (n, classes), for inputs (n, d); each row depends on its own input alone.
-    x: (n, d), a Variable; t: (n), the right classes; weight: a number. Returns a 0-d Variable.
-    '''
-    inputs = tn.asarray(x, requires_grad=True)
-    total = F.softmax_cross_entropy(model(inputs), t, reduction="sum")
-    (slope,) = tn.grad([total], [inputs], enable_double_backprop=True)
-    return (total + weight * F.sum(slope * slope)) / x.shape[0]
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
-    ("no double backprop", _RIGHT.replace(", enable_double_backprop=True", "")),
+    ("no double backprop", _SOLUTION.replace(", enable_double_backprop=True", "")),
     (
         "only the penalty is divided by n",
-        _RIGHT.replace(
+        _SOLUTION.replace(
             "(total + weight * F.sum(slope * slope)) / x.shape[0]",
             "total + weight * F.sum(slope * slope) / x.shape[0]",
         ),
     ),
     (
         "the mean is taken before the gradient",
-        _RIGHT.replace(', reduction="sum"', "").replace(
+        _SOLUTION.replace(', reduction="sum"', "").replace(
             "(total + weight * F.sum(slope * slope)) / x.shape[0]",
             "total + weight * F.sum(slope * slope) / x.shape[0]",
         ),
     ),
     (
         "the lengths are not squared",
-        _RIGHT.replace("F.sum(slope * slope)", "F.sum(F.sqrt(F.sum(slope * slope, axis=1)))"),
+        _SOLUTION.replace("F.sum(slope * slope)", "F.sum(F.sqrt(F.sum(slope * slope, axis=1)))"),
     ),
     (
         "backward in place of grad",
-        _RIGHT.replace(
+        _SOLUTION.replace(
             "(slope,) = tn.grad([total], [inputs], enable_double_backprop=True)",
             "total.backward(enable_double_backprop=True)\n    slope = inputs.grad_var",
         ),
     ),
     (
         "the slope's array is taken, not the Variable",
-        _RIGHT.replace("F.sum(slope * slope)", "F.sum(tn.asarray(slope.array) ** 2)"),
+        _SOLUTION.replace("F.sum(slope * slope)", "F.sum(tn.asarray(slope.array) ** 2)"),
     ),
     (
         "the device is named",
-        _RIGHT.replace(
+        _SOLUTION.replace(
             "tn.asarray(x, requires_grad=True)",
             "tn.asarray(tn.to_host(x.array), device='numpy', requires_grad=True)",
         ),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true
+from tinynode.learn.checks import expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "An operation is a class with a forward, and a short function beside it. Read Square again.",
@@ -55,49 +55,23 @@ def check_each_use_is_new(work: Any) -> None:
     expect_true("the first one still has x as its input", y.creator_node.inputs[0] is x, look)
 
 
+_SOLUTION = solution(__file__)
+
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "the comma is missing, so forward returns no tuple",
-        """
-import numpy as np
-from engine01 import FunctionNode
-
-class Exp(FunctionNode):
-    def forward(self, inputs):
-        return np.exp(inputs[0])
-
-def exp(x):
-    return Exp().apply((x,))[0]
-""",
+        _SOLUTION.replace("return (np.exp(x),)", "return np.exp(x)"),
     ),
     (
         "a new Variable is made by hand: right number, no graph",
-        """
-import numpy as np
-from engine01 import FunctionNode, Variable
-
-class Exp(FunctionNode):
-    def forward(self, inputs):
-        return (np.exp(inputs[0]),)
-
-def exp(x):
-    return Variable(np.exp(x.array))
-""",
+        _SOLUTION.replace("import FunctionNode", "import FunctionNode, Variable").replace(
+            "Exp().apply((x,))[0]", "Variable(np.exp(x.array))"
+        ),
     ),
     (
         "one object is used for all calls",
-        """
-import numpy as np
-from engine01 import FunctionNode
-
-class Exp(FunctionNode):
-    def forward(self, inputs):
-        return (np.exp(inputs[0]),)
-
-THE_ONE = Exp()
-
-def exp(x):
-    return THE_ONE.apply((x,))[0]
-""",
+        _SOLUTION.replace("def exp(x)", "THE_ONE = Exp()\n\n\ndef exp(x)").replace(
+            "Exp().apply", "THE_ONE.apply"
+        ),
     ),
 )

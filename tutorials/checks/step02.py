@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true
+from tinynode.learn.checks import expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "forward stores nothing by itself: in backward, the input box is self.inputs[0].",
@@ -61,56 +61,13 @@ def check_chain(work: Any) -> None:
     expect_close("the gradient of square(sin(x)) at [0.5, 1.5]", gx, expected, look)
 
 
+_SOLUTION = solution(__file__)
+
 MISTAKES: tuple[tuple[str, str], ...] = (
-    (
-        "gy is left out",
-        """
-import numpy as np
-from engine02 import FunctionNode
-
-class Sin(FunctionNode):
-    def forward(self, inputs):
-        return (np.sin(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        return (np.cos(self.inputs[0].array),)
-
-def sin(x):
-    return Sin().apply((x,))[0]
-""",
-    ),
+    ("gy is left out", _SOLUTION.replace("(gy * np.cos(x),)", "(np.cos(x),)")),
     (
         "the cosine of the output",
-        """
-import numpy as np
-from engine02 import FunctionNode
-
-class Sin(FunctionNode):
-    def forward(self, inputs):
-        return (np.sin(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        return (grad_outputs[0] * np.cos(self.outputs[0].array),)
-
-def sin(x):
-    return Sin().apply((x,))[0]
-""",
+        _SOLUTION.replace("self.inputs[0].array", "self.outputs[0].array"),
     ),
-    (
-        "no tuple comes back",
-        """
-import numpy as np
-from engine02 import FunctionNode
-
-class Sin(FunctionNode):
-    def forward(self, inputs):
-        return (np.sin(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        return grad_outputs[0] * np.cos(self.inputs[0].array)
-
-def sin(x):
-    return Sin().apply((x,))[0]
-""",
-    ),
+    ("no tuple comes back", _SOLUTION.replace("(gy * np.cos(x),)", "gy * np.cos(x)")),
 )

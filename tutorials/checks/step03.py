@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import CheckFailed, expect_equal, expect_true
+from tinynode.learn.checks import CheckFailed, expect_equal, expect_true, solution
 
 HINTS = (
     "Look at the V: the best eps is at its lowest point, and each dtype has its own.",
@@ -113,66 +113,25 @@ def check_wrong_ones(work: Any) -> None:
         expect_equal(f"agrees(...) of a backward with {mistake}", answer, False, look)
 
 
+_SOLUTION = solution(__file__)
+
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "the smaller the better",
-        """
-import numpy as np
-from engine03 import numerical_grad
-
-EPS64 = 1e-15
-EPS32 = 1e-7
-
-def agrees(function, x, gy):
-    (gx,) = function(x).creator_node.backward((0,), (gy,))
-    (measured,) = numerical_grad(lambda: (function(x).array,), (x.array,), (gy,), 1e-5)
-    return np.allclose(gx, measured, rtol=1e-6, atol=1e-8)
-""",
+        _SOLUTION.replace("EPS64 = 1e-5", "EPS64 = 1e-15").replace("EPS32 = 1e-2", "EPS32 = 1e-7"),
     ),
     (
         "only tried with gy = 1",
-        """
-import numpy as np
-from engine03 import numerical_grad
-
-EPS64 = 1e-5
-EPS32 = 1e-2
-
-def agrees(function, x, gy):
-    gy = np.ones_like(gy)
-    (gx,) = function(x).creator_node.backward((0,), (gy,))
-    (measured,) = numerical_grad(lambda: (function(x).array,), (x.array,), (gy,), EPS64)
-    return np.allclose(gx, measured, rtol=1e-6, atol=1e-8)
-""",
+        _SOLUTION.replace("    def read_x", "    gy = np.ones_like(gy)\n\n    def read_x"),
     ),
     (
         "compared with ==",
-        """
-import numpy as np
-from engine03 import numerical_grad
-
-EPS64 = 1e-5
-EPS32 = 1e-2
-
-def agrees(function, x, gy):
-    (gx,) = function(x).creator_node.backward((0,), (gy,))
-    (measured,) = numerical_grad(lambda: (function(x).array,), (x.array,), (gy,), EPS64)
-    return bool(np.all(gx == measured))
-""",
+        _SOLUTION.replace(
+            "np.allclose(gx, measured, rtol=1e-6, atol=1e-8)", "bool(np.all(gx == measured))"
+        ),
     ),
     (
         "a tolerance that hides small mistakes",
-        """
-import numpy as np
-from engine03 import numerical_grad
-
-EPS64 = 1e-5
-EPS32 = 1e-2
-
-def agrees(function, x, gy):
-    (gx,) = function(x).creator_node.backward((0,), (gy,))
-    (measured,) = numerical_grad(lambda: (function(x).array,), (x.array,), (gy,), EPS64)
-    return np.allclose(gx, measured, rtol=0.1, atol=0.1)
-""",
+        _SOLUTION.replace("rtol=1e-6, atol=1e-8", "rtol=0.1, atol=0.1"),
     ),
 )

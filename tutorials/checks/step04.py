@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "Two things change from one operation to the next: the box where you are, and the gradient "
@@ -88,6 +88,8 @@ def check_long_chain(work: Any) -> None:
     expect_close("the gradient of 100,001 minus signs", found, -1.0, look)
 
 
+_SOLUTION = solution(__file__)
+
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "recursion, with a higher limit",
@@ -116,30 +118,12 @@ def grad_of(y, x):
     ),
     (
         "it goes to the leaf, whatever x is",
-        """
-import numpy as np
-
-def grad_of(y, x):
-    gradient = np.ones_like(y.array)
-    while y.creator_node is not None:
-        (gradient,) = y.creator_node.backward((0,), (gradient,))
-        (y,) = y.creator_node.inputs
-    return gradient
-""",
+        _SOLUTION.replace("y is not x", "y.creator_node is not None"),
     ),
     (
         "each operation starts from 1 again",
-        """
-import numpy as np
-
-def grad_of(y, x):
-    one = gradient = np.ones_like(y.array)
-    while y is not x:
-        if y.creator_node is None:
-            return None
-        (gradient,) = y.creator_node.backward((0,), (one,))
-        (y,) = y.creator_node.inputs
-    return gradient
-""",
+        _SOLUTION.replace(
+            "backward((0,), (gradient,))", "backward((0,), (np.ones_like(y.array),))"
+        ),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import CheckFailed, expect_close, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_true, solution
 
 HINTS = (
     "The gradient of a box is the sum of what all its uses send. Which line stores a gradient?",
@@ -89,28 +89,13 @@ def check_three_uses(work: Any) -> None:
     expect_true("y.grad is still an array of ones", np.all(y.grad == 1.0), ADD)
 
 
-_WALK = """
-import numpy as np
-
-def backward(y):
-    y.grad = np.ones_like(y.array)
-    waiting = [y.creator_node]
-    while waiting:
-        function = waiting.pop()
-        if function is None:
-            continue
-        targets = tuple(range(len(function.inputs)))
-        grad_outputs = tuple(output.grad for output in function.outputs)
-        grad_inputs = function.backward(targets, grad_outputs)
-        for x, gx in zip(function.inputs, grad_inputs, strict=True):
-            {store}
-            waiting.append(x.creator_node)
-"""
+_SOLUTION = solution(__file__)
+_STORE = "gx if x.grad is None else x.grad + gx"
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "adding in place",
-        _WALK.format(store="x.grad = gx if x.grad is None else np.add(x.grad, gx, out=x.grad)"),
+        _SOLUTION.replace(_STORE, "gx if x.grad is None else np.add(x.grad, gx, out=x.grad)"),
     ),
     (
         "y.backward() does the work",
@@ -121,14 +106,14 @@ def backward(y):
     ),
     (
         "the first contribution wins",
-        _WALK.format(store="x.grad = x.grad if x.grad is not None else gx"),
+        _SOLUTION.replace(_STORE, "x.grad if x.grad is not None else gx"),
     ),
     (
         "the larger one wins",
-        _WALK.format(store="x.grad = gx if x.grad is None else max(gx[0], x.grad[0]) + 0 * gx"),
+        _SOLUTION.replace(_STORE, "gx if x.grad is None else max(gx[0], x.grad[0]) + 0 * gx"),
     ),
     (
         "two uses by one operation are counted, two operations are not",
-        _WALK.format(store="x.grad = gx * sum(v is x for v in function.inputs)"),
+        _SOLUTION.replace(_STORE, "gx * sum(v is x for v in function.inputs)"),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_true
+from tinynode.learn.checks import expect_close, expect_true, solution
 
 HINTS = (
     "Use an inner box twice: by an operation near the end, and by one further back.",
@@ -112,6 +112,8 @@ def check_naive_works(work: Any) -> None:
                  rtol=1e-5, atol=1e-5)  # fmt: skip
 
 
+_SOLUTION = solution(__file__)
+
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "only the leaf is used twice",
@@ -127,13 +129,8 @@ def naive_works(x):
     ),
     (
         "the shared box is used twice by the same operation",
-        """
-from engine06 import square
-
-def naive_fails(x):
-    a = square(x)
-    return square(square(a)) + a
-
+        _SOLUTION
+        + """
 def naive_works(x):
     a = square(square(x))
     return square(a + a)
@@ -141,30 +138,10 @@ def naive_works(x):
     ),
     (
         "the two are exchanged",
-        """
-from engine06 import square
-
-def naive_works(x):
-    a = square(x)
-    return square(square(a)) + a
-
-def naive_fails(x):
-    a = square(x)
-    return a + square(square(a))
-""",
+        _SOLUTION + "\nnaive_fails, naive_works = naive_works, naive_fails\n",
     ),
     (
         "the graphs of the step",
-        """
-from engine06 import square
-
-def naive_fails(x):
-    a = square(x)
-    return square(a) + a
-
-def naive_works(x):
-    a = square(x)
-    return a + square(a)
-""",
+        _SOLUTION.replace("square(square(a))", "square(a)"),
     ),
 )

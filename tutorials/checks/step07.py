@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_true
+from tinynode.learn.checks import expect_close, expect_true, solution
 
 HINTS = (
     "Which of the three references in the circle does nobody need, except for last_output?",
@@ -74,53 +74,24 @@ def check_memory(work: Any) -> None:
             gc.enable()
 
 
+_SOLUTION = solution(__file__)
+
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "a weak reference to a copy, which goes at once",
-        """
-import weakref
-from engine07 import Square, Variable
-
-class Watched(Square):
-    def apply(self, inputs):
-        outputs = super().apply(inputs)
-        self.output = weakref.ref(Variable(outputs[0].array))
-        return outputs
-
-    def last_output(self):
-        return self.output()
-""",
+        _SOLUTION.replace("import Square", "import Square, Variable").replace(
+            "weakref.ref(outputs[0])", "weakref.ref(Variable(outputs[0].array))"
+        ),
     ),
     (
         "the array is held in place of the Variable",
-        """
-from engine07 import Square, Variable
-
-class Watched(Square):
-    def apply(self, inputs):
-        outputs = super().apply(inputs)
-        self.output = outputs[0].array
-        return outputs
-
-    def last_output(self):
-        return Variable(self.output)
-""",
+        _SOLUTION.replace("import Square", "import Square, Variable")
+        .replace("weakref.ref(outputs[0])", "outputs[0].array")
+        .replace("return self.output()", "return Variable(self.output)"),
     ),
     (
         "a weak reference beside the strong one",
-        """
-import weakref
-from engine07 import Square
-
-class Watched(Square):
-    def apply(self, inputs):
-        self.result = super().apply(inputs)
-        self.output = weakref.ref(self.result[0])
-        return self.result
-
-    def last_output(self):
-        return self.output()
-""",
+        _SOLUTION.replace("outputs = super()", "self.result = outputs = super()"),
     ),
     (
         "a circle through a function that remembers the Variable",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true
+from tinynode.learn.checks import expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "retain_inputs and retain_outputs are called in forward, with a tuple of positions: (0,) has "
@@ -100,73 +100,31 @@ def check_memory(work: Any) -> None:
     expect_true("Sin lets its output go", not of_output, look)
 
 
-_RIGHT_SIN = """
-class Sin(FunctionNode):
-    def forward(self, inputs):
-        self.retain_inputs((0,))
-        return (np.sin(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (x,) = self.get_retained_inputs()
-        return (grad_outputs[0] * np.cos(x),)
-
-def sin(x):
-    return Sin().apply((x,))[0]
-"""
-_RIGHT_EXP = """
-class Exp(FunctionNode):
-    def forward(self, inputs):
-        self.retain_outputs((0,))
-        return (np.exp(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (y,) = self.get_retained_outputs()
-        return (grad_outputs[0] * y,)
-
-def exp(x):
-    return Exp().apply((x,))[0]
-"""
-_START = "import numpy as np\nfrom engine08 import FunctionNode\n"
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "Exp keeps its input, and computes e^x twice",
-        _START
-        + _RIGHT_SIN
-        + """
-class Exp(FunctionNode):
-    def forward(self, inputs):
-        self.retain_inputs((0,))
-        return (np.exp(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (x,) = self.get_retained_inputs()
-        return (grad_outputs[0] * np.exp(x),)
-
-def exp(x):
-    return Exp().apply((x,))[0]
-""",
+        _SOLUTION.replace("self.retain_outputs((0,))", "self.retain_inputs((0,))")
+        .replace("(y,) = self.get_retained_outputs()", "(x,) = self.get_retained_inputs()")
+        .replace("grad_outputs[0] * y", "grad_outputs[0] * np.exp(x)"),
     ),
     (
         "Sin keeps its output as well",
-        _START
-        + _RIGHT_EXP
-        + _RIGHT_SIN.replace(
+        _SOLUTION.replace(
             "self.retain_inputs((0,))", "self.retain_inputs((0,)); self.retain_outputs((0,))"
         ),
     ),
     (
         "Exp keeps its input in an attribute, too",
-        _START
-        + _RIGHT_SIN
-        + _RIGHT_EXP.replace("self.retain_o", "self.x = inputs[0]; self.retain_o"),
+        _SOLUTION.replace("self.retain_o", "self.x = inputs[0]; self.retain_o"),
     ),
     (
         "Exp uses x in place of y",
-        _START + _RIGHT_SIN + _RIGHT_EXP.replace("outputs[0] * y", "outputs[0] * np.exp(y)"),
+        _SOLUTION.replace("outputs[0] * y", "outputs[0] * np.exp(y)"),
     ),
     (
         "Sin does not retain anything",
-        _START + _RIGHT_EXP + _RIGHT_SIN.replace("self.retain_inputs((0,))", "pass"),
+        _SOLUTION.replace("self.retain_inputs((0,))", "pass"),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true
+from tinynode.learn.checks import expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "h.unchain() cuts h off from what computed it. When does it have to happen?",
@@ -87,55 +87,27 @@ def check_gradients(work: Any) -> None:
         expect_close(what, w.grad, _expected(length, window)[1], look)
 
 
-_LOOP = """
-import numpy as np
-from engine09 import Variable, no_backprop_mode, tanh
-
-def read_in_windows(w, numbers, window):
-    h = Variable(np.array(0.0), requires_grad=False)
-    for step, number in enumerate(numbers):
-{body}
-    return h
+_SOLUTION = solution(__file__)
+_CUT = """        if step % window == 0:
+            h.unchain()
 """
+_STEP = "        h = tanh(w * h + number)\n"
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "it cuts after the step, so that nothing is left after a whole number of windows",
-        _LOOP.format(
-            body="""
-        h = tanh(w * h + number)
-        if (step + 1) % window == 0:
-            h.unchain()
-"""
-        ),
+        _SOLUTION.replace(_CUT + _STEP, _STEP + _CUT.replace("step", "(step + 1)")),
     ),
     (
         "it cuts at every step",
-        _LOOP.format(
-            body="""
-        h.unchain()
-        h = tanh(w * h + number)
-"""
-        ),
+        _SOLUTION.replace(_CUT, "        h.unchain()\n"),
     ),
     (
         "it forgets the value of h, too",
-        _LOOP.format(
-            body="""
-        if step % window == 0:
-            h = Variable(np.array(0.0), requires_grad=False)
-        h = tanh(w * h + number)
-"""
-        ),
+        _SOLUTION.replace("h.unchain()", "h = Variable(np.array(0.0), requires_grad=False)"),
     ),
     (
         "it cuts w in place of h",
-        _LOOP.format(
-            body="""
-        if step % window == 0:
-            w.unchain()
-        h = tanh(w * h + number)
-"""
-        ),
+        _SOLUTION.replace("h.unchain()", "w.unchain()"),
     ),
 )

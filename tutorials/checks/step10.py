@@ -10,6 +10,7 @@ from tinynode.learn.checks import (
     expect_equal,
     expect_raises,
     expect_true,
+    solution,
 )
 
 HINTS = (
@@ -131,71 +132,23 @@ def check_names(work):
     expect_true("the message ends with something to try", "\nTry: " in message, look)
 
 
-_START = """
-import tinynode as tn
-from tinynode import functions as F
-from tinynode.type_check import expect, is_floating
-
-
-class MatMul(tn.FunctionNode):
-    input_names = ("x", "y")
-    type_hint = "a row of x must be as long as a column of y."
-
-    def forward(self, inputs):
-        x, y = inputs
-        self.retain_inputs((0, 1))
-        return (tn.namespace_of(x).matmul(x, y),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        x, y = self.get_retained_inputs()
-        return F.matmul(g, y.T), F.matmul(x.T, g)
-
-    def check_type_forward(self, in_types):
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "the lengths are compared at the wrong axes",
-        _START
-        + """
-        expect(in_types.size() == 2)
-        x, y = in_types
-        expect(x.ndim == 2, y.ndim == 2)
-        expect(is_floating(x), x.dtype == y.dtype)
-        expect(x.shape[0] == y.shape[1])
-""",
+        _SOLUTION.replace("x.shape[1] == y.shape[0]", "x.shape[0] == y.shape[1]"),
     ),
     (
         "lengths are looked at in the same expect as the number of axes",
-        _START
-        + """
-        expect(in_types.size() == 2)
-        x, y = in_types
-        expect(x.ndim == 2, y.ndim == 2, is_floating(x), x.dtype == y.dtype,
-               x.shape[1] == y.shape[0])
-""",
+        _SOLUTION.replace("y.ndim == 2)", "y.ndim == 2, x.shape[1] == y.shape[0])"),
     ),
     (
         "len() of the inputs is a plain number: the message cannot show the condition",
-        _START
-        + """
-        expect(len(in_types) == 2)
-        x, y = in_types
-        expect(x.ndim == 2, y.ndim == 2)
-        expect(is_floating(x), x.dtype == y.dtype)
-        expect(x.shape[1] == y.shape[0])
-""",
+        _SOLUTION.replace("in_types.size() == 2", "len(in_types) == 2"),
     ),
     (
         "two dtypes at once are let through",
-        _START
-        + """
-        expect(in_types.size() == 2)
-        x, y = in_types
-        expect(x.ndim == 2, y.ndim == 2)
-        expect(is_floating(x), is_floating(y))
-        expect(x.shape[1] == y.shape[0])
-""",
+        _SOLUTION.replace("x.dtype == y.dtype", "is_floating(y)"),
     ),
 )

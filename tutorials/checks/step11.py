@@ -3,7 +3,7 @@
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "Write the two shapes one above the other, so that they end in the same column. Every column "
@@ -115,37 +115,16 @@ def check_add_many_shapes(work):
         expect_gradients(work, left, right, g, look)
 
 
-_ADD = """
-
-class Add(tn.FunctionNode):
-    def forward(self, inputs):
-        a, b = inputs
-        return (a + b,)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        return tuple(unbroadcast(g, node.shape) for node in self.inputs)
-"""
-
-_IMPORTS = """
-import tinynode as tn
-from tinynode import functions as F
-
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "the new axes in front are summed, those of length 1 are not",
-        _IMPORTS
-        + """
-def unbroadcast(g, shape):
-    return F.sum(g, axis=tuple(range(g.ndim - len(shape))))
-"""
-        + _ADD,
+        _SOLUTION.replace("F.sum(g, axis=repeated, keepdims=True)", "g"),
     ),
     (
         "the shapes are lined up at their beginnings",
-        _IMPORTS
+        _SOLUTION
         + """
 def unbroadcast(g, shape):
     for axis in reversed(range(g.ndim)):
@@ -154,38 +133,19 @@ def unbroadcast(g, shape):
         elif shape[axis] == 1:
             g = F.sum(g, axis=axis, keepdims=True)
     return g
-"""
-        + _ADD,
+""",
     ),
-    (
-        "the mean is taken in place of the sum",
-        _IMPORTS
-        + """
-def unbroadcast(g, shape):
-    g = F.mean(g, axis=tuple(range(g.ndim - len(shape))))
-    repeated = tuple(axis for axis, length in enumerate(shape) if length == 1)
-    return F.mean(g, axis=repeated, keepdims=True)
-"""
-        + _ADD,
-    ),
+    ("the mean is taken in place of the sum", _SOLUTION.replace("F.sum(", "F.mean(")),
     (
         "Add brings both gradients to the shape of its first input",
-        _IMPORTS
-        + """
-def unbroadcast(g, shape):
-    g = F.sum(g, axis=tuple(range(g.ndim - len(shape))))
-    repeated = tuple(axis for axis, length in enumerate(shape) if length == 1)
-    return F.sum(g, axis=repeated, keepdims=True)
-"""
-        + _ADD.replace("node.shape", "self.inputs[0].shape"),
+        _SOLUTION.replace("node.shape", "self.inputs[0].shape"),
     ),
     (
         "sum_to does the work",
-        _IMPORTS
+        _SOLUTION
         + """
 def unbroadcast(g, shape):
     return F.sum_to(g, shape)
-"""
-        + _ADD,
+""",
     ),
 )

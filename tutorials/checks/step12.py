@@ -5,7 +5,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
-from tinynode.learn.checks import expect_close, expect_equal, expect_true
+from tinynode.learn.checks import expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "The loop of the page: compute the loss, forget the old gradients, backward, update. "
@@ -98,52 +98,7 @@ def check_sine(work):
     expect_true(f"the error between the angles, {error:.5f}, is below 0.002", error < 0.002, look)
 
 
-_SOLUTION = """
-import numpy as np
-
-import tinynode as tn
-from tinynode import functions as F
-from tinynode import nn
-
-POINTS = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype="float32")
-CLASSES = np.array([0, 1, 1, 0])
-
-ANGLES = np.linspace(-np.pi, np.pi, 64, dtype="float32").reshape(64, 1)
-SINES = np.sin(ANGLES)
-
-
-def train(model, optimizer, loss_of, steps):
-    losses = []
-    for _ in range(steps):
-        loss = loss_of(model)
-        optimizer.cleargrads()
-        loss.backward()
-        optimizer.update()
-        losses.append(float(loss))
-    return losses
-
-
-def fit_xor():
-    tn.seed(0)
-    model = nn.Sequential(nn.Linear(2, 8), F.tanh, nn.Linear(8, 2))
-
-    def loss_of(model):
-        return F.softmax_cross_entropy(model(POINTS), CLASSES)
-
-    train(model, nn.Adam(model, lr=0.05), loss_of, 200)
-    return model
-
-
-def fit_sine():
-    tn.seed(0)
-    model = nn.Sequential(nn.Linear(1, 16), F.tanh, nn.Linear(16, 1))
-
-    def loss_of(model):
-        return F.mean_squared_error(model(ANGLES), SINES)
-
-    train(model, nn.Adam(model, lr=0.02), loss_of, 600)
-    return model
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (

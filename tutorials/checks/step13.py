@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "check_backward(function, x, g) wants a function of Variables, the input arrays (a tuple of "
@@ -106,80 +106,10 @@ def check_repaired(work):
                 raise CheckFailed(what, expected, str(error).splitlines()[1], look) from None
 
 
-_REPAIRED = """
-import tinynode as tn
-from tinynode import functions as F
-
-FOUND = ("Product", "Share", "Tanh")
-
-
-class Tanh(tn.FunctionNode):
-    def forward(self, inputs):
-        self.retain_outputs((0,))
-        return (tn.namespace_of(inputs[0]).tanh(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        (y,) = self.get_retained_outputs()
-        return (g * (1 - y * y),)
-
-
-class SoftSign(tn.FunctionNode):
-    def forward(self, inputs):
-        self.retain_inputs((0,))
-        return (inputs[0] / (1 + abs(inputs[0])),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        (x,) = self.get_retained_inputs()
-        return (g / (1 + abs(x)) ** 2,)
-
-
-class LeakyReLU(tn.FunctionNode):
-    def forward(self, inputs):
-        self.retain_inputs((0,))
-        return (tn.namespace_of(inputs[0]).where(inputs[0] > 0, inputs[0], 0.1 * inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        (x,) = self.get_retained_inputs()
-        return (F.where(x > 0, g, 0.1 * g),)
-
-
-class Product(tn.FunctionNode):
-    def forward(self, inputs):
-        self.retain_inputs((0, 1))
-        return (inputs[0] * inputs[1],)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        a, b = self.get_retained_inputs()
-        return g * b, g * a
-
-
-class Transpose(tn.FunctionNode):
-    def forward(self, inputs):
-        return (tn.namespace_of(inputs[0]).permute_dims(inputs[0], (1, 0)),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        return (F.permute_dims(g, (1, 0)),)
-
-
-class Share(tn.FunctionNode):
-    def forward(self, inputs):
-        self.retain_inputs((0,))
-        return (inputs[0] / tn.namespace_of(inputs[0]).sum(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        (x,) = self.get_retained_inputs()
-        total = F.sum(x)
-        return ((g - F.sum(g * x) / total) / total,)
-"""
+_SOLUTION = solution(__file__)
 
 _BROKEN_AGAIN = (
-    _REPAIRED.replace("1 - y * y", "1 - y")
+    _SOLUTION.replace("1 - y * y", "1 - y")
     .replace("return g * b, g * a", "return g * a, g * b")
     .replace("F.sum(g * x) / total)", "F.mean(g))")
 )
@@ -189,21 +119,21 @@ _TRUE = '("Product", "Share", "Tanh")'
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "LeakyReLU is blamed for its kink at 0",
-        _REPAIRED.replace(_TRUE, '("LeakyReLU", "Product", "Tanh")'),
+        _SOLUTION.replace(_TRUE, '("LeakyReLU", "Product", "Tanh")'),
     ),
     (
         "Share was checked with a gradient of ones, and passed",
-        _REPAIRED.replace(_TRUE, '("Product", "Tanh")').replace(
+        _SOLUTION.replace(_TRUE, '("Product", "Tanh")').replace(
             "F.sum(g * x) / total)", "F.mean(g))"
         ),
     ),
-    ("everything is blamed", _REPAIRED.replace(_TRUE, repr(tuple(NAMES)))),
+    ("everything is blamed", _SOLUTION.replace(_TRUE, repr(tuple(NAMES)))),
     ("the bugs are named, but not repaired", _BROKEN_AGAIN),
     (
         "Share is repaired with the formula of softmax",
-        _REPAIRED.replace(
+        _SOLUTION.replace(
             "(g - F.sum(g * x) / total) / total", "x / total * (g - F.sum(g * x) / total)"
         ),
     ),
-    ("forward was changed to fit", _REPAIRED.replace(".tanh(inputs[0])", ".exp(-inputs[0])")),
+    ("forward was changed to fit", _SOLUTION.replace(".tanh(inputs[0])", ".exp(-inputs[0])")),
 )

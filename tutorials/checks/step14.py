@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "Start with found = [f(x)], and n times append the gradient of found[-1] with respect to x.",
@@ -116,77 +116,50 @@ def check_no_graph_grows(work):
     expect_equal("the rank of the result", got.rank, 0, look)
 
 
-_START = """
-import tinynode as tn
-from tinynode import functions as F
-
-
-def zeros_like(x):
-    return tn.Variable(x.xp.zeros_like(x.array))
-
-"""
-
-_NEWTON = """
-
-def newton(f, x, steps):
-    for _ in range(steps):
-        _, g, h = derivatives(f, x, 2)
-        x = tn.Variable((x - g / h).array)
-    return x
-"""
-
-_DERIVATIVES = """
-def derivatives(f, x, n):
-    found = [f(x)]
-    for _ in range(n):
-        (g,) = tn.grad([found[-1]], [x], enable_double_backprop=True)
-        found.append(zeros_like(x) if g is None else g)
-    return found
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "enable_double_backprop is left out",
-        _START + _DERIVATIVES.replace(", enable_double_backprop=True", "") + _NEWTON,
+        _SOLUTION.replace(", enable_double_backprop=True", ""),
     ),
     (
         "None is left in the list",
-        _START + _DERIVATIVES.replace("zeros_like(x) if g is None else g", "g") + _NEWTON,
+        _SOLUTION.replace("tn.Variable(x.xp.zeros_like(x.array)) if g is None else g", "g"),
     ),
     (
         "backward adds to x.grad, which is never cleared",
-        _START
+        _SOLUTION
         + """
 def derivatives(f, x, n):
     found = [f(x)]
     for _ in range(n):
-        F.sum(found[-1]).backward(enable_double_backprop=True)
+        tn.functions.sum(found[-1]).backward(enable_double_backprop=True)
         found.append(x.grad_var)
     return found
-"""
-        + _NEWTON,
+""",
     ),
     (
         "backward with cleargrad: right, but the user's grad is lost",
-        _START
+        _SOLUTION
         + """
 def derivatives(f, x, n):
     found = [f(x)]
     for _ in range(n):
         x.cleargrad()
         if found[-1].creator_node is not None:
-            F.sum(found[-1]).backward(enable_double_backprop=True)
-        found.append(zeros_like(x) if x.grad_var is None else x.grad_var)
+            tn.functions.sum(found[-1]).backward(enable_double_backprop=True)
+        zero = tn.Variable(x.xp.zeros_like(x.array))
+        found.append(zero if x.grad_var is None else x.grad_var)
     return found
-"""
-        + _NEWTON,
+""",
     ),
     (
         "each step of Newton's method hangs onto the graph of the one before",
-        _START + _DERIVATIVES + _NEWTON.replace("tn.Variable((x - g / h).array)", "x - g / h"),
+        _SOLUTION.replace("tn.Variable((x - g / h).array)", "x - g / h"),
     ),
     (
         "Newton's method divides the value by the slope: that finds a zero, not a minimum",
-        _START + _DERIVATIVES + _NEWTON.replace("_, g, h =", "g, h, _ ="),
+        _SOLUTION.replace("_, g, h =", "g, h, _ ="),
     ),
 )

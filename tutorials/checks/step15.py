@@ -12,6 +12,7 @@ from tinynode.learn.checks import (
     expect_close,
     expect_equal,
     expect_true,
+    solution,
 )
 
 HINTS = (
@@ -125,88 +126,43 @@ def check_targets(work):
         expect_true(what, 0 < ran[name] < ran["both"], look)
 
 
-_START = """
-import tinynode as tn
-from tinynode import functions as F
-
-
-def tanh(x):
-    return Tanh().apply((x,))[0]
-
-
-class Tanh(tn.FunctionNode):
-    def forward(self, inputs):
-        xp = tn.namespace_of(inputs[0])
-        self.retain_outputs((0,))
-        return (xp.tanh(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (gy,) = grad_outputs
-        (y,) = self.get_retained_outputs()
-        return TanhGrad().apply((y, gy))
-
-"""
-
-_FORWARD = """
-class TanhGrad(tn.FunctionNode):
-    def forward(self, inputs):
-        y, gy = inputs
-        self.retain_inputs((0, 1))
-        return (gy * (1.0 - y * y),)
-"""
-
-_BACKWARD = """
-    def backward(self, target_input_indexes, grad_outputs):
-        (h,) = grad_outputs
-        y, gy = self.get_retained_inputs()
-        grad_y = grad_gy = None
-        if 0 in target_input_indexes:
-            grad_y = -2.0 * h * gy * y
-        if 1 in target_input_indexes:
-            grad_gy = h * (1.0 - y * y)
-        return grad_y, grad_gy
-"""
+_SOLUTION = solution(__file__)
+_BACKWARD = "def backward(self, target_input_indexes, grad_outputs):\n        (h,)"
+_RETAINED = "y, gy = self.get_retained_inputs()"
 
 MISTAKES: tuple[tuple[str, str], ...] = (
-    ("TanhGrad has no backward", _START + _FORWARD),
+    (
+        "TanhGrad has no backward",
+        _SOLUTION.replace(_BACKWARD, _BACKWARD.replace("backward", "back", 1)),
+    ),
     (
         "TanhGrad is right in the first order, but the gradient of y is taken for 1 - y^2 too",
-        _START + _FORWARD + _BACKWARD.replace("-2.0 * h * gy * y", "h * (1.0 - y * y)"),
+        _SOLUTION.replace("-2.0 * h * gy * y", "h * (1.0 - y * y)"),
     ),
     (
         "the gradient of gy is forgotten: gx is taken for a function of y alone",
-        _START + _FORWARD + _BACKWARD.replace("return grad_y, grad_gy", "return grad_y, None"),
+        _SOLUTION.replace("return gradient_of_y, gradient_of_gy", "return gradient_of_y, None"),
     ),
     (
         "both are computed, whatever was asked for",
-        _START
-        + _FORWARD
-        + """
-    def backward(self, target_input_indexes, grad_outputs):
-        (h,) = grad_outputs
-        y, gy = self.get_retained_inputs()
-        return -2.0 * h * gy * y, h * (1.0 - y * y)
-""",
+        _SOLUTION.replace("if 0 in target_input_indexes", "if True").replace(
+            "if 1 in target_input_indexes", "if True"
+        ),
     ),
     (
         "the second order is computed with arrays: nothing is left for the third",
-        _START
-        + _FORWARD
-        + _BACKWARD.replace(
-            "y, gy = self.get_retained_inputs()",
-            "y, gy = (tn.Variable(v.array) for v in self.get_retained_inputs())",
+        _SOLUTION.replace(
+            _RETAINED, "y, gy = (tn.Variable(v.array) for v in self.get_retained_inputs())"
         ),
     ),
     (
         "the gradient is composed: no function of its own",
-        _START.replace("return TanhGrad().apply((y, gy))", "return (gy * (1.0 - y * y),)")
-        + _FORWARD
-        + _BACKWARD,
+        _SOLUTION.replace("return TanhGrad().apply((y, gy))", "return (gy * (1.0 - y * y),)"),
     ),
     (
         "gy is written over in place",
-        _START
-        + _FORWARD.replace("return (gy * (1.0 - y * y),)", "gy *= 1.0 - y * y; return (gy,)")
-        + _BACKWARD,
+        _SOLUTION.replace(
+            "gx = 1.0 - y * y\n        gx *= gy", "gx = gy\n        gx *= 1.0 - y * y"
+        ),
     ),
 )

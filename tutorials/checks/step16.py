@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_close, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_true, solution
 
 HINTS = (
     "Look for .array in the three backward methods, and for tn.Variable(...) around an array: "
@@ -115,84 +115,36 @@ def check_third_order(work):
     expect_close("the third derivative of softplus", y.array, s * (1 - s) * (1 - 2 * s), look)
 
 
-_CODE = """
-import tinynode as tn
-from tinynode import functions as F
-
-
-class CumulativeSum(tn.FunctionNode):
-    def forward(self, inputs):
-        return (tn.namespace_of(inputs[0]).cumulative_sum(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        return (F.flip(F.cumulative_sum(F.flip(g))),)
-
-
-class Softplus(tn.FunctionNode):
-    def forward(self, inputs):
-        xp = tn.namespace_of(inputs[0])
-        self.retain_inputs((0,))
-        return (xp.log1p(xp.exp(inputs[0])),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        (x,) = self.get_retained_inputs()
-        return (g / (1.0 + F.exp(-x)),)
-
-
-class Dot(tn.FunctionNode):
-    def forward(self, inputs):
-        a, b = inputs
-        self.retain_inputs((0, 1))
-        return (tn.namespace_of(a).sum(a * b),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        a, b = self.get_retained_inputs()
-        return g * b, g * a
-
-
-def cumulative_sum(x):
-    return CumulativeSum().apply((x,))[0]
-
-
-def softplus(x):
-    return Softplus().apply((x,))[0]
-
-
-def dot(a, b):
-    return Dot().apply((a, b))[0]
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "CumulativeSum is linear, so it is left as it was",
-        _CODE.replace(
+        _SOLUTION.replace(
             "F.flip(F.cumulative_sum(F.flip(g)))",
             "tn.Variable(g.xp.flip(g.xp.cumulative_sum(g.xp.flip(g.array))))",
         ),
     ),
     (
         "the array of x is put into a new Variable: a leaf that is not x",
-        _CODE.replace("F.exp(-x)", "F.exp(-tn.Variable(x.array))"),
+        _SOLUTION.replace("F.exp(-x)", "F.exp(-tn.Variable(x.array))"),
     ),
     (
         "one of the two products of Dot is left as it was",
-        _CODE.replace("return g * b, g * a", "return g * b, g * a.array"),
+        _SOLUTION.replace("return g * b, g * a", "return g * b, g * a.array"),
     ),
     (
         "the order of the numbers is not reversed back",
-        _CODE.replace("F.flip(F.cumulative_sum(F.flip(g)))", "F.cumulative_sum(F.flip(g))"),
+        _SOLUTION.replace("F.flip(F.cumulative_sum(F.flip(g)))", "F.cumulative_sum(F.flip(g))"),
     ),
     (
         "the function of the package is called, and the backward is left as it was",
-        _CODE.replace("F.exp(-x)", "x.xp.exp(-x.array)").replace(
+        _SOLUTION.replace("F.exp(-x)", "x.xp.exp(-x.array)").replace(
             "return Softplus().apply((x,))[0]", "return F.softplus(x)"
         ),
     ),
     (
         "the sign of x is lost",
-        _CODE.replace("F.exp(-x)", "F.exp(x)"),
+        _SOLUTION.replace("F.exp(-x)", "F.exp(x)"),
     ),
 )

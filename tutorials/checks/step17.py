@@ -8,7 +8,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "Go through target_input_indexes and grad_inputs together, with zip. Position 0 is x, whose "
@@ -138,36 +138,10 @@ def check_double_backprop(work):
         raise CheckFailed(what, expected, "; ".join(parts), look) from None
 
 
-_CODE = """
-import tinynode as tn
+_SOLUTION = solution(__file__)
 
-
-class Subtract(tn.FunctionNode):
-    def forward(self, inputs):
-        x, y = inputs
-        return (x - y,)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        return g, -g
-
-    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
-        (g,) = grad_outputs
-        results = []
-        for position, old in zip(target_input_indexes, grad_inputs):
-            if position == 0:
-                results.append(g if old is None else old + g)
-            else:
-                results.append(-g if old is None else old - g)
-        return tuple(results)
-
-
-def subtract(x, y):
-    return Subtract().apply((x, y))[0]
-"""
-
-_START = _CODE[: _CODE.index("        results = []")]
-_END = _CODE[_CODE.index("\n\ndef subtract") :]
+_START = _SOLUTION[: _SOLUTION.index("        results = []")]
+_END = _SOLUTION[_SOLUTION.index("\n\ndef subtract") :]
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
@@ -185,7 +159,7 @@ MISTAKES: tuple[tuple[str, str], ...] = (
     ),
     (
         "the numbers are right, but -g is made each time and then added",
-        _CODE.replace("old - g", "old + (-g)"),
+        _SOLUTION.replace("old - g", "old + (-g)"),
     ),
     (
         "the old array is written over",
@@ -205,14 +179,14 @@ MISTAKES: tuple[tuple[str, str], ...] = (
     ),
     (
         "the sum is made of arrays: no second order",
-        _CODE.replace("old + g", "tn.Variable(old.array + g.array)").replace(
+        _SOLUTION.replace("old + g", "tn.Variable(old.array + g.array)").replace(
             "old - g", "tn.Variable(old.array - g.array)"
         ),
     ),
     (
         "the position in the list is taken for the position of the input",
-        _CODE.replace(
-            "for position, old in zip(target_input_indexes, grad_inputs):",
+        _SOLUTION.replace(
+            "for position, old in zip(target_input_indexes, grad_inputs, strict=True):",
             "for position, old in enumerate(grad_inputs):",
         ),
     ),

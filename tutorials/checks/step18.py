@@ -6,7 +6,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.learn.checks import expect_equal
+from tinynode.learn.checks import expect_equal, solution
 
 HINTS = (
     "A function made a NaN if has_nan(what it gave) and not has_nan(what it was given). Remember "
@@ -146,64 +146,34 @@ def check_new_start(work):
     expect_equal("first, after an error in a backward", got, ("NaiveSqrt", "backward"), look)
 
 
-_CODE = """
-from tinynode import FunctionHook
-
-
-def has_nan(variables):
-    return any(bool(v.xp.any(v.xp.isnan(v.array))) for v in variables if v is not None)
-
-
-class NaNHook(FunctionHook):
-    name = "first NaN"
-
-    def __init__(self):
-        self.first = None
-        self.depth = 0
-
-    def added(self, function):
-        self.first = None
-        self.depth = 0
-
-    def backward_preprocess(self, function, in_data, out_grad):
-        self.depth += 1
-
-    def applied(self, function, inputs, outputs):
-        self.judge(function, "forward", inputs, outputs)
-
-    def after_backward(self, function, target_input_indexes, grad_outputs, grad_inputs):
-        self.depth -= 1
-        self.judge(function, "backward", grad_outputs, grad_inputs)
-
-    def judge(self, function, direction, given, results):
-        if self.first is None and self.depth == 0 and has_nan(results) and not has_nan(given):
-            self.first = function.label, direction
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "the last NaN is named, not the first",
-        _CODE.replace("self.first is None and ", ""),
+        _SOLUTION.replace("self.first is None and ", ""),
     ),
     (
         "who was handed a NaN is blamed",
-        _CODE.replace(" and not has_nan(given)", ""),
+        _SOLUTION.replace(" and not has_nan(given)", ""),
     ),
     (
         "functions inside of a backward are named",
-        _CODE.replace(" and self.depth == 0", ""),
+        _SOLUTION.replace(" and self.depth == 0", ""),
     ),
     (
         "the depth is not taken back in after_backward",
-        _CODE.replace("        self.depth -= 1\n", ""),
+        _SOLUTION.replace("        self.depth -= 1\n", ""),
     ),
     (
         "the hook never starts anew",
-        _CODE.replace("def added(", "def was_added("),
+        _SOLUTION.replace("def added(", "def was_added("),
     ),
     (
         "forward only",
-        _CODE.replace('        self.judge(function, "backward", grad_outputs, grad_inputs)', ""),
+        _SOLUTION.replace(
+            '        self.judge(function, "backward", grad_outputs, grad_inputs)', ""
+        ),
     ),
     (
         "a FunctionHook that looks at what functions are given: it names the one after",

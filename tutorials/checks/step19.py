@@ -10,6 +10,7 @@ from tinynode.learn.checks import (
     expect_equal,
     expect_raises,
     expect_true,
+    solution,
 )
 
 HINTS = (
@@ -204,112 +205,41 @@ def check_gradients(work):
     expect_close("w@GRAD of tanh(x w)", scope["w@GRAD"], slope * x, look)
 
 
-_RIGHT = """
-from typing import NamedTuple
-
-import numpy as np
-
-REGISTRY = {}
-
-
-class OpInfo(NamedTuple):
-    function: object
-    grad: str | None
-
-
-class Op:
-    def __init__(self, type, inputs, outputs):
-        self.type, self.inputs, self.outputs = type, list(inputs), list(outputs)
-
-    def __str__(self):
-        return f"{', '.join(self.outputs)} = {self.type}({', '.join(self.inputs)})"
-
-
-def register(name, grad=None):
-    def put(function):
-        if name in REGISTRY:
-            raise ValueError(f"the type {name!r} is registered already")
-        REGISTRY[name] = OpInfo(function, grad)
-        return function
-
-    return put
-
-
-@register("mul", grad="mul_grad")
-def mul(a, b):
-    return (a * b,)
-
-
-@register("mul_grad")
-def mul_grad(a, b, y, g):
-    return g * b, g * a
-
-
-@register("tanh", grad="tanh_grad")
-def tanh(x):
-    return (np.tanh(x),)
-
-
-@register("tanh_grad")
-def tanh_grad(x, y, g):
-    return (g * (1 - y * y),)
-
-
-def run(program, scope):
-    used = set()
-    for op in program:
-        used.update(op.inputs)
-        for name in op.outputs:
-            if name in used:
-                raise ValueError(f"{op} writes {name!r}, which was used before")
-            used.add(name)
-    for op in program:
-        results = REGISTRY[op.type].function(*[scope[name] for name in op.inputs])
-        scope.update(zip(op.outputs, results, strict=True))
-
-
-def grad_op(op):
-    grad = REGISTRY[op.type].grad
-    if grad is None:
-        raise ValueError(f"the type {op.type!r} has no gradient")
-    given = [f"{name}@GRAD" for name in op.outputs]
-    wanted = [f"{name}@GRAD" for name in op.inputs]
-    return Op(grad, [*op.inputs, *op.outputs, *given], wanted)
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "a name that is taken is overwritten",
-        _RIGHT.replace("if name in REGISTRY:", "if False:"),
+        _SOLUTION.replace("if name in REGISTRY:", "if False:"),
     ),
     (
         "the decorator returns nothing, so the function's own name is None",
-        _RIGHT.replace("        return function\n", ""),
+        _SOLUTION.replace("        return function\n", ""),
     ),
     (
         "names are looked at while the program runs",
-        _RIGHT.replace(
+        _SOLUTION.replace(
             "            used.add(name)\n    for op in program:\n", "            used.add(name)\n"
         ),
     ),
     (
         "names in the scope count as written: a program runs once only",
-        _RIGHT.replace("used = set()", "used = set(scope)"),
+        _SOLUTION.replace("used = set()", "used = set(scope)"),
     ),
     (
         "only names that are written twice are refused",
-        _RIGHT.replace("        used.update(op.inputs)\n", ""),
+        _SOLUTION.replace("        used.update(op.inputs)\n", ""),
     ),
     (
         "the gradients of mul are exchanged",
-        _RIGHT.replace("return g * b, g * a", "return g * a, g * b"),
+        _SOLUTION.replace("return g * b, g * a", "return g * a, g * b"),
     ),
     (
         "tanh_grad takes its input for its output",
-        _RIGHT.replace("g * (1 - y * y)", "g * (1 - x * x)"),
+        _SOLUTION.replace("g * (1 - y * y)", "g * (1 - x * x)"),
     ),
     (
         "the gradient operator does not read the outputs",
-        _RIGHT.replace("[*op.inputs, *op.outputs, *given]", "[*op.inputs, *given]"),
+        _SOLUTION.replace("[*op.inputs, *op.outputs, *given]", "[*op.inputs, *given]"),
     ),
 )

@@ -10,6 +10,7 @@ from tinynode.learn.checks import (
     expect_close,
     expect_equal,
     expect_true,
+    solution,
 )
 
 HINTS = (
@@ -174,142 +175,58 @@ def check_random(work):
         expect_gradients(work, forward, target, look, no_grad, seed)  # short nets first
 
 
-_OPERATORS = """
-from collections import Counter, defaultdict
-
-import tinynode as tn
-from tinynode import net
-
-
-@net.register_op("mul")
-class Mul(tn.FunctionNode):
-    def forward(self, inputs):
-        a, b = inputs
-        return (a * b,)
-
-
-@net.register_op("mul_grad")
-class MulGrad(tn.FunctionNode):
-    def forward(self, inputs):
-        a, b, _, g = inputs
-        return g * b, g * a
-
-
-@net.register_op("plus")
-class Plus(tn.FunctionNode):
-    def forward(self, inputs):
-        a, b = inputs
-        return (a + b,)
-
-
-@net.register_op("plus_grad")
-class PlusGrad(tn.FunctionNode):
-    def forward(self, inputs):
-        g = inputs[3]
-        return g, g
-
-
-@net.register_op("sin_cos")
-class SinCos(tn.FunctionNode):
-    def forward(self, inputs):
-        xp = tn.namespace_of(inputs[0])
-        return xp.sin(inputs[0]), xp.cos(inputs[0])
-
-
-@net.register_op("sin_cos_grad")
-class SinCosGrad(tn.FunctionNode):
-    def forward(self, inputs):
-        _, s, c, gs, gc = inputs
-        return (gs * c - gc * s,)
-
-"""
-
-_RULE = """
-def backward_net(forward, target, no_grad=()):
-    needed, kept = {target}, []
-    for op in reversed(forward.operators):
-        wanted = [name for name in op.input_names if name not in no_grad]
-        if wanted and not needed.isdisjoint(op.output_names):
-            kept.append(op)
-            needed.update(wanted)
-
-    readers = Counter(n for op in kept for n in op.input_names if n not in no_grad)
-    parts = defaultdict(list)
-    backward = net.NetOp(type=f"{forward.type}_grad")
-
-    def new_part(name):
-        if name in no_grad:
-            return "@EMPTY@"
-        part = f"@RENAME@{len(parts[name])}" if readers[name] > 1 else ""
-        parts[name].append(f"{name}@GRAD{part}")
-        return parts[name][-1]
-
-    for op in kept:
-        given = [f"{y}@GRAD" if y in needed else f"{y}@ZERO" for y in op.output_names]
-        for y in op.output_names:
-            if y not in needed:
-                backward.append(net.Operator("fill_like", [y], [f"{y}@ZERO"], {"value": 0.0}))
-        inputs = [*op.input_names, *op.output_names, *given]
-        outputs = [new_part(name) for name in op.input_names]
-        backward.append(net.Operator(f"{op.type}_grad", inputs, outputs))
-        for name in dict.fromkeys(op.input_names):
-            if len(parts[name]) == readers[name] > 1:
-                backward.append(net.Operator("add_all", parts[name], [f"{name}@GRAD"]))
-    return backward
-"""
-
-_RIGHT = _OPERATORS + _RULE
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "nothing is renamed",
-        _RIGHT.replace('if readers[name] > 1 else ""', 'if False else ""'),
+        _SOLUTION.replace('if readers[name] > 1 else ""', 'if False else ""'),
     ),
     (
         "operators are counted, not slots",
-        _RIGHT.replace(
+        _SOLUTION.replace(
             "for op in kept for n in op.input_names if",
             "for op in kept for n in set(op.input_names) if",
         ),
     ),
     (
         "zeros for every output: the gradients that came are thrown away",
-        _RIGHT.replace("if y in needed else", "if y == target else").replace(
+        _SOLUTION.replace("if y in needed else", "if y == target else").replace(
             "if y not in needed:", "if y != target:"
         ),
     ),
     (
         "no zeros: the gradient of an unused output is read, and nobody wrote it",
-        _RIGHT.replace('f"{y}@GRAD" if y in needed else f"{y}@ZERO"', 'f"{y}@GRAD"'),
+        _SOLUTION.replace('f"{y}@GRAD" if y in needed else f"{y}@ZERO"', 'f"{y}@GRAD"'),
     ),
     (
         "all operators are kept",
-        _RIGHT.replace("if wanted and not needed.isdisjoint(op.output_names):", "if wanted:"),
+        _SOLUTION.replace("if wanted and not needed.isdisjoint(op.output_names):", "if wanted:"),
     ),
     (
         "frozen variables are frozen in the end only: their parts are computed",
-        _RIGHT.replace("if wanted and not", "if not").replace(
+        _SOLUTION.replace("if wanted and not", "if not").replace(
             '        if name in no_grad:\n            return "@EMPTY@"\n', ""
         ),
     ),
     (
         "what is behind a frozen variable is kept, and gets a gradient of zeros",
-        _RIGHT.replace("needed.update(wanted)", "needed.update(op.input_names)")
+        _SOLUTION.replace("needed.update(wanted)", "needed.update(op.input_names)")
         .replace("if y in needed else", "if y in parts or y == target else")
         .replace("if y not in needed:", "if y not in parts and y != target:"),
     ),
     (
         "readers are counted in the whole net: a sum waits for parts that never come",
-        _RIGHT.replace(
+        _SOLUTION.replace(
             "for n in op.input_names if n not in no_grad", "for n in op.input_names"
         ).replace("for op in kept for n", "for op in forward.operators for n"),
     ),
     (
         "the sum stands after the first part",
-        _RIGHT.replace("if len(parts[name]) == readers[name] > 1", "if len(parts[name]) == 2"),
+        _SOLUTION.replace("if len(parts[name]) == readers[name] > 1", "if len(parts[name]) == 2"),
     ),
     (
         "the operators keep their order",
-        _RIGHT.replace("for op in kept:", "for op in reversed(kept):"),
+        _SOLUTION.replace("for op in kept:", "for op in reversed(kept):"),
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, solution
 
 HINTS = (
     "xp = tn.namespace_of(x) gives the library of x. It has abs, exp, log1p and mean. A method "
@@ -216,43 +216,20 @@ def on_strict(array, index):
     return array_api_strict.asarray(array)
 
 
-_RIGHT = """
-import math
-
-import tinynode as tn
-from tinynode import functions as F
-
-
-class LogCosh(tn.FunctionNode):
-    '''y[i] = mean over j of log(cosh(x[i, j])).
-
-    x: (n, d) -> y: (n).   With g = dL/dy:   dL/dx[i, j] = g[i] * tanh(x[i, j]) / d
-    '''
-
-    def forward(self, inputs):
-        (x,) = inputs
-        xp = tn.namespace_of(x)
-        self.retain_inputs((0,))
-        a = xp.abs(x)
-        # cosh(x) = e^a (1 + e^(-2a)) / 2: written like this, nothing overflows
-        y = a + xp.log1p(xp.exp(-2.0 * a)) - math.log(2.0)
-        return (xp.mean(y, axis=1),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        (x,) = self.get_retained_inputs()
-        return (F.tanh(x) * F.reshape(g, (-1, 1)) / x.shape[1],)
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
-    ("a method of NumPy's arrays is left", _RIGHT.replace("xp.mean(y, axis=1)", "y.mean(axis=1)")),
+    (
+        "a method of NumPy's arrays is left",
+        _SOLUTION.replace("xp.mean(y, axis=1)", "y.mean(axis=1)"),
+    ),
     (
         "the logarithm of 2 is a 64-bit array",
-        _RIGHT.replace("math.log(2.0)", "xp.log(xp.asarray(2.0, dtype=xp.float64))"),
+        _SOLUTION.replace("math.log(2.0)", "xp.log(xp.asarray(2.0, dtype=xp.float64))"),
     ),
     (
         "backward works on arrays, and cannot be differentiated",
-        _RIGHT.replace(
+        _SOLUTION.replace(
             "return (F.tanh(x) * F.reshape(g, (-1, 1)) / x.shape[1],)",
             "gx = tn.namespace_of(x.array).tanh(x.array) * g.array[:, None] / x.shape[1]\n"
             "        return (tn.asarray(gx),)",
@@ -260,18 +237,18 @@ MISTAKES: tuple[tuple[str, str], ...] = (
     ),
     (
         "the array is brought to NumPy and back",
-        _RIGHT.replace("import math", "import math\nimport numpy as np")
+        _SOLUTION.replace("import math", "import math\nimport numpy as np")
         .replace("(x,) = inputs\n", "(x,) = inputs\n        device, x = x, tn.to_host(x)\n", 1)
         .replace("xp.mean(y, axis=1)", "tn.namespace_of(device).asarray(np.mean(y, axis=1))"),
     ),
     (
         "the mean is taken along the wrong axis",
-        _RIGHT.replace("mean(y, axis=1)", "mean(y, axis=0)"),
+        _SOLUTION.replace("mean(y, axis=1)", "mean(y, axis=0)"),
     ),
     (
         "it overflows for large x",
-        _RIGHT.replace("a + xp.log1p(xp.exp(-2.0 * a))", "xp.log(xp.exp(a) + xp.exp(-a))").replace(
-            "a = xp.abs(x)", "a = 3.0 * x / 3.0"
-        ),
+        _SOLUTION.replace(
+            "a + xp.log1p(xp.exp(-2.0 * a))", "xp.log(xp.exp(a) + xp.exp(-a))"
+        ).replace("a = xp.abs(x)", "a = 3.0 * x / 3.0"),
     ),
 )

@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "The page has a kernel for exp(-x^2): its inputs, its outputs, what to do with one element, "
@@ -238,58 +238,34 @@ def check_on_a_real_gpu(work):
     expect_close("y on the GPU", tn.to_host(y.array), swish(np.array(X)), look)
 
 
-_RIGHT = """
-import numpy as np
-
-import tinynode as tn
-from tinynode import functions as F
-
-
-class Swish(tn.FunctionNode):
-    '''y = x / (1 + exp(-x)).   With s = sigmoid(x), g = dL/dy:   dL/dx = g (s + y (1 - s)).'''
-
-    def forward_cpu(self, inputs):
-        (x,) = inputs
-        self.retain_inputs((0,))
-        return (x / (1.0 + np.exp(-x)),)
-
-    def forward_gpu(self, inputs):
-        import cupy
-
-        self.retain_inputs((0,))
-        kernel = cupy.ElementwiseKernel("T x", "T y", "y = x / (1 + exp(-x))", "swish")
-        return (kernel(*inputs),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        (x,) = self.get_retained_inputs()
-        s = F.sigmoid(x)
-        return (g * (s + x * s * (1.0 - s)),)
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "nothing is retained",
-        _RIGHT.replace("        self.retain_inputs((0,))\n        kernel", "        kernel"),
+        _SOLUTION.replace("        self.retain_inputs((0,))\n        kernel", "        kernel"),
     ),
     (
         "the types are those of 32-bit numbers",
-        _RIGHT.replace("T x", "float32 x").replace("T y", "float32 y"),
+        _SOLUTION.replace("T x", "float32 x").replace("T y", "float32 y"),
     ),
-    ("the output is always of 64 bits", _RIGHT.replace("T y", "float64 y")),
-    ("NumPy's name is in the text of the kernel", _RIGHT.replace("1 + exp(-x)", "1 + np.exp(-x)")),
+    ("the output is always of 64 bits", _SOLUTION.replace("T y", "float64 y")),
+    (
+        "NumPy's name is in the text of the kernel",
+        _SOLUTION.replace("1 + exp(-x)", "1 + np.exp(-x)"),
+    ),
     (
         "the kernel does a part only",
-        _RIGHT.replace("y = x / (1 + exp(-x))", "y = exp(-x)").replace(
+        _SOLUTION.replace("y = x / (1 + exp(-x))", "y = exp(-x)").replace(
             "(kernel(*inputs),)", "(inputs[0] / (1.0 + kernel(*inputs)),)"
         ),
     ),
     (
         "it computes on the host",
-        _RIGHT.replace(
+        _SOLUTION.replace(
             "(kernel(*inputs),)", "(np.asarray(inputs[0] / (1.0 + np.exp(-inputs[0]))),)"
         ),
     ),
-    ("the sign is lost", _RIGHT.replace("1 + exp(-x)", "1 + exp(x)")),
-    ("no tuple is returned", _RIGHT.replace("(kernel(*inputs),)", "kernel(*inputs)")),
+    ("the sign is lost", _SOLUTION.replace("1 + exp(-x)", "1 + exp(x)")),
+    ("no tuple is returned", _SOLUTION.replace("(kernel(*inputs),)", "kernel(*inputs)")),
 )

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "Begin with the dtype: if x.dtype is not one of np.float32 and np.float64, return "
@@ -134,51 +134,21 @@ def check_hooks(work):
     expect_true("the table says that forward_fast ran", "forward_fast" in table, look)
 
 
-_RIGHT = """
-import numpy as np
-
-import tinynode as tn
-
-
-class Softsign(tn.FunctionNode):
-    '''y = x / (1 + |x|), for x of any shape.   dL/dx = dL/dy / (1 + |x|)^2.'''
-
-    def forward(self, inputs):
-        (x,) = inputs
-        xp = tn.namespace_of(x)
-        self.retain_inputs((0,))
-        return (x / (1.0 + xp.abs(x)),)
-
-    def forward_fast(self, inputs):
-        (x,) = inputs
-        if x.dtype not in (np.float32, np.float64):
-            return tn.Fallback(f"{x.dtype} has no kernel")
-        self.retain_inputs((0,))
-        y = np.empty_like(x)
-        np.abs(x, out=y)
-        np.add(y, 1.0, out=y)
-        np.divide(x, y, out=y)
-        return (y,)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        (x,) = self.get_retained_inputs()
-        return (g / (1.0 + abs(x)) ** 2,)
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
-    ("x is written to", _RIGHT.replace("y = np.empty_like(x)", "y = x")),
+    ("x is written to", _SOLUTION.replace("y = np.empty_like(x)", "y = x")),
     (
         "nothing is retained",
-        _RIGHT.replace("        self.retain_inputs((0,))\n        y =", "        y ="),
+        _SOLUTION.replace("        self.retain_inputs((0,))\n        y =", "        y ="),
     ),
-    ("the portable code, once more", _RIGHT.replace("np.add(y, 1.0, out=y)", "y = y + 1.0")),
-    ("it never falls back", _RIGHT.replace("x.dtype not in (np.float32, np.float64)", "False")),
+    ("the portable code, once more", _SOLUTION.replace("np.add(y, 1.0, out=y)", "y = y + 1.0")),
+    ("it never falls back", _SOLUTION.replace("x.dtype not in (np.float32, np.float64)", "False")),
     (
         "it falls back without a reason",
-        _RIGHT.replace('tn.Fallback(f"{x.dtype} has no kernel")', "tn.Fallback"),
+        _SOLUTION.replace('tn.Fallback(f"{x.dtype} has no kernel")', "tn.Fallback"),
     ),
-    ("it falls back for 32 bits", _RIGHT.replace("(np.float32, np.float64)", "(np.float64,)")),
-    ("the array is always of 64 bits", _RIGHT.replace("np.empty_like(x)", "np.empty(x.shape)")),
-    ("no tuple", _RIGHT.replace("return (y,)", "return y")),
+    ("it falls back for 32 bits", _SOLUTION.replace("(np.float32, np.float64)", "(np.float64,)")),
+    ("the array is always of 64 bits", _SOLUTION.replace("np.empty_like(x)", "np.empty(x.shape)")),
+    ("no tuple", _SOLUTION.replace("return (y,)", "return y")),
 )

@@ -5,7 +5,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "F.where(condition, a, b) picks number by number, and abs(errors) < limit is a condition for "
@@ -179,62 +179,38 @@ def check_arguments(work):
     expect_true("t has no gradient after a step", t.grad is None, look)
 
 
-_RIGHT = """
-import numpy as np
-import tinynode as tn
-from tinynode import functions as F
-
-
-def robust(errors, limit):
-    size = abs(errors)
-    return F.mean(F.where(size < limit, errors * errors / 2, limit * (size - limit / 2)))
-
-
-def make_step(model, optimizer):
-    @tn.compile
-    def compiled(x, t, limit):
-        optimizer.cleargrads()
-        loss = robust(model(x) - t, limit)
-        loss.backward()
-        optimizer.update()
-        return loss
-
-    def step(x, t, limit):
-        return compiled(x.detach(), t.detach(), np.asarray(limit))
-
-    return step
-"""
+_SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
         "the limit is passed as a number: every step is recorded anew",
-        _RIGHT.replace("np.asarray(limit)", "limit"),
+        _SOLUTION.replace("np.asarray(limit)", "limit"),
     ),
     (
         "nothing is compiled",
-        _RIGHT.replace("    @tn.compile\n", ""),
+        _SOLUTION.replace("    @tn.compile\n", ""),
     ),
     (
         "step is compiled in each call",
-        _RIGHT.replace("    @tn.compile\n", "").replace(
+        _SOLUTION.replace("    @tn.compile\n", "").replace(
             "return compiled(", "return tn.compile(compiled)("
         ),
     ),
     (
         "x requires a gradient",
-        _RIGHT.replace("x.detach(), t.detach()", "x, t"),
+        _SOLUTION.replace("x.detach(), t.detach()", "x, t"),
     ),
     (
         "gradients are not cleared",
-        _RIGHT.replace("        optimizer.cleargrads()\n", ""),
+        _SOLUTION.replace("        optimizer.cleargrads()\n", ""),
     ),
     (
         "only the loss is compiled, and the update is forgotten",
-        _RIGHT.replace("        optimizer.update()\n", ""),
+        _SOLUTION.replace("        optimizer.update()\n", ""),
     ),
     (
         "an if on a value is left: right eagerly, and nothing that can be recorded",
-        _RIGHT.replace(
+        _SOLUTION.replace(
             "    return F.mean(F.where",
             "    if float(F.max(size)) < limit:\n"
             "        return F.mean(errors * errors / 2)\n"
@@ -243,14 +219,14 @@ MISTAKES: tuple[tuple[str, str], ...] = (
     ),
     (
         "the sign is forgotten: large negative errors count as small ones",
-        _RIGHT.replace("F.where(size < limit", "F.where(errors < limit"),
+        _SOLUTION.replace("F.where(size < limit", "F.where(errors < limit"),
     ),
     (
         "the slope of large errors is right, and the value is not",
-        _RIGHT.replace("limit * (size - limit / 2)", "limit * size"),
+        _SOLUTION.replace("limit * (size - limit / 2)", "limit * size"),
     ),
     (
         "large errors are cut off: they have no gradient",
-        _RIGHT.replace("limit * (size - limit / 2)", "limit * limit / 2"),
+        _SOLUTION.replace("limit * (size - limit / 2)", "limit * limit / 2"),
     ),
 )

@@ -1,0 +1,115 @@
+"""The files of the site that programs make: today's programs make them, at each build."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tinynode.learn import sources
+from tools import docs_pages
+
+ROOT = docs_pages.ROOT
+
+
+@pytest.fixture
+def guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small guide that saves the number of its process in a file."""
+    monkeypatch.setattr(docs_pages, "SAVED", {"guide.md": ("saved.txt",)})
+    path = tmp_path / "guide.md"
+    last = "import os\nopen(\"saved.txt\", 'w').write(f'{text} {os.getpid()}')\n"
+    blocks = ("text = 'once'\n", last, "raise AssertionError('not for the site')\n")
+    path.write_text("text\n\n".join(f"```python\n{block}```\n\n" for block in blocks))
+    return path
+
+
+def test_the_film_is_that_of_the_page() -> None:
+    guide = docs_pages.DOCS / "films.md"
+    page = docs_pages.make(guide)["film.html"]
+    assert "x * y + x" in page and "films.py" in page and page.startswith("<!DOCTYPE html>")
+    assert re.search(r'<(script|link|img|iframe)[^>]+(src|href)="?(https?:)?//', page) is None
+
+
+def test_the_pictures_are_those_of_the_page() -> None:
+    files = docs_pages.make(docs_pages.DOCS / "pictures.md")
+    assert set(files) == {"graph.svg", "double.svg"}
+    assert "<title>graph of z.node</title>" in files["graph.svg"]
+    assert 'class="function backward"' in files["double.svg"]
+    text = (docs_pages.DOCS / "pictures.md").read_text(encoding="utf-8")
+    assert all(f"]({name})" in text for name in files)
+
+
+def test_programs_run_again_only_if_a_source_changed(guide: Path, tmp_path: Path) -> None:
+    def saved() -> str:
+        docs_pages.update(tmp_path / "cache", [guide])
+        return json.loads(kept.read_text())["files"]["saved.txt"]
+
+    kept = tmp_path / "cache" / "guide.json"
+    first = saved()
+    assert first.startswith("once ") and saved() == first
+    guide.write_text(guide.read_text().replace("once", "twice"))
+    assert saved().startswith("twice ")
+    kept.write_text("{ half a fi")
+    (tmp_path / "cache" / "step99_gone.json").write_text("{}")
+    assert saved().startswith("twice ")
+    assert sorted(os.listdir(kept.parent)) == ["guide.json", "index.json"]
+
+
+def test_a_change_of_the_package_or_of_a_step_is_seen(guide: Path, tmp_path: Path) -> None:
+    whole = docs_pages.digest(guide, "package")
+    assert docs_pages.digest(guide, "another package") != whole
+    guide.write_text(guide.read_text() + "\n")
+    assert docs_pages.digest(guide, "package") != whole
+
+
+def test_the_digest_of_the_package_is_that_of_its_sources() -> None:
+    names = {path.relative_to(ROOT).as_posix() for path in docs_pages.package_files()}
+    expected = {"tinynode/core/variable.py", "tinynode/show/page_files/stepper.js"}
+    expected |= {"backends/tinynode_fast/__init__.py", "tools/docs_pages.py"}
+    assert expected <= names and not [name for name in names if name.endswith(".pyc")]
+
+
+def test_a_program_that_stops_is_named(
+    guide: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    guide.write_text(guide.read_text().replace("import os", "1 / 0"))
+    monkeypatch.setattr(docs_pages, "programs", lambda: [guide])
+    assert docs_pages.main(str(tmp_path / "cache")) == 1
+    said = capsys.readouterr().err
+    assert "guide.md stopped with an error" in said and "ZeroDivisionError" in said
+
+
+def test_every_step_and_every_saving_guide_is_a_program() -> None:
+    found = [docs_pages.source(program) for program in docs_pages.programs()]
+    assert found[:-2] == [step.path for step in sources.steps()]
+    assert all(path.is_file() for path in found)
+
+
+def test_the_menu_names_every_step() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for step in sources.steps():
+        assert f'- "{step.title}": tutorials/{step.path.stem}.md\n' in menu
+
+
+@pytest.mark.slow
+def test_the_site_is_the_same_with_and_without_graphviz(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No picture is so large that the program `dot` is asked for a layout."""
+    asked = tmp_path / "asked"
+    dot = tmp_path / "bin" / "dot"
+    dot.parent.mkdir()
+    dot.write_text(f"#!/bin/sh\ntouch {asked}\nexit 1\n")
+    dot.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{dot.parent}{os.pathsep}{os.environ['PATH']}")
+    docs_pages.update(tmp_path / "cache", docs_pages.programs())
+    assert not asked.exists()
+    made = [json.loads(path.read_text()) for path in (tmp_path / "cache").glob("*.json")]
+    names = {name for one in made for name in one["files"]}
+    assert {f"tutorials/{step.path.stem}.md" for step in sources.steps()} < names

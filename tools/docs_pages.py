@@ -1,0 +1,169 @@
+"""Makes the files of the site that come from programs: pages of the course, pictures, a film.
+
+    python -m tools.docs_pages FOLDER
+
+Requirement: each output and picture on the site is that of a run of today's program. So no such
+file is in the repository: the build of the site makes them (``tools/docs_hook.py``). A change of a
+step makes the page of this step again, a change of tinynode makes all pages again. FOLDER keeps a
+JSON file for each program: a digest of the sources, and the made files by their place on the site.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from tinynode.learn import pages, sources
+from tinynode.learn.cells import Cell, read
+from tinynode.learn.execution import StepError, without_settings
+from tinynode.learn.progress import write_atomically
+from tinynode.learn.sources import Step
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+SAVED = {"films.md": ("film.html",), "pictures.md": ("graph.svg", "double.svg")}
+"""Guides whose Python saves files, which the site shows."""
+
+
+def programs() -> list[Step | Path]:
+    """The programs with pages or pictures: the steps, and the guides in ``SAVED``."""
+    return [*sources.steps(), *(DOCS / name for name in SAVED)]
+
+
+def source(program: Step | Path) -> Path:
+    """The file with the program."""
+    return program.path if isinstance(program, Step) else program
+
+
+def cells_of(program: Step | Path) -> list[Cell]:
+    """The cells of a step; a guide has none."""
+    return read(program.path) if isinstance(program, Step) else []
+
+
+def make(program: Step | Path) -> dict[str, str]:
+    """The files that a run of the program gives, by their place on the site.
+
+    Raises:
+        StepError: The program stopped with an error.
+    """
+    if isinstance(program, Step):
+        return {f"tutorials/{name}": text for name, text in pages.make(program).items()}
+    return saved_files(program, SAVED[program.name])
+
+
+def saved_files(guide: Path, names: Iterable[str]) -> dict[str, str]:
+    """Run the Python of a guide in an empty folder; returns the saved files with these names.
+
+    The program ends with the last block that saves such a file.
+    """
+    blocks = PYTHON.findall(guide.read_text(encoding="utf-8"))
+    while blocks and not any(f'"{name}"' in blocks[-1] for name in names):
+        blocks.pop()
+    with tempfile.TemporaryDirectory(prefix="tinynode-guide-") as folder:
+        program = Path(folder, f"{guide.stem}.py")
+        program.write_text("\n".join(blocks), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, program.name],
+            cwd=folder,
+            env=without_settings(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        if done.returncode != 0:
+            raise StepError(f"{guide.name} stopped with an error:\n{done.stderr.strip()}")
+        return {name: Path(folder, name).read_text(encoding="utf-8") for name in names}
+
+
+def digest(program: Step | Path, package: str) -> str:
+    """A digest of all that the files of a program depend on."""
+    paths = [source(program)]
+    if isinstance(program, Step):
+        paths += [program.notebook, *([program.stub] if program.stub.exists() else [])]
+    return digest_of(paths, package)
+
+
+def digest_of(paths: Iterable[Path], before: str = "") -> str:
+    """A digest of names and contents of files."""
+    found = hashlib.sha256(before.encode())
+    for path in paths:
+        content = path.read_bytes()
+        found.update(f"{path} {len(content)}\n".encode() + content)
+    return found.hexdigest()
+
+
+def package_files() -> Iterator[Path]:
+    """The files of tinynode and of the backends, and this file."""
+    for folder in (ROOT / "tinynode", ROOT / "backends"):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path
+    yield Path(__file__).resolve()
+
+
+def make_all(chosen: list[Step | Path]) -> Iterator[tuple[Step | Path, dict[str, str]]]:
+    """Each program with its files: on all cores, and one by one where a step measures times."""
+    timed = [p for p in chosen if any("varies" in cell.tags for cell in cells_of(p))]
+    others = [program for program in chosen if program not in timed]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from zip(others, pool.map(make, others), strict=True)
+    for program in timed:
+        yield program, make(program)
+
+
+def update(folder: Path, chosen: list[Step | Path]) -> None:
+    """Bring the JSON files of a folder up to date.
+
+    Raises:
+        StepError: A program stopped with an error.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    package = digest_of(package_files(), f"{sys.version} {np.__version__}")
+    wanted = {program: digest(program, package) for program in chosen}
+    paths = {program: folder / f"{source(program).stem}.json" for program in chosen}
+    stale = [p for p in chosen if kept(paths[p]).get("digest") != wanted[p]]
+    if stale:
+        print(f"running {len(stale)} of {len(chosen)} programs of the site", flush=True)
+    for program, files in make_all(stale):
+        content = {"digest": wanted[program], "files": files}
+        write_atomically(paths[program], json.dumps(content))
+    index = {"tutorials/index.md": pages.index(sources.steps())}
+    write_atomically(folder / "index.json", json.dumps({"files": index}))
+    for path in set(folder.glob("*.json")) - {folder / "index.json", *paths.values()}:
+        path.unlink(missing_ok=True)
+
+
+def kept(path: Path) -> dict[str, str]:
+    """The content of a JSON file; {} if the file is missing or damaged."""
+    try:
+        content: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content
+
+
+def main(folder: str) -> int:
+    """Update the folder; 1 if a program stopped with an error."""
+    try:
+        update(Path(folder), programs())
+    except StepError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
