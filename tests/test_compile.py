@@ -253,11 +253,13 @@ WITH_A_RAW_ARRAY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("what", WITH_A_RAW_ARRAY)
-@pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "float64", "complex64"])
-@pytest.mark.parametrize("own", ["int64", "float32", "float64"])
-def test_an_array_among_the_arguments_takes_the_dtype_of_the_variable_beside_it(
-    what: str, dtype: str, own: str
-) -> None:
+def test_an_array_among_the_arguments_takes_the_dtype_of_the_variable_beside_it(what: str) -> None:
+    for dtype in ("bool", "int64", "float32", "float64", "complex64"):
+        for own in ("int64", "float32", "float64"):
+            check_an_array_beside_a_variable(what, dtype, own)
+
+
+def check_an_array_beside_a_variable(what: str, dtype: str, own: str) -> None:
     f = WITH_A_RAW_ARRAY[what]
     fast, counted = compiled(f)
     t = W.astype(dtype)

@@ -26,10 +26,6 @@ class Way(NamedTuple):
     limits: str = ""
 
 
-def named(way: Way) -> str:
-    return ", ".join(part for part in way if part)
-
-
 WAYS = [Way("numpy"), Way("fast", "float32", "0")]
 OTHER_WAYS = [
     Way("numpy", "float32"),
@@ -53,25 +49,29 @@ NOT_COMPILED = {
 ROWS = op_drivers.by_operation(CASES)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=named)
 @pytest.mark.parametrize("operation", ROWS)
-def test_compiled_equals_eager(operation: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
-    if way.limits:
-        set_all_limits(monkeypatch, way.limits == "huge")
-    with tn.using_device(way.device):  # NumPy's arrays are on `fast` only where that is current
-        for case in ROWS[operation]:
-            if op_drivers.runs_on(case, way.device):
-                with op_drivers.naming(case.id):
-                    check_unless_refused(case, tn.get_device(way.device), way.dtype)
+def test_compiled_equals_eager(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for way in WAYS:
+        check_operation(operation, way, monkeypatch)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", OTHER_WAYS, ids=named)
 @pytest.mark.parametrize("operation", ROWS)
 def test_compiled_equals_eager_in_other_ways(
-    operation: str, way: Way, monkeypatch: pytest.MonkeyPatch
+    operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    test_compiled_equals_eager(operation, way, monkeypatch)
+    for way in OTHER_WAYS:
+        check_operation(operation, way, monkeypatch)
+
+
+def check_operation(operation: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, tn.using_device(way.device):
+        if way.limits:
+            set_all_limits(patch, way.limits == "huge")
+        for case in ROWS[operation]:
+            if op_drivers.runs_on(case, way.device):
+                with op_drivers.naming(f"{case.id}: {way}"):
+                    check_unless_refused(case, tn.get_device(way.device), way.dtype)
 
 
 def check_unless_refused(case: Case, device: Any, dtype: str) -> None:

@@ -52,6 +52,7 @@ WITH_KERNELS = {
 CHOSEN = [
     case for place, case in enumerate(CASES) if case.operation in WITH_KERNELS or place % 20 == 0
 ]
+ROWS = op_drivers.by_operation(CHOSEN)
 
 
 @pytest.fixture(scope="module")
@@ -68,18 +69,22 @@ def device(backend: ModuleType) -> Device:
 # --- rows of the table ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
-def test_rows_on_the_stand_in(case: Any, device: Device) -> None:
+@pytest.mark.parametrize("operation", ROWS)
+def test_rows_on_the_stand_in(operation: str, device: Device) -> None:
     """Values, gradients of both orders, their form, hooks, and purity: as on other devices."""
-    for check in op_drivers.every_check_of(case):
-        check(case, "cupy:0")
+    for case in ROWS[operation]:
+        for check in op_drivers.every_check_of(case):
+            with op_drivers.naming(case.id):
+                check(case, "cupy:0")
 
 
-@pytest.mark.parametrize("case", CHOSEN[::4], ids=lambda case: case.id)
-def test_rows_on_the_second_device_where_it_is_current(case: Any, backend: ModuleType) -> None:
+def test_rows_on_the_second_device_where_it_is_current(backend: ModuleType) -> None:
     with backend.on_device("1"):
-        op_drivers.check_forward(case, "cupy:1")
-        op_drivers.check_types(case, "cupy:1") if case.order >= 1 else None
+        for case in CHOSEN[::4]:
+            with op_drivers.naming(case.id):
+                op_drivers.check_forward(case, "cupy:1")
+                if case.order >= 1:
+                    op_drivers.check_dtypes(case, "cupy:1")
 
 
 # --- kernels -------------------------------------------------------------------------------------

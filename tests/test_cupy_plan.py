@@ -12,6 +12,7 @@ from typing import Any
 
 import fake_cupy
 import numpy as np
+import op_drivers
 import pytest
 from op_table import CASES
 from test_compile_table import check
@@ -60,6 +61,7 @@ ELEMENTWISE = {
     "zero_safe_multiply",
 }
 CHOSEN = [case for i, case in enumerate(CASES) if case.operation in ELEMENTWISE or i % 100 == 0]
+ROWS = op_drivers.by_operation(CHOSEN)
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +97,14 @@ def chains(text: str) -> list[str]:
 # --- compiled equals eager -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
-def test_rows_compiled_equal_eager(case: Any, device: Device) -> None:
-    try:
-        check(case, device)
-    except TraceError:
-        assert case.operation in ("get_item", "set_item", "Positions", "to_device")
+@pytest.mark.parametrize("operation", ROWS)
+def test_rows_compiled_equal_eager(operation: str, device: Device) -> None:
+    for case in ROWS[operation]:
+        with op_drivers.naming(case.id):
+            try:
+                check(case, device)
+            except TraceError:
+                assert case.operation in ("get_item", "set_item", "Positions", "to_device")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

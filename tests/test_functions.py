@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import operator
@@ -35,9 +36,9 @@ def why_no_gpu() -> str:
 NO_GPU = why_no_gpu()
 WAYS = ["numpy", "strict:device1", "fast, limits 0", "fast, limits huge"]
 """Where each row runs; the fast backend with each limit at its lowest, and with huge ones."""
-if not NO_GPU:
-    DEVICES.append(str(tn.get_device("cupy")))
-    WAYS.append(pytest.param(DEVICES[-1], marks=pytest.mark.gpu))
+GPU = "" if NO_GPU else str(tn.get_device("cupy"))
+if GPU:
+    DEVICES.append(GPU)
 
 ROWS = op_drivers.by_operation(CASES)
 
@@ -46,11 +47,11 @@ ROWS = op_drivers.by_operation(CASES)
 @pytest.mark.skipif(bool(NO_GPU), reason=NO_GPU)
 def test_the_table_is_run_on_a_gpu():
     """Skipped with the reason where there is none: then no row of the table is."""
-    assert [device for device in DEVICES if device.startswith("cupy")]
+    assert GPU in DEVICES
 
 
-@pytest.fixture
-def device(way, monkeypatch):
+@contextlib.contextmanager
+def on_its_device(way):
     """The name of the device of a way.
 
     Arrays are the fast backend's only where it is the current device: NumPy owns them, too.
@@ -59,8 +60,8 @@ def device(way, monkeypatch):
     if not limits:
         yield device
         return
-    set_all_limits(monkeypatch, limits == "limits huge")
-    with tn.using_device(device):
+    with pytest.MonkeyPatch.context() as patch, tn.using_device(device):
+        set_all_limits(patch, limits == "limits huge")
         yield device
 
 
@@ -75,22 +76,36 @@ def rows_on(operation, device):
     return [case for case in ROWS[operation] if op_drivers.runs_on(case, device)]
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("operation", ROWS)
-def test_operation(operation, device):
+def test_operation(operation):
     """Each row: derivatives are proven on the reference, other ways are compared with it."""
-    for case in rows_on(operation, device):
-        op_drivers.run_checks(case, device)
+    for way in WAYS:
+        check_operation(operation, way)
+
+
+def check_operation(operation, way):
+    with on_its_device(way) as device:
+        for case in rows_on(operation, device):
+            op_drivers.run_checks(case, device)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("operation", [] if NO_GPU else ROWS)
+def test_operation_on_a_gpu(operation):
+    check_operation(operation, GPU)
+    for case in rows_on(operation, GPU):
+        op_drivers.check_pure_steps(case, GPU)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS[1:])
 @pytest.mark.parametrize("operation", ROWS)
-def test_steps_are_pure_elsewhere_too(operation, device):
+def test_steps_are_pure_elsewhere_too(operation):
     """The same on other devices, where it is nearly certain once the reference has shown it."""
-    for case in rows_on(operation, device):
-        with op_drivers.naming(case.id):
-            op_drivers.check_pure_steps(case, device)
+    for way in WAYS[1:]:
+        with on_its_device(way) as device:
+            for case in rows_on(operation, device):
+                with op_drivers.naming(f"{case.id}: {way}"):
+                    op_drivers.check_pure_steps(case, device)
 
 
 def test_a_failing_row_is_named():

@@ -106,25 +106,28 @@ def _is_module_or_dunder(module: types.ModuleType, name: str) -> bool:
     return name.startswith("__") or isinstance(getattr(module, name), types.ModuleType)
 
 
-@pytest.mark.parametrize("name", THINGS)
-def test_it_has_a_docstring(name: str) -> None:
-    doc = THINGS[name].__doc__
-    assert doc and len(doc) > 10, f"{name} has no docstring"
+def test_everything_has_a_docstring() -> None:
+    assert THINGS
+    assert [name for name, thing in THINGS.items() if len(thing.__doc__ or "") <= 10] == []
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_its_methods_have_docstrings(name: str) -> None:
+def test_methods_have_docstrings() -> None:
     """An override may leave it to the method that it overrides."""
-    for attribute, value in vars(CLASSES[name]).items():
-        described = inspect.isfunction(value) or isinstance(value, property | classmethod)
-        if described and not attribute.startswith("_"):
-            assert inspect.getdoc(getattr(CLASSES[name], attribute)), f"{name}.{attribute}"
+    bare = []
+    for name, kind in CLASSES.items():
+        for attribute, value in vars(kind).items():
+            described = inspect.isfunction(value) or isinstance(value, property | classmethod)
+            public = described and not attribute.startswith("_")
+            if public and not inspect.getdoc(getattr(kind, attribute)):
+                bare.append(f"{name}.{attribute}")
+    assert CLASSES
+    assert bare == []
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in NODES if name.startswith("tinynode.functions.")]
-)
-def test_a_function_node_states_shapes_and_gradient(name: str) -> None:
-    doc = NODES[name].__doc__ or ""
-    assert "->" in doc, f"{name} does not say which shapes go in and come out"
-    assert "dL/d" in doc or "no gradient" in doc.lower(), f"{name} does not state its gradient"
+def test_function_nodes_state_shapes_and_gradient() -> None:
+    """Which shapes go in and come out, by an arrow; and the gradient, or that there is none."""
+    nodes = {name: n for name, n in NODES.items() if name.startswith("tinynode.functions.")}
+    docs = {name: node.__doc__ or "" for name, node in nodes.items()}
+    assert docs
+    assert [name for name, doc in docs.items() if "->" not in doc] == []
+    assert [n for n, d in docs.items() if "dL/d" not in d and "no gradient" not in d.lower()] == []
