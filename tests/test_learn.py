@@ -829,7 +829,7 @@ def test_a_folder_where_nothing_can_be_written(learn, monkeypatch: pytest.Monkey
 
     Path("step01.py").write_text(SOLUTION)
     Path("engine01.py").write_text(sources.find("1").engine())
-    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr("tinynode.learn.progress.write_atomically", refuse)
     status, said = learn("check", "1")
     assert status == 0 and "All 2 checks pass" in said
     assert "could not be saved: Permission denied" in said
