@@ -57,7 +57,7 @@ def test_interpreters_are_found_on_the_path_and_among_those_of_pyenv(
 ) -> None:
     def make(path: Path, says: str) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"#!/bin/sh\necho {says}\n")
+        path.write_text(f"#!/bin/sh\necho {says}\necho $0\n")
         path.chmod(0o755)
         return str(path)
 

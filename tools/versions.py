@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -65,10 +64,11 @@ def candidates(python: str) -> list[str]:
 
 def find_python(python: str) -> str | None:
     """The path of an interpreter of that version; None if none starts."""
-    ask = "import sys; print('%d.%d' % sys.version_info[:2])"
+    ask = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)"
     for path in candidates(python):
-        if output_of([path, "-c", ask]).strip() == python:
-            return shutil.which(path) or path
+        version, _, executable = output_of([path, "-c", ask]).partition("\n")
+        if version == python:
+            return executable.strip()
     return None
 
 
