@@ -106,9 +106,9 @@ def archive_of(*members: tuple[str, bytes], compression: int = zipfile.ZIP_STORE
     return target.getvalue()
 
 
-def claim(shape: str) -> bytes:
+def claim(shape: str, content: bytes = b"") -> bytes:
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}"
-    return archive_of(("a.npy", npy(header)))
+    return archive_of(("a.npy", npy(header, content)))
 
 
 def overlapping(count: int) -> bytes:
@@ -138,6 +138,7 @@ HOSTILE = {
     "nested": claim("(" * 3000 + ")" * 2999),
     "open": claim("(" * 50),
     "indented": archive_of(("a.npy", npy("{}\n   {}\n {}"))),
+    "longer": claim("(0,)", b"1"),
     "twice": archive_of(("a.npy", npy("")), ("b.npy", npy(""))).replace(b"b.npy", b"a.npy"),
 }
 

@@ -181,8 +181,11 @@ def _check_sizes(entries: list[zipfile.ZipInfo], size: int) -> None:
 
 def _read_array(name: str, member: IO[bytes]) -> Any:
     try:
-        return numpy.lib.format.read_array(member, allow_pickle=False)
+        array = numpy.lib.format.read_array(member, allow_pickle=False)
     except MemoryError:
         raise ValueError(f"there is no memory for an array as large as {name} claims") from None
     except RecursionError:
         raise ValueError(f"the header of {name} is nested too deeply") from None
+    if member.read(1):  # the checksum is compared at the end of the member
+        raise ValueError(f"{name} has bytes behind the array")
+    return array
