@@ -201,7 +201,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for pair in pairs:
             interpreter = interpreters[pair[0]] or sys.executable
-            with tempfile.TemporaryDirectory(prefix="tinynode-versions-") as folder:
+            with tempfile.TemporaryDirectory(
+                prefix="tinynode-versions-", ignore_cleanup_errors=True
+            ) as folder:
                 results[pair] = run_pair(interpreter, pair, Path(folder), given[split + 1 :])
     except KeyboardInterrupt:
         say("interrupted")
