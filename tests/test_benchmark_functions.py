@@ -31,7 +31,7 @@ def table() -> Any:
 
 
 @pytest.fixture(scope="module")
-def benchmark(table: Any) -> Any:
+def measuring(table: Any) -> Any:
     return importlib.import_module("benchmarks.functions")
 
 
@@ -68,23 +68,23 @@ def test_small_inputs_have_about_a_thousand_elements_and_large_ones_a_million(ta
         assert 1e5 <= largest["large"] <= 2.1e6, one.name
 
 
-def test_all_libraries_compute_the_same(table: Any, benchmark: Any) -> None:
+def test_all_libraries_compute_the_same(table: Any, measuring: Any) -> None:
     """Small inputs of every entry: values with NumPy's, and gradients with PyTorch's."""
-    modules = benchmark.load(["torch"] if HAS_TORCH else [])
+    modules = measuring.load(["torch"] if HAS_TORCH else [])
     for one in table.TABLE:
         arrays = [data.make("small", seed) for seed, data in enumerate(one.data)]
         names = ["numpy", "tinynode"] + ["torch"] * (HAS_TORCH and one.torch is not None)
-        runs = {name: benchmark.RUNS[name](one, arrays, modules) for name in names}
-        benchmark.check_values(one, runs)
+        runs = {name: measuring.RUNS[name](one, arrays, modules) for name in names}
+        measuring.check_values(one, runs)
 
 
-def test_values_that_differ_are_found(table: Any, benchmark: Any) -> None:
-    modules = benchmark.load([])
+def test_values_that_differ_are_found(table: Any, measuring: Any) -> None:
+    modules = measuring.load([])
     wrong = table.Entry("relu", lambda F, x: F.relu(x) + 0.1, lambda x: x, None, (table.X,))
     array = table.X.make("small", 0)
-    runs = {name: benchmark.RUNS[name](wrong, [array], modules) for name in ("numpy", "tinynode")}
+    runs = {name: measuring.RUNS[name](wrong, [array], modules) for name in ("numpy", "tinynode")}
     with pytest.raises(AssertionError, match="relu: numpy"):
-        benchmark.check_values(wrong, runs)
+        measuring.check_values(wrong, runs)
 
 
 def test_a_table_sorted_by_ratio() -> None:
@@ -107,6 +107,6 @@ def test_without_pytorch_the_ratio_is_to_numpy() -> None:
     assert float(rows[0][5]) >= float(rows[1][5])
 
 
-def test_unknown_functions_are_named(benchmark: Any) -> None:
+def test_unknown_functions_are_named(measuring: Any) -> None:
     with pytest.raises(SystemExit, match=r"unknown: reluu; choose from .*relu"):
-        benchmark.chosen(["relu", "reluu"])
+        measuring.chosen(["relu", "reluu"])

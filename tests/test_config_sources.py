@@ -110,6 +110,9 @@ def test_a_working_folder_that_was_deleted(tmp_path, monkeypatch):
         ('dtype = "int64"', "dtype must be one of float32, float64, float16, got 'int64'"),
         ("device = fast", "is not valid TOML"),
         ("device = '\xff'".encode("latin-1"), "is not valid TOML"),
+        ("device = 'fast'".encode("utf-16"), "is not valid TOML: .*0xff"),
+        ("device = " + "[" * 5000, "is not valid TOML"),
+        ("a = " + "{a = " * 2000 + "1" + "}" * 2000, "is not valid TOML: nested too deeply"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(tmp_path, text, message):
@@ -118,6 +121,20 @@ def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(tmp_path, text, 
     with pytest.raises(ConfigError, match=message) as caught:
         read_sources({}, tmp_path)
     assert str(path) in str(caught.value)
+
+
+def test_a_file_of_notepad_may_start_with_a_mark_of_byte_order(tmp_path):
+    write(tmp_path, "tinynode.toml", '\ufeffdevice = "fast"\r\n')
+    assert read_sources({}, tmp_path)["device"].value == "fast"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pyproject.toml")
+    assert read_sources({}, tmp_path) == {}
+    os.mkfifo(tmp_path / "tinynode.toml")
+    with pytest.raises(ConfigError, match=r"tinynode\.toml is a pipe"):
+        read_sources({}, tmp_path)
 
 
 def test_a_table_that_is_no_table(tmp_path):

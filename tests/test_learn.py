@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from child_process import running
 
 import tinynode as tn
 from tinynode.commands.command_line import CommandError
@@ -590,21 +591,21 @@ def test_ctrl_c_ends_a_check_and_what_it_started(tmp_path: Path) -> None:
     (tmp_path / "step01.py").write_text(
         "import os\nopen('pid', 'w').write(str(os.getpid()))\nwhile True: pass\n"
     )
-    process = subprocess.Popen(
+    pid = tmp_path / "pid"
+    with running(
         [sys.executable, "-m", "tinynode.learn", "check", "01"],
         cwd=tmp_path,
         env=checking.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-    )
-    pid = tmp_path / "pid"
-    for _ in range(300):
-        if pid.exists() and pid.read_text():
-            break
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    ) as process:
+        for _ in range(300):
+            if pid.exists() and pid.read_text():
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert err.strip() == "interrupted"
     with pytest.raises(ProcessLookupError):
@@ -612,17 +613,16 @@ def test_ctrl_c_ends_a_check_and_what_it_started(tmp_path: Path) -> None:
 
 
 def test_a_closed_output_ends_quietly(tmp_path: Path) -> None:
-    process = subprocess.Popen(
+    with running(
         [sys.executable, "-m", "tinynode.learn", "list"],
         cwd=tmp_path,
         env=checking.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    )
-    process.stdout.close()
-    assert process.wait(timeout=60) == 141
-    assert process.stderr.read() == b""
-    process.stderr.close()
+    ) as process:
+        process.stdout.close()
+        assert process.wait(timeout=60) == 141
+        assert process.stderr.read() == b""
 
 
 def test_signs_for_a_terminal_that_has_none(monkeypatch: pytest.MonkeyPatch, course: Path) -> None:
@@ -839,7 +839,7 @@ def test_a_folder_where_nothing_can_be_written(learn, monkeypatch: pytest.Monkey
 
     Path("step01.py").write_text(SOLUTION)
     Path("engine01.py").write_text(sources.find("1").engine())
-    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr("tinynode.learn.progress.write_atomically", refuse)
     status, said = learn("check", "1")
     assert status == 0 and "All 2 checks pass" in said
     assert "could not be saved: Permission denied" in said
@@ -853,8 +853,10 @@ def test_an_atomic_write_leaves_the_old_file_or_the_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "file"
+    mask = os.umask(0)
+    os.umask(mask)
     write_atomically(path, "one")
-    assert path.read_text() == "one" and path.stat().st_mode & 0o777 == 0o644
+    assert path.read_text() == "one" and path.stat().st_mode & 0o777 == 0o666 & ~mask
 
     def stop(*arguments: object) -> None:
         raise KeyboardInterrupt
@@ -964,20 +966,20 @@ def test_ctrl_c_leaves_no_half_notebook(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "step01_slow.py").write_text(slow.format(tmp_path / "begun"))
     monkeypatch.setattr(sources, "tutorials", lambda: tmp_path)
     write_notebooks()
-    process = subprocess.Popen(
+    with running(
         [sys.executable, "-c", code],
         cwd=tmp_path,
         env=checking.environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-    )
-    for _ in range(300):
-        if (tmp_path / "begun").exists():
-            break
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    ) as process:
+        for _ in range(300):
+            if (tmp_path / "begun").exists():
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
     assert process.returncode == 130 and err.strip() == "interrupted"
     assert os.listdir(tmp_path / "n") == []
 
@@ -1113,13 +1115,12 @@ def test_an_endless_loop_ends_also_where_nobody_listens_any_more(
     begun = tmp_path / "begun"
     work.write_text(f"open({str(begun)!r}, 'w').close()\nwhile True:\n    pass\n")
     command = [sys.executable, "-m", "tinynode.learn.examiner", str(work)]
-    process = subprocess.Popen(
+    with running(
         [*command, str(course / "checks" / "step01.py"), "3"],
         env=checking.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-    )
-    try:
+    ) as process:
         for _ in range(300):
             if begun.exists():
                 break
@@ -1127,6 +1128,3 @@ def test_an_endless_loop_ends_also_where_nobody_listens_any_more(
         assert process.stdout is not None
         process.stdout.close()  # as when the caller was killed
         assert process.wait(timeout=30) == 1
-    finally:
-        process.kill()
-        process.wait()

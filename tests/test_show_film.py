@@ -873,6 +873,22 @@ def test_in_place_operators_point_at_a_new_node() -> None:
     assert exp["inputs"][0][0] == add["outputs"][0][0]
 
 
+@pytest.mark.parametrize("with_graph", [True, False])
+def test_an_output_that_is_the_array_of_an_input_is_another_node(with_graph: bool) -> None:
+    x = variable(1.0, 2.0)
+    with record() as film, tn.using_config(enable_backprop=False):
+        y = F.identity(x)
+        y += 0.5
+        F.exp(y)
+        with tn.using_config(enable_backprop=with_graph):
+            F.log(x)
+    identity, add, exp, log = film.data()["steps"]  # laid out: no circle
+    (x_node, _), (y_node, _) = *identity["inputs"], *identity["outputs"]
+    assert x_node != y_node == add["inputs"][0][0]
+    assert exp["inputs"][0][0] == add["outputs"][0][0] not in (x_node, y_node)
+    assert log["inputs"][0][0] == x_node
+
+
 def test_devices() -> None:
     x = variable(1.0, 2.0, name="x")
     with record() as film:

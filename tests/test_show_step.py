@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -10,11 +11,13 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from child_process import running
 
 import tinynode as tn
 from tinynode.commands import main, step
@@ -326,21 +329,9 @@ def test_it_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 class Terminal:
     """A command in a pseudo-terminal, and what it has written so far."""
 
-    def __init__(self, folder: Path, *arguments: str, term: str = "xterm") -> None:
-        import pty  # not everywhere
-
-        self.file, other = pty.openpty()
-        path = os.pathsep.join(map(str, (ROOT, ROOT / "backends")))
-        self.process = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=folder,
-            stdin=other,
-            stdout=other,
-            stderr=other,
-            env={**os.environ, "PYTHONPATH": path, "TERM": term, "COLUMNS": "80", "LINES": "40"},
-            start_new_session=True,
-        )
-        os.close(other)
+    def __init__(self, process: subprocess.Popen[bytes], file: int) -> None:
+        self.process = process
+        self.file = file
         self.text = ""
 
     def wait_for(self, text: str, seconds: float = 30.0) -> None:
@@ -355,35 +346,51 @@ class Terminal:
     def send(self, keys: str) -> None:
         os.write(self.file, keys.encode())
 
-    def close(self) -> int:
-        try:
-            return self.process.wait(10)
-        finally:
-            self.process.kill()
-            os.close(self.file)
+
+@contextlib.contextmanager
+def terminal_with(folder: Path, *arguments: str, term: str = "xterm") -> Iterator[Terminal]:
+    """A terminal with a command of Python, for a ``with`` block; the command must end well."""
+    import pty  # not everywhere
+
+    ours, other = pty.openpty()
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "backends")))
+    environment = {"PYTHONPATH": path, "TERM": term, "COLUMNS": "80", "LINES": "40"}
+    try:
+        with running(
+            [sys.executable, *arguments],
+            cwd=folder,
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            env={**os.environ, **environment},
+        ) as process:
+            os.close(other)
+            yield Terminal(process, ours)
+            assert process.wait(10) == 0
+    finally:
+        os.close(ours)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals like these")
 def test_keys_in_a_terminal(folder: Path) -> None:
-    terminal = Terminal(folder, "-m", "tinynode", "step", "--text", "script.py")
-    terminal.wait_for("\x1b[?1049h")
-    for keys, shown in (
-        ("", "step 1 of 6"),
-        ("\x1b[C", "step 2 of 6"),
-        ("\x1bOC", "step 3 of 6"),
-        (" ", "step 4 of 6"),
-        ("\x1b[D", "step 3 of 6"),
-        ("G", "step 6 of 6"),
-        ("\x1b[H", "step 1 of 6"),
-        ("\x1b[1;5C", "step 2 of 6"),
-        ("\x1b", "step 2 of 6"),
-        ("nn", "step 4 of 6"),
-    ):
-        terminal.send(keys)
-        terminal.wait_for(f"[{shown}]")
-    terminal.send("q")
-    terminal.wait_for("\x1b[?1049l")
-    assert terminal.close() == 0
+    with terminal_with(folder, "-m", "tinynode", "step", "--text", "script.py") as terminal:
+        terminal.wait_for("\x1b[?1049h")
+        for keys, shown in (
+            ("", "step 1 of 6"),
+            ("\x1b[C", "step 2 of 6"),
+            ("\x1bOC", "step 3 of 6"),
+            (" ", "step 4 of 6"),
+            ("\x1b[D", "step 3 of 6"),
+            ("G", "step 6 of 6"),
+            ("\x1b[H", "step 1 of 6"),
+            ("\x1b[1;5C", "step 2 of 6"),
+            ("\x1b", "step 2 of 6"),
+            ("nn", "step 4 of 6"),
+        ):
+            terminal.send(keys)
+            terminal.wait_for(f"[{shown}]")
+        terminal.send("q")
+        terminal.wait_for("\x1b[?1049l")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals like these")
@@ -393,20 +400,21 @@ def test_ctrl_c_in_a_terminal_restores_it(folder: Path) -> None:
         "from tinynode.commands import main; status = main(['step', '--text', 'script.py'])\n"
         "print('status', status, 'same', termios.tcgetattr(0) == before)"
     )
-    terminal = Terminal(folder, "-c", code)
-    terminal.wait_for("[step 1 of 6]")
-    terminal.process.send_signal(2)
-    terminal.wait_for("\x1b[?1049l")
-    terminal.wait_for("status 130 same True")
-    assert terminal.close() == 0
+    with terminal_with(folder, "-c", code) as terminal:
+        terminal.wait_for("[step 1 of 6]")
+        terminal.process.send_signal(2)
+        terminal.wait_for("\x1b[?1049l")
+        terminal.wait_for("status 130 same True")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals like these")
 def test_a_terminal_that_has_no_single_keys(folder: Path) -> None:
-    terminal = Terminal(folder, "-m", "tinynode", "step", "--text", "script.py", term="dumb")
-    terminal.wait_for("[step 1 of 6]")
-    for keys, shown in (("\n", 2), ("n\n", 3), ("p\n", 2), ("G\n", 6)):
-        terminal.send(keys)
-        terminal.wait_for(f"[step {shown} of 6]")
-    terminal.send("q\n")
-    assert terminal.close() == 0 and "\x1b" not in terminal.text
+    with terminal_with(
+        folder, "-m", "tinynode", "step", "--text", "script.py", term="dumb"
+    ) as terminal:
+        terminal.wait_for("[step 1 of 6]")
+        for keys, shown in (("\n", 2), ("n\n", 3), ("p\n", 2), ("G\n", 6)):
+            terminal.send(keys)
+            terminal.wait_for(f"[step {shown} of 6]")
+        terminal.send("q\n")
+        assert "\x1b" not in terminal.text

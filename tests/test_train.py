@@ -11,11 +11,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
+from child_process import running
 
 import tinynode as tn
 from tinynode import nn, random
@@ -44,14 +46,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     random.set_state(before)
 
 
-def command(*arguments: str, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+def command(*arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    return running(
         [sys.executable, "-m", "tinynode", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
-        **options,
     )
 
 
@@ -69,8 +70,8 @@ def same(one: str, other: str) -> bool:
 
 @pytest.mark.slow
 def test_the_main_job(folder: Path) -> None:
-    run = command("train", "digits")
-    out, err = run.communicate()
+    with command("train", "digits") as run:
+        out, err = run.communicate()
     assert (run.returncode, err) == (0, "")
     lines = out.splitlines()
     found = LAST_LINE.fullmatch(lines[-1])
@@ -294,14 +295,14 @@ def test_a_seed_beside_a_saved_run_is_said_to_be_unused(
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 3])
 def test_ctrl_c_saves_says_so_and_can_be_resumed(times: int) -> None:
-    run = command("train", "digits", "--epochs", "100000", "--save", "stopped")
-    assert run.stdout is not None
-    for line in run.stdout:
-        if line.startswith("    2 "):
-            break
-    for _ in range(times):
-        run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=60)
+    with command("train", "digits", "--epochs", "100000", "--save", "stopped") as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            if line.startswith("    2 "):
+                break
+        for _ in range(times):
+            run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
     assert (run.returncode, err) == (130, "")
     *_, said, cure = out.splitlines()
     assert re.fullmatch(r"interrupted (in|after) epoch \d+: saved to stopped", said)
@@ -483,24 +484,22 @@ def test_a_disk_that_gets_full_is_one_line(
 
 
 def test_nobody_reads_the_output(folder: Path) -> None:
-    run = command("train", "digits", "--epochs", "1000")
-    assert run.stdout is not None and run.stderr is not None
-    run.stdout.readline()
-    run.stdout.close()
-    err = run.stderr.read()
-    run.stderr.close()
-    assert (run.wait(timeout=60), err) == (141, "")
+    with command("train", "digits", "--epochs", "1000") as run:
+        assert run.stdout is not None and run.stderr is not None
+        run.stdout.readline()
+        run.stdout.close()
+        err = run.stderr.read()
+        assert (run.wait(timeout=60), err) == (141, "")
     assert int(nn.load("digits.npz", part="training")["epoch"]) >= 0
     assert [p.name for p in folder.iterdir()] == ["digits.npz"]
 
 
 def test_nobody_reads_the_help() -> None:
-    run = command()
-    assert run.stdout is not None and run.stderr is not None
-    run.stdout.close()
-    err = run.stderr.read()
-    run.stderr.close()
-    assert (run.wait(timeout=60), err) == (141, "")
+    with command() as run:
+        assert run.stdout is not None and run.stderr is not None
+        run.stdout.close()
+        err = run.stderr.read()
+        assert (run.wait(timeout=60), err) == (141, "")
 
 
 # --- the command line ------------------------------------------------------------------------
@@ -555,25 +554,25 @@ def in_a_terminal(*arguments: str) -> tuple[int, str]:
     """Run the command in a pseudo-terminal: its exit status, and all that it wrote."""
     pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
     ours, theirs = pty.openpty()
-    run = subprocess.Popen(
+    with running(
         [sys.executable, "-m", "tinynode", *arguments],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         env={**ENVIRONMENT, "TERM": "xterm"},
-    )
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:  # how Linux says that nobody has the other end any more
-            break
-        if not piece:
-            break
-        written += piece
-    os.close(ours)
-    return run.wait(), written.decode()
+    ) as run:
+        os.close(theirs)
+        written = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # Linux: no process has the other end any more
+                break
+            if not piece:
+                break
+            written += piece
+        os.close(ours)
+        return run.wait(), written.decode()
 
 
 @pytest.mark.slow

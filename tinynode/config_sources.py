@@ -114,6 +114,10 @@ def _read_file(folder: Path | None) -> dict[str, Source]:
 def _table_of(path: Path) -> dict[str, Any] | None:
     """The settings in a file; None if the file is missing or has no settings of tinynode."""
     own = path.name == "tinynode.toml"
+    if path.is_fifo():  # reading would wait for a writer
+        if own:
+            raise ConfigError(f"{path} is a pipe: a file is needed.")
+        return None
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -125,7 +129,9 @@ def _table_of(path: Path) -> dict[str, Any] | None:
     import tomllib  # imported late: a tenth of the time of `import tinynode`
 
     try:
-        content = tomllib.loads(text.decode())
+        content = tomllib.loads(text.decode("utf-8-sig"))  # Notepad may write a byte order mark
+    except RecursionError:
+        raise ConfigError(f"{path} is not valid TOML: nested too deeply.") from None
     except ValueError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
     if own:

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tinynode.atomic_file import check_writable
 from tinynode.commands.command_line import CommandError
-from tinynode.nn.serializers import check_writable
 from tinynode.show.film import Film, plural
 from tinynode.show.film_text import printable
 from tinynode.show.recorder import record

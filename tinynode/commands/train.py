@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from tinynode import random
+from tinynode.atomic_file import check_writable
 from tinynode.commands import digits, digits_cnn, gradient_penalty
 from tinynode.commands.command_line import (
     CommandError,
@@ -27,7 +28,7 @@ from tinynode.commands.interrupt import Interrupt
 from tinynode.commands.training import Job, Trainer
 from tinynode.devices import Device, get_device, using_device
 from tinynode.errors import DeviceError, StateError
-from tinynode.nn.serializers import check_writable, load, save
+from tinynode.nn.serializers import load, save
 
 JOBS = (digits.JOB, digits_cnn.JOB, gradient_penalty.JOB)
 

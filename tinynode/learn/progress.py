@@ -7,13 +7,12 @@ unknown form is renamed, not overwritten. In a read-only folder the course goes 
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
+
+from tinynode.atomic_file import replace_file
 
 NAME = "tinynode-course.json"
 FORMAT = 1
@@ -87,16 +86,7 @@ def write_atomically(path: Path, text: str) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(name, 0o644)  # mkstemp makes files unreadable to others
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
+    replace_file(path, text.encode())
 
 
 def unused(path: Path, word: str) -> Path:

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy
 
+from tinynode.atomic_file import replace_file
 from tinynode.devices import Array, Device, find_device, get_device, to_host
 from tinynode.devices.registry import backends
 from tinynode.errors import DeviceError, NetError, describe, dtype_name
@@ -87,11 +88,9 @@ def save_net(path: str | os.PathLike[str], net: NetOp) -> None:
 
     Raises:
         NetError: a constant of an operator cannot be written; the file is unchanged.
-        OSError: the file cannot be written.
+        OSError: the file cannot be written; an old file is still whole.
     """
-    text = dumps(net)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
+    replace_file(path, dumps(net).encode())
 
 
 def load_net(path: str | os.PathLike[str]) -> NetOp:

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from tinynode.core.hooks import thread_hooks
 from tinynode.devices import Device, get_device, to_host
-from tinynode.errors import dtype_name
+from tinynode.errors import StateError, dtype_name
 from tinynode.nn.parameter import Buffer, Parameter, assign, assign_gradient, fresh_copy, moved
 from tinynode.nn.state import State, checked_state
 
@@ -84,8 +84,12 @@ class Module:
         """This module and all modules inside, each once."""
         return [value for _, value in self._walk() if isinstance(value, Module)]
 
-    def _walk(self) -> list[tuple[str, Any]]:
-        """Every module, parameter and buffer with a dotted name, each once."""
+    def _walk(self, *, as_places: bool = False) -> list[tuple[str, Any]]:
+        """Every module, parameter and buffer with a dotted name, each once.
+
+        Args:
+            as_places: give places such as ``layers[0].weight``, in place of dotted names.
+        """
         found: list[tuple[str, Any]] = []
         seen: set[int] = set()
         waiting: list[tuple[str, Any]] = [("", self)]
@@ -98,8 +102,12 @@ class Module:
             seen.add(id(value))
             if isinstance(value, Module | Parameter | Buffer):
                 found.append((name, value))
+            children = reversed(_children(value))
+            if as_places and not isinstance(value, Module):
+                waiting += [(f"{name}[{key!r}]", child) for key, child in children]
+                continue
             start = f"{name}." if name else ""
-            waiting += [(f"{start}{key}", child) for key, child in reversed(_children(value))]
+            waiting += [(f"{start}{key}", child) for key, child in children]
         return found
 
     def train(self, training: bool = True) -> Self:
@@ -115,6 +123,26 @@ class Module:
     def _state(self) -> list[tuple[str, Parameter | Buffer]]:
         return [(name, v) for name, v in self._walk() if isinstance(v, Parameter | Buffer)]
 
+    def _state_by_name(self, method: str) -> dict[str, Parameter | Buffer]:
+        """Parameters and buffers by dotted name.
+
+        Raises:
+            StateError: two arrays have one name.
+        """
+        state = self._state()
+        named = dict(state)
+        if len(named) < len(state):
+            found = self._walk(as_places=True)
+            places = [place for place, v in found if isinstance(v, Parameter | Buffer)]
+            first: dict[str, str] = {}
+            for (name, _), place in zip(state, places, strict=True):
+                if first.setdefault(name, place) is not place:
+                    raise StateError(
+                        f"{type(self).__name__}.{method}: two arrays have the name {name}: "
+                        f"{first[name]} and {place}. Give one of them another key."
+                    )
+        return named
+
     def named_modules(self) -> list[tuple[str, Module]]:
         """This module, with the name "", and all modules inside with dotted names, each once."""
         return [(name, value) for name, value in self._walk() if isinstance(value, Module)]
@@ -129,16 +157,22 @@ class Module:
             parameter.cleargrad()
 
     def state_dict(self) -> State:
-        """Host copies of the arrays of parameters and buffers, by name."""
-        return {name: to_host(p.array).copy() for name, p in self._state()}
+        """Host copies of the arrays of parameters and buffers, by name.
+
+        Raises:
+            StateError: two arrays have one name, such as those of the keys ``1`` and ``"1"``.
+        """
+        state = self._state_by_name("state_dict")
+        return {name: to_host(p.array).copy() for name, p in state.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Copy arrays, such as ``state_dict`` or ``nn.load`` gives, into parameters and buffers.
 
         Raises:
-            StateError: a name, a shape or a dtype differs; the module is unchanged.
+            StateError: a name, a shape or a dtype differs, or two arrays have one name; the module
+                is unchanged.
         """
-        own = dict(self._state())
+        own = self._state_by_name("load_state_dict")
         expected = {name: to_host(p.array) for name, p in own.items()}
         checked = checked_state(f"{type(self).__name__}.load_state_dict", state, expected)
         for name, parameter in own.items():

@@ -159,9 +159,18 @@ class Optimizer:
         """Host copies of the step counts and the moments, by name.
 
         The learning rate and the other settings of the constructor are not included.
+
+        Raises:
+            StateError: two parameters have one name.
         """
         state: State = {}
         for slot in self._slots:
+            if f"{slot.name}/count" in state:
+                same = [f"{other}" for other in self._slots if other.name == slot.name]
+                raise StateError(
+                    f"{type(self).__name__}: two parameters have the name {slot.name}, so their "
+                    f"states cannot be told apart: {same[0]} and {same[1]}. Rename one of them."
+                )
             state[f"{slot.name}/count"] = numpy.asarray(slot.count, dtype=numpy.int64)
             for name, moment in slot.moments.items():
                 state[f"{slot.name}/{name}"] = to_host(moment).copy()

@@ -1,37 +1,40 @@
 """Saving and loading: named arrays in a ``.npz`` file, without pickle.
 
-Requirements: loading runs no code of the file, so files from strangers are safe to load. A crash
-while saving leaves the old file whole. Equal states give files of equal bytes. A file of another
-model is refused, and the model is unchanged.
+Requirements: loading runs no code of the file, and needs little more memory than the file's size.
+So files from strangers are safe to load. A crash while saving leaves the old file whole. Equal
+states give files of equal bytes. A file of another model is refused, and the model is unchanged.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import io
 import os
-import shutil
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy
 
+from tinynode.atomic_file import replace_file
 from tinynode.errors import StateError, describe
 from tinynode.nn.module import Module
 from tinynode.nn.state import State, host_array, take_prefix
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date of the zip format
+_SUFFIX = ".npy"
 _DAMAGE = (
     EOFError,
     KeyError,
+    OverflowError,
     RuntimeError,
+    SyntaxError,
     TypeError,
     ValueError,
     struct.error,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -48,7 +51,8 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
         module_or_state: a Module, or a dict of arrays of any device by name.
 
     Raises:
-        StateError: a value is no array, or an array of Python objects.
+        StateError: a value is no array, or an array of Python objects. Or two arrays have one
+            name.
         OSError: the file cannot be written; an old file is still whole.
     """
     if isinstance(module_or_state, Mapping):
@@ -61,63 +65,45 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
             f"{describe(module_or_state)}. The path comes first: save('model.npz', model)."
         )
     content = npz_bytes({name: host_array("save", name, value) for name, value in state.items()})
-    target = os.path.realpath(path)  # a link stays a link
-    file, temporary = _temporary_beside(target)
-    try:
-        with file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    finally:
-        with contextlib.suppress(FileNotFoundError):  # renamed if all went well
-            os.unlink(temporary)
-
-
-def _temporary_beside(target: str) -> tuple[BinaryIO, str]:
-    """A new file in the target's folder, open for writing, and the file's name."""
-    folder, name = os.path.split(target)
-    if os.path.exists(target):
-        if not os.path.isfile(target):
-            raise OSError(errno.EINVAL, "not a file that can be replaced", target)
-        if not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, "write-protected", target)
-    temporary = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.tmp")
-    try:
-        file = open(temporary, "xb")  # noqa: SIM115 - the caller closes it
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, target) from None
-    if os.path.exists(target):
-        shutil.copymode(target, temporary)
-    return file, temporary
-
-
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Check before a long job that ``save`` can write to ``path``.
-
-    Raises:
-        OSError: ``save`` cannot write to ``path``.
-    """
-    file, temporary = _temporary_beside(os.path.realpath(path))
-    file.close()
-    os.unlink(temporary)
+    replace_file(path, content)
 
 
 def npz_bytes(arrays: Mapping[str, Any]) -> bytes:
     """The content of a ``.npz`` file, which depends only on the names and arrays.
 
     Compression is off, since compressors differ between machines.
+
+    Raises:
+        StateError: two names are equal in the file, or a name has a NUL character.
     """
+    _check_names(list(arrays))
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             member = io.BytesIO()
             numpy.lib.format.write_array(member, numpy.asarray(array), allow_pickle=False)
-            entry = zipfile.ZipInfo(f"{name}.npy", date_time=_FIRST_DAY)
+            entry = zipfile.ZipInfo(f"{name}{_SUFFIX}", date_time=_FIRST_DAY)
             entry.create_system = 3  # else the bytes depend on the operating system
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, member.getvalue())
     return content.getvalue()
+
+
+def _check_names(names: list[str]) -> None:
+    """Refuse names that the file cannot hold: a zip archive ends a name at a NUL character."""
+    held: dict[str, str] = {}
+    for name in names:
+        other = held.setdefault(zipfile.ZipInfo(str(name)).filename, name)
+        if other is not name:
+            raise StateError(
+                f"save: {other!r} and {name!r} are the same name in a .npz file. Rename one."
+            )
+    for name in names:
+        if "\0" in str(name):
+            raise StateError(
+                f"save: {name!r} has a NUL character, and a .npz file ends the name there. "
+                "Rename it."
+            )
 
 
 def load(path: str | os.PathLike[str], part: str | None = None) -> State:
@@ -130,8 +116,8 @@ def load(path: str | os.PathLike[str], part: str | None = None) -> State:
 
     Raises:
         FileNotFoundError: there is no such file.
-        StateError: the file is no ``.npz`` file, is damaged, holds pickled objects, or lacks the
-            part.
+        StateError: the file is no ``.npz`` file, is damaged, is compressed, holds pickled objects,
+            or lacks the part.
     """
     if part is not None and not isinstance(part, str):
         raise TypeError(
@@ -161,13 +147,45 @@ def _part_of(state: State, part: str) -> State:
 
 
 def _read(content: bytes) -> State:
+    """The arrays of a file, in memory of about the file's size."""
     file = io.BytesIO(content)
     if not zipfile.is_zipfile(file):
         raise ValueError("it is no zip archive")
-    file.seek(0)
-    with numpy.load(file, allow_pickle=False) as archive:
-        state = {name: archive[name] for name in archive.files}
-    for name, array in state.items():
-        if not isinstance(array, numpy.ndarray):
-            raise TypeError(f"{name} is no array")
+    state: State = {}
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        _check_sizes(entries, len(content))
+        for entry in entries:
+            name = entry.filename.removesuffix(_SUFFIX)
+            if name == entry.filename:
+                raise TypeError(f"{name} is no array")
+            if name in state:
+                raise ValueError(f"the array {name} comes twice")
+            with archive.open(entry) as member:
+                state[name] = _read_array(name, member)
     return state
+
+
+def _check_sizes(entries: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse a small file that claims large arrays, before the first array is read."""
+    for entry in entries:
+        if entry.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(
+                f"{entry.filename} is compressed; write the file again by tinynode.nn.save or "
+                "numpy.savez, which do not compress"
+            )
+    claimed = sum(entry.file_size for entry in entries)
+    if claimed > size:
+        raise ValueError(f"the file has {size} bytes, and claims arrays of {claimed} bytes")
+
+
+def _read_array(name: str, member: IO[bytes]) -> Any:
+    try:
+        array = numpy.lib.format.read_array(member, allow_pickle=False)
+    except MemoryError:
+        raise ValueError(f"there is no memory for an array as large as {name} claims") from None
+    except RecursionError:
+        raise ValueError(f"the header of {name} is nested too deeply") from None
+    if member.read(1):  # the checksum is compared at the end of the member
+        raise ValueError(f"{name} has bytes behind the array")
+    return array

@@ -34,6 +34,17 @@ class _NodeReference(weakref.ref[Any]):
     owner: weakref.ref[VariableNode] | None
 
 
+class _VariableReference(weakref.ref[Variable]):
+    """A weak reference to a Variable without a VariableNode.
+
+    Attributes:
+        array: the reference to the array; the film's node holds for this array only.
+    """
+
+    __slots__ = ("array",)
+    array: _NodeReference
+
+
 class FilmGraph:
     """The graph of a film during the recording.
 
@@ -52,6 +63,7 @@ class FilmGraph:
         self._has_new_state = False
         self._known: dict[int, _NodeReference] = {}
         self._arrays_without_node: dict[int, _NodeReference] = {}
+        self._variables_without_node: dict[int, _VariableReference] = {}
         self._leaf_arrays: dict[int, _NodeReference] = {}
         self._watched: dict[int, _NodeReference] = {}
         self._freed: list[_NodeReference] = []
@@ -66,6 +78,7 @@ class FilmGraph:
         for store in (
             self._known,
             self._arrays_without_node,
+            self._variables_without_node,
             self._leaf_arrays,
             self._watched,
         ):
@@ -98,22 +111,33 @@ class FilmGraph:
         known = store.get(id(thing))
         return known.node if known is not None and known() is thing else None
 
-    def node_of(self, x: Variable, rank: int, phase: str) -> FilmNode:
+    def node_of(self, x: Variable, rank: int, phase: str, *, is_output: bool = False) -> FilmNode:
         """The film's node of an input or output of a function.
 
-        A Variable outside of a recorded graph has no VariableNode, and is known by the array. The
-        result of ``x += v`` leaves only an array.
+        A Variable outside of a recorded graph has no VariableNode, and is known by itself and by
+        the array. The result of ``x += v`` leaves only an array. An output gets a new node, even
+        if its array is the array of an input.
         """
         if x.node_or_none is not None:
             return self.variable(x.node_or_none, x, phase)
-        shown = self._find(self._arrays_without_node, x.raw)
+        shown = None if is_output else self._find_without_node(x)
         if shown is None:
             shown = self._add_variable(VariableNode(x), x, rank, phase)  # x.node stays None
             known = self._watch(x.raw, shown)
             if known is not None:
                 self._arrays_without_node[id(x.raw)] = known
+                reference = _VariableReference(x)
+                reference.array = known
+                self._variables_without_node[id(x)] = reference
         self._name_after(x, shown)
         return shown
+
+    def _find_without_node(self, x: Variable) -> FilmNode | None:
+        """The film's node of a Variable used without a graph: by the Variable, or by the array."""
+        known = self._variables_without_node.get(id(x))
+        if known is not None and known() is x and known.array() is x.raw:
+            return known.array.node
+        return self._find(self._arrays_without_node, x.raw)
 
     def variable(
         self, node: VariableNode, x: Variable | None = None, phase: str = "forward"
@@ -126,8 +150,8 @@ class FilmGraph:
             array = None if x is None else x.raw
             if node.creator_node is not None:
                 shown = self._output_of(node.creator_node, node)
-            elif array is not None:
-                shown = self._find(self._arrays_without_node, array)  # used before without a graph
+            elif x is not None and array is not None:
+                shown = self._find_without_node(x)  # used before without a graph
             if shown is None:
                 shown = self._add_variable(node, x, node.rank, phase)
                 known = self._watch(array, shown, node)
@@ -181,7 +205,7 @@ class FilmGraph:
     def _name_variable(self, x: Variable, name: str) -> None:
         """Give a Variable's node the name in the code."""
         if x.node_or_none is None:
-            self._set_name(self._find(self._arrays_without_node, x.raw), x.name or name)
+            self._set_name(self._find_without_node(x), x.name or name)
         else:
             self._set_name(self._find(self._known, x.node_or_none), x.name or name)
 

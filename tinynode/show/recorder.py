@@ -169,7 +169,7 @@ class FilmRecorder(FunctionHook):
         rank = max((node.rank for node in ins), default=0)
         location = self.graph.source_location()
         shown = self.film.add_function(function, rank, phase, location)
-        outs = [self.graph.node_of(y, rank + 1, phase) for y in outputs]
+        outs = [self.graph.node_of(y, rank + 1, phase, is_output=True) for y in outputs]
         self.graph.connect(shown, ins, outs)
         step = self._step("forward", location, shown, function)
         step["inputs"] = self._values(ins, inputs)
