@@ -1,0 +1,136 @@
+"""The tests for a mutant: those that run the mutant's line, quickest first.
+
+Requirement: a mutant must cost seconds, and the suite takes minutes. A *map*, made by one run of
+the tests with coverage, knows the tests of each line and the seconds of each test. The tests take
+turns by test function, so that different tests come before other parameters of the same test.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from coverage import CoverageData
+
+from tools.mutation.plan import ROOMS, Mutant
+
+SECONDS = 40.0
+"""The tests of a mutant take at most this time, as far as the map knows."""
+
+
+class TestMap:
+    """The tests of each line, and the seconds of each test.
+
+    Args:
+        folder: the folder of the map: coverage data, seconds and the sources at that time.
+    """
+
+    __test__ = False  # not a class of tests, whatever pytest thinks of the name
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        self.seconds: dict[str, float] = {}
+        self.lines: dict[str, dict[int, set[str]]] = {}
+        for path in sorted(folder.glob("*.json")):
+            self.seconds.update(json.loads(path.read_text(encoding="utf-8")))
+        for path in sorted(folder.glob("*.coverage")):
+            self._read(path)
+
+    def _read(self, path: pathlib.Path) -> None:
+        data = CoverageData(basename=str(path))
+        data.read()
+        for measured in data.measured_files():
+            name = next((f"{room}{measured.rpartition(room)[2]}" for room in ROOMS.values()
+                         if f"/{room}/" in f"/{measured}"), "")  # fmt: skip
+            lines = self.lines.setdefault(name, {})
+            for line, contexts in data.contexts_by_lineno(measured).items():
+                tests = {context.rpartition("|")[0] for context in contexts}
+                lines.setdefault(line, set()).update(tests & self.seconds.keys())
+
+    def tests_of(self, mutant: Mutant, root: pathlib.Path) -> list[str]:
+        """The tests for a mutant in the file of a checkout, in the order to run them."""
+        then = (self.folder / "sources" / mutant.path).read_text(encoding="utf-8").splitlines()
+        now = (root / mutant.path).read_text(encoding="utf-8").splitlines()
+        lines = self.lines.get(mutant.path, {})
+        tests: set[str] = set()
+        for line in range(mutant.start[0], mutant.end[0] + 1):
+            tests |= lines.get(old_line(then, now, line), set())
+        if not tests:  # code of a class or module, or new code: the tests around
+            for line in around(then, mutant.definition):
+                tests |= lines.get(line, set())
+        return self.in_order(tests)
+
+    def in_order(self, tests: set[str]) -> list[str]:
+        """The tests by turns of their functions, each quickest first, up to ``SECONDS``."""
+        turns: dict[str, int] = {}
+        ranked = []
+        for test in sorted(tests, key=lambda one: (self.seconds[one], one)):
+            function = test.partition("[")[0]
+            turns[function] = turns.get(function, 0) + 1
+            ranked.append((turns[function], self.seconds[test], test))
+        chosen, total = [], 0.0
+        for _, seconds, test in sorted(ranked):
+            if total + seconds <= SECONDS:
+                chosen.append(test)
+                total += seconds
+        return chosen
+
+
+def old_line(then: list[str], now: list[str], line: int) -> int:
+    """The number that a line had in an older text; 0 for a changed line."""
+    if then == now:
+        return line
+    matcher = difflib.SequenceMatcher(a=then, b=now, autojunk=False)
+    for old, new, size in matcher.get_matching_blocks():
+        if new < line <= new + size:
+            return line - new + old
+    return 0
+
+
+def around(source: list[str], definition: str) -> range:
+    """The lines of a function or class; all lines of the file where the name is not found."""
+    first = 0
+    for name in definition.split(".") if definition else []:
+        starts = (f"def {name}(", f"class {name}(", f"class {name}:")
+        first = next((i for i in range(first, len(source))
+                      if source[i].lstrip().startswith(starts)), -1)  # fmt: skip
+        if first < 0:
+            return range(1, len(source) + 1)
+    if not definition:
+        return range(1, len(source) + 1)
+    depth = len(source[first]) - len(source[first].lstrip())
+    last = first + 1
+    while last < len(source) and (
+        not source[last].strip()
+        or source[last].lstrip().startswith(")")
+        or len(source[last]) - len(source[last].lstrip()) > depth
+    ):
+        last += 1
+    return range(first + 1, last + 1)
+
+
+def make_map(root: pathlib.Path, folder: pathlib.Path, tests: list[str]) -> int:
+    """Run tests with coverage and write a map; with paths of tests, add to the map."""
+    if not tests:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    rooms = [path for path in ROOMS.values() if (root / path).is_dir()]
+    for path in rooms:
+        shutil.copytree(root / path, folder / "sources" / path, dirs_exist_ok=True)
+    name = str(len(list(folder.glob("*.json"))))
+    settings = folder / "coverage.ini"
+    settings.write_text("[run]\nsource =\n    " + "\n    ".join(rooms) + "\n", encoding="utf-8")
+    command = [
+        *(sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"),
+        *("-p", "tools.mutation.record", "--record-seconds", str(folder / f"{name}.json")),
+        *("--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="),
+        *("-m", "not slow"),
+        *tests,
+    ]
+    environment = {**os.environ, "COVERAGE_FILE": str(folder / f"{name}.coverage")}
+    return subprocess.run(command, cwd=root, env=environment).returncode
