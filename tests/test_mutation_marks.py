@@ -1,0 +1,56 @@
+"""Marks of equivalent mutants: each one is readable, and says why no caller sees the mutant."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tools.mutation.pragma import Mark, marks_of
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDERS = ("tinynode", "backends/tinynode_fast")
+FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+
+SOURCE = """\
+x = 1  # pragma: no mutate: the start has no effect
+# pragma: no mutate (CutGraph, FlipSign): the reason takes
+# two lines
+y = 2
+class Limits:  # pragma: no mutate below (NextNumber): speed alone
+    a: int = 1
+
+    b: int = 2
+z = "no mutate"
+"""
+
+
+def test_marks_stand_in_the_line_above_the_line_or_on_a_block():
+    assert marks_of(SOURCE) == [
+        Mark(1, 1, frozenset(), "the start has no effect"),
+        Mark(4, 4, frozenset({"CutGraph", "FlipSign"}), "the reason takes"),
+        Mark(5, 8, frozenset({"NextNumber"}), "speed alone"),
+    ]
+
+
+def test_a_mark_holds_for_its_lines_and_operators():
+    every, two, block = marks_of(SOURCE)
+    assert every.holds(1, "core/ReplaceAndWithOr") and not every.holds(2, "core/ReplaceAndWithOr")
+    assert two.holds(4, "tinynode/CutGraph") and not two.holds(4, "tinynode/NextNumber")
+    assert [line for line in range(1, 10) if block.holds(line, "NextNumber")] == [5, 6, 7, 8]
+
+
+def test_an_unreadable_mark_is_refused():
+    with pytest.raises(ValueError, match="line 1: unreadable mark"):
+        marks_of("x = 1  # pragma: no mutate (CutGraph)) and so on\n")
+
+
+def test_every_mark_has_a_reason():
+    marks = {path: marks_of(path.read_text(encoding="utf-8")) for path in FILES}
+    without = [
+        f"{path.relative_to(ROOT)}:{mark.first}"
+        for path, found in marks.items()
+        for mark in found
+        if len(mark.reason.split()) < 3
+    ]
+    assert without == []
