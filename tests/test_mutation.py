@@ -12,7 +12,6 @@ import pytest
 
 pytest.importorskip("cosmic_ray", reason="cosmic-ray is of the extra mutation")
 
-from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 from coverage import CoverageData
 
@@ -32,14 +31,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def test_operator_changes_its_examples(operator):
     assert operator.examples()
     for example in operator.examples():
-        changed = mutate_code(example.pre_mutation_code, operator(), example.occurrence)
+        changed = plan.Once.mutate_code(example.pre_mutation_code, operator(), example.occurrence)
         assert changed == example.post_mutation_code
 
 
 def all_changes(operator, source):
     """The source with each mutant of an operator, in order."""
     found = []
-    while (changed := mutate_code(source, operator(), len(found))) is not None:
+    while (changed := plan.Once.mutate_code(source, operator(), len(found))) is not None:
         found.append(changed)
     return found
 
@@ -55,6 +54,15 @@ def all_changes(operator, source):
                 "Kernel(f, 2, (1,), least=LIMITS.sums)",
                 "Kernel(f, 2, (0,), least=LIMITS.sums)",
                 "Kernel(f, 2, (0, 1), least=1 << 40)",
+            ],
+        ),
+        (
+            operators.CutGraph,
+            "def backward(self, i, gs):\n    (x,) = self.get_retained_inputs()\n    return (x * x,)",
+            [
+                "def backward(self, i, gs):\n    (x,) = self.get_retained_inputs()\n"
+                f"    return ({product},)"
+                for product in ("x.detach() * x", "x * x.detach()")
             ],
         ),
         (operators.RetainLess, "self.retain_inputs(range(n))", ["self.retain_inputs(())"]),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
+from cosmic_ray.mutating import MutationVisitor
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_item import MutationSpec, WorkItem
 from parso.python.tree import search_ancestor
@@ -33,6 +33,13 @@ PER_OPERATOR = 50
 """The mutants of an operator in a room; more are sampled by their numbers."""
 TEXT_OR_ERROR = ("str", "Error", "Exception", "InvalidType", "NoReturn")
 SKIPPED_CALLS = {"TypeVar", "NewType", "TypeAlias", "ParamSpec", "cast", "warn", "namedtuple"}
+
+
+class Once(MutationVisitor):  # type: ignore[misc]
+    """A visitor that leaves the tree alone after its mutation."""
+
+    def visit(self, node: Node) -> Node:
+        return node if self.mutation_applied else super().visit(node)
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class Mutant:
 
     def mutated(self, source: str) -> str | None:
         """The file's source with this mutant."""
-        return mutate_code(source, get_operator(self.operator)(), self.occurrence)
+        return Once.mutate_code(source, get_operator(self.operator)(), self.occurrence)
 
 
 def mutants_of(path: str, source: str) -> Iterator[Mutant]:
