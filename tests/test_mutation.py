@@ -58,7 +58,8 @@ def all_changes(operator, source):
         ),
         (
             operators.CutGraph,
-            "def backward(self, i, gs):\n    (x,) = self.get_retained_inputs()\n    return (x * x,)",
+            "def backward(self, i, gs):\n    (x,) = self.get_retained_inputs()\n"
+            "    return (x * x,)",
             [
                 "def backward(self, i, gs):\n    (x,) = self.get_retained_inputs()\n"
                 f"    return ({product},)"
