@@ -27,7 +27,8 @@ RETAINING = {"retain_inputs", "retain_outputs"}
 KERNELS = {"Elementwise", "Kernel", "Rowwise"}
 GRADIENT_NAME = re.compile(r"g{1,3}[a-z]?\d?")
 
-SYMMETRIC = {"add", "logical_and", "logical_or", "max", "maximum", "min", "minimum", "multiply"}
+SYMMETRIC = {"add", "equal", "logaddexp", "logical_and", "logical_or", "max", "maximum", "min"}
+SYMMETRIC |= {"minimum", "multiply", "not_equal"}
 NO_ORDER = SYMMETRIC | {"cast", "getattr", "hasattr", "isinstance", "range", "reshape", "setattr"}
 """Calls whose first two arguments have no order, or crash at once in the other order."""
 
@@ -347,6 +348,29 @@ def is_short(*nodes: Node) -> bool:
     return all(one.type in {"name", "atom_expr"} and call_name(one) == "" for one in nodes)
 
 
+class SwapBranches(Rewrite):
+    """where(c, x, y) -> where(c, y, x)"""
+
+    shown = (("y = xp.where(x > 0, x, 0)", "y = xp.where(x > 0, 0, x)"),)
+
+    def texts(self, node: Node) -> Iterator[str]:
+        if call_name(node) == "where" and len(arguments_of(node)) == 3:
+            condition, first, second = (text_of(one) for one in arguments_of(node))
+            start = "".join(one.get_code() for one in node.children[:-1]).strip()
+            yield f"{start}({condition}, {second}, {first})"
+
+
+class PlainProduct(Rewrite):
+    """zero_safe_multiply(g, d) -> g * d: an infinite derivative gives NaN where g is 0"""
+
+    shown = (("y = zero_safe_multiply(g, d + 1)", "y = ((g) * (d + 1))"),)
+
+    def texts(self, node: Node) -> Iterator[str]:
+        if call_name(node) == "zero_safe_multiply" and len(positional(node)) == 2:
+            first, second = (text_of(one) for one in positional(node))
+            yield f"(({first}) * ({second}))"
+
+
 class SwapReturned(Rewrite):
     """return (gx, gy) -> return (gy, gx)"""
 
@@ -531,9 +555,11 @@ OWN = (
     NeighbourFunction,
     NeverBranch,
     NextNumber,
+    PlainProduct,
     RetainLess,
     ReturnEarly,
     SwapArguments,
+    SwapBranches,
     SwapReturned,
 )
 

@@ -90,10 +90,9 @@ def mutants_of(path: str, source: str) -> Iterator[Mutant]:
     marks = marks_of(source)
     seen: Counter[str] = Counter()
     for operator in register():
+        changer = get_operator(operator)()
         places = [
-            (node, start, end)
-            for node in nodes
-            for start, end in get_operator(operator)().mutation_positions(node)
+            (node, start, end) for node in nodes for start, end in changer.mutation_positions(node)
         ]
         for occurrence, (node, start, end) in enumerate(places):
             lines = {start[0], _statement_line(node)}
