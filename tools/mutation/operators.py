@@ -122,7 +122,7 @@ def is_gradient_code(node: Node) -> bool:
     if function is None:
         return False
     result = text_of(function.annotation) if function.annotation else ""
-    return function.name.value.startswith("backward") or "Gradient" in result
+    return function.name.value in {"backward", "backward_accumulate"} or "Gradient" in result
 
 
 def returned_in_backward(node: Node) -> list[Node]:
