@@ -217,7 +217,7 @@ class CutGraph(Rewrite):
 
 
 def is_read_as_variable(name: Node) -> bool:
-    """True for a Variable of a backward, where its value matters, and not only its form."""
+    """True for a Variable of a backward, unless only a shape or a dtype is read."""
     parent, after = name.parent, name.get_next_sibling()
     if name.is_definition() or parent.type in {"param", "comparison", "argument"}:
         return False

@@ -1,12 +1,13 @@
 """The mutants of a file: where each operator may change the source, and where never.
 
-Requirement: texts for people, types and checks of the tools are no behaviour, so no mutant changes
-a docstring, an error, an annotation, ``__all__``, ``__repr__`` or code under ``TYPE_CHECKING``.
-A mutant keeps its number when lines above it move, so a session can be resumed after an edit.
+Requirement: texts for people and types for tools are no behaviour. So no mutant changes a
+docstring, an error, an annotation, ``__all__``, ``__repr__`` or code under ``TYPE_CHECKING``. The
+number of a mutant does not depend on line numbers, so a session can be resumed after an edit.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import pathlib
 from collections import Counter
@@ -36,7 +37,7 @@ SKIPPED_CALLS = {"TypeVar", "NewType", "TypeAlias", "ParamSpec", "cast", "warn",
 
 
 class Once(MutationVisitor):  # type: ignore[misc]
-    """A visitor that leaves the tree alone after its mutation."""
+    """A visitor that leaves the tree alone after the mutation."""
 
     def visit(self, node: Node) -> Node:
         return node if self.mutation_applied else super().visit(node)
@@ -78,7 +79,13 @@ class Mutant:
 
     def mutated(self, source: str) -> str | None:
         """The file's source with this mutant."""
-        return Once.mutate_code(source, get_operator(self.operator)(), self.occurrence)
+        return mutated(self, source)
+
+
+@functools.lru_cache(maxsize=8)
+def mutated(mutant: Mutant, source: str) -> str | None:
+    """The source with a mutant; the runner and the session ask one after the other."""
+    return Once.mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
 
 
 def mutants_of(path: str, source: str) -> Iterator[Mutant]:
