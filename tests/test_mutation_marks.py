@@ -14,7 +14,7 @@ FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.p
 
 SOURCE = """\
 x = 1  # pragma: no mutate: the start has no effect
-# pragma: no mutate (CutGraph, FlipSign): the reason takes
+# pragma: no mutate (CutGraph y, FlipSign): the reason takes
 # two lines
 y = 2
 class Limits:  # pragma: no mutate below (NextNumber): speed alone
@@ -28,7 +28,7 @@ z = "no mutate"
 def test_marks_stand_in_the_line_above_the_line_or_on_a_block():
     assert marks_of(SOURCE) == [
         Mark(1, 1, frozenset(), "the start has no effect"),
-        Mark(4, 4, frozenset({"CutGraph", "FlipSign"}), "the reason takes"),
+        Mark(4, 4, frozenset({"CutGraph y", "FlipSign"}), "the reason takes"),
         Mark(5, 8, frozenset({"NextNumber"}), "speed alone"),
     ]
 
@@ -36,13 +36,14 @@ def test_marks_stand_in_the_line_above_the_line_or_on_a_block():
 def test_a_mark_holds_for_its_lines_and_operators():
     every, two, block = marks_of(SOURCE)
     assert every.holds(1, "core/ReplaceAndWithOr") and not every.holds(2, "core/ReplaceAndWithOr")
-    assert two.holds(4, "tinynode/CutGraph") and not two.holds(4, "tinynode/NextNumber")
+    assert two.holds(4, "tinynode/FlipSign", "-y") and not two.holds(4, "tinynode/NextNumber", "y")
+    assert two.holds(4, "tinynode/CutGraph", "y") and not two.holds(4, "tinynode/CutGraph", "x")
     assert [line for line in range(1, 10) if block.holds(line, "NextNumber")] == [5, 6, 7, 8]
 
 
 def test_an_unreadable_mark_is_refused():
     with pytest.raises(ValueError, match="line 1: unreadable mark"):
-        marks_of("x = 1  # pragma: no mutate (CutGraph)) and so on\n")
+        marks_of("x = 1  # pragma: no mutate (CutGraph) and so on\n")
 
 
 def test_every_mark_has_a_reason():

@@ -51,7 +51,7 @@ class Mutant:
         path: the file, relative to the root of the checkout.
         occurrence: the number of the place among the operator's places in the file.
         definition: the qualified name of the function or class around the place; "" for none.
-        text: the first line of the changed node.
+        text: the source text that the operator changes.
         number: the number in the session, which does not depend on the line.
     """
 
@@ -105,14 +105,15 @@ def mutants_of(path: str, source: str) -> Iterator[Mutant]:
             lines = {start[0], _statement_line(node)}
             if (node.start_pos, node.end_pos) in skipped:
                 continue
-            if any(mark.holds(line, operator) for mark in marks for line in lines):
+            text = text_of(node)
+            if any(mark.holds(line, operator, text) for mark in marks for line in lines):
                 continue
             definition = definition_of(node)
             line = source.splitlines()[start[0] - 1].strip()
-            key = f"{path} {definition} {operator} {line} {text_of(node)}"
+            key = f"{path} {definition} {operator} {line} {text}"
             seen[key] += 1
             number = hashlib.sha1(f"{key} {seen[key]}".encode()).hexdigest()[:16]
-            yield Mutant(path, operator, occurrence, start, end, definition, line, number)
+            yield Mutant(path, operator, occurrence, start, end, definition, text, number)
 
 
 def _statement_line(node: Node) -> int:
@@ -141,6 +142,8 @@ def is_skipped(node: Node) -> bool:
     parent = node.parent
     if parent is None:
         return False
+    if node.type == "operator" and parent.type == "parameters":  # a bare star or slash
+        return True
     if node.type == "string" or is_annotation(node) or call_name(node) in SKIPPED_CALLS:
         return True
     if node.type == "funcdef":

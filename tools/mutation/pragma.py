@@ -5,8 +5,9 @@ reason. The mark is a comment at the end of the line, or alone on the line above
 
     # pragma: no mutate (CutGraph): ReLUGrad has no gradient for y
 
-The parentheses name operators; without parentheses no operator changes the line. The mark of a
-``def``, ``class`` or ``if`` line holds for that line alone; ``no mutate below`` marks the block.
+The parentheses name operators, and ``CutGraph y`` the changes of ``y`` alone. Without parentheses
+no operator changes the line. The mark of a ``def``, ``class`` or ``if`` line holds for that line
+alone; ``no mutate below`` marks the block.
 """
 
 from __future__ import annotations
@@ -18,23 +19,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _MARK = re.compile(
-    r"#\s*pragma:\s*no mutate(?P<below> below)?\s*(\((?P<names>[\w, ]*)\))?\s*(:(?P<reason>.*))?$"
+    r"#\s*pragma:\s*no mutate(?P<below> below)?\s*(\((?P<names>[^()]*)\))?\s*(:(?P<reason>.*))?$"
 )
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark: the marked lines, the operators (none means all), and the reason."""
+    """A mark: the marked lines, the operators with texts (none means all), and the reason."""
 
     first: int
     last: int
     operators: frozenset[str]
     reason: str
 
-    def holds(self, line: int, operator: str) -> bool:
-        """True if the mark excludes an operator's mutant of a line."""
+    def holds(self, line: int, operator: str, text: str = "") -> bool:
+        """True if the mark excludes an operator's change of a text in a line."""
         name = operator.rpartition("/")[2]
-        return self.first <= line <= self.last and (not self.operators or name in self.operators)
+        named = not self.operators or bool({name, f"{name} {text}"} & self.operators)
+        return self.first <= line <= self.last and named
 
 
 def marks_of(source: str) -> list[Mark]:
