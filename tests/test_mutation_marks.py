@@ -16,6 +16,8 @@ SOURCE = """\
 x = 1  # pragma: no mutate: the start has no effect
 # pragma: no mutate (CutGraph y, FlipSign): the reason takes
 # two lines
+# pragma: no mutate (NextNumber,
+# DropCopy): two marks of a line
 y = 2
 class Limits:  # pragma: no mutate below (NextNumber): speed alone
     a: int = 1
@@ -28,17 +30,18 @@ z = "no mutate"
 def test_marks_stand_in_the_line_above_the_line_or_on_a_block():
     assert marks_of(SOURCE) == [
         Mark(1, 1, frozenset(), "the start has no effect"),
-        Mark(4, 4, frozenset({"CutGraph y", "FlipSign"}), "the reason takes"),
-        Mark(5, 8, frozenset({"NextNumber"}), "speed alone"),
+        Mark(6, 6, frozenset({"CutGraph y", "FlipSign"}), "the reason takes two lines"),
+        Mark(6, 6, frozenset({"NextNumber", "DropCopy"}), "two marks of a line"),
+        Mark(7, 10, frozenset({"NextNumber"}), "speed alone"),
     ]
 
 
 def test_a_mark_holds_for_its_lines_and_operators():
-    every, two, block = marks_of(SOURCE)
+    every, two, _, block = marks_of(SOURCE)
     assert every.holds(1, "core/ReplaceAndWithOr") and not every.holds(2, "core/ReplaceAndWithOr")
-    assert two.holds(4, "tinynode/FlipSign", "-y") and not two.holds(4, "tinynode/NextNumber", "y")
-    assert two.holds(4, "tinynode/CutGraph", "y") and not two.holds(4, "tinynode/CutGraph", "x")
-    assert [line for line in range(1, 10) if block.holds(line, "NextNumber")] == [5, 6, 7, 8]
+    assert two.holds(6, "tinynode/FlipSign", "-y") and not two.holds(6, "tinynode/NextNumber", "y")
+    assert two.holds(6, "tinynode/CutGraph", "y") and not two.holds(6, "tinynode/CutGraph", "x")
+    assert [line for line in range(1, 12) if block.holds(line, "NextNumber")] == [7, 8, 9, 10]
 
 
 def test_an_unreadable_mark_is_refused():

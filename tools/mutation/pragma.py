@@ -42,23 +42,35 @@ class Mark:
 def marks_of(source: str) -> list[Mark]:
     """All marks of a file. A mark without a reason has an empty text there."""
     lines = source.splitlines()
-    return [_mark(lines, row, match) for row, match in _comments(source)]
+    return [_mark(lines, row, text) for row, text in _comments(source) if "no mutate" in text]
 
 
-def _comments(source: str) -> Iterator[tuple[int, re.Match[str]]]:
+def _comments(source: str) -> Iterator[tuple[int, str]]:
+    """The line and the text of each comment; lines without code continue a comment."""
+    found: list[tuple[int, str]] = []
+    last, is_alone = 0, False
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT and "no mutate" in token.string:
-            match = _MARK.match(token.string)
-            if match is None:
-                raise ValueError(f"line {token.start[0]}: unreadable mark {token.string!r}")
-            yield token.start[0], match
+        if token.type != tokenize.COMMENT:
+            continue
+        row, text = token.start[0], token.string
+        if is_alone and row == last + 1 and "pragma:" not in text and _is_alone(token):
+            found[-1] = (found[-1][0], f"{found[-1][1]} {text.lstrip('# ')}")
+        else:
+            found.append((row, text))
+        last, is_alone = row, _is_alone(token)
+    yield from found
 
 
-def _mark(lines: list[str], row: int, match: re.Match[str]) -> Mark:
+def _is_alone(token: tokenize.TokenInfo) -> bool:
+    return token.line.lstrip().startswith("#")
+
+
+def _mark(lines: list[str], row: int, text: str) -> Mark:
+    match = _MARK.match(text)
+    if match is None:
+        raise ValueError(f"line {row}: unreadable mark {text!r}")
     names = frozenset(name.strip() for name in (match["names"] or "").split(",") if name.strip())
-    if lines[row - 1].lstrip().startswith("#"):
-        while lines[row].lstrip().startswith("#"):  # the reason may take several lines
-            row += 1
+    while lines[row - 1].lstrip().startswith("#"):  # a comment alone marks the next statement
         row += 1
     last = row
     if match["below"]:
