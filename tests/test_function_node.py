@@ -41,6 +41,13 @@ class Scale(tn.FunctionNode):
         return (grad_outputs[0] * self.c,)
 
 
+def test_the_attributes_of_a_function_before_apply():
+    f = Scale()
+    assert (f.inputs, f.outputs, f.stack, f.output_device) == (None, None, None, None)
+    assert f.rank == 0
+    assert f.lazy_grad_sum is f.is_elementwise is f.is_broadcasting is False
+
+
 class Returns(tn.FunctionNode):
     """A function whose forward returns what it is told to."""
 
