@@ -176,12 +176,12 @@ def test_map(tmp_path):
     """A map of one file: line 2 runs in two tests, line 5 in one test."""
     path = "tinynode/core/a.py"
     source = "def f(x):\n    return x\n\ndef g(x):\n    return -x\n"
-    for root in (tmp_path / "map" / "sources", tmp_path):
+    for root in (tmp_path / "map" / "000" / "sources", tmp_path):
         (root / path).parent.mkdir(parents=True)
         (root / path).write_text(source, encoding="utf-8")
     seconds = {"t.py::slow": 2.0, "t.py::quick": 1.0, "t.py::other": 0.5}
-    (tmp_path / "map" / "0.json").write_text(json.dumps(seconds), encoding="utf-8")
-    data = CoverageData(basename=str(tmp_path / "map" / "0.coverage"))
+    (tmp_path / "map" / "000" / "seconds.json").write_text(json.dumps(seconds), encoding="utf-8")
+    data = CoverageData(basename=str(tmp_path / "map" / "000" / "coverage"))
     for test, line in (("slow", 2), ("quick", 2), ("other", 5), ("failed", 5)):
         data.set_context(f"t.py::{test}|run")
         data.add_lines({str(tmp_path / path): [line]})
@@ -276,6 +276,7 @@ def test_functions_are_changed_in_place_but_tables_and_defaults_are_not():
 CODE = "def f(x):\n    return x + K\n\n\ndef g(x):\n    return not x\n\n\nK = 1\n"
 TESTS = "from tinynode import core\n\n\ndef test_f():\n    assert core.f(1) == 2\n\n\n"
 TESTS += "def test_g():\n    core.g(1)\n"
+NAMES = ["tests/test_f.py::test_f", "tests/test_f.py::test_g"]
 
 
 def test_bugs_are_caught_in_forks_and_in_new_processes_or_survive(tmp_path):
@@ -284,8 +285,8 @@ def test_bugs_are_caught_in_forks_and_in_new_processes_or_survive(tmp_path):
     files = {
         "tinynode/__init__.py": "",
         path: CODE,
-        f"build/map/sources/{path}": CODE,
-        "build/map/0.json": '{"tests/test_f.py::test_f": 0.1, "tests/test_f.py::test_g": 0.1}',
+        f"build/map/000/sources/{path}": CODE,
+        "build/map/000/seconds.json": json.dumps(dict.fromkeys(NAMES, 0.1)),
         "tests/test_f.py": TESTS,
         "pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['.']\n",
         ".gitignore": "build",
@@ -293,9 +294,9 @@ def test_bugs_are_caught_in_forks_and_in_new_processes_or_survive(tmp_path):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    data = CoverageData(basename=str(tmp_path / "build/map/0.coverage"))
-    for test, line in (("f", 2), ("g", 6)):
-        data.set_context(f"tests/test_f.py::test_{test}|run")
+    data = CoverageData(basename=str(tmp_path / "build/map/000/coverage"))
+    for name, line in zip(NAMES, (2, 6), strict=True):
+        data.set_context(f"{name}|run")
         data.add_lines({str(tmp_path / path): [line]})
     data.write()
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)

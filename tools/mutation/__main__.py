@@ -162,7 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
         return choice.make_map(ROOT, work / "map", options.map)
     if options.report:
         return report(work, options.rooms, with_survivors=True)
-    if not list((work / "map").glob("*.coverage")) and not options.list:
+    if not list((work / "map").glob("*/coverage")) and not options.list:
         print("there is no map of the tests: run python -m tools.mutation --map")
         return 2
     chosen = set(options.files) | (changed_files(options.since) if options.since else set())

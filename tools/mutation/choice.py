@@ -27,43 +27,46 @@ class TestMap:
     """The tests of each line, and the seconds of each test.
 
     Args:
-        folder: the folder of the map: coverage data, seconds and the sources at that time.
+        folder: the folder of the map. A run of tests with coverage has a folder inside, with the
+            coverage data, the seconds and the sources at that time.
     """
 
     __test__ = False  # not a class of tests, whatever pytest thinks of the name
 
     def __init__(self, folder: pathlib.Path) -> None:
-        self.folder = folder
         self.seconds: dict[str, float] = {}
-        self.lines: dict[str, dict[int, set[str]]] = {}
-        for path in sorted(folder.glob("*.json")):
-            self.seconds.update(json.loads(path.read_text(encoding="utf-8")))
-        for path in sorted(folder.glob("*.coverage")):
-            self._read(path)
+        self.runs = sorted(path.parent for path in folder.glob("*/coverage"))
+        for run in self.runs:
+            self.seconds.update(json.loads((run / "seconds.json").read_text(encoding="utf-8")))
+        self.lines = [self._lines(run) for run in self.runs]
 
-    def _read(self, path: pathlib.Path) -> None:
-        data = CoverageData(basename=str(path))
+    def _lines(self, run: pathlib.Path) -> dict[str, dict[int, set[str]]]:
+        """For each file, the tests of each line."""
+        data = CoverageData(basename=str(run / "coverage"))
         data.read()
+        found: dict[str, dict[int, set[str]]] = {}
         for measured in data.measured_files():
-            name = next((f"{room}{measured.rpartition(room)[2]}" for room in ROOMS.values()
-                         if f"/{room}/" in f"/{measured}"), "")  # fmt: skip
-            lines = self.lines.setdefault(name, {})
+            room = next((one for one in ROOMS.values() if f"/{one}/" in f"/{measured}"), "")
+            lines = found.setdefault(f"{room}{measured.rpartition(room)[2]}" if room else "", {})
             for line, contexts in data.contexts_by_lineno(measured).items():
                 tests = {context.rpartition("|")[0] for context in contexts}
-                lines.setdefault(line, set()).update(tests & self.seconds.keys())
+                lines[line] = tests & self.seconds.keys()
+        return found
 
     def tests_of(self, mutant: Mutant, root: pathlib.Path) -> list[str]:
         """The tests for a mutant in the file of a checkout, in the order to run them."""
-        then = (self.folder / "sources" / mutant.path).read_text(encoding="utf-8").splitlines()
         now = (root / mutant.path).read_text(encoding="utf-8").splitlines()
-        lines = self.lines.get(mutant.path, {})
-        tests: set[str] = set()
-        for line in range(mutant.start[0], mutant.end[0] + 1):
-            tests |= lines.get(old_line(then, now, line), set())
-        if not tests:  # code of a class or module, or new code: the tests around
+        of_line: set[str] = set()
+        of_block: set[str] = set()
+        for run, files in zip(self.runs, self.lines, strict=True):
+            source = run / "sources" / mutant.path
+            then = source.read_text(encoding="utf-8").splitlines() if source.exists() else []
+            lines = files.get(mutant.path, {})
+            for line in range(mutant.start[0], mutant.end[0] + 1):
+                of_line |= lines.get(old_line(then, now, line), set())
             for line in around(then, mutant.definition):
-                tests |= lines.get(line, set())
-        return self.in_order(tests)
+                of_block |= lines.get(line, set())
+        return self.in_order(of_line or of_block)  # code of a class, and new code: the block
 
     def in_order(self, tests: set[str]) -> list[str]:
         """The tests by turns of their functions, each quickest first, up to ``SECONDS``."""
@@ -118,19 +121,19 @@ def make_map(root: pathlib.Path, folder: pathlib.Path, tests: list[str]) -> int:
     """Run tests with coverage and write a map; with paths of tests, add to the map."""
     if not tests:
         shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
+    run = folder / f"{len(list(folder.glob('*/coverage'))):03}"
+    run.mkdir(parents=True)
     rooms = [path for path in ROOMS.values() if (root / path).is_dir()]
     for path in rooms:
-        shutil.copytree(root / path, folder / "sources" / path, dirs_exist_ok=True)
-    name = str(len(list(folder.glob("*.json"))))
-    settings = folder / "coverage.ini"
+        shutil.copytree(root / path, run / "sources" / path)
+    settings = run / "coverage.ini"
     settings.write_text("[run]\nsource =\n    " + "\n    ".join(rooms) + "\n", encoding="utf-8")
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"),
-        *("-p", "tools.mutation.record", "--record-seconds", str(folder / f"{name}.json")),
+        *("-p", "tools.mutation.record", "--record-seconds", str(run / "seconds.json")),
         *("--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="),
         *("-m", "not slow"),
         *tests,
     ]
-    environment = {**os.environ, "COVERAGE_FILE": str(folder / f"{name}.coverage")}
+    environment = {**os.environ, "COVERAGE_FILE": str(run / "coverage")}
     return subprocess.run(command, cwd=root, env=environment).returncode
