@@ -458,6 +458,7 @@ def test_pickle_keeps_array_name_grad_requires_grad_device_and_no_graph():
     np.testing.assert_array_equal(z.array, y.array)
     np.testing.assert_array_equal(z.grad, y.grad)
     assert z.name == "y" and z.requires_grad and z.device is y.device and z.creator is None
+    assert z.grad_var.requires_grad is y.grad_var.requires_grad is True
     fixed = pickle.loads(pickle.dumps(variable([1], np.int64)))
     assert fixed.requires_grad is False and fixed.grad is None and fixed.dtype == np.int64
     assert pickle.loads(pickle.dumps(tn.Variable(name="e"))).array is None
