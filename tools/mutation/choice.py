@@ -126,7 +126,7 @@ def make_map(root: pathlib.Path, folder: pathlib.Path, tests: list[str]) -> int:
     rooms = [path for path in ROOMS.values() if (root / path).is_dir()]
     for path in rooms:
         shutil.copytree(root / path, run / "sources" / path)
-    settings = run / "coverage.ini"
+    settings = run / "settings.ini"  # coverage deletes files named coverage.*
     settings.write_text("[run]\nsource =\n    " + "\n    ".join(rooms) + "\n", encoding="utf-8")
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"),
