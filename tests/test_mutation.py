@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import pathlib
 import subprocess
@@ -17,9 +18,10 @@ from coverage import CoverageData
 
 from tools.mutation import choice, operators, plan
 from tools.mutation.fresh import few_files
+from tools.mutation.live import LiveCode, NotLiveError, function_at, same_outside
 from tools.mutation.pragma import marks_of
 from tools.mutation.session import Session
-from tools.mutation.warm import Verdict, function_at, same_outside
+from tools.mutation.warm import Verdict
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -271,6 +273,37 @@ def test_functions_are_changed_in_place_but_tables_and_defaults_are_not():
     function = function_at(module, 7)
     assert same_outside(source, source.replace("x + 1", "x + 2"), function)
     assert not same_outside(source, source.replace("x=1", "x=2"), function)
+
+
+ATTRIBUTES = """\
+import dataclasses
+
+K = 1
+
+class A:
+    k: int = 1
+    table = [K, 2]
+    def f(self, x=1):
+        return self.k
+
+@dataclasses.dataclass
+class D:
+    k: int = 1
+"""
+
+
+def test_attributes_of_plain_classes_are_changed_in_place(tmp_path, monkeypatch):
+    (tmp_path / "attributes_of_a.py").write_text(ATTRIBUTES, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("attributes_of_a")
+    live = LiveCode(tmp_path)
+    mutants = {one.start[0]: one for one in plan.mutants_of("attributes_of_a.py", ATTRIBUTES)}
+    assert sorted(mutants) == [3, 6, 7, 8, 13]
+    assert live.changes(mutants[6], ATTRIBUTES) == [(module.A, "k", 2)]
+    assert live.changes(mutants[7], ATTRIBUTES) == [(module.A, "table", [1, 3])]
+    for line in (3, 8, 13):
+        with pytest.raises(NotLiveError):
+            live.changes(mutants[line], ATTRIBUTES)
 
 
 CODE = "def f(x):\n    return x + K\n\n\ndef g(x):\n    return not x\n\n\nK = 1\n"

@@ -24,12 +24,12 @@ import tempfile
 
 from tools.mutation import choice
 from tools.mutation.fresh import copy_of_tree, run_fresh
+from tools.mutation.live import NotLiveError
 from tools.mutation.plan import ROOMS, Mutant, planned
 from tools.mutation.session import Session
 from tools.mutation.warm import (
     KILLED,
     SURVIVED,
-    NoLiveFunctionError,
     Verdict,
     WarmRunner,
     with_warm_suite,
@@ -71,8 +71,8 @@ class Trial:
         while True:
             tests = [one for one in tests if self.clean.get(one, True)]
             try:
-                changes = runner.planted(mutant, source)
-            except NoLiveFunctionError:
+                changes = runner.live.changes(mutant, source)
+            except NotLiveError:
                 return run_fresh(mutant, source, tests, self.tree)
             except SyntaxError:
                 return Verdict(KILLED, "SyntaxError")

@@ -15,22 +15,18 @@ import resource
 import select
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import CodeType, FunctionType
 from typing import NoReturn
 
 import pytest
 
-from tools.mutation.plan import Mutant
+from tools.mutation.live import Changes, LiveCode
 
 SURVIVED, KILLED, TIME = "survived", "killed", "time"
 MEMORY = 6 << 30  # bytes of address space of a child: some mutants allocate without end
 CPU, CPU_FACTOR = 5.0, 10.0  # seconds of the processor for a test, and per second without mutant
 WALL, WALL_FACTOR = 60.0, 20.0  # seconds on the wall for all tests of a mutant; likewise
-
-Changes = list[tuple[FunctionType, CodeType]]
-"""Functions, and the code that replaces theirs."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +35,6 @@ class Verdict:
 
     outcome: str
     test: str = ""
-
-
-class NoLiveFunctionError(Exception):
-    """The mutated code is not the body of a function that exists in this process."""
 
 
 class WarmRunner:
@@ -55,37 +47,12 @@ class WarmRunner:
 
     def __init__(self, items: list[pytest.Item], root: pathlib.Path) -> None:
         self.items = {item.nodeid: item for item in items}
-        self.root = root
-        self.functions: dict[tuple[str, str, int], list[FunctionType]] = {}
-        for one in gc.get_objects():
-            if isinstance(one, FunctionType):
-                code = one.__code__
-                key = (code.co_filename, code.co_qualname, code.co_firstlineno)
-                self.functions.setdefault(key, []).append(one)
+        self.live = LiveCode(root)
         gc.collect()
         gc.freeze()  # the collector of a child leaves the memory shared with the parent
 
-    def planted(self, mutant: Mutant, source: str) -> Changes:
-        """The functions that change, and their mutated code."""
-        path = str(self.root / mutant.path)
-        line = mutant.start[0]
-        changed = mutant.mutated(source)
-        if changed is None:
-            raise NoLiveFunctionError("the operator finds no place")
-        outer = function_at(compile(source, path, "exec"), line)
-        if outer is None:
-            raise NoLiveFunctionError(f"line {line} is in no function")
-        key = (path, outer.co_qualname, outer.co_firstlineno)
-        for code in codes_in(compile(changed, path, "exec")):
-            if (code.co_qualname, code.co_firstlineno) == key[1:]:
-                found = self.functions.get(key, [])
-                fits = [one for one in found if one.__code__.co_freevars == code.co_freevars]
-                if fits and len(fits) == len(found) and same_outside(source, changed, outer):
-                    return [(one, code) for one in fits]
-        raise NoLiveFunctionError(f"no function for {key}")
-
     def run(self, changes: Changes, tests: list[str], seconds: dict[str, float]) -> Verdict:
-        """Run tests with changed functions in a child process, up to the first failure."""
+        """Run tests with changed code in a child process, up to the first failure."""
         sys.stdout.flush()
         sys.stderr.flush()
         chosen = [(self.items[one], seconds[one]) for one in tests if one in self.items]
@@ -118,8 +85,8 @@ def _in_child(changes: Changes, chosen: list[tuple[pytest.Item, float]], writer:
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        for function, code in changes:
-            function.__code__ = code
+        for owner, name, value in changes:
+            setattr(owner, name, value)
         told = first_failure(chosen) or SURVIVED
     except BaseException as error:  # SystemExit and KeyboardInterrupt of a mutant too
         told = f"{type(error).__name__} outside of a test"
@@ -151,39 +118,6 @@ def first_failure(chosen: list[tuple[pytest.Item, float]]) -> str:
         if listener.name:
             break
     return listener.name
-
-
-def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """A code object and all code objects inside."""
-    yield code
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield from codes_in(one)
-
-
-def function_at(module: CodeType, line: int) -> CodeType | None:
-    """The code of the outermost function around a line; None for code of modules and classes."""
-    for one in module.co_consts:
-        if not isinstance(one, CodeType) or not holds(one, line):
-            continue
-        is_class = not one.co_flags & 0x2  # CO_NEWLOCALS is set for functions alone
-        return function_at(one, line) if is_class else one
-    return None
-
-
-def holds(code: CodeType, line: int) -> bool:
-    """True if a line lies in the body of a code object, or of a function or class inside."""
-    lines = [number for one in codes_in(code) for _, _, number in one.co_lines() if number]
-    return code.co_firstlineno < line <= max(lines, default=0)
-
-
-def same_outside(source: str, changed: str, function: CodeType) -> bool:
-    """True if two sources differ in the body of a function alone, not in a default value."""
-    old, new = source.splitlines(), changed.splitlines()
-    first = next((i for i, (a, b) in enumerate(zip(old, new, strict=False), 1) if a != b), 0)
-    starts = [number for _, _, number in function.co_lines() if number]
-    body = min((n for n in starts if n > function.co_firstlineno), default=0)
-    return first >= body > 0
 
 
 Task = Callable[[WarmRunner], None]
