@@ -28,7 +28,7 @@ KERNELS = {"Elementwise", "Kernel", "Rowwise"}
 GRADIENT_NAME = re.compile(r"g{1,3}[a-z]?\d?")
 
 SYMMETRIC = {"add", "equal", "logaddexp", "logical_and", "logical_or", "max", "maximum", "min"}
-SYMMETRIC |= {"minimum", "multiply", "not_equal", "sum_of"}
+SYMMETRIC |= {"add_arrays", "minimum", "multiply", "not_equal", "sum_of"}
 NO_ORDER = SYMMETRIC | {"cast", "getattr", "hasattr", "isinstance", "range", "reshape", "setattr"}
 """Calls whose first two arguments have no order, or crash at once in the other order."""
 
