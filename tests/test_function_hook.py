@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode.core.hooks import thread_state
+from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.errors import HookError
 
 F = tn.functions
@@ -480,6 +480,10 @@ class Leaves(tn.FunctionHook):
         if self.event == "sweep_ended":
             self.__exit__(None, None, None)
 
+    def value_read(self, what):
+        if self.event == "value_read":
+            self.__exit__(None, None, None)
+
 
 @pytest.mark.parametrize("event", ["sweep_began", "sweep_ended"])
 def test_a_hook_may_end_itself_while_a_sweep_begins_or_ends(event):
@@ -492,6 +496,24 @@ def test_a_hook_may_end_itself_while_a_sweep_begins_or_ends(event):
         "sweep_began",
         "sweep_ended",
     ]
+
+
+def test_a_hook_may_end_itself_when_a_value_is_read():
+    events = []
+    with Everything(events):
+        Leaves("value_read").__enter__()
+        assert float(variable(2.0)) == 2.0
+    assert [one[0] for one in events] == ["value_read"] and clean()
+
+
+def test_one_hook_of_several_records_a_net():
+    recorder = tn.FunctionHook()
+    recorder.name, recorder.records_nets = "recorder", True
+    assert not is_recording_net()
+    with recorder, Everything([]):
+        assert is_recording_net()
+    with Everything([]):
+        assert not is_recording_net()
 
 
 def test_an_index_tells_hooks_that_a_value_is_read():
