@@ -542,6 +542,13 @@ def test_retained_outputs_come_in_the_order_of_the_indexes_as_the_user_s_variabl
     assert all(v is outputs[i] for v, i in zip(retained, indexes, strict=True))
 
 
+@pytest.mark.parametrize("method", ["retain_inputs", "retain_outputs"])
+def test_a_single_position_is_refused_with_the_name_of_the_function(method):
+    f = TwoOutputs(**{method.replace("retain", "retained"): 0})
+    with pytest.raises(TypeError, match=f"TwoOutputs: {method} takes the positions as a tuple"):
+        f.apply((variable([2.0]), variable([3.0])))
+
+
 def test_the_last_call_of_retain_wins():
     class Twice(tn.FunctionNode):
         def forward(self, inputs):
