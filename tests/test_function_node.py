@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import weakref
 from unittest import mock
 
@@ -11,6 +12,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import type_check
+from tinynode.core import messages
 from tinynode.core.hooks import thread_state
 from tinynode.errors import (
     DeviceMixError,
@@ -540,6 +542,21 @@ def test_retained_outputs_come_in_the_order_of_the_indexes_as_the_user_s_variabl
     retained = f.get_retained_outputs()
     assert type(retained) is tuple and len(retained) == len(indexes)
     assert all(v is outputs[i] for v, i in zip(retained, indexes, strict=True))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_arrays_to_retain_are_those_at_the_positions(number):
+    arrays = tuple(range(10, 10 + number))
+    for length in range(number + 1):
+        for indexes in itertools.product(range(number + 1), repeat=length):
+            if number in indexes:
+                with pytest.raises(IndexError, match="there is no position"):
+                    messages.arrays_to_retain(Scale(), indexes, arrays)
+            else:
+                kept = messages.arrays_to_retain(Scale(), indexes, arrays)
+                assert kept == tuple(x if i in indexes else None for i, x in enumerate(arrays))
+    if number < 4:  # no new tuple
+        assert messages.arrays_to_retain(Scale(), tuple(range(number)), arrays) is arrays
 
 
 @pytest.mark.parametrize("method", ["retain_inputs", "retain_outputs"])
