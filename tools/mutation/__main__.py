@@ -167,12 +167,19 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     chosen = set(options.files) | (changed_files(options.since) if options.since else set())
     is_part = bool(options.files or options.since)
+    if is_part:
+        options.rooms = [
+            room
+            for room in options.rooms
+            if any(path.startswith(f"{ROOMS[room]}/") for path in chosen)
+        ]
     pending: list[tuple[Session, Mutant]] = []
     for room in options.rooms:
         mutants = planned(ROOT, room)
         if options.list:
             for one in mutants:
-                print(f"{one.number} {one.path}:{one.start[0]} {one.operator} {one.definition}")
+                if not is_part or one.path in chosen:
+                    print(f"{one.path}:{one.start[0]} {one.operator} {one.definition}")
             continue
         session = Session(work / f"{room}.sqlite")
         open_ones = {one.number for one in session.update(mutants)}
