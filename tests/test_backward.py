@@ -886,6 +886,13 @@ def test_unchain_backward_unchains_every_function_before_and_keeps_the_ranks():
     assert c.grad == 3.0 and x.grad is None
 
 
+def test_unchain_backward_goes_on_beside_a_leaf():
+    x, z = variable(2.0), variable(3.0)
+    h, k = x * 2.0, x * 4.0
+    (h * z + z * k).unchain_backward()
+    assert h.creator is None and k.creator is None
+
+
 def test_unchain_backward_of_a_leaf_does_nothing():
     x = variable(1.0)
     x.unchain_backward()

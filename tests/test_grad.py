@@ -111,6 +111,14 @@ def test_an_integer_output_has_no_gradient_even_of_itself():
     assert tn.grad([y], [y]) == [None]
 
 
+def test_each_node_of_many_paths_is_visited_once():
+    x = y = variable(1.0)
+    for _ in range(60):
+        y = y + y
+    (gx,) = tn.grad([y], [x])
+    assert gx.array == 2.0**60
+
+
 class Results(tn.FunctionHook):
     """Keeps the results that a sweep ends with."""
 
