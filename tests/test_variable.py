@@ -160,6 +160,26 @@ def test_a_new_array_of_any_shape_and_dtype_may_be_assigned_and_the_node_follows
     assert x.node.shape == (3, 1) and x.node.dtype == np.float32 and x.label == "(3, 1), float32"
 
 
+def test_integers_may_be_assigned_to_a_variable_of_integers():
+    x, new = variable([1], np.int64), np.array([2, 3])
+    x.array = new
+    assert x.array is new
+
+
+def test_the_creator_of_a_variable_may_be_assigned():
+    x, function = variable(1.0), (variable(2.0) * 3.0).creator_node
+    x.creator_node = function
+    assert x.creator_node is x.node.creator_node is function and x.rank == 1
+
+
+def test_the_gradient_of_an_empty_variable_is_a_variable_of_any_shape():
+    x, gx = tn.Variable(), variable([1.0, 2.0])
+    x.grad_var = gx
+    assert x.grad_var is gx
+    with pytest.raises(TypeError, match=r"x.grad_var: expected a Variable, got"):
+        x.grad_var = np.ones(2)
+
+
 @pytest.mark.parametrize("value", [1.0, [1.0], np.float64(1.0)])
 def test_assigning_what_is_no_array_is_a_type_error_and_changes_nothing(value):
     x = variable([1.0, 2.0])
