@@ -216,6 +216,21 @@ def test_lines_are_found_again_after_an_edit(test_map, tmp_path):
     assert len(test_map.tests_of(mutant, tmp_path)) == 3
 
 
+def test_a_constant_meets_the_tests_of_the_lines_with_its_name(test_map, tmp_path):
+    path = tmp_path / "tinynode/core/a.py"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text + "\nTABLE = {\n    g: 1,\n}\n# g, TABLE\n", encoding="utf-8")
+    constant = [one for one in mutants_in(tmp_path) if not one.definition]
+    assert choice.lines_with_name(path.read_text(encoding="utf-8").splitlines(), 8) == [7, 10]
+    assert len(test_map.tests_of(constant[0], tmp_path)) == 3  # the file, as no test runs them
+    path.write_text(text.replace("return -x", "return -x * K") + "\nK = 1\n", encoding="utf-8")
+    test_map.lines[0]["tinynode/core/b.py"] = {1: {"t.py::other"}}
+    other = tmp_path / "tinynode/core/c.py"
+    other.write_text("K = 1\n", encoding="utf-8")
+    (mutant,) = plan.mutants_of("tinynode/core/c.py", "K = 1\n")
+    assert len(test_map.tests_of(mutant, tmp_path)) == 3  # the folder, for a file without tests
+
+
 def test_test_functions_take_turns(test_map):
     test_map.seconds = {"a[1]": 0.1, "a[2]": 0.2, "b[1]": 0.5, "c": 39.4, "d": 50.0}
     assert test_map.in_order(set(test_map.seconds)) == ["a[1]", "b[1]", "c"]

@@ -70,6 +70,8 @@ class Trial:
         tests = [one for one in self.tests.tests_of(mutant, self.tree) if one in runner.items]
         while True:
             tests = [one for one in tests if self.clean.get(one, True)]
+            if not tests:
+                return Verdict(SURVIVED, "no test")
             try:
                 changes = runner.live.changes(mutant, source)
             except NotLiveError:

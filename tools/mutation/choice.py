@@ -11,6 +11,7 @@ import difflib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -56,17 +57,26 @@ class TestMap:
     def tests_of(self, mutant: Mutant, root: pathlib.Path) -> list[str]:
         """The tests for a mutant in the file of a checkout, in the order to run them."""
         now = (root / mutant.path).read_text(encoding="utf-8").splitlines()
+        used = [] if mutant.definition else lines_with_name(now, mutant.start[0])
         of_line: set[str] = set()
+        of_name: set[str] = set()
         of_block: set[str] = set()
+        of_folder: set[str] = set()
         for run, files in zip(self.runs, self.lines, strict=True):
             source = run / "sources" / mutant.path
             then = source.read_text(encoding="utf-8").splitlines() if source.exists() else []
             lines = files.get(mutant.path, {})
             for line in range(mutant.start[0], mutant.end[0] + 1):
                 of_line |= lines.get(old_line(then, now, line), set())
+            for line in used:
+                of_name |= lines.get(old_line(then, now, line), set())
             for line in around(then, mutant.definition):
                 of_block |= lines.get(line, set())
-        return self.in_order(of_line or of_block)  # code of a class, and new code: the block
+            for path, others in files.items():
+                if pathlib.Path(path).parent == pathlib.Path(mutant.path).parent:
+                    of_folder.update(*others.values())
+        # a constant: the lines that use the name; code of a class, or new code: the block
+        return self.in_order(of_line or of_name or of_block or of_folder)
 
     def in_order(self, tests: set[str]) -> list[str]:
         """The tests by turns of their functions, each quickest first, up to ``SECONDS``."""
@@ -93,6 +103,16 @@ def old_line(then: list[str], now: list[str], line: int) -> int:
         if new < line <= new + size:
             return line - new + old
     return 0
+
+
+def lines_with_name(source: list[str], line: int) -> list[int]:
+    """The lines that have the name assigned by a statement of a module."""
+    while line > 1 and not re.match(r"\w", source[line - 1]):
+        line -= 1
+    name = re.match(r"\w+", source[line - 1])
+    if name is None:
+        return []
+    return [i for i, one in enumerate(source, 1) if re.search(rf"\b{name[0]}\b", one)]
 
 
 def around(source: list[str], definition: str) -> range:
