@@ -632,6 +632,24 @@ def test_lazy_grad_sum_meets_backward_accumulate():
     assert x.grad == 2.0 + 2.0 * 11.0
 
 
+class GivesItsOwn(tn.FunctionNode):
+    """y = x; keeps the accumulated gradient that it returns."""
+
+    def forward(self, inputs):
+        return inputs
+
+    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
+        self.given = grad_outputs[0] + grad_inputs[0]
+        return (self.given,)
+
+
+def test_a_gradient_of_backward_accumulate_is_not_written_to_by_later_functions():
+    x, own = variable(1.0), GivesItsOwn()
+    y = x * 2.0 + x * 4.0 + own.apply((x,))[0] + x * 8.0 + x * 16.0
+    y.backward()
+    assert own.given.array == 1.0 + 8.0 + 16.0 and x.grad == 31.0
+
+
 def test_lazy_grad_sum_with_retain_grad_keeps_the_complete_gradient():
     with tn.using_config(lazy_grad_sum=True):
         x = variable(3.0)
@@ -866,6 +884,13 @@ def test_unchain_backward_unchains_every_function_before_and_keeps_the_ranks():
     assert all(f.inputs is None and f.outputs is None for f in functions)
     d.backward()
     assert c.grad == 3.0 and x.grad is None
+
+
+def test_unchain_backward_goes_on_beside_a_leaf():
+    x, z = variable(2.0), variable(3.0)
+    h, k = x * 2.0, x * 4.0
+    (h * z + z * k).unchain_backward()
+    assert h.creator is None and k.creator is None
 
 
 def test_unchain_backward_of_a_leaf_does_nothing():

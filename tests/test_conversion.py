@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode.core.conversion import is_operand
+from tinynode.core.conversion import RawArgument, as_variable, is_operand
 from tinynode.errors import DeviceError, DeviceMixError, OperandError, RequiresGradError
 
 F = tn.functions
@@ -119,6 +119,8 @@ def test_copy_none_shares_memory_and_true_never_does():
     moved = tn.asarray(strict, device="numpy", copy=True)
     moved.array[0] = 5.0
     assert float(strict[0]) == 1.0
+    moved = tn.asarray(strict, device="numpy")
+    assert np.shares_memory(moved.array, tn.asarray(strict, device="numpy").array)
     cast = tn.asarray(array, dtype="float32", copy=True)
     assert not np.shares_memory(cast.array, array)
 
@@ -158,6 +160,18 @@ def test_a_variable_comes_back_as_it_is():
     for y in (tn.asarray(x), tn.asarray(x, copy=False), tn.asarray(x, dtype="float64")):
         assert y is x
     assert tn.asarray(x, device="numpy") is x and tn.asarray(x, requires_grad=True) is x
+
+
+def test_a_variable_stays_on_its_device_unless_another_is_asked_for():
+    x = tn.asarray([1.0], device="strict:device1")
+    assert tn.asarray(x) is x
+    assert tn.asarray(x, dtype="float32").device is tn.get_device("strict:device1")
+
+
+def test_an_argument_of_a_net_gives_its_variable():
+    x = variable([1.0])
+    argument = RawArgument(x)
+    assert as_variable(argument) is x and tn.asarray(argument) is x
 
 
 def test_a_converted_variable_stays_in_its_graph():

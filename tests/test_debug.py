@@ -320,6 +320,14 @@ def test_a_graph_recorded_without_debug_mode_is_not_checked():
     assert x.grad == 10.0
 
 
+def test_only_a_floating_or_complex_array_has_a_nan():
+    assert debug.has_nan(np.asarray([1.0, np.nan])) and debug.has_nan(
+        np.asarray([complex(0.0, np.nan)])
+    )
+    for array in (None, np.asarray([1]), np.asarray([True]), np.asarray([1.0, np.inf])):
+        assert debug.has_nan(array) is False
+
+
 # --- off costs nothing -----------------------------------------------------------------------
 
 

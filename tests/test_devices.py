@@ -255,7 +255,7 @@ def test_fallback_means_the_portable_forward_and_is_counted_with_its_reason(fake
         y = F.exp(x)
     assert y.array == 1.0 and y.device is x.device
     assert fallbacks() == {("fake", "Exp", reason): 2}
-    assert fallback_uses["fake", "Exp", reason].seconds > 0
+    assert 0 < fallback_uses["fake", "Exp", reason].seconds < 60
     y.backward()
     assert x.grad == 1.0
 

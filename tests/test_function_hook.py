@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode.core.hooks import thread_state
+from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.errors import HookError
 
 F = tn.functions
@@ -462,6 +462,65 @@ def test_the_order_of_all_events_of_a_forward_and_a_backward():
         ("sweep_ended", "NoneType", 1),
     ]
     assert clean()
+
+
+class Leaves(tn.FunctionHook):
+    """A hook that ends itself in an event."""
+
+    name = "leaves"
+
+    def __init__(self, event):
+        self.event = event
+
+    def sweep_began(self, sweep):
+        if self.event == "sweep_began":
+            self.__exit__(None, None, None)
+
+    def sweep_ended(self, sweep, error):
+        if self.event == "sweep_ended":
+            self.__exit__(None, None, None)
+
+    def value_read(self, what):
+        if self.event == "value_read":
+            self.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("event", ["sweep_began", "sweep_ended"])
+def test_a_hook_may_end_itself_while_a_sweep_begins_or_ends(event):
+    x, events = variable(2.0), []
+    with Everything(events):
+        Leaves(event).__enter__()
+        (x * x).backward()
+    assert x.grad == 4.0 and clean()
+    assert [one[0] for one in events if one[0].startswith("sweep")] == [
+        "sweep_began",
+        "sweep_ended",
+    ]
+
+
+def test_a_hook_may_end_itself_when_a_value_is_read():
+    events = []
+    with Everything(events):
+        Leaves("value_read").__enter__()
+        assert float(variable(2.0)) == 2.0
+    assert [one[0] for one in events] == ["value_read"] and clean()
+
+
+def test_one_hook_of_several_records_a_net():
+    recorder = tn.FunctionHook()
+    recorder.name, recorder.records_nets = "recorder", True
+    assert not is_recording_net()
+    with recorder, Everything([]):
+        assert is_recording_net()
+    with Everything([]):
+        assert not is_recording_net()
+
+
+def test_an_index_tells_hooks_that_a_value_is_read():
+    events = []
+    with Everything(events):
+        assert [10, 11][tn.Variable(np.asarray(1))] == 11
+    assert events == [("value_read", "an index")]
 
 
 def test_a_forward_that_raises_is_failed_and_nothing_after_it():

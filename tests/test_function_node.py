@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import weakref
 from unittest import mock
 
@@ -11,6 +12,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import type_check
+from tinynode.core import messages
 from tinynode.core.hooks import thread_state
 from tinynode.errors import (
     DeviceMixError,
@@ -71,6 +73,7 @@ class TwoOutputs(tn.FunctionNode):
 
 def test_attributes_before_apply():
     f = Scale()
+    assert f.lazy_grad_sum is f.is_elementwise is f.is_broadcasting is False
     assert f.inputs is None and f.outputs is None and f.rank == 0 and f.stack is None
     assert f.lazy_grad_sum is False and f.is_elementwise is False
     assert f.label == "Scale" and f._impl_name == "Scale"
@@ -531,13 +534,36 @@ def test_retained_inputs_come_in_the_order_of_the_indexes_as_the_user_s_variable
     del kept
 
 
-@pytest.mark.parametrize("indexes", [(0, 1), (1, 0), (1,)])
+@pytest.mark.parametrize("indexes", [(0, 1), (1, 0), (1,), [0], range(2), iter([1])])
 def test_retained_outputs_come_in_the_order_of_the_indexes_as_the_user_s_variables(indexes):
-    f = TwoOutputs(retained_outputs=indexes)
+    indexes = list(indexes)
+    f = TwoOutputs(retained_outputs=iter(indexes))
     outputs = f.apply((variable([2.0]), variable([3.0])))
     retained = f.get_retained_outputs()
     assert type(retained) is tuple and len(retained) == len(indexes)
     assert all(v is outputs[i] for v, i in zip(retained, indexes, strict=True))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_arrays_to_retain_are_those_at_the_positions(number):
+    arrays = tuple(range(10, 10 + number))
+    for length in range(number + 1):
+        for indexes in itertools.product(range(number + 1), repeat=length):
+            if number in indexes:
+                with pytest.raises(IndexError, match="there is no position"):
+                    messages.arrays_to_retain(Scale(), indexes, arrays)
+            else:
+                kept = messages.arrays_to_retain(Scale(), indexes, arrays)
+                assert kept == tuple(x if i in indexes else None for i, x in enumerate(arrays))
+    if number < 4:  # no new tuple
+        assert messages.arrays_to_retain(Scale(), tuple(range(number)), arrays) is arrays
+
+
+@pytest.mark.parametrize("method", ["retain_inputs", "retain_outputs"])
+def test_a_single_position_is_refused_with_the_name_of_the_function(method):
+    f = TwoOutputs(**{method.replace("retain", "retained"): 0})
+    with pytest.raises(TypeError, match=f"TwoOutputs: {method} takes the positions as a tuple"):
+        f.apply((variable([2.0]), variable([3.0])))
 
 
 def test_the_last_call_of_retain_wins():

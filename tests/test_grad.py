@@ -100,6 +100,41 @@ def test_grad_inputs_are_checked_against_the_inputs(value, error):
             tn.grad([x * x], [x, z], grad_inputs=given)
 
 
+def test_a_refused_grad_input_is_named_beside_its_input():
+    x, extra = variable([1.0, 2.0]), variable([1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"data and grad mismatch: \(2,\) != \(3,\)"):
+        tn.grad([x * x], [x], grad_inputs=[extra])
+
+
+def test_an_integer_output_has_no_gradient_even_of_itself():
+    y = tn.Variable(np.asarray(3), requires_grad=False)
+    assert tn.grad([y], [y]) == [None]
+
+
+def test_each_node_of_many_paths_is_visited_once():
+    x = y = variable(1.0)
+    for _ in range(60):
+        y = y + y
+    (gx,) = tn.grad([y], [x])
+    assert gx.array == 2.0**60
+
+
+class Results(tn.FunctionHook):
+    """Keeps the results that a sweep ends with."""
+
+    name = "results"
+
+    def sweep_ended(self, sweep, error):
+        self.results = dict(sweep.results)
+
+
+def test_the_results_of_the_sweep_belong_to_the_nodes_of_the_inputs():
+    x, z, unused = variable(3.0), variable(5.0), variable(1.0)
+    with Results() as hook:
+        gx, gz, _ = tn.grad([x * z], [x, z, unused])
+    assert hook.results == {x.node: gx, z.node: gz}
+
+
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
 def test_missing_grad_outputs_are_ones_of_any_shape(shape):
     x = variable(np.full(shape, 3.0))

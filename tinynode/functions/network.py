@@ -269,6 +269,7 @@ def scaled_dot_product_attention(
         ValueError: the shapes do not fit together.
     """
     query, key, value = _check_attention(query, key, value, mask)
+    # pragma: no mutate (NextNumber 1): without features all scores are 0
     scale = 1.0 / math.sqrt(query.shape[-1] or 1)
     scores = matmul(query * scale, matrix_transpose(key))
     if mask is not None:

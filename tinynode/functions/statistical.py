@@ -97,6 +97,7 @@ class Mean(ReducingNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         n = math.prod(input_shape(self)[axis] for axis in self.axes)
+        # pragma: no mutate (CutGraph gy): where n is 0 the gradient has no elements
         return (self._spread(gy * (1.0 / n) if n else gy),)
 
 
@@ -308,6 +309,7 @@ class LogSumExp(ReducingNode):
         self.retain_inputs((0,))
         self.retain_outputs((0,))
         largest = xp.max(x, axis=self.axes, keepdims=True)
+        # pragma: no mutate (NeighbourFunction): the shift is added again, and -inf stays -inf
         shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
         total = xp.sum(xp.exp(x - shift), axis=self.axes, keepdims=True)
         # where all are -inf the total is 0, and the logarithm is the largest, -inf
@@ -320,6 +322,7 @@ class LogSumExp(ReducingNode):
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
+        # pragma: no mutate (NextNumber 0): e^(-inf) is 0 with any shift
         shift = where(equal(y, -math.inf), 0, y)
         return (self._spread(gy) * exp(x - self._spread(shift)),)
 
@@ -439,9 +442,10 @@ class CumulativeProd(FunctionNode):
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
         if x.shape[self.axis] == 0:
-            return (gy,)
+            return (gy,)  # pragma: no mutate (CutGraph gy): there are no elements
         all_but_first = (slice(None),) * self.axis + (slice(1, None),)
         all_but_last = (slice(None),) * self.axis + (slice(None, -1),)
+        # pragma: no mutate (NextNumber 0): a scan does not use its first factor
         factors = concat([x[all_but_first], _first(x, self.axis, 0)], axis=self.axis)
         scan = LinearScan(self.axis).apply(
             (flip(factors, axis=self.axis), flip(gy, axis=self.axis))
@@ -497,6 +501,7 @@ class LinearScan(FunctionNode):
         axis = self.axis
         all_but_first = (slice(None),) * axis + (slice(1, None),)
         all_but_last = (slice(None),) * axis + (slice(None, -1),)
+        # pragma: no mutate (NextNumber 0): a scan does not use its first factor
         factors = concat([a[all_but_first], _first(a, axis, 0)], axis=axis)
         scan = LinearScan(axis).apply((flip(factors, axis=axis), flip(gs, axis=axis)))
         t = flip(scan[0], axis=axis)

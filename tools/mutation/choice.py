@@ -1,0 +1,159 @@
+"""The tests for a mutant: those that run the mutant's line, quickest first.
+
+Requirement: a mutant must cost seconds, and the suite takes minutes. A *map*, made by one run of
+the tests with coverage, knows the tests of each line and the seconds of each test. The tests take
+turns by test function, so that different tests come before other parameters of the same test.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from coverage import CoverageData
+
+from tools.mutation.plan import ROOMS, Mutant
+
+SECONDS = 40.0
+"""The tests of a mutant take at most this time, as far as the map knows."""
+
+
+class TestMap:
+    """The tests of each line, and the seconds of each test.
+
+    Args:
+        folder: the folder of the map. A run of tests with coverage has a folder inside, with the
+            coverage data, the seconds and the sources at that time.
+    """
+
+    __test__ = False  # not a class of tests, whatever pytest thinks of the name
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.seconds: dict[str, float] = {}
+        self.runs = sorted(path.parent for path in folder.glob("*/coverage"))
+        for run in self.runs:
+            self.seconds.update(json.loads((run / "seconds.json").read_text(encoding="utf-8")))
+        self.lines = [self._lines(run) for run in self.runs]
+
+    def _lines(self, run: pathlib.Path) -> dict[str, dict[int, set[str]]]:
+        """For each file, the tests of each line."""
+        data = CoverageData(basename=str(run / "coverage"))
+        data.read()
+        found: dict[str, dict[int, set[str]]] = {}
+        for measured in data.measured_files():
+            room = next((one for one in ROOMS.values() if f"/{one}/" in f"/{measured}"), "")
+            lines = found.setdefault(f"{room}{measured.rpartition(room)[2]}" if room else "", {})
+            for line, contexts in data.contexts_by_lineno(measured).items():
+                tests = {context.rpartition("|")[0] for context in contexts}
+                lines[line] = tests & self.seconds.keys()
+        return found
+
+    def tests_of(self, mutant: Mutant, root: pathlib.Path) -> list[str]:
+        """The tests for a mutant in the file of a checkout, in the order to run them."""
+        now = (root / mutant.path).read_text(encoding="utf-8").splitlines()
+        used = [] if mutant.definition else lines_with_name(now, mutant.start[0])
+        of_line: set[str] = set()
+        of_name: set[str] = set()
+        of_block: set[str] = set()
+        of_folder: set[str] = set()
+        for run, files in zip(self.runs, self.lines, strict=True):
+            source = run / "sources" / mutant.path
+            then = source.read_text(encoding="utf-8").splitlines() if source.exists() else []
+            lines = files.get(mutant.path, {})
+            for line in range(mutant.start[0], mutant.end[0] + 1):
+                of_line |= lines.get(old_line(then, now, line), set())
+            for line in used:
+                of_name |= lines.get(old_line(then, now, line), set())
+            for line in around(then, mutant.definition):
+                of_block |= lines.get(line, set())
+            for path, others in files.items():
+                if pathlib.Path(path).parent == pathlib.Path(mutant.path).parent:
+                    of_folder.update(*others.values())
+        # a constant: the lines that use the name; code of a class, or new code: the block
+        return self.in_order(of_line or of_name or of_block or of_folder)
+
+    def in_order(self, tests: set[str]) -> list[str]:
+        """The tests by turns of their functions, each quickest first, up to ``SECONDS``."""
+        turns: dict[str, int] = {}
+        ranked = []
+        for test in sorted(tests, key=lambda one: (self.seconds[one], one)):
+            function = test.partition("[")[0]
+            turns[function] = turns.get(function, 0) + 1
+            ranked.append((turns[function], self.seconds[test], test))
+        chosen, total = [], 0.0
+        for _, seconds, test in sorted(ranked):
+            if total + seconds <= SECONDS:
+                chosen.append(test)
+                total += seconds
+        return chosen
+
+
+def old_line(then: list[str], now: list[str], line: int) -> int:
+    """The number that a line had in an older text; 0 for a changed line."""
+    if then == now:
+        return line
+    matcher = difflib.SequenceMatcher(a=then, b=now, autojunk=False)
+    for old, new, size in matcher.get_matching_blocks():
+        if new < line <= new + size:
+            return line - new + old
+    return 0
+
+
+def lines_with_name(source: list[str], line: int) -> list[int]:
+    """The lines that have the name assigned by a statement of a module."""
+    while line > 1 and not re.match(r"\w", source[line - 1]):
+        line -= 1
+    name = re.match(r"\w+", source[line - 1])
+    if name is None:
+        return []
+    return [i for i, one in enumerate(source, 1) if re.search(rf"\b{name[0]}\b", one)]
+
+
+def around(source: list[str], definition: str) -> range:
+    """The lines of a function or class; all lines of the file where the name is not found."""
+    first = 0
+    for name in definition.split(".") if definition else []:
+        starts = (f"def {name}(", f"class {name}(", f"class {name}:")
+        first = next((i for i in range(first, len(source))
+                      if source[i].lstrip().startswith(starts)), -1)  # fmt: skip
+        if first < 0:
+            return range(1, len(source) + 1)
+    if not definition:
+        return range(1, len(source) + 1)
+    depth = len(source[first]) - len(source[first].lstrip())
+    last = first + 1
+    while last < len(source) and (
+        not source[last].strip()
+        or source[last].lstrip().startswith(")")
+        or len(source[last]) - len(source[last].lstrip()) > depth
+    ):
+        last += 1
+    return range(first + 1, last + 1)
+
+
+def make_map(root: pathlib.Path, folder: pathlib.Path, tests: list[str]) -> int:
+    """Run tests with coverage and write a map; with paths of tests, add to the map."""
+    if not tests:
+        shutil.rmtree(folder, ignore_errors=True)
+    run = folder / f"{len(list(folder.glob('*/coverage'))):03}"
+    run.mkdir(parents=True)
+    rooms = [path for path in ROOMS.values() if (root / path).is_dir()]
+    for path in rooms:
+        shutil.copytree(root / path, run / "sources" / path)
+    settings = run / "settings.ini"  # coverage deletes files named coverage.*
+    settings.write_text("[run]\nsource =\n    " + "\n    ".join(rooms) + "\n", encoding="utf-8")
+    command = [
+        *(sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"),
+        *("-p", "tools.mutation.record", "--record-seconds", str(run / "seconds.json")),
+        *("--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="),
+        *("-m", "not slow"),
+        *tests,
+    ]
+    environment = {**os.environ, "COVERAGE_FILE": str(run / "coverage")}
+    return subprocess.run(command, cwd=root, env=environment).returncode
