@@ -247,7 +247,6 @@ EQUIVALENT: dict[tuple[str, str], str] = {
         "ELUGrad.backward",
         "bend = exp(clip(x, max=1.0)) * (self.scale * self.alpha)",
     ): "0 replaces it where x is positive",
-    ("Softmax.forward", "return (-x,)"): "there are no elements",
     (
         "Conv2dGradX.forward",
         "gx = -xp.empty(shape, dtype=gy.dtype, device=gy.device)",
@@ -315,7 +314,7 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ): "0 replaces it where p = 0",
     (
         "kl_divergence",
-        "return total / float(losses.shape[0] or 2)",
+        "return narrowed(sum(widened(losses)) / float(losses.shape[0] or 2), losses)",
     ): "the total of no rows is 0",
     (
         "scaled_dot_product_attention",
@@ -565,11 +564,11 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ): "only the speed differs",
     (
         "Mean.backward",
-        "return (self._spread(gy * (1.0 / n) if n else gy.detach()),)",
+        "return (self._spread(narrowed(widened(gy) * (1.0 / n), gy) if n else gy.detach()),)",
     ): "where n is 0 the gradient has no elements",
     (
         "SumTo.forward",
-        "y = xp.sum(x, axis=self.axes_of(x.shape), keepdims=False, dtype=x.dtype)",
+        "y = sum_array(x, self.axes_of(x.shape), keepdims=False, dtype=x.dtype)",
     ): "a reshape follows",
     (
         "zeros_beside",

@@ -44,6 +44,21 @@ def require_array(array: Any) -> Device:
     return device_of(array, "Variable", "array")
 
 
+def checked_array(array: Any) -> Any:
+    """An array for a Variable, in the byte order of the machine; None stays None.
+
+    Raises:
+        OperandError: the elements are not bools or numbers.
+    """
+    dtype: Any = getattr(array, "dtype", None)
+    if getattr(dtype, "kind", "f") in "OSTUMm":
+        raise OperandError(
+            f"Variable: array must hold bools or numbers, got {describe(array)}. Convert the "
+            "array: numpy.asarray(array, dtype='float64')."
+        )
+    return array if getattr(dtype, "isnative", True) else array.astype(dtype.newbyteorder("="))
+
+
 def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
     """True if a Variable on the array requires a gradient; None asks for the default.
 
@@ -89,7 +104,7 @@ def as_gradient(grad: Any, x: tinynode.Variable) -> tinynode.Variable:
     device = x.device if x.device.holds(grad) else find_device(grad)
     if device is None:
         raise GradientTypeError(f"grad: expected an array, got {describe(grad)}.")
-    gradient = tinynode.core.variable.wrap_array(grad, device, True)
+    gradient = tinynode.core.variable.wrap_array(checked_array(grad), device, True)
     if x.raw is not None:
         check_gradient(gradient, x, "x.grad")
     return gradient

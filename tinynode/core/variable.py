@@ -43,8 +43,8 @@ class Variable(ArrayMethods):
         grad: Array | None = None,
         requires_grad: bool | None = None,
     ) -> None:
-        self.raw: Array = array
         self._device: Device = get_device() if array is None else messages.require_array(array)
+        self.raw: Array = messages.checked_array(array)
         self._requires_grad = messages.decide_requires_grad(array, requires_grad)
         self._name = name
         self._node: VariableNode | None = None
@@ -74,7 +74,7 @@ class Variable(ArrayMethods):
             device = messages.require_array(array)
         if self._requires_grad and array is not None:
             messages.decide_requires_grad(array, True)
-        self.replace_array(array, device)
+        self.replace_array(messages.checked_array(array), device)
 
     data = array
     """The same as ``array``."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.devices import Array, Arrays, namespace_of, narrowed_array, widened_array
 from tinynode.functions.arithmetic import abs, masked
 from tinynode.functions.comparison import clip, greater, less
 from tinynode.functions.exponential import (
@@ -92,10 +92,10 @@ class LogSoftmax(FunctionNode):
 
 def log_softmax_array(x: Any, axis: int) -> Any:
     """log_softmax of an array: the largest x is subtracted, against overflow."""
-    xp = namespace_of(x)
-    shifted = x - xp.max(x, axis=axis, keepdims=True)
+    xp, wide = namespace_of(x), widened_array(x)
+    shifted = wide - xp.max(wide, axis=axis, keepdims=True)
     shifted -= xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
-    return shifted
+    return narrowed_array(shifted, x.dtype)
 
 
 def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
@@ -125,18 +125,18 @@ class Softmax(FunctionNode):
         self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
+        x = widened_array(inputs[0])
         xp = namespace_of(x)
         self.retain_outputs((0,))
         if x.shape[self.axis] == 0:
-            return (x,)
+            return inputs
         lowest = xp.asarray(xp.finfo(x.dtype).min, dtype=x.dtype, device=x.device)
         largest = xp.maximum(xp.max(x, axis=self.axis, keepdims=True), lowest)  # above -inf
         y = xp.exp(x - largest)
         total = xp.sum(y, axis=self.axis, keepdims=True)
         # the largest adds e^0, so a total below 1 is 0: every x is -inf
         y /= xp.maximum(total, xp.ones((), dtype=x.dtype, device=x.device))
-        return (y,)
+        return (narrowed_array(y, inputs[0].dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs

@@ -13,6 +13,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, Device, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
+from tinynode.functions.data_types import narrowed, widened
 from tinynode.functions.draws import note_generator
 from tinynode.functions.indexing import TakeRows, index_list
 from tinynode.functions.operands import as_floating, as_operand, as_operands, first_variable
@@ -270,7 +271,8 @@ def scaled_dot_product_attention(
     """
     query, key, value = _check_attention(query, key, value, mask)
     scale = 1.0 / math.sqrt(query.shape[-1] or 1)
-    scores = matmul(query * scale, matrix_transpose(key))
+    # a float16 score ends at 65,504
+    scores = matmul(widened(query) * scale, matrix_transpose(widened(key)))
     if mask is not None:
         scores = where(_check_mask(mask, scores), scores, -math.inf)
     if causal:
@@ -278,7 +280,7 @@ def scaled_dot_product_attention(
         xp, device = scores.xp, scores.raw.device
         allowed = xp.arange(n, device=device)[:, None] >= xp.arange(m, device=device)[None, :]
         scores = where(allowed, scores, -math.inf)
-    return matmul(softmax(scores, axis=-1), value)
+    return matmul(narrowed(softmax(scores, axis=-1), query), value)
 
 
 def _check_attention(

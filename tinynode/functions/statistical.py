@@ -8,7 +8,14 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, namespace_of
+from tinynode.devices import (
+    Arrays,
+    is_float16,
+    namespace_of,
+    narrowed_array,
+    sum_array,
+    widened_array,
+)
 from tinynode.functions.arithmetic import divide
 from tinynode.functions.comparison import equal
 from tinynode.functions.data_types import astype, narrowed, widened
@@ -60,7 +67,7 @@ class Sum(ReducingNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        return (namespace_of(x).sum(x, axis=self.axes, keepdims=self.keepdims),)
+        return (sum_array(x, self.axes, self.keepdims),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
@@ -97,7 +104,7 @@ class Mean(ReducingNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         n = math.prod(input_shape(self)[axis] for axis in self.axes)
-        return (self._spread(gy * (1.0 / n) if n else gy),)
+        return (self._spread(narrowed(widened(gy) * (1.0 / n), gy) if n else gy),)
 
 
 def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = False) -> Variable:
@@ -123,24 +130,26 @@ def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = Fal
             f"mean: weights have shape {weights.shape}, which does not broadcast to that of x, "
             f"{x.shape}. Reshape or index the weights."
         )
-    spread = broadcast_to(weights, x.shape)
-    return divide(sum(x * spread, axes, keepdims), sum(spread, axes, keepdims))
+    wide, spread = widened(x), broadcast_to(widened(weights), x.shape)
+    y = divide(sum(wide * spread, axes, keepdims), sum(spread, axes, keepdims))
+    return narrowed(y, x) if is_float16(weights.raw) else y
 
 
 class _Extremum(ReducingNode):
     """Base of max and min. Ties share the gradient evenly.
 
-    dL/dx = dL/dy / k where x is among k elements equal to y, else 0
+    dL/dx = dL/dy / k where x is among k elements equal to y, else 0; NaN where y is NaN
     """
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        winners = equal(x, self._spread(y))
-        number = sum(astype(winners, x.dtype), self.axes)
-        share = gy / reshape(number, gy.shape)
-        return (where(winners, self._spread(share), 0),)
+        winners, wide = equal(x, self._spread(y)), widened(gy)
+        number = reshape(sum(astype(winners, wide.dtype), self.axes), gy.shape)
+        number = where(equal(number, 0), math.nan, number)  # no element equals NaN
+        share, rest = narrowed(wide / number, gy), narrowed(number * 0.0, gy)
+        return (where(winners, self._spread(share), self._spread(rest)),)
 
 
 class Max(_Extremum):
@@ -303,7 +312,7 @@ class LogSumExp(ReducingNode):
     """
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
+        x = widened_array(inputs[0])
         xp = namespace_of(x)
         self.retain_inputs((0,))
         self.retain_outputs((0,))
@@ -313,7 +322,7 @@ class LogSumExp(ReducingNode):
         # where all are -inf the total is 0, and the logarithm is the largest, -inf
         empty = total == 0
         log_total = xp.log(xp.where(empty, xp.ones_like(total), total)) + shift
-        y = xp.where(empty, largest, log_total)
+        y = narrowed_array(xp.where(empty, largest, log_total), inputs[0].dtype)
         return (y if self.keepdims else xp.squeeze(y, axis=self.axes),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
@@ -380,7 +389,9 @@ class CumulativeSum(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        return (namespace_of(x).cumulative_sum(x, axis=self.axis),)
+        wide = widened_array(x)
+        y = namespace_of(x).cumulative_sum(wide, axis=self.axis)
+        return (y if wide is x else narrowed_array(y, x.dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
@@ -478,7 +489,7 @@ class LinearScan(FunctionNode):
         self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
-        a, b = inputs
+        a, b = [widened_array(x) for x in inputs]
         self.retain_inputs((0,))
         self.retain_outputs((0,))
         xp = namespace_of(a)
@@ -488,7 +499,8 @@ class LinearScan(FunctionNode):
         states = [flat_b[0, ...]]
         for i in range(1, rows[0]):
             states.append(flat_b[i, ...] + flat_a[i, ...] * states[-1])
-        return (xp.moveaxis(xp.reshape(xp.stack(states), b.shape), 0, self.axis),)
+        scan = xp.moveaxis(xp.reshape(xp.stack(states), b.shape), 0, self.axis)
+        return (narrowed_array(scan, inputs[1].dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gs,) = grad_outputs
