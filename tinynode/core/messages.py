@@ -76,6 +76,15 @@ def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
     return requires_grad
 
 
+def check_assigned(x: tinynode.Variable, array: Array | None) -> None:
+    """Raises RequiresGradError if x requires a gradient, and the new array cannot have one."""
+    if x.requires_grad and array is not None and not is_floating(array):
+        raise RequiresGradError(
+            "x.array: x requires a gradient, so the array must be floating, got "
+            f"{describe(array)}. Cast the array, array.astype('float64'), or make a new Variable."
+        )
+
+
 def requires_grad_is_fixed(requires_grad: Any) -> AttributeError:
     """The error for an assignment to ``x.requires_grad``."""
     return AttributeError(

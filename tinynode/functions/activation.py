@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of, narrowed_array, widened_array
+from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked
 from tinynode.functions.comparison import clip, greater, less
 from tinynode.functions.exponential import (
@@ -103,12 +104,14 @@ def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
     return gy - exp(y) * sum(gy, axis=axis, keepdims=True)
 
 
-def log_softmax(x: Any, axis: int = -1) -> Variable:
+def log_softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
     """x - ln(sum of e^x over ``axis``): the logarithms of probabilities with sum 1.
 
     Raises:
         ValueError: the axis does not exist, or has no elements.
     """
+    if unknown:
+        raise unknown_keywords("log_softmax", unknown)
     x = as_floating("log_softmax", "x", x)
     axis = normalize_axis("log_softmax", axis, x.ndim)
     require_elements("log_softmax", x, (axis,))
@@ -145,12 +148,14 @@ class Softmax(FunctionNode):
         return (weighted - y * sum(weighted, axis=self.axis, keepdims=True),)
 
 
-def softmax(x: Any, axis: int = -1) -> Variable:
+def softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
     """e^x / (sum of e^x over ``axis``): probabilities with sum 1.
 
     Raises:
         ValueError: the axis does not exist.
     """
+    if unknown:
+        raise unknown_keywords("softmax", unknown)
     x = as_floating("softmax", "x", x)
     return Softmax(normalize_axis("softmax", axis, x.ndim)).apply((x,))[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 import string
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from tinynode.functions.operands import (
     as_operands,
     as_shape,
     first_variable,
+    is_index,
     normalize_axes,
 )
 from tinynode.functions.shapes import broadcast_to, expand_dims, permute_dims, reshape, unbroadcast
@@ -117,7 +119,8 @@ def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]]
 
 def _paired_axes(axes: Any, x: Variable, y: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes of x and of y summed by ``tensordot``, counted from the front."""
-    if isinstance(axes, int):
+    if is_index(axes):
+        axes = operator.index(axes)
         if not 0 <= axes <= x.ndim or axes > y.ndim:
             raise ValueError(
                 f"tensordot: axes={axes}, but x has {x.ndim} axes and y has {y.ndim}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
@@ -16,6 +16,7 @@ from tinynode.devices import (
     sum_array,
     widened_array,
 )
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.arithmetic import divide
 from tinynode.functions.comparison import equal
 from tinynode.functions.data_types import astype, narrowed, widened
@@ -74,12 +75,14 @@ class Sum(ReducingNode):
         return (self._spread(gy),)
 
 
-def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+def sum(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """The sum over an axis, several, or all.
 
     Raises:
         ValueError: an axis does not exist.
     """
+    if unknown:
+        raise unknown_keywords("sum", unknown)
     x = as_operand("sum", "x", x)
     return Sum(normalize_axes("sum", axis, x.ndim), keepdims).apply((x,))[0]
 
@@ -107,7 +110,9 @@ class Mean(ReducingNode):
         return (self._spread(narrowed(widened(gy) * (1.0 / n), gy) if n else gy),)
 
 
-def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = False) -> Variable:
+def mean(
+    x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = False, **unknown: Never
+) -> Variable:
     """The mean over an axis, several, or all; with weights, sum(w * x) / sum(w).
 
     Args:
@@ -120,6 +125,8 @@ def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = Fal
         ValueError: an axis does not exist, or the weights do not broadcast to x.
         InvalidType: x is not floating.
     """
+    if unknown:
+        raise unknown_keywords("mean", unknown)
     x = as_operand("mean", "x", x, weights)
     axes = normalize_axes("mean", axis, x.ndim)
     if weights is None:
@@ -166,13 +173,13 @@ class Max(_Extremum):
         return (namespace_of(x).max(x, axis=self.axes, keepdims=self.keepdims),)
 
 
-def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+def max(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """The largest element over an axis, several, or all; ties share the gradient evenly.
 
     Raises:
         ValueError: an axis does not exist, or has no elements.
     """
-    return _extremum("max", Max, x, axis, keepdims)
+    return _extremum("max", Max, x, axis, keepdims, unknown)
 
 
 class Min(_Extremum):
@@ -189,19 +196,31 @@ class Min(_Extremum):
         return (namespace_of(x).min(x, axis=self.axes, keepdims=self.keepdims),)
 
 
-def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+def min(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """The smallest element over an axis, several, or all; ties share the gradient evenly.
 
     Raises:
         ValueError: an axis does not exist, or has no elements.
     """
-    return _extremum("min", Min, x, axis, keepdims)
+    return _extremum("min", Min, x, axis, keepdims, unknown)
 
 
 def _extremum(
-    function: str, node: type[_Extremum], x: Any, axis: Axis, keepdims: bool
+    function: str,
+    node: type[_Extremum],
+    x: Any,
+    axis: Axis,
+    keepdims: bool,
+    unknown: dict[str, Never],
 ) -> Variable:
     """The largest or smallest elements over axes, by ``node``."""
+    if unknown:
+        raise unknown_keywords(function, unknown)
+    if getattr(axis, "shape", ()) != ():
+        raise OperandError(
+            f"{function}: axis must be an integer or a tuple of integers, got {describe(axis)}. "
+            f"For two arrays, element by element, use {function}imum(x, y)."
+        )
     x = as_operand(function, "x", x)
     axes = normalize_axes(function, axis, x.ndim)
     require_elements(function, x, axes)
