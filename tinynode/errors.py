@@ -28,6 +28,7 @@ value, and the next step to try.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -168,6 +169,7 @@ def unknown_keywords(function: str, unknown: Mapping[str, Any]) -> OperandError:
     )
 
 
+@functools.cache
 def snake_case(name: str) -> str:
     """``LogSoftmax`` as ``log_softmax``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
