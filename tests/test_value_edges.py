@@ -123,3 +123,63 @@ def test_big_endian_arrays_are_trained_in_the_order_of_the_machine(device: str) 
             x.cleargrad()
             fn.sum(x * np.ones(3, other)).backward()
             assert x.dtype.isnative and x.grad.dtype.isnative
+
+
+# --- the page of departures ----------------------------------------------------------------------
+
+
+def test_defaults_on_the_page_of_departures() -> None:
+    x = variable([[-1.0, 2.0], [3.0, 1.0]])
+    np.testing.assert_allclose(host(fn.sum(fn.softmax(x), axis=-1)), [1, 1], rtol=1e-12)
+    np.testing.assert_allclose(host(fn.sum(fn.exp(fn.log_softmax(x)), axis=-1)), [1, 1])
+    assert fn.concat([x, x]).shape == (4, 2)
+    np.testing.assert_allclose(host(fn.leaky_relu(x))[0, 0], -0.01)
+    np.testing.assert_allclose(host(fn.hard_sigmoid(x))[0, 0], 0.5 - 1 / 6)
+    np.testing.assert_allclose(
+        host(fn.batch_norm(x, None, None))[0, 0], -2 / math.sqrt(4 + 1e-5), rtol=1e-12
+    )
+    weights, labels = variable([1.0, 3.0]), np.array([0, 1])
+    by_row = host(fn.softmax_cross_entropy(x, labels, "none", class_weight=weights))
+    mean = fn.softmax_cross_entropy(x, labels, class_weight=weights)
+    np.testing.assert_allclose(host(mean), by_row.sum() / 4, rtol=1e-12)
+    assert fn.max_pool2d(variable(np.ones((1, 1, 5, 5))), 2).shape == (1, 1, 2, 2)
+    huber = fn.huber(x, variable([[0.0, 0.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(host(huber), np.mean([0.5, 1.5, 2.5, 0.5]))
+    with tn.using_config(train=True), pytest.raises(TypeError, match="generator"):
+        fn.dropout(x)
+
+
+def test_adam_adds_eps_after_the_correction() -> None:
+    p = nn.Parameter(np.zeros(1))
+    p.grad = np.full(1, 1e-3)
+    nn.Adam([p], lr=1.0, eps=1e-3).update()
+    np.testing.assert_allclose(p.array, [-0.5], rtol=1e-12)
+
+
+def test_dtypes_promote_in_arithmetic_and_not_in_joins() -> None:
+    x, y = variable(np.eye(2)), tn.asarray(np.eye(2, dtype=np.float32))
+    for f in (fn.add, fn.matmul, fn.mean_squared_error, fn.where):
+        z = f(x > 0, x, y) if f is fn.where else f(x, y)
+        gx, gy = tn.grad([z], [x, y])
+        assert (z.dtype, gx.dtype, gy.dtype) == (np.float64, np.float64, np.float32)
+    attention = fn.scaled_dot_product_attention(y, x, y)
+    assert attention.dtype == np.float64
+    for join in (lambda: fn.concat([x, y]), lambda: fn.stack([x, y]), lambda: fn.add_all(x, y)):
+        with pytest.raises(tn.errors.InvalidType, match="dtype"):
+            join()
+    assert host(fn.sum(x, axis=[0, 1])) == 2
+    np.testing.assert_array_equal(host(x[np.array([0, 1]), np.array([-1, 0])]), [0, 0])
+
+
+class Forgotten(tn.FunctionNode):
+    """y = x, without a backward."""
+
+    def forward(self, inputs: Any) -> Any:
+        return inputs
+
+
+def test_explain_grad_names_a_function_without_backward() -> None:
+    x = variable([1.0])
+    y = Forgotten().apply((x,))[0]
+    y.backward()
+    assert x.grad is None and "Forgotten" in x.explain_grad(y)

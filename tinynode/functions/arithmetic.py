@@ -37,8 +37,9 @@ class BroadcastingNode(FunctionNode):
 
     def as_variables(self, inputs: tuple[Any, ...]) -> tuple[Variable, ...]:
         """The inputs as Variables: a number or an array takes the other's device and dtype."""
+        x, y = inputs
         names = (self.input_names[0], self.input_names[1])
-        x, y = as_operands(snake_case(type(self).__name__), *inputs, names)
+        x, y = as_operands(snake_case(type(self).__name__), x, y, names)
         if x.device is y.device and x.raw is not None and y.raw is not None:
             return x, y
         return super().as_variables((x, y))

@@ -10,7 +10,7 @@ import numpy
 from tinynode.configuration import config
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, Device, is_integer, namespace_of
+from tinynode.devices import Array, Arrays, Device, is_float16, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
 from tinynode.functions.data_types import narrowed, widened
@@ -280,7 +280,8 @@ def scaled_dot_product_attention(
         xp, device = scores.xp, scores.raw.device
         allowed = xp.arange(n, device=device)[:, None] >= xp.arange(m, device=device)[None, :]
         scores = where(allowed, scores, -math.inf)
-    return matmul(narrowed(softmax(scores, axis=-1), query), value)
+    weights = softmax(scores, axis=-1)
+    return matmul(narrowed(weights, query) if is_float16(key.raw) else weights, value)
 
 
 def _check_attention(
