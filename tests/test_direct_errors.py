@@ -128,10 +128,10 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     "truth of many": (
         lambda: bool(X > 0),
         ValueError,
-        "bool(x): x has shape (2, 3), and only a variable of size one is true or false. For `if`, "
-        "use x.xp.any(x.array) or x.xp.all(x.array); to choose by element, functions.where(x, a, "
-        "b). Python's max, min and `in` compare too: use functions.maximum, functions.minimum, or "
-        "any(x is y for y in ys).",
+        "bool(x): only a variable of size one is true or false, this one has shape (2, 3). For "
+        "`if`, use x.xp.any(x.array) or x.xp.all(x.array); to choose by element, "
+        "functions.where(x, a, b). Python's max, min and `in` compare too: use "
+        "functions.maximum, functions.minimum, or any(x is y for y in ys).",
     ),
     "inputs of concat apart": (
         lambda: fn.concat(X, Y),
@@ -170,11 +170,6 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
         TypeError,
         "Variable: array must hold bools or numbers, got ndarray of shape (1,), object. Convert "
         "the array: numpy.asarray(array, dtype='float64').",
-    ),
-    "crossed bounds": (
-        lambda: fn.clip(X, 3.0, 1.0),
-        ValueError,
-        "clip: min 3.0 is above max 1.0: exchange them.",
     ),
 }
 

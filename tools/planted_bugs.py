@@ -545,7 +545,6 @@ EQUIVALENT: dict[tuple[str, str], str] = {
         "matrix_power",
         "power = square if power is None else matmul(square, power)",
     ): "powers of one matrix commute",
-    ("Einsum.forward", "if False and hasattr(xp, 'einsum'):"): "the portable way gives the same",
     (
         "Einsum.forward",
         "options = {'optimize': True} if len(inputs) >= 2 and _orders(xp.einsum) else {}",

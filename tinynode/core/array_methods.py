@@ -116,10 +116,10 @@ class ArrayMethods:
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(
-                f"bool(x): x has shape {self.shape}, and only a variable of size one is true or "
-                "false. For `if`, use x.xp.any(x.array) or x.xp.all(x.array); to choose by "
-                "element, functions.where(x, a, b). Python's max, min and `in` compare too: use "
-                "functions.maximum, functions.minimum, or any(x is y for y in ys)."
+                "bool(x): only a variable of size one is true or false, this one has shape "
+                f"{self.shape}. For `if`, use x.xp.any(x.array) or x.xp.all(x.array); to choose "
+                "by element, functions.where(x, a, b). Python's max, min and `in` compare too: "
+                "use functions.maximum, functions.minimum, or any(x is y for y in ys)."
             )
         return bool(self.item())
 

@@ -230,16 +230,13 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Variable:
     Args:
         x: a Variable or an array.
         min: a number, an array, a Variable, or None for no lower bound.
-        max: likewise for the upper bound, the winner where arrays of bounds cross.
+        max: likewise for the upper bound, the winner where the bounds cross.
 
     Raises:
         OperandError: a bound has another type.
-        ValueError: the bounds are numbers, and ``min`` is above ``max``.
     """
     x = as_operand("clip", "x", x, first_variable(min, max))
     if _is_constant(min) and _is_constant(max):
-        if min is not None and max is not None and min > max:
-            raise ValueError(f"clip: min {min} is above max {max}: exchange them.")
         return Clip(_number(min), _number(max)).apply((x,))[0]
     bounded = x if min is None else maximum(*as_operands("clip", x, min, ("x", "min")))
     if max is None:
