@@ -44,6 +44,11 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
         TypeError,
         "sum: axis must be an integer or a tuple of integers, got ndarray of shape (2,), int64.",
     ),
+    "axis as a variable": (
+        lambda: fn.sum(X, axis=tn.asarray(1.0)),
+        TypeError,
+        "sum: axis must be an integer or a tuple of integers, got Variable of shape (), float32.",
+    ),
     "axis as a float": (
         lambda: fn.softmax(X, axis=1.0),
         TypeError,

@@ -123,6 +123,8 @@ def test_big_endian_arrays_are_trained_in_the_order_of_the_machine(device: str) 
             x.cleargrad()
             fn.sum(x * np.ones(3, other)).backward()
             assert x.dtype.isnative and x.grad.dtype.isnative
+    with pytest.raises(ValueError, match=r"copy=False, but the byte order of ndarray"):
+        tn.asarray(np.ones(3, other), copy=False)
 
 
 # --- the page of departures ----------------------------------------------------------------------

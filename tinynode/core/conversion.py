@@ -145,7 +145,10 @@ def asarray(
         array = target.from_host(host.copy() if copy and source is not None else host)
     else:
         array = target.xp.asarray(obj, copy=True) if copy else obj
-    array = checked_array(array)
+    native = checked_array(array)
+    if native is not array and copy is False:
+        raise ValueError(f"asarray: copy=False, but the byte order of {describe(obj)} differs.")
+    array = native
     if dtype is not None:
         array = _cast(array, dtype, target, copy)
     return wrap_array(array, target, decide_requires_grad(array, requires_grad))

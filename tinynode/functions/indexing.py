@@ -116,9 +116,9 @@ def _is_array(item: Any) -> bool:
     if isinstance(item, list):
         return True
     array = item.raw if isinstance(item, ArrayMethods) else item
-    if not hasattr(array, "shape") or isinstance(array, type) or not is_array(array):
+    if not hasattr(array, "shape") or isinstance(array, type | numpy.generic):
         return False
-    return array.shape != () or kind_of(array) == BOOL
+    return is_array(array) and (array.shape != () or kind_of(array) == BOOL)
 
 
 def _index_array(function: str, item: Any, x: Variable) -> Variable:

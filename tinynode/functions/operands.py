@@ -166,8 +166,11 @@ def as_integer(function: str, argument: str, value: Any) -> int:
 
 def is_index(value: Any) -> bool:
     """True for integers, and for integer arrays without axes; bools are no index."""
-    shape = getattr(value, "shape", ())
-    return shape == () and hasattr(value, "__index__") and not isinstance(value, bool)
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
 
 
 def _beside(value: Any, other: Variable, function: str, argument: str) -> Variable:
