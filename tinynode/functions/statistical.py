@@ -53,11 +53,14 @@ class ReducingNode(FunctionNode):
         self.axes = axes
         self.keepdims = keepdims
 
+    def _kept(self, y: Variable) -> Variable:
+        """A Variable of the output's shape, with the reduced axes kept with length 1."""
+        shape = tuple(1 if i in self.axes else n for i, n in enumerate(input_shape(self)))
+        return reshape(y, shape)
+
     def _spread(self, y: Variable) -> Variable:
         """A Variable of the output's shape, repeated along the reduced axes to the input's."""
-        shape = input_shape(self)
-        kept = tuple(1 if i in self.axes else n for i, n in enumerate(shape))
-        return broadcast_to(reshape(y, kept), shape)
+        return broadcast_to(self._kept(y), input_shape(self))
 
 
 class Sum(ReducingNode):
@@ -149,14 +152,14 @@ class _Extremum(ReducingNode):
     """
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
-        (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        winners, wide = equal(x, self._spread(y)), widened(gy)
-        number = reshape(sum(astype(winners, wide.dtype), self.axes), gy.shape)
+        gy = self._kept(grad_outputs[0])
+        winners, wide = equal(x, self._kept(y)), widened(gy)
+        number = sum(astype(winners, wide.dtype), self.axes, keepdims=True)
         number = where(equal(number, 0), math.nan, number)  # no element equals NaN
         share, rest = narrowed(wide / number, gy), narrowed(number * 0.0, gy)
-        return (where(winners, self._spread(share), self._spread(rest)),)
+        return (where(winners, share, rest),)
 
 
 class Max(_Extremum):
