@@ -14,6 +14,7 @@ TABLES: list[dict] = [
     arrays.backend_of_type,
     arrays.namespace_of_type,
     arrays.kinds_of_type,
+    arrays.float16_of_type,
 ]
 
 

@@ -105,6 +105,15 @@ def test_the_forward_of_a_product_stays_within_its_budget() -> None:
     assert len(steps.calls) <= 17, f"x * y makes {len(steps.calls)} calls: {steps.calls}"
 
 
+def test_a_number_beside_a_variable_takes_a_short_way() -> None:
+    x, _, _ = leaves()
+    _ = x * 2.0
+    for product in (lambda: x * 2.0, lambda: 2.0 * x):
+        steps = steps_of(product)
+        assert len(steps.lines) <= 135, f"x * 2.0 executes {len(steps.lines)} lines:\n{steps}"
+        assert len(steps.calls) <= 30, f"x * 2.0 makes {len(steps.calls)} calls: {steps.calls}"
+
+
 def test_the_forward_without_a_graph_is_shorter() -> None:
     x, y, _ = leaves()
     with_graph = len(steps_of(lambda: x * y).lines)

@@ -28,7 +28,9 @@ value, and the next step to try.
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -143,6 +145,31 @@ def describe(value: Any) -> str:
     return f"{type(value).__name__} of shape {tuple(shape)}, {dtype_name(dtype)}"
 
 
+KEYWORDS = {
+    "dim": "The keyword here is axis.",
+    "keepdim": "The keyword here is keepdims.",
+    "create_graph": "The keyword here is enable_double_backprop.",
+    "retain_graph": ("A graph stays until its last Variable is dropped: leave the keyword out."),
+}
+"""The cures for keywords of other frameworks."""
+
+
+def unknown_keywords(function: str, unknown: Mapping[str, Any]) -> OperandError:
+    """The error for keyword arguments that a function does not have."""
+    if "out" in unknown:  # NumPy calls the method of the same name
+        return OperandError(
+            f"{function}: NumPy's functions take no Variable: np.{function}(x) calls "
+            f"x.{function}(out=...). Try tinynode.functions.{function}(x), or "
+            f"np.{function}(x.array)."
+        )
+    keyword = next((name for name in unknown if name in KEYWORDS), next(iter(unknown)))
+    cure = f" {KEYWORDS[keyword]}" if keyword in KEYWORDS else ""
+    return OperandError(
+        f"{function}: unknown keyword {keyword}, got {keyword}={unknown[keyword]!r}.{cure}"
+    )
+
+
+@functools.cache
 def snake_case(name: str) -> str:
     """``LogSoftmax`` as ``log_softmax``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -17,6 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tinynode.devices import Fallback
 from tinynode.functions.convolution import Windows
+from tinynode.functions.pooling import nan_winners
 from tinynode_fast.limits import LIMITS
 
 CHANNELS_LAST = (0, 2, 3, 1)
@@ -143,15 +144,14 @@ def max_pool(node: Any, x: Any) -> Any:
     best = numpy.empty_like(x, shape=(*x.shape[:2], *counts))
     winners, spare = numpy.zeros_like(best, dtype), numpy.empty_like(best, dtype)
     better = numpy.empty_like(best, bool)
-    indexes = [index for _, _, index in node.windows.places(counts)]
-    best[...] = wide[indexes[0]]
-    for number, index in enumerate(indexes[1:], 1):
-        candidate = wide[index]
+    candidates = [wide[index] for _, _, index in node.windows.places(counts)]
+    best[...] = candidates[0]
+    for number, candidate in enumerate(candidates[1:], 1):
         numpy.greater(candidate, best, better)
         numpy.maximum(best, candidate, out=best)
         numpy.multiply(better.view(numpy.int8), dtype(number), spare)
         numpy.maximum(winners, spare, out=winners)  # numbers rise, so the last one stays
-    return best, winners
+    return best, nan_winners(wide, node.windows, best, winners)
 
 
 def max_pool_gradient(node: Any, gy: Any, winners: Any) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import numpy
 
@@ -114,6 +114,13 @@ class ArrayMethods:
         return to_host(self.raw).item()
 
     def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                "bool(x): only a variable of size one is true or false, this one has shape "
+                f"{self.shape}. For `if`, use x.xp.any(x.array) or x.xp.all(x.array); to choose "
+                "by element, functions.where(x, a, b). Python's max, min and `in` compare too: "
+                "use functions.maximum, functions.minimum, or any(x is y for y in ys)."
+            )
         return bool(self.item())
 
     def __int__(self) -> int:
@@ -214,15 +221,17 @@ class ArrayMethods:
             return self.T
         return tinynode.functions.permute_dims(self, _one_tuple(axes))
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> tinynode.Variable:
+    def sum(self, axis: Any = None, keepdims: bool = False, **unknown: Never) -> tinynode.Variable:
         """The sum over ``axis``, or over all elements."""
-        return tinynode.functions.sum(self, axis=axis, keepdims=keepdims)
+        return tinynode.functions.sum(self, axis=axis, keepdims=keepdims, **unknown)
 
     def mean(
-        self, axis: Any = None, *, weights: Any = None, keepdims: bool = False
+        self, axis: Any = None, *, weights: Any = None, keepdims: bool = False, **unknown: Never
     ) -> tinynode.Variable:
         """The mean over ``axis``, or over all elements; ``weights`` broadcast to the shape."""
-        return tinynode.functions.mean(self, axis=axis, weights=weights, keepdims=keepdims)
+        return tinynode.functions.mean(
+            self, axis=axis, weights=weights, keepdims=keepdims, **unknown
+        )
 
     def to_device(self, device: str | Device) -> tinynode.Variable:
         """A Variable with the same values on another device; its gradient comes back here."""

@@ -15,7 +15,7 @@ import numpy
 import tinynode
 from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
-from tinynode.core.messages import check_inputs, decide_requires_grad
+from tinynode.core.messages import check_inputs, checked_array, decide_requires_grad
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
     Array,
@@ -145,6 +145,10 @@ def asarray(
         array = target.from_host(host.copy() if copy and source is not None else host)
     else:
         array = target.xp.asarray(obj, copy=True) if copy else obj
+    native = checked_array(array)
+    if native is not array and copy is False:
+        raise ValueError(f"asarray: copy=False, but the byte order of {describe(obj)} differs.")
+    array = native
     if dtype is not None:
         array = _cast(array, dtype, target, copy)
     return wrap_array(array, target, decide_requires_grad(array, requires_grad))

@@ -44,6 +44,21 @@ def require_array(array: Any) -> Device:
     return device_of(array, "Variable", "array")
 
 
+def checked_array(array: Any) -> Any:
+    """An array for a Variable, in the byte order of the machine; None stays None.
+
+    Raises:
+        OperandError: the elements are not bools or numbers.
+    """
+    dtype: Any = getattr(array, "dtype", None)
+    if getattr(dtype, "kind", "f") in "OSTUMm":
+        raise OperandError(
+            f"Variable: array must hold bools or numbers, got {describe(array)}. Convert the "
+            "array: numpy.asarray(array, dtype='float64')."
+        )
+    return array if getattr(dtype, "isnative", True) else array.astype(dtype.newbyteorder("="))
+
+
 def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
     """True if a Variable on the array requires a gradient; None asks for the default.
 
@@ -59,6 +74,15 @@ def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
             "floating dtypes can require a gradient. Cast it first, or leave requires_grad out."
         )
     return requires_grad
+
+
+def check_assigned(x: tinynode.Variable, array: Array | None) -> None:
+    """Raises RequiresGradError if x requires a gradient, and the new array cannot have one."""
+    if x.requires_grad and array is not None and not is_floating(array):
+        raise RequiresGradError(
+            "x.array: x requires a gradient, so the array must be floating, got "
+            f"{describe(array)}. Cast the array, array.astype('float64'), or make a new Variable."
+        )
 
 
 def requires_grad_is_fixed(requires_grad: Any) -> AttributeError:
@@ -89,7 +113,7 @@ def as_gradient(grad: Any, x: tinynode.Variable) -> tinynode.Variable:
     device = x.device if x.device.holds(grad) else find_device(grad)
     if device is None:
         raise GradientTypeError(f"grad: expected an array, got {describe(grad)}.")
-    gradient = tinynode.core.variable.wrap_array(grad, device, True)
+    gradient = tinynode.core.variable.wrap_array(checked_array(grad), device, True)
     if x.raw is not None:
         check_gradient(gradient, x, "x.grad")
     return gradient

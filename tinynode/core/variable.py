@@ -1,13 +1,12 @@
 """Variable: the object in the hands of the user.
 
-Requirement: a Variable feels like an array, and knows the function that computed the array. A
-Variable has an array, a device and a gradient. The graph hangs on ``node``. The node is made when
-a graph first needs the Variable. The base class has the operators, shapes and text.
+Requirement: a Variable feels like an array, and knows the function that computed the array. The
+graph hangs on ``node``, made when a graph first needs the Variable. The base class has operators.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 import tinynode
 from tinynode.configuration import config, using_config
@@ -16,6 +15,7 @@ from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.hooks import tell_value_read, thread_hooks
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Device, get_device
+from tinynode.errors import unknown_keywords
 
 
 class Variable(ArrayMethods):
@@ -43,8 +43,8 @@ class Variable(ArrayMethods):
         grad: Array | None = None,
         requires_grad: bool | None = None,
     ) -> None:
-        self.raw: Array = array
         self._device: Device = get_device() if array is None else messages.require_array(array)
+        self.raw: Array = messages.checked_array(array)
         self._requires_grad = messages.decide_requires_grad(array, requires_grad)
         self._name = name
         self._node: VariableNode | None = None
@@ -72,9 +72,8 @@ class Variable(ArrayMethods):
         asked = config.device is not None  # a device that was asked for goes before its own
         if array is not None and (asked or not device.holds(array)):
             device = messages.require_array(array)
-        if self._requires_grad and array is not None:
-            messages.decide_requires_grad(array, True)
-        self.replace_array(array, device)
+        messages.check_assigned(self, array)
+        self.replace_array(messages.checked_array(array), device)
 
     data = array
     """The same as ``array``."""
@@ -259,6 +258,7 @@ class Variable(ArrayMethods):
         retain_grad: bool = False,
         enable_double_backprop: bool = False,
         loss_scale: float | None = None,
+        **unknown: Never,
     ) -> None:
         """Compute the gradient of this variable with respect to every leaf of the graph.
 
@@ -276,6 +276,8 @@ class Variable(ArrayMethods):
             BackwardSeedError: there is no gradient to start from.
             GradientError: a function's backward returned a wrong gradient.
         """
+        if unknown:
+            raise unknown_keywords("backward", unknown)
         tinynode.core.backprop.backward_one(self, retain_grad, enable_double_backprop, loss_scale)
 
 

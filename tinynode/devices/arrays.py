@@ -18,6 +18,8 @@ backend_of_type: dict[type, Backend] = {}
 namespace_of_type: dict[type, Any] = {}
 kinds_of_type: dict[type, dict[Any, int]] = {}
 """The kinds of dtypes, by array type: dtypes of two libraries do not compare."""
+float16_of_type: dict[type, Any] = {}
+"""The dtype float16 by array type, or None: ``numpy.float16`` itself compares in 2 us."""
 
 
 def find_device(array: object, first: Device | None = None) -> Device | None:
@@ -136,18 +138,51 @@ def to_host(array: Array) -> Array:
     return backend_of(array).to_host(array)
 
 
+def is_float16(array: Array) -> bool:
+    """True if an array is float16, a dtype outside the standard."""
+    try:
+        half = float16_of_type[type(array)]
+    except KeyError:
+        xp = namespace_of(array)
+        half = xp.empty((0,), dtype=xp.float16).dtype if hasattr(xp, "float16") else None
+        float16_of_type[type(array)] = half
+    return half is not None and bool(array.dtype == half)
+
+
+def widened_array(array: Array) -> Array:
+    """A float16 array in float32, for sums: in float16, 2,048 + 1 is 2,048. Others unchanged."""
+    xp = namespace_of(array)
+    return xp.astype(array, xp.float32) if is_float16(array) else array
+
+
+def narrowed_array(array: Array, dtype: Any) -> Array:
+    """An array in a dtype: the way back from ``widened_array``."""
+    return array if array.dtype == dtype else namespace_of(array).asarray(array, dtype=dtype)
+
+
+def sum_array(
+    x: Array, axes: int | tuple[int, ...], keepdims: bool = False, dtype: Any = None
+) -> Array:
+    """The sum over axes, in a dtype; float16 is added up in float32."""
+    xp = namespace_of(x)
+    if is_float16(x):
+        total = xp.sum(x, axis=axes, keepdims=keepdims, dtype=xp.float32)
+        return xp.asarray(total, dtype=x.dtype)
+    return xp.sum(x, axis=axes, keepdims=keepdims, dtype=dtype)
+
+
 def add_at(indices: Array, values: Array, length: int) -> Array:
     """Rows of values added up by index: result[indices[k]] += values[k], from zeros.
 
     indices: (k), integer, values: (k, ...) -> (length, ...). The Array API standard has no such
-    function. A backend without ``Scatter`` goes through the host.
+    function. A backend without ``Scatter`` goes through the host. float16 is added up in float32.
     """
-    backend = backend_of(values)
+    backend, wide = backend_of(values), widened_array(values)
     if supports(backend, Scatter):
-        return backend.add_at(indices, values, length)
+        return narrowed_array(backend.add_at(indices, wide, length), values.dtype)
     numpy_backend: Any = get_backend("numpy")
-    host = numpy_backend.add_at(to_host(indices), to_host(values), length)
-    return backend.from_host(host, backend.index_of(values))
+    host = numpy_backend.add_at(to_host(indices), to_host(wide), length)
+    return narrowed_array(backend.from_host(host, backend.index_of(values)), values.dtype)
 
 
 def put(array: Array, key: Any, value: Any) -> Array:

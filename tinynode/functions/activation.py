@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.devices import Array, Arrays, namespace_of, narrowed_array, widened_array
+from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked
 from tinynode.functions.comparison import clip, greater, less
 from tinynode.functions.exponential import (
@@ -94,10 +95,10 @@ class LogSoftmax(FunctionNode):
 
 def log_softmax_array(x: Any, axis: int) -> Any:
     """log_softmax of an array: the largest x is subtracted, against overflow."""
-    xp = namespace_of(x)
-    shifted = x - xp.max(x, axis=axis, keepdims=True)
+    xp, wide = namespace_of(x), widened_array(x)
+    shifted = wide - xp.max(wide, axis=axis, keepdims=True)
     shifted -= xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
-    return shifted
+    return narrowed_array(shifted, x.dtype)
 
 
 def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
@@ -105,12 +106,14 @@ def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
     return gy - exp(y) * sum(gy, axis=axis, keepdims=True)
 
 
-def log_softmax(x: Any, axis: int = -1) -> Variable:
+def log_softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
     """x - ln(sum of e^x over ``axis``): the logarithms of probabilities with sum 1.
 
     Raises:
         ValueError: the axis does not exist, or has no elements.
     """
+    if unknown:
+        raise unknown_keywords("log_softmax", unknown)
     x = as_floating("log_softmax", "x", x)
     axis = normalize_axis("log_softmax", axis, x.ndim)
     require_elements("log_softmax", x, (axis,))
@@ -127,18 +130,18 @@ class Softmax(FunctionNode):
         self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
+        x = widened_array(inputs[0])
         xp = namespace_of(x)
         self.retain_outputs((0,))
         if x.shape[self.axis] == 0:
-            return (x,)
+            return inputs
         lowest = xp.asarray(xp.finfo(x.dtype).min, dtype=x.dtype, device=x.device)
         largest = xp.maximum(xp.max(x, axis=self.axis, keepdims=True), lowest)  # above -inf
         y = xp.exp(x - largest)
         total = xp.sum(y, axis=self.axis, keepdims=True)
         # the largest adds e^0, so a total below 1 is 0: every x is -inf
         y /= xp.maximum(total, xp.ones((), dtype=x.dtype, device=x.device))
-        return (y,)
+        return (narrowed_array(y, inputs[0].dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
@@ -147,12 +150,14 @@ class Softmax(FunctionNode):
         return (weighted - y * sum(weighted, axis=self.axis, keepdims=True),)
 
 
-def softmax(x: Any, axis: int = -1) -> Variable:
+def softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
     """e^x / (sum of e^x over ``axis``): probabilities with sum 1.
 
     Raises:
         ValueError: the axis does not exist.
     """
+    if unknown:
+        raise unknown_keywords("softmax", unknown)
     x = as_floating("softmax", "x", x)
     return Softmax(normalize_axis("softmax", axis, x.ndim)).apply((x,))[0]
 

@@ -39,7 +39,10 @@ class BroadcastingNode(FunctionNode):
         """The inputs as Variables: a number or an array takes the other's device and dtype."""
         x, y = inputs
         names = (self.input_names[0], self.input_names[1])
-        return super().as_variables(as_operands(snake_case(type(self).__name__), x, y, names))
+        x, y = as_operands(snake_case(type(self).__name__), x, y, names)
+        if x.device is y.device and x.raw is not None and y.raw is not None:
+            return x, y
+        return super().as_variables((x, y))
 
     def unbroadcast(
         self, gx: Variable | None, gy: Variable | None
@@ -51,6 +54,11 @@ class BroadcastingNode(FunctionNode):
         if gy is not None and (gy.raw.shape != y.shape or gy.raw.dtype is not y.dtype):
             gy = unbroadcast(gy, self, 1)
         return gx, gy
+
+    def _check_types(self, arrays: Arrays) -> None:
+        """A number, of shape (), broadcasts with every shape: no check is needed."""
+        if not self.is_broadcasting or (arrays[0].shape and arrays[1].shape):
+            super()._check_types(arrays)
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
         x, y = in_types

@@ -25,7 +25,17 @@ from typing import Any, NamedTuple
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, backend_of, namespace_of, put, put_sum
+from tinynode.devices import (
+    Array,
+    Arrays,
+    backend_of,
+    is_float16,
+    namespace_of,
+    narrowed_array,
+    put,
+    put_sum,
+    widened_array,
+)
 from tinynode.errors import OperandError, describe
 from tinynode.functions.operands import (
     as_floating,
@@ -186,12 +196,13 @@ def unfold_images(x: Array, windows: Windows, counts: tuple[int, int]) -> Array:
 
 def fold_columns(y: Array, windows: Windows, image: tuple[int, int]) -> Array:
     """The forward of ``Fold``, on arrays."""
-    xp = namespace_of(y)
+    xp, wide = namespace_of(y), widened_array(y)
     shape = (y.shape[0], y.shape[3], *windows.padded(image))
-    total = xp.zeros(shape, dtype=y.dtype, device=y.device)
+    total = xp.zeros(shape, dtype=wide.dtype, device=y.device)
     for i, j, place in windows.places((y.shape[4], y.shape[5])):
-        total = put_sum(total, place, y[:, i, j, ...])
-    return xp.permute_dims(crop_image(total, windows, image), (1, 0, 2, 3))
+        total = put_sum(total, place, wide[:, i, j, ...])
+    x = xp.permute_dims(crop_image(total, windows, image), (1, 0, 2, 3))
+    return narrowed_array(x, y.dtype)
 
 
 class Unfold(FunctionNode):
@@ -363,12 +374,13 @@ class Conv2dGradW(FunctionNode):
         counts = (gy.shape[2], gy.shape[3])
         channels, out = x.shape[1] // self.groups, gy.shape[1]
         shape = (self.groups, channels * math.prod(self.windows.size), out // self.groups)
-        total = xp.zeros(shape, dtype=x.dtype, device=x.device)
+        dtype = xp.float32 if is_float16(x) else x.dtype
+        total = xp.zeros(shape, dtype=dtype, device=x.device)
         for part in _batches(x, x.shape, self.windows, counts):
             columns = unfold_images(x[part, ...], self.windows, counts)
             gradients = xp.matrix_transpose(_images_as_matrices(gy[part, ...], self.groups))
             total += xp.matmul(_columns_as_matrices(columns, self.groups), gradients)
-        gw = xp.matrix_transpose(total)
+        gw = narrowed_array(xp.matrix_transpose(total), x.dtype)
         return (xp.reshape(gw, (out, channels, *self.windows.size)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:

@@ -14,7 +14,7 @@ from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import log_softmax_array, log_softmax_gradient
 from tinynode.functions.arithmetic import BroadcastingNode
 from tinynode.functions.comparison import not_equal
-from tinynode.functions.data_types import astype
+from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import exp, sigmoid
 from tinynode.functions.loss import (
     check_labels,
@@ -26,7 +26,13 @@ from tinynode.functions.loss import (
     scores_and_labels,
     signed_labels,
 )
-from tinynode.functions.operands import as_operand, as_operands, first_variable, input_shape
+from tinynode.functions.operands import (
+    as_operand,
+    as_operands,
+    first_variable,
+    input_shape,
+    require_one_dtype,
+)
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import reshape, unbroadcast
 from tinynode.functions.statistical import sum
@@ -237,7 +243,7 @@ def softmax_cross_entropy(
         raise ValueError(
             f"softmax_cross_entropy: label_smoothing must lie in 0 to 1, got {label_smoothing}."
         )
-    inputs = [x, labels]
+    inputs = [widened(x), labels]  # the sum over the rows soon overflows in float16
     if class_weight is not None:
         names = ("class_weight", "x")
         weight = as_operands("softmax_cross_entropy", class_weight, x, names)[0]
@@ -246,9 +252,10 @@ def softmax_cross_entropy(
                 f"softmax_cross_entropy: class_weight has shape {weight.shape}; beside x of shape "
                 f"{x.shape} it must have {x.shape[1:2]}, a weight for each class."
             )
-        inputs.append(weight.detach())
+        require_one_dtype("softmax_cross_entropy", ("x", "class_weight"), x, weight)
+        inputs.append(widened(weight.detach()))
     node = SoftmaxCrossEntropy(reduction, ignore_label, float(label_smoothing))
-    return node.apply(inputs)[0]
+    return narrowed(node.apply(inputs)[0], x)
 
 
 class TakeLabels(FunctionNode):
@@ -338,7 +345,9 @@ class SigmoidCrossEntropy(BroadcastingNode):
         xp = namespace_of(x)
         self.retain_inputs((0, 1))
         zero = xp.zeros((), dtype=x.dtype, device=x.device)
-        return (xp.maximum(x, zero) - x * t + xp.log1p(xp.exp(-xp.abs(x))),)
+        size, factor = xp.abs(x), xp.where(x > zero, 1.0 - t, t)
+        # max(x, 0) - x t = |x| factor; 0, not NaN, where |x| is infinite and the factor is 0
+        return (xp.where(factor == 0, zero, size) * factor + xp.log1p(xp.exp(-size)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs

@@ -6,7 +6,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, Device, get_device, namespace_of, to_host
+from tinynode.devices import Arrays, Device, get_device, is_float16, namespace_of, to_host
 from tinynode.functions.operands import as_operand, input_nodes
 
 
@@ -81,14 +81,11 @@ def astype(x: Any, dtype: Any) -> Variable:
 
 
 def widened(x: Variable) -> Variable:
-    """A float16 x in float32, since squares of float16 soon overflow; else x unchanged."""
-    return AsType(x.xp.float32).apply((x,))[0] if is_float16(x.raw, x.xp) else x
+    """A float16 x in float32: squares of float16 soon overflow, and sums stop growing at 2,048.
 
-
-def is_float16(array: Array, xp: Any) -> bool:
-    """True if an array is float16, a dtype outside the standard."""
-    half = getattr(xp, "float16", None)
-    return half is not None and bool(array.dtype == half)
+    Another x is unchanged.
+    """
+    return AsType(x.xp.float32).apply((x,))[0] if is_float16(x.raw) else x
 
 
 def narrowed(y: Variable, x: Variable) -> Variable:

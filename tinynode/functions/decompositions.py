@@ -14,8 +14,8 @@ import numpy
 
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Arrays, namespace_of
-from tinynode.errors import dtype_name
+from tinynode.devices import Array, Arrays, is_float16, namespace_of
+from tinynode.errors import OperandError, dtype_name
 from tinynode.functions.operands import as_operand
 from tinynode.functions.products import matmul, matrix_transpose
 from tinynode.functions.shapes import expand_dims
@@ -54,6 +54,21 @@ FINITE = "Look for NaN and infinities in it."
 
 
 SINGULAR = "A matrix is singular: adding a small multiple of the identity makes it regular."
+
+
+def as_matrices(function: str, argument: str, value: Any) -> Variable:
+    """An argument of linear algebra as a Variable; array libraries have no float16 there.
+
+    Raises:
+        OperandError: the value is no Variable or array, or is float16.
+    """
+    x = as_operand(function, argument, value)
+    if is_float16(x.raw):
+        raise OperandError(
+            f"{function}: {argument} is float16, which linear algebra does not know. Cast it: "
+            f"{argument}.astype('float32')."
+        )
+    return x
 
 
 def eye_beside(like: Variable) -> Variable:
@@ -119,7 +134,7 @@ def eigh(x: Any) -> EighResult:
     Raises:
         InvalidType: x is not a stack of square floating matrices.
     """
-    return EighResult(*Eigh().apply((as_operand("eigh", "x", x),)))
+    return EighResult(*Eigh().apply((as_matrices("eigh", "x", x),)))
 
 
 def eigvalsh(x: Any) -> Variable:
@@ -128,7 +143,7 @@ def eigvalsh(x: Any) -> Variable:
     Raises:
         InvalidType: x is not a stack of square floating matrices.
     """
-    return EighResult(*Eigh().apply((as_operand("eigvalsh", "x", x),))).eigenvalues
+    return EighResult(*Eigh().apply((as_matrices("eigvalsh", "x", x),))).eigenvalues
 
 
 class SvdResult(NamedTuple):
@@ -210,7 +225,7 @@ def svd(x: Any, *, full_matrices: bool = True) -> SvdResult:
         InvalidType: x is not a stack of floating matrices.
         ValueError: ``full_matrices=True`` for matrices without a square shape.
     """
-    x = as_operand("svd", "x", x)
+    x = as_matrices("svd", "x", x)
     if full_matrices and x.ndim >= 2 and x.shape[-1] != x.shape[-2]:
         raise ValueError(
             f"svd: the full matrices of x (shape {x.shape}) have no gradient, since their last "
@@ -225,4 +240,4 @@ def svdvals(x: Any) -> Variable:
     Raises:
         InvalidType: x is not a stack of floating matrices.
     """
-    return SvdResult(*Svd().apply((as_operand("svdvals", "x", x),))).S
+    return SvdResult(*Svd().apply((as_matrices("svdvals", "x", x),))).S

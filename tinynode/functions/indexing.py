@@ -16,7 +16,17 @@ import numpy
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Arrays, add_at, is_array, is_integer, namespace_of, put
+from tinynode.devices import (
+    BOOL,
+    Array,
+    Arrays,
+    add_at,
+    is_array,
+    is_integer,
+    kind_of,
+    namespace_of,
+    put,
+)
 from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.functions.operands import (
     as_operand,
@@ -102,13 +112,13 @@ def _integer(function: str, item: Any) -> int:
 
 
 def _is_array(item: Any) -> bool:
-    """True for lists, and for arrays and Variables, except single integers."""
+    """True for lists, and for arrays and Variables, except single integers and floats."""
     if isinstance(item, list):
         return True
-    if isinstance(item, ArrayMethods):
-        return item.ndim > 0
-    shape = getattr(item, "shape", ())
-    return shape != () and not isinstance(item, type) and is_array(item)
+    array = item.raw if isinstance(item, ArrayMethods) else item
+    if not hasattr(array, "shape") or isinstance(array, type | numpy.generic):
+        return False
+    return is_array(array) and (array.shape != () or kind_of(array) == BOOL)
 
 
 def _index_array(function: str, item: Any, x: Variable) -> Variable:
@@ -161,11 +171,11 @@ def thaw_index(index: Index, shape: tuple[int, ...], arrays: Arrays = ()) -> Ind
         if item is None or item is Ellipsis:
             thawed.append(item)
             continue
-        length = shape[next(axes)]
+        axis = next(axes)
         if isinstance(item, Place):
             thawed.append(next(waiting))
         else:
-            thawed.append(_clamped(item, length) if isinstance(item, Slice) else item)
+            thawed.append(_clamped(item, shape[axis]) if isinstance(item, Slice) else item)
     if not arrays and Ellipsis not in index:
         thawed.append(Ellipsis)
     return tuple(thawed)

@@ -28,6 +28,7 @@ from tinynode.functions.decompositions import (
     FINITE,
     SINGULAR,
     SquareMatrixNode,
+    as_matrices,
     column,
     eigh,
     eigvalsh,
@@ -111,7 +112,7 @@ def inv(x: Any) -> Variable:
         InvalidType: x is not a stack of square floating matrices.
         ValueError: a matrix is singular (the array library's LinAlgError).
     """
-    return Inv().apply((as_operand("inv", "x", x),))[0]
+    return Inv().apply((as_matrices("inv", "x", x),))[0]
 
 
 class Solve(FunctionNode):
@@ -159,6 +160,7 @@ def solve(x1: Any, x2: Any) -> Variable:
         ValueError: a matrix is singular (the array library's LinAlgError).
     """
     x1, x2 = as_operands("solve", x1, x2, ("x1", "x2"))
+    x1, x2 = as_matrices("solve", "x1", x1), as_matrices("solve", "x2", x2)
     if x2.ndim == 1:
         return squeeze(Solve().apply((x1, expand_dims(x2, 1)))[0], -1)
     return Solve().apply((x1, x2))[0]
@@ -206,7 +208,7 @@ def det(x: Any) -> Variable:
     Raises:
         InvalidType: x is not a stack of square floating matrices.
     """
-    return Det().apply((as_operand("det", "x", x),))[0]
+    return Det().apply((as_matrices("det", "x", x),))[0]
 
 
 class SlogDetResult(NamedTuple):
@@ -245,7 +247,7 @@ def slogdet(x: Any) -> SlogDetResult:
     Raises:
         InvalidType: x is not a stack of square floating matrices.
     """
-    return SlogDetResult(*SlogDet().apply((as_operand("slogdet", "x", x),)))
+    return SlogDetResult(*SlogDet().apply((as_matrices("slogdet", "x", x),)))
 
 
 class Cholesky(SquareMatrixNode):
@@ -284,7 +286,7 @@ def cholesky(x: Any, *, upper: bool = False) -> Variable:
         InvalidType: x is not a stack of square floating matrices.
         ValueError: a matrix is not positive definite (the array library's LinAlgError).
     """
-    lower = Cholesky().apply((as_operand("cholesky", "x", x),))[0]
+    lower = Cholesky().apply((as_matrices("cholesky", "x", x),))[0]
     return matrix_transpose(lower) if upper else lower
 
 
@@ -339,7 +341,7 @@ def pinv(x: Any, *, rtol: float | None = None) -> Variable:
         OperandError: ``rtol`` is not a number.
     """
     least = None if rtol is None else as_number("pinv", "rtol", rtol)
-    return Pinv(least).apply((as_operand("pinv", "x", x),))[0]
+    return Pinv(least).apply((as_matrices("pinv", "x", x),))[0]
 
 
 class QrResult(NamedTuple):
@@ -398,7 +400,7 @@ def qr(x: Any, *, mode: str = "reduced") -> QrResult:
         InvalidType: x is not a stack of floating matrices.
         ValueError: the mode is unknown, or "complete" for matrices with more rows than columns.
     """
-    x = as_operand("qr", "x", x)
+    x = as_matrices("qr", "x", x)
     if mode not in ("reduced", "complete"):
         raise ValueError(f'qr: mode must be "reduced" or "complete", got {mode!r}.')
     tall = x.ndim >= 2 and x.shape[-2] > x.shape[-1]

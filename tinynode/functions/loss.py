@@ -12,7 +12,7 @@ from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe
 from tinynode.functions.arithmetic import BroadcastingNode, abs
 from tinynode.functions.comparison import clip, equal
-from tinynode.functions.data_types import astype
+from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import log
 from tinynode.functions.operands import (
     as_floating,
@@ -231,7 +231,7 @@ def reduce_counted(
         return losses
     if reduction == "sum":
         return sum(losses)
-    return MeanOfCounted(ignore_label).apply((losses, labels))[0]
+    return narrowed(MeanOfCounted(ignore_label).apply((widened(losses), labels))[0], losses)
 
 
 class Hinge(FunctionNode):
@@ -360,8 +360,7 @@ def kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Variable:
     losses = KLDivergence().apply((log_q, p))[0]
     if reduction == "none":
         return losses
-    total = sum(losses)
     if reduction == "sum" or losses.ndim == 0:
-        return total
+        return sum(losses)
     # pragma: no mutate (NextNumber 1): the total of no rows is 0
-    return total / float(losses.shape[0] or 1)
+    return narrowed(sum(widened(losses)) / float(losses.shape[0] or 1), losses)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Never
 
 import numpy
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, is_array, is_floating, namespace_of, to_host
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.indexing import set_item, take
 from tinynode.functions.operands import (
     as_integer,
@@ -22,6 +22,7 @@ from tinynode.functions.operands import (
     as_shape,
     input_nodes,
     input_shape,
+    is_index,
     normalize_axes,
     normalize_axis,
 )
@@ -60,13 +61,21 @@ class Concat(FunctionNode):
         return split(gy, ends[:-1], self.axis)
 
 
-def concat(xs: Sequence[Any], axis: int | None = 0) -> Variable:
+def concat(xs: Iterable[Any], axis: int | None = 0, **unknown: Never) -> Variable:
     """Variables or arrays, joined along ``axis``; None flattens the inputs first.
 
     Raises:
+        OperandError: the axis is no integer.
         ValueError: there are no inputs.
         InvalidType: shapes or dtypes do not fit together.
     """
+    if unknown:
+        raise unknown_keywords("concat", unknown)
+    if axis is not None and not is_index(axis):
+        raise OperandError(
+            f"concat: axis must be an integer, got {describe(axis)}. The inputs stand in one "
+            "list: concat([x, y])."
+        )
     variables = as_operand_list("concat", "xs", xs)
     if not variables:
         raise ValueError("concat: xs is empty; give at least one Variable.")
@@ -113,19 +122,20 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> tu
     """x cut along ``axis``: at the given positions, or into equal sections.
 
     Raises:
+        OperandError: the positions are not integers.
         ValueError: equal sections do not come out, or positions fall outside or back.
     """
     x = as_operand("split", "x", x)
     axis = normalize_axis("split", axis, x.ndim)
     length = x.shape[axis]
-    if hasattr(indices_or_sections, "__index__"):
-        sections = operator.index(indices_or_sections)
+    if isinstance(indices_or_sections, int | numpy.integer):
+        sections = int(indices_or_sections)
         if sections < 1 or length % sections:
             raise ValueError(f"split: length {length} does not divide into {sections} sections.")
         step = length // sections
         indices = tuple(range(step, length, step)) if step else (0,) * (sections - 1)
     else:
-        indices = tuple(int(i) for i in indices_or_sections)
+        indices = as_shape("split", "indices_or_sections", indices_or_sections)
     if list(indices) != sorted(indices) or any(not 0 <= i <= length for i in indices):
         raise ValueError(f"split: positions {indices} must rise, within 0 and {length}.")
     return Split(indices, axis).apply((x,))
@@ -154,13 +164,15 @@ class Stack(FunctionNode):
         return Unstack(self.axis).apply(grad_outputs)
 
 
-def stack(xs: Sequence[Any], *, axis: int = 0) -> Variable:
+def stack(xs: Iterable[Any], *, axis: int = 0, **unknown: Never) -> Variable:
     """Variables or arrays of equal shapes, joined along a new axis.
 
     Raises:
         ValueError: there are no inputs, or the axis does not exist.
         InvalidType: shapes or dtypes differ.
     """
+    if unknown:
+        raise unknown_keywords("stack", unknown)
     variables = as_operand_list("stack", "xs", xs)
     if not variables:
         raise ValueError("stack: xs is empty; give at least one Variable.")

@@ -10,9 +10,10 @@ import numpy
 from tinynode.configuration import config
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, Device, is_integer, namespace_of
+from tinynode.devices import Array, Arrays, Device, is_float16, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
+from tinynode.functions.data_types import narrowed, widened
 from tinynode.functions.draws import note_generator
 from tinynode.functions.indexing import TakeRows, index_list
 from tinynode.functions.operands import as_floating, as_operand, as_operands, first_variable
@@ -271,7 +272,8 @@ def scaled_dot_product_attention(
     query, key, value = _check_attention(query, key, value, mask)
     # pragma: no mutate (NextNumber 1): without features all scores are 0
     scale = 1.0 / math.sqrt(query.shape[-1] or 1)
-    scores = matmul(query * scale, matrix_transpose(key))
+    # a float16 score ends at 65,504
+    scores = matmul(widened(query) * scale, matrix_transpose(widened(key)))
     if mask is not None:
         scores = where(_check_mask(mask, scores), scores, -math.inf)
     if causal:
@@ -279,7 +281,8 @@ def scaled_dot_product_attention(
         xp, device = scores.xp, scores.raw.device
         allowed = xp.arange(n, device=device)[:, None] >= xp.arange(m, device=device)[None, :]
         scores = where(allowed, scores, -math.inf)
-    return matmul(softmax(scores, axis=-1), value)
+    weights = softmax(scores, axis=-1)
+    return matmul(narrowed(weights, query) if is_float16(key.raw) else weights, value)
 
 
 def _check_attention(

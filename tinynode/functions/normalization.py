@@ -7,9 +7,8 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, namespace_of
+from tinynode.devices import Arrays, namespace_of, narrowed_array, widened_array
 from tinynode.functions.comparison import clip
-from tinynode.functions.data_types import is_float16
 from tinynode.functions.exponential import sqrt
 from tinynode.functions.operands import (
     as_floating,
@@ -45,9 +44,7 @@ class Standardize(FunctionNode):
         (given,) = inputs
         xp = namespace_of(given)
         self.retain_outputs((0, 2))
-        # the square of 256 is infinite in float16
-        half = is_float16(given, xp)
-        x = xp.astype(given, xp.float32) if half else given
+        x = widened_array(given)  # the square of 256 is infinite in float16
         if self.center:
             m = xp.mean(x, axis=self.axes, keepdims=True)
             centred = x - m
@@ -57,8 +54,7 @@ class Standardize(FunctionNode):
             centred = x
         square = xp.mean(centred * centred, axis=self.axes, keepdims=True)
         r = 1.0 / xp.sqrt(square + self.eps)
-        outputs = centred * r, m, r
-        return tuple(xp.astype(y, given.dtype) for y in outputs) if half else outputs
+        return tuple(narrowed_array(y, given.dtype) for y in (centred * r, m, r))
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gy, gm, gr = grad_outputs
@@ -89,7 +85,7 @@ class StandardizeGrad(FunctionNode):
         self.center = center
 
     def forward(self, inputs: Arrays) -> Arrays:
-        g, y, r = inputs
+        g, y, r = [widened_array(x) for x in inputs]
         xp = namespace_of(g)
         self.retain_inputs((0, 1, 2))
         gx = y * -xp.mean(g * y, axis=self.axes, keepdims=True)
@@ -97,7 +93,7 @@ class StandardizeGrad(FunctionNode):
         if self.center:
             gx -= xp.mean(g, axis=self.axes, keepdims=True)
         gx *= r
-        return (gx,)
+        return (narrowed_array(gx, inputs[0].dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs

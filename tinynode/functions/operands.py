@@ -9,7 +9,7 @@ While a net is recorded, a ``RawArgument`` stands for each array among the argum
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy
@@ -96,15 +96,16 @@ def _device_beside(
     )
 
 
-def as_operand_list(function: str, argument: str, values: Sequence[Any]) -> list[Variable]:
+def as_operand_list(function: str, argument: str, values: Iterable[Any]) -> list[Variable]:
     """Variables unchanged; arrays wrapped, on the device of the first Variable.
 
     Raises:
         OperandError: a value is neither.
         DeviceMixError: an array on another device than the first Variable.
     """
-    first = first_variable(*values)
-    return [as_operand(function, f"{argument}[{i}]", x, first) for i, x in enumerate(values)]
+    given = list(values)  # a generator is read once
+    first = first_variable(*given)
+    return [as_operand(function, f"{argument}[{i}]", x, first) for i, x in enumerate(given)]
 
 
 def first_variable(*arguments: Any) -> Variable | None:
@@ -158,9 +159,18 @@ def as_integer(function: str, argument: str, value: Any) -> int:
     Raises:
         OperandError: the value is no integer.
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if not is_index(value):
         raise OperandError(f"{function}: {argument} must be an integer, got {describe(value)}.")
     return operator.index(value)
+
+
+def is_index(value: Any) -> bool:
+    """True for integers, and for integer arrays without axes; bools are no index."""
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
 
 
 def _beside(value: Any, other: Variable, function: str, argument: str) -> Variable:
@@ -213,12 +223,13 @@ def as_shape(function: str, argument: str, shape: int | Sequence[int]) -> Shape:
         OperandError: the shape has another type.
     """
     try:
-        if isinstance(shape, int):
-            return (shape,)
+        if isinstance(shape, int | numpy.integer):
+            return (operator.index(shape),)
         return tuple(operator.index(n) for n in shape)
     except TypeError:
         raise OperandError(
-            f"{function}: {argument} must be a tuple of integers, got {describe(shape)}."
+            f"{function}: {argument} must be an integer or a tuple of integers, got "
+            f"{describe(shape)}."
         ) from None
 
 
@@ -228,7 +239,7 @@ def normalize_axis(function: str, axis: int, ndim: int) -> int:
     Raises:
         ValueError: there is no such axis.
     """
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+    if not is_index(axis):
         raise OperandError(f"{function}: axis must be an integer, got {describe(axis)}.")
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
@@ -244,6 +255,10 @@ def normalize_axes(function: str, axis: int | Sequence[int] | None, ndim: int) -
     """
     if axis is None:
         return tuple(range(ndim))
+    if not isinstance(axis, tuple | list) and not is_index(axis):
+        raise OperandError(
+            f"{function}: axis must be an integer or a tuple of integers, got {describe(axis)}."
+        )
     given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     axes = tuple(normalize_axis(function, one, ndim) for one in given)
     if len(set(axes)) != len(axes):

@@ -6,7 +6,15 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, namespace_of, put, put_sum
+from tinynode.devices import (
+    Array,
+    Arrays,
+    namespace_of,
+    narrowed_array,
+    put,
+    put_sum,
+    widened_array,
+)
 from tinynode.functions.convolution import (
     IntPair,
     Windows,
@@ -25,7 +33,7 @@ class MaxPool2d(FunctionNode):
     """y = the largest element of each window; and the place of the element in the window.
 
     x: (n, c, height, width) -> y: (n, c, oh, ow), winners: (n, c, oh, ow), integer.
-    dL/dx = dL/dy added where the winners stood; the first place wins at ties
+    dL/dx = dL/dy added where the winners stood; the first place wins at ties, and NaN always wins
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -47,13 +55,24 @@ class MaxPool2d(FunctionNode):
             better = xp.astype(candidate > best, dtype)
             winners = xp.maximum(winners, better * number)  # numbers rise, so the last stays
             best = xp.maximum(best, candidate)
-        return best, winners
+        return best, nan_winners(padded, self.windows, best, winners)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gy = grad_outputs[0]
         (winners,) = self.get_retained_outputs()
         shape = input_shape(self)
         return MaxPool2dGrad(self.windows, (shape[2], shape[3])).apply((gy, winners))
+
+
+def nan_winners(padded: Array, windows: Windows, best: Array, winners: Array) -> Array:
+    """The winners, and the last NaN of a window that has NaN: no comparison finds NaN."""
+    xp = namespace_of(best)
+    if not xp.any(xp.isnan(best)):
+        return winners
+    for number, (_, _, place) in enumerate(windows.places(best.shape[2:])):
+        here = xp.full(winners.shape, number, dtype=winners.dtype, device=winners.device)
+        winners = xp.where(xp.isnan(padded[place]), here, winners)
+    return winners
 
 
 class MaxPool2dGrad(FunctionNode):
@@ -68,7 +87,7 @@ class MaxPool2dGrad(FunctionNode):
         self.image = image
 
     def forward(self, inputs: Arrays) -> Arrays:
-        gy, winners = inputs
+        gy, winners = widened_array(inputs[0]), inputs[1]
         xp = namespace_of(gy)
         self.retain_inputs((1,))
         shape = (*gy.shape[:2], *self.windows.padded(self.image))
@@ -76,7 +95,8 @@ class MaxPool2dGrad(FunctionNode):
         places = self.windows.places((gy.shape[2], gy.shape[3]))
         for number, (_, _, place) in enumerate(places):
             total = put_sum(total, place, gy * xp.astype(winners == number, gy.dtype))
-        return (crop_image(total, self.windows, self.image),)
+        gx = crop_image(total, self.windows, self.image)
+        return (narrowed_array(gx, inputs[0].dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
@@ -157,14 +177,15 @@ class AvgPool2d(FunctionNode):
         self.windows = windows
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
+        x = widened_array(inputs[0])
         padded = pad_image(x, self.windows, 0.0)
         counts = self.windows.counts((x.shape[2], x.shape[3]))
         shape = (*x.shape[:2], *counts)
         total = namespace_of(x).zeros(shape, dtype=x.dtype, device=x.device)
         for _, _, place in self.windows.places(counts):
             total += padded[place]
-        return (total * (1.0 / (self.windows.size[0] * self.windows.size[1])),)
+        y = total * (1.0 / (self.windows.size[0] * self.windows.size[1]))
+        return (narrowed_array(y, inputs[0].dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         shape = input_shape(self)
@@ -182,14 +203,15 @@ class AvgPool2dGrad(FunctionNode):
         self.image = image
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (gy,) = inputs
+        gy = widened_array(inputs[0])
         xp = namespace_of(gy)
         share = gy * (1.0 / (self.windows.size[0] * self.windows.size[1]))
         shape = (*gy.shape[:2], *self.windows.padded(self.image))
         total = xp.zeros(shape, dtype=gy.dtype, device=gy.device)
         for _, _, place in self.windows.places((gy.shape[2], gy.shape[3])):
             total = put_sum(total, place, share)
-        return (crop_image(total, self.windows, self.image),)
+        gx = crop_image(total, self.windows, self.image)
+        return (narrowed_array(gx, inputs[0].dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return AvgPool2d(self.windows).apply(grad_outputs)
@@ -279,7 +301,7 @@ class SumBlocks2d(FunctionNode):
         self.scale = scale
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
+        x = widened_array(inputs[0])
         rows, columns = self.scale
         tall = x[..., ::rows, :]
         for i in range(1, rows):
@@ -287,7 +309,7 @@ class SumBlocks2d(FunctionNode):
         y = tall[..., ::columns]
         for j in range(1, columns):
             y = y + tall[..., j::columns]
-        return (y,)
+        return (narrowed_array(y, inputs[0].dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         return UpsampleNearest2d(self.scale).apply(grad_outputs)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 import string
 from collections.abc import Sequence
 from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.devices import Array, Arrays, namespace_of, narrowed_array, widened_array
 from tinynode.errors import OperandError, describe
 from tinynode.functions.arithmetic import BroadcastingNode, multiply
 from tinynode.functions.indexing import get_item
@@ -20,6 +21,7 @@ from tinynode.functions.operands import (
     as_operands,
     as_shape,
     first_variable,
+    is_index,
     normalize_axes,
 )
 from tinynode.functions.shapes import broadcast_to, expand_dims, permute_dims, reshape, unbroadcast
@@ -117,7 +119,8 @@ def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]]
 
 def _paired_axes(axes: Any, x: Variable, y: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes of x and of y summed by ``tensordot``, counted from the front."""
-    if isinstance(axes, int):
+    if is_index(axes):
+        axes = operator.index(axes)
         if not 0 <= axes <= x.ndim or axes > y.ndim:
             raise ValueError(
                 f"tensordot: axes={axes}, but x has {x.ndim} axes and y has {y.ndim}."
@@ -260,14 +263,18 @@ class Einsum(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs(range(len(inputs)))
         xp = namespace_of(inputs[0])
+        arrays = _of_one_dtype(xp, inputs)
+        wide = tuple([widened_array(x) for x in arrays])
         # pragma: no mutate (NeverBranch): the portable way gives the same
         if hasattr(xp, "einsum"):
             text = f"{','.join(self.subscripts)}->{self.output}"
             # pragma: no mutate (NextNumber 2, ReplaceComparisonOperator_Gt_GtE,
             # ReplaceTrueWithFalse): only the speed differs
             options = {"optimize": True} if len(inputs) > 2 and _orders(xp.einsum) else {}
-            return (xp.einsum(text, *_of_one_dtype(xp, inputs), **options),)
-        return (self._portable_einsum(xp, inputs),)
+            y = xp.einsum(text, *wide, **options)
+        else:
+            y = self._portable_einsum(xp, wide)
+        return (y if wide[0] is arrays[0] else narrowed_array(y, arrays[0].dtype),)
 
     def _portable_einsum(self, xp: Any, inputs: Arrays) -> Array:
         """Multiply all inputs, broadcast over all labels, then sum: simple, but takes memory."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Arrays, namespace_of
+from tinynode.devices import Arrays, namespace_of, sum_array
 from tinynode.functions.data_types import astype
 from tinynode.functions.operands import (
     Shape,
@@ -235,10 +235,9 @@ class SumTo(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        xp = namespace_of(x)
         # pragma: no mutate (ReplaceTrueWithFalse): a reshape follows the sum
-        y = xp.sum(x, axis=self.axes_of(x.shape), keepdims=True, dtype=x.dtype)
-        return (xp.reshape(y, self.shape),)
+        y = sum_array(x, self.axes_of(x.shape), keepdims=True, dtype=x.dtype)
+        return (namespace_of(x).reshape(y, self.shape),)
 
     def axes_of(self, shape: Shape) -> tuple[int, ...]:
         """The axes of an input shape that are summed."""

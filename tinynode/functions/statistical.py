@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, namespace_of
+from tinynode.devices import (
+    Arrays,
+    is_float16,
+    namespace_of,
+    narrowed_array,
+    sum_array,
+    widened_array,
+)
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.arithmetic import divide
 from tinynode.functions.comparison import equal
 from tinynode.functions.data_types import astype, narrowed, widened
@@ -45,11 +53,14 @@ class ReducingNode(FunctionNode):
         self.axes = axes
         self.keepdims = keepdims
 
+    def _kept(self, y: Variable) -> Variable:
+        """A Variable of the output's shape, with the reduced axes kept with length 1."""
+        shape = tuple(1 if i in self.axes else n for i, n in enumerate(input_shape(self)))
+        return reshape(y, shape)
+
     def _spread(self, y: Variable) -> Variable:
         """A Variable of the output's shape, repeated along the reduced axes to the input's."""
-        shape = input_shape(self)
-        kept = tuple(1 if i in self.axes else n for i, n in enumerate(shape))
-        return broadcast_to(reshape(y, kept), shape)
+        return broadcast_to(self._kept(y), input_shape(self))
 
 
 class Sum(ReducingNode):
@@ -60,19 +71,21 @@ class Sum(ReducingNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        return (namespace_of(x).sum(x, axis=self.axes, keepdims=self.keepdims),)
+        return (sum_array(x, self.axes, self.keepdims),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         return (self._spread(gy),)
 
 
-def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+def sum(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """The sum over an axis, several, or all.
 
     Raises:
         ValueError: an axis does not exist.
     """
+    if unknown:
+        raise unknown_keywords("sum", unknown)
     x = as_operand("sum", "x", x)
     return Sum(normalize_axes("sum", axis, x.ndim), keepdims).apply((x,))[0]
 
@@ -98,10 +111,12 @@ class Mean(ReducingNode):
         (gy,) = grad_outputs
         n = math.prod(input_shape(self)[axis] for axis in self.axes)
         # pragma: no mutate (CutGraph gy): where n is 0 the gradient has no elements
-        return (self._spread(gy * (1.0 / n) if n else gy),)
+        return (self._spread(narrowed(widened(gy) * (1.0 / n), gy) if n else gy),)
 
 
-def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = False) -> Variable:
+def mean(
+    x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = False, **unknown: Never
+) -> Variable:
     """The mean over an axis, several, or all; with weights, sum(w * x) / sum(w).
 
     Args:
@@ -114,6 +129,8 @@ def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = Fal
         ValueError: an axis does not exist, or the weights do not broadcast to x.
         InvalidType: x is not floating.
     """
+    if unknown:
+        raise unknown_keywords("mean", unknown)
     x = as_operand("mean", "x", x, weights)
     axes = normalize_axes("mean", axis, x.ndim)
     if weights is None:
@@ -124,24 +141,26 @@ def mean(x: Any, axis: Axis = None, *, weights: Any = None, keepdims: bool = Fal
             f"mean: weights have shape {weights.shape}, which does not broadcast to that of x, "
             f"{x.shape}. Reshape or index the weights."
         )
-    spread = broadcast_to(weights, x.shape)
-    return divide(sum(x * spread, axes, keepdims), sum(spread, axes, keepdims))
+    wide, spread = widened(x), broadcast_to(widened(weights), x.shape)
+    y = divide(sum(wide * spread, axes, keepdims), sum(spread, axes, keepdims))
+    return narrowed(y, x) if is_float16(weights.raw) else y
 
 
 class _Extremum(ReducingNode):
     """Base of max and min. Ties share the gradient evenly.
 
-    dL/dx = dL/dy / k where x is among k elements equal to y, else 0
+    dL/dx = dL/dy / k where x is among k elements equal to y, else 0; NaN where y is NaN
     """
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
-        (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        winners = equal(x, self._spread(y))
-        number = sum(astype(winners, x.dtype), self.axes)
-        share = gy / reshape(number, gy.shape)
-        return (where(winners, self._spread(share), 0),)
+        gy = self._kept(grad_outputs[0])
+        winners, wide = equal(x, self._kept(y)), widened(gy)
+        number = sum(astype(winners, wide.dtype), self.axes, keepdims=True)
+        number = where(equal(number, 0), math.nan, number)  # no element equals NaN
+        share, rest = narrowed(wide / number, gy), narrowed(number * 0.0, gy)
+        return (where(winners, share, rest),)
 
 
 class Max(_Extremum):
@@ -158,13 +177,13 @@ class Max(_Extremum):
         return (namespace_of(x).max(x, axis=self.axes, keepdims=self.keepdims),)
 
 
-def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+def max(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """The largest element over an axis, several, or all; ties share the gradient evenly.
 
     Raises:
         ValueError: an axis does not exist, or has no elements.
     """
-    return _extremum("max", Max, x, axis, keepdims)
+    return _extremum("max", Max, x, axis, keepdims, unknown)
 
 
 class Min(_Extremum):
@@ -181,19 +200,31 @@ class Min(_Extremum):
         return (namespace_of(x).min(x, axis=self.axes, keepdims=self.keepdims),)
 
 
-def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+def min(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """The smallest element over an axis, several, or all; ties share the gradient evenly.
 
     Raises:
         ValueError: an axis does not exist, or has no elements.
     """
-    return _extremum("min", Min, x, axis, keepdims)
+    return _extremum("min", Min, x, axis, keepdims, unknown)
 
 
 def _extremum(
-    function: str, node: type[_Extremum], x: Any, axis: Axis, keepdims: bool
+    function: str,
+    node: type[_Extremum],
+    x: Any,
+    axis: Axis,
+    keepdims: bool,
+    unknown: dict[str, Never],
 ) -> Variable:
     """The largest or smallest elements over axes, by ``node``."""
+    if unknown:
+        raise unknown_keywords(function, unknown)
+    if getattr(axis, "shape", ()) != ():
+        raise OperandError(
+            f"{function}: axis must be an integer or a tuple of integers, got {describe(axis)}. "
+            f"For two arrays, element by element, use {function}imum(x, y)."
+        )
     x = as_operand(function, "x", x)
     axes = normalize_axes(function, axis, x.ndim)
     require_elements(function, x, axes)
@@ -304,7 +335,7 @@ class LogSumExp(ReducingNode):
     """
 
     def forward(self, inputs: Arrays) -> Arrays:
-        (x,) = inputs
+        x = widened_array(inputs[0])
         xp = namespace_of(x)
         self.retain_inputs((0,))
         self.retain_outputs((0,))
@@ -315,7 +346,7 @@ class LogSumExp(ReducingNode):
         # where all are -inf the total is 0, and the logarithm is the largest, -inf
         empty = total == 0
         log_total = xp.log(xp.where(empty, xp.ones_like(total), total)) + shift
-        y = xp.where(empty, largest, log_total)
+        y = narrowed_array(xp.where(empty, largest, log_total), inputs[0].dtype)
         return (y if self.keepdims else xp.squeeze(y, axis=self.axes),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
@@ -383,7 +414,9 @@ class CumulativeSum(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        return (namespace_of(x).cumulative_sum(x, axis=self.axis),)
+        wide = widened_array(x)
+        y = namespace_of(x).cumulative_sum(wide, axis=self.axis)
+        return (y if wide is x else narrowed_array(y, x.dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
@@ -482,7 +515,7 @@ class LinearScan(FunctionNode):
         self.axis = axis
 
     def forward(self, inputs: Arrays) -> Arrays:
-        a, b = inputs
+        a, b = [widened_array(x) for x in inputs]
         self.retain_inputs((0,))
         self.retain_outputs((0,))
         xp = namespace_of(a)
@@ -492,7 +525,8 @@ class LinearScan(FunctionNode):
         states = [flat_b[0, ...]]
         for i in range(1, rows[0]):
             states.append(flat_b[i, ...] + flat_a[i, ...] * states[-1])
-        return (xp.moveaxis(xp.reshape(xp.stack(states), b.shape), 0, self.axis),)
+        scan = xp.moveaxis(xp.reshape(xp.stack(states), b.shape), 0, self.axis)
+        return (narrowed_array(scan, inputs[1].dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gs,) = grad_outputs

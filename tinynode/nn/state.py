@@ -35,8 +35,13 @@ def checked_state(caller: str, state: Mapping[str, Any], expected: Mapping[str, 
     """The state as host arrays, with the names, shapes and dtypes of ``expected``.
 
     Raises:
-        StateError: a name, shape or dtype differs.
+        StateError: the state is no mapping, or a name, shape or dtype differs.
     """
+    if not isinstance(state, Mapping):
+        raise StateError(
+            f"{caller}: the state must be arrays by name, got {describe(state)}. A file is read "
+            f"first: {caller.rpartition('.')[2]}(tinynode.nn.load('m.npz'))."
+        )
     missing = [name for name in expected if name not in state]
     unknown = [name for name in state if name not in expected]
     if missing or unknown:
