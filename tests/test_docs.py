@@ -52,7 +52,21 @@ def run_page(page: Path) -> None:
 WITH_PYTHON = [page for page in PAGES if python_blocks(page)]
 
 
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=[str(p.relative_to(ROOT)) for p in WITH_PYTHON])
+TRAINING = {"layers-and-training.md"}
+"""Pages whose programs train for seconds."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page,
+            id=str(page.relative_to(ROOT)),
+            marks=[pytest.mark.slow] if page.name in TRAINING else [],
+        )
+        for page in WITH_PYTHON
+    ],
+)
 def test_the_python_of_a_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -915,6 +915,7 @@ def test_run_of_a_step_that_stops(learn, course: Path) -> None:
 # notebooks
 
 
+@pytest.mark.slow
 def test_notebooks_are_copied_and_run(learn) -> None:
     pytest.importorskip("nbclient")
     write_notebooks()
@@ -1108,6 +1109,7 @@ def test_the_next_step_is_one_after_the_last_work(
     assert capsys.readouterr().out.startswith("Next: Step 1:")
 
 
+@pytest.mark.slow
 def test_an_endless_loop_ends_also_where_nobody_listens_any_more(
     course: Path, tmp_path: Path
 ) -> None:

@@ -96,6 +96,7 @@ def test_it_has_a_title_a_goal_and_the_sections_in_order(step: Step) -> None:
         assert f"python -m tinynode.learn {command} {step.key}" in text
 
 
+@pytest.mark.slow
 @each(STEPS)
 def test_it_runs_leaves_nothing_behind_and_gives_a_page(step: Step) -> None:
     outputs, facts = execution.execute(step.path)
@@ -213,6 +214,7 @@ def test_it_has_an_exercise_with_hints_and_named_checks(step: Step) -> None:
     assert len((ast.get_docstring(stub) or "").splitlines()) >= 3, "the stub says what to do"
 
 
+@pytest.mark.slow
 @each(EXERCISES)
 def test_the_checks_fail_on_the_stub(step: Step, tmp_path: Path) -> None:
     events = examine(step, step.stub.read_text(encoding="utf-8"), tmp_path)
@@ -220,6 +222,7 @@ def test_the_checks_fail_on_the_stub(step: Step, tmp_path: Path) -> None:
     assert events[-1]["event"] == "end", f"the checks end by themselves: {events[-1]}"
 
 
+@pytest.mark.slow
 @each(EXERCISES)
 def test_the_checks_pass_on_the_solution(step: Step, tmp_path: Path) -> None:
     events = examine(step, step.solution.read_text(encoding="utf-8"), tmp_path)
@@ -240,6 +243,7 @@ def mistakes() -> list[tuple[Step, int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "number"), mistakes(), ids=[f"{step.name}-{number}" for step, number in mistakes()]
 )
