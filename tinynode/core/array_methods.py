@@ -18,7 +18,7 @@ import numpy
 
 import tinynode
 from tinynode.configuration import config
-from tinynode.core.hooks import tell_value_read
+from tinynode.core.hooks import tell_detached, tell_value_read
 from tinynode.devices import Array, Device, check_cast, to_host, using_device
 from tinynode.errors import GraphError
 
@@ -164,6 +164,7 @@ class ArrayMethods:
         with using_device(self.device):
             copied = type(self)(self.raw, name=self.name, requires_grad=self.requires_grad)
         copied.grad_var = self.grad_var
+        tell_detached(self, copied)
         return copied
 
     def __reduce__(self: Any) -> tuple[Any, ...]:

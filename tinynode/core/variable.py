@@ -13,7 +13,7 @@ import tinynode
 from tinynode.configuration import config, using_config
 from tinynode.core import messages
 from tinynode.core.array_methods import ArrayMethods
-from tinynode.core.hooks import tell_value_read, thread_hooks
+from tinynode.core.hooks import tell_detached, tell_value_read, thread_hooks
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Device, get_device
 
@@ -189,6 +189,7 @@ class Variable(ArrayMethods):
         """A Variable on the same array, outside the graph, that requires no gradient."""
         detached = wrap_array(self.raw, self._device, False)
         detached._name = self._name
+        tell_detached(self, detached)
         return detached
 
     def become(self, result: Variable) -> None:
