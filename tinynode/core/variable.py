@@ -15,7 +15,7 @@ from tinynode.core import messages
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.hooks import tell_detached, tell_value_read, thread_hooks
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Device, get_device
+from tinynode.devices import Array, Device, get_device, is_separate
 
 
 class Variable(ArrayMethods):
@@ -288,6 +288,16 @@ def wrap_array(array: Array | None, device: Device, requires_grad: bool) -> Vari
     variable.raw, variable._device, variable._requires_grad = array, device, requires_grad
     variable._name = variable._node = variable._grad_var = None
     return variable
+
+
+def unshared(gradient: Variable, taken: set[int]) -> Variable:
+    """The gradient; a copy if others hold the array: a node, or a holder of an id in ``taken``."""
+    if id(gradient.raw) not in taken and gradient._node is None:
+        taken.add(id(gradient.raw))
+        if getattr(gradient.raw, "base", None) is None or is_separate(gradient.raw, taken):
+            return gradient
+    copied = gradient._device.xp.asarray(gradient.raw, copy=True)
+    return wrap_array(copied, gradient._device, gradient._requires_grad)
 
 
 def variable_on_node(node: VariableNode, array: Array | None) -> Variable:

@@ -111,13 +111,6 @@ class VariableNode:
             self.set_variable(variable)
         return variable
 
-    def variable_holding(self, array: Array) -> Variable:
-        """The user's Variable if alive and still with the same array, else a new Variable."""
-        variable = None if self._variable is None else self._variable()
-        if variable is not None and variable.raw is array:
-            return variable
-        return tinynode.core.variable.variable_on_node(self, array)
-
     def retain_data(self) -> None:
         """Keep a reference to the Variable's array. A released Variable is a GraphError."""
         variable = self.get_variable_or_none()

@@ -36,6 +36,7 @@ from tinynode.errors import TraceError, describe
 from tinynode.net.net_op import NetOp
 from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
+from tinynode.net.recorder import GradientWrite
 from tinynode.net.structure import ByIdentity, Slot, flatten, leaves, unflatten
 from tinynode.net.trace import Trace, trace_flat
 from tinynode.nn.module import Wrapper
@@ -295,6 +296,10 @@ class Recording:
             values = dict(zip(names, every, strict=True))
             for one in (*found.updates, *found.writes):
                 one.repeat(values)
+            taken = {id(x.raw) for x in (*inputs, *(every[index] for index in self.indexes))}
+            for write in found.writes:
+                if isinstance(write, GradientWrite):
+                    write.separate(taken)
         results = [every[index] for index in self.indexes]
         for position in self.detached:
             results[position] = results[position].detach()

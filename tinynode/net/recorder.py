@@ -29,7 +29,7 @@ from tinynode.configuration import config
 from tinynode.core.function import FunctionAdapter
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook, thread_state
-from tinynode.core.variable import Variable, restore
+from tinynode.core.variable import Variable, restore, unshared
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Device, namespace_of
 from tinynode.errors import TraceError
@@ -89,6 +89,11 @@ class GradientWrite(NamedTuple):
     def repeat(self, results: Mapping[str, Variable]) -> None:
         """Repeat the write with the results of a run."""
         self.variable.grad_var = None if self.name is None else results[self.name].detach()
+
+    def separate(self, taken: set[int]) -> None:
+        """Copy the gradient if others hold its memory; see ``unshared``."""
+        if self.variable.grad_var is not None:
+            self.variable.grad_var = unshared(self.variable.grad_var, taken)
 
 
 class Write(NamedTuple):
