@@ -1293,3 +1293,31 @@ def test_trace_of_raw_arrays_and_numbers() -> None:
     scope = Scope({"x": 2 * X})
     found.net.run(scope)
     close(scope.find(found.outputs[0]).array, 6 * X)
+
+
+LABELS: dict[str, Callable[[tn.Variable, tn.Variable], tn.Variable]] = {
+    "sigmoid_cross_entropy": lambda x, t: fn.sigmoid_cross_entropy(x[:, 0], t),
+    "softmax_cross_entropy": fn.softmax_cross_entropy,
+    "nll": fn.nll,
+    "hinge": fn.hinge,
+    "embedding": lambda x, t: fn.embedding(t, x[:2]),
+    "take": lambda x, t: fn.take(x[:2], t, axis=0),
+    "take_along_axis": lambda x, t: fn.take_along_axis(x, t[:, None], axis=1),
+    "an index": lambda x, t: x[:2][t],
+}
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_are_checked_at_each_run(name: str, device: str) -> None:
+    with tn.using_device(device):
+        x = tn.asarray(np.arange(6.0).reshape((3, 2)))
+        good, bad = (tn.asarray(np.array([0, last, 1])) for last in (1, 2))
+        fast, function = tn.compile(LABELS[name]), LABELS[name]
+        for _ in range(3):
+            close(fast(x, good).array, function(x, good).array)
+        with pytest.raises((ValueError, IndexError)) as eager:
+            function(x, bad)
+        with pytest.raises(eager.type):
+            fast(x, bad)
+        fn.sum(fast(x, good)).backward()
