@@ -138,19 +138,18 @@ def _run_and_write(table: GradientTable) -> None:
     with Sweep(table) as sweep:
         remaining = sweep.run()
         written: list[tuple[Variable, Variable]] = []
-        for node, gradient in (*table.kept.items(), *remaining.items()):
+        for node, gx in (*table.kept.items(), *remaining.items()):
             variable = node._variable() if node._variable else None
             is_leaf = node._creator_node is None
             if variable is None or (node in remaining and not is_leaf):
                 continue  # dropped by the user, or the creator needed no gradient
             if is_leaf and variable._grad_var is not None:
-                messages.check_gradient(variable._grad_var, gradient, "x.grad")
-                gradient = table.sum_of(variable._grad_var, gradient)
-            gradient = gradient if table.recorded else unshared(gradient, taken)
-            sweep.results[node] = gradient
-            written.append((variable, gradient))
-        for variable, gradient in written:
-            variable._grad_var = gradient
+                messages.check_gradient(variable._grad_var, gx, "x.grad")
+                gx = table.sum_of(variable._grad_var, gx)
+            sweep.results[node] = gx = gx if table.recorded else unshared(gx, taken)
+            written.append((variable, gx))
+        for variable, gx in written:
+            variable._grad_var = gx
 
 
 def backward(

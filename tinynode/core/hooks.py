@@ -65,8 +65,8 @@ class FunctionHook:
                 f"hook {self.name} already exists: give this one another name, "
                 "or leave the other `with` block first."
             )
-        thread_state.hooks[self.name] = self
         try:
+            thread_state.hooks[self.name] = self
             self.added(None)
         except BaseException:
             thread_state.hooks.pop(self.name, None)
