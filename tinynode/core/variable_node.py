@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import tinynode
 from tinynode.core import messages
 from tinynode.devices import Array
-from tinynode.errors import dtype_name
+from tinynode.errors import dtype_name, printable
 
 if TYPE_CHECKING:
     from tinynode.core.variable import Variable
@@ -49,7 +49,7 @@ class VariableNode:
         self._variable: weakref.ref[Variable] | None = weakref.ref(variable)
 
     def __repr__(self) -> str:
-        return f"<VariableNode {self.name or ''}({self.label}) rank {self.rank}>"
+        return f"<VariableNode {printable(self.name or '')}({self.label}) rank {self.rank}>"
 
     @property
     def label(self) -> str:

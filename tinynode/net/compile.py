@@ -111,7 +111,10 @@ class CompiledFunction(Wrapper):
         CompiledFunction.__init__(new, copy.deepcopy(self.function, memo), self.inside_hooks)
         return new
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        name = getattr(self, "__qualname__", None)
+        if name is not None and _found(self.__module__, name) is self:
+            return str(name)  # pickled as a reference to the module's function
         return type(self), (self.function, self.inside_hooks)
 
     def explain(self, *args: Any, **keywords: Any) -> str:
@@ -170,6 +173,14 @@ class CompiledFunction(Wrapper):
                 leaf.weaken(forget)
         self._recordings.setdefault(key, []).append(recording)
         return recording
+
+
+def _found(module: str, name: str) -> Any:
+    """The object with a dotted name in a module; None if there is none."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def _signature(args: tuple[Any, ...]) -> tuple[Any, ...] | None:

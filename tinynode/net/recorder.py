@@ -32,7 +32,7 @@ from tinynode.core.hooks import FunctionHook, thread_state
 from tinynode.core.variable import Variable, restore, unshared
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Device, namespace_of
-from tinynode.errors import TraceError
+from tinynode.errors import TraceError, printable
 from tinynode.functions.indexing import GetItem, Positions
 from tinynode.net.helpers import Constant, StopGradient
 from tinynode.net.operator import EMPTY, Operator, operator_of
@@ -54,6 +54,10 @@ class Namer:
         self._counts[prefix] = number + 1
         self.taken.add(f"{prefix}{number}")
         return f"{prefix}{number}"
+
+    def of_user(self, wanted: str) -> str:
+        """``like`` for a name of the user's: ``@`` marks the names of gradients and of plans."""
+        return self.like(printable(wanted).replace("@", "_"))
 
     def like(self, wanted: str) -> str:
         """The wanted name if free, else with a number."""
@@ -264,7 +268,7 @@ class NetRecorder(FunctionHook):
 
     def _leaf(self, variable: Variable) -> str:
         """A name for a Variable from outside: captured or constant, as ``finish`` decides."""
-        name = self.namer.like(variable.name) if variable.name else self.namer.new("c")
+        name = self.namer.of_user(variable.name) if variable.name else self.namer.new("c")
         self._leaves[variable.node] = _Leaf(
             name,
             weakref.ref(variable),

@@ -226,4 +226,4 @@ def _input_names(function: Any, treedef: Any, namer: Namer) -> list[str]:
         title = titles[number] if number < len(titles) else f"x{number}"
         names.update(dict(paths(item, title)))
     names.update(dict(paths(keywords)))
-    return [namer.like(names[position]) for position in sorted(names)]
+    return [namer.of_user(names[position]) for position in sorted(names)]
