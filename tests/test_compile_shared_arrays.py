@@ -97,6 +97,7 @@ OF_STATE: dict[str, Callable[[State, Any], tn.Variable]] = {
     "a target network": lambda s, x: x * s.w - s.twin,
     "a target network detached": lambda s, x: x * s.w - s.twin.detach(),
     "a target network and first weights": lambda s, x: x * s.w - s.twin + s.w0,
+    "differentiated": lambda s, x: x * tn.value_and_grad(lambda w: fn.sum(w**3))(s.w)[1] + s.w0,
     "returned": lambda s, x: s.w.detach(),
 }
 

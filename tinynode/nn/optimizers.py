@@ -99,7 +99,7 @@ class Optimizer:
         return OwnStep(self)
 
     def update(self) -> None:
-        """Change every parameter along the gradient, once.
+        """Change every parameter along the gradient, once. After Ctrl-C all are unchanged.
 
         Raises:
             GraphError: a gradient is missing, or has another shape; all parameters are unchanged.
