@@ -384,7 +384,7 @@ def test_a_dtype_constant_works_after_loading() -> None:
 def test_a_misspelt_attribute_is_an_error_when_the_text_is_loaded(
     type: str, right: str, wrong: str
 ) -> None:
-    attrs = {"sum": {"axes": None, "keepdims": False}, "elu": {"alpha": 1.0}}[type]
+    attrs = {"sum": {"axes": None, "keepdims": False}, "elu": {"alpha": 1.0, "scale": 1.0}}[type]
     text = dumps(NetOp([Operator(type, ["x"], ["y"], attrs)]))
     with pytest.raises(
         NetError, match=f"{type} has no attribute '{wrong}': did you mean '{right}'"
@@ -408,3 +408,12 @@ def test_a_class_may_set_attributes_of_any_name() -> None:
         assert "unread=1" in str(loads(dumps(net)))
     finally:
         del tn.net.OpInfoMap["any_names"]
+
+
+def test_a_printed_net_cannot_steer_the_terminal() -> None:
+    escape = "\x1b[31m"
+    net = NetOp(
+        [Operator("exp", [escape], ["y" + escape])], "f" + escape, {"w" + escape: "y" + escape}
+    )
+    text = str(loads(dumps(net)))
+    assert "\x1b" not in text and text.count("\\x1b[31m") == 6
