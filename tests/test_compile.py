@@ -1295,3 +1295,83 @@ def test_trace_of_raw_arrays_and_numbers() -> None:
     scope = Scope({"x": 2 * X})
     found.net.run(scope)
     close(scope.find(found.outputs[0]).array, 6 * X)
+
+
+LABELS: dict[str, Callable[[tn.Variable, tn.Variable], tn.Variable]] = {
+    "sigmoid_cross_entropy": lambda x, t: fn.sigmoid_cross_entropy(x[:, 0], t),
+    "softmax_cross_entropy": fn.softmax_cross_entropy,
+    "nll": fn.nll,
+    "hinge": fn.hinge,
+    "embedding": lambda x, t: fn.embedding(t, x[:2]),
+    "take": lambda x, t: fn.take(x[:2], t, axis=0),
+    "take_along_axis": lambda x, t: fn.take_along_axis(x, t[:, None], axis=1),
+    "an index": lambda x, t: x[:2][t],
+}
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_are_checked_at_each_run(name: str, device: str) -> None:
+    with tn.using_device(device):
+        x = tn.asarray(np.arange(6.0).reshape((3, 2)))
+        good, bad = (tn.asarray(np.array([0, last, 1])) for last in (1, 2))
+        fast, function = tn.compile(LABELS[name]), LABELS[name]
+        for _ in range(3):
+            close(fast(x, good).array, function(x, good).array)
+        with pytest.raises((ValueError, IndexError)) as eager:
+            function(x, bad)
+        with pytest.raises(eager.type):
+            fast(x, bad)
+        fn.sum(fast(x, good)).backward()
+
+
+@tn.compile
+def at_the_top(x: tn.Variable) -> tn.Variable:
+    return x * 2.0
+
+
+class HasMethod:
+    @tn.compile
+    def method(self, x: tn.Variable) -> tn.Variable:
+        return x * 3.0
+
+
+def plain(x: tn.Variable) -> tn.Variable:
+    return x * 5.0
+
+
+renamed = tn.compile(plain)
+of_a_module = tn.compile(tn.nn.Linear(2, 2))
+
+
+def test_a_compiled_function_of_a_module_is_pickled_by_its_name() -> None:
+    """As every function: pickle needs the name to give the same object."""
+    for one in (at_the_top, HasMethod.method):
+        assert pickle.loads(pickle.dumps(one)) is one
+        assert copy.copy(one) is one
+    other = pickle.loads(pickle.dumps(renamed))
+    assert other is not renamed and other.function is plain
+    close(other(variable()).array, 5 * X)
+    layer = pickle.loads(pickle.dumps(of_a_module))
+    close(layer.function.weight.array, of_a_module.function.weight.array)
+    assert copy.deepcopy(at_the_top) is not at_the_top
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+@pytest.mark.parametrize(
+    "name", ["@packed", "w@GRAD", "@0", "@all 9", "@EMPTY@", "\x1b[31mred", "a\nb", "t0", "x"]
+)
+def test_names_of_variables_disturb_no_net(name: str, device: str) -> None:
+    with tn.using_device(device):
+        x = tn.asarray(np.ones((3, 2)))
+        w, b = (tn.Variable(np.full((2, 2), 0.5), name=n) for n in (name, "w"))
+        fast = tn.compile(lambda x: fn.sum(fn.tanh(x @ w + fn.sum(b)) * 2.0))
+        for _ in range(3):
+            w.cleargrad()
+            fast(x).backward()
+        expected = w.grad
+        w.cleargrad()
+        fn.sum(fn.tanh(x @ w + fn.sum(b)) * 2.0).backward()
+        close(w.grad, expected)
+        text = fast.explain(x)
+        assert all(line.isprintable() for line in text.split("\n"))

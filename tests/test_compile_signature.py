@@ -194,6 +194,32 @@ def test_a_change_of_training(way: str) -> None:
             assert outcome(compiled, Call((X,))) == outcome(functions[way], Call((X,)))
 
 
+@pytest.mark.parametrize("layer", [nn.BatchNorm(2), nn.Dropout(0.5)], ids=["norm", "dropout"])
+def test_a_change_of_training_where_forward_is_called(layer: Any) -> None:
+    """The layers of the library, without ``__call__``; evaluation is deterministic."""
+    x = tn.asarray(np.arange(1.0, 201.0, dtype="f4").reshape((100, 2)))
+    compiled = tn.compile(lambda x: layer.forward(x) * 1.0)
+    layer.train()
+    trained = compiled(x)
+    for _ in range(2):
+        layer.eval()
+        np.testing.assert_allclose(compiled(x).array, layer(x).array, rtol=1e-6)
+        layer.train()
+        assert not np.allclose(compiled(x).array, layer.eval()(x).array)
+    assert trained.shape == x.shape and len(compiled.recordings) == 2
+
+
+def test_a_setting_of_the_users_in_a_with_block() -> None:
+    tn.config.gain = 2.0
+    try:
+        compiled = tn.compile(lambda x: x * tn.config.gain)
+        for gain in (2.0, 3.0, 2.0):
+            with tn.using_config(gain=gain):
+                assert compiled(X).array.tolist() == (X.array * gain).tolist()
+    finally:
+        del tn.config.gain
+
+
 def test_a_change_of_a_parameter() -> None:
     """A new array of the same spec is read; another spec is recorded anew."""
     model = Halving()

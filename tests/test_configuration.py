@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import sys
@@ -353,3 +354,26 @@ def test_backward_in_several_threads_at_once():
     with ThreadPoolExecutor(4) as pool:
         for seed, gradient in enumerate(pool.map(work, range(8))):
             np.testing.assert_array_equal(gradient, np.full(3, 3.0 * seed**2))
+
+
+def test_blocks_without_await_do_not_disturb_other_tasks():
+    """Tasks of one thread share the settings; ``docs/graph.md`` says how to keep tasks apart."""
+    seen = []
+
+    def plain():
+        with tn.no_backprop_mode():
+            seen.append(tn.config.enable_backprop)
+
+    async def task():
+        for _ in range(3):
+            plain()
+            await asyncio.to_thread(plain)
+            await asyncio.sleep(0)
+            seen.append(tn.config.enable_backprop)
+
+    async def both():
+        await asyncio.gather(task(), task())
+
+    asyncio.run(both())
+    assert sorted(seen) == [False] * 12 + [True] * 6
+    assert tn.config.enable_backprop

@@ -437,6 +437,9 @@ class Everything(tn.FunctionHook):
     def value_read(self, what):
         self.events.append(("value_read", what))
 
+    def detached(self, source, copy):
+        self.events.append(("detached", source.name))
+
     def array_assigned(self, variable):
         self.events.append(("array_assigned", variable.name))
 
@@ -587,6 +590,8 @@ def test_a_hook_hears_what_happens_to_values_outside_of_functions():
         x.array = np.array(2.0)
         x.cleargrad()
         bool(x)
+        x.detach()
+        tn.asarray(x, requires_grad=False)
     number = "x.item(), or bool(x), int(x) or float(x),"
     assert events == [
         ("value_read", number),
@@ -594,6 +599,8 @@ def test_a_hook_hears_what_happens_to_values_outside_of_functions():
         ("array_assigned", "x"),
         ("gradient_cleared", "x"),
         ("value_read", number),
+        ("detached", "x"),
+        ("detached", "x"),
     ]
 
 

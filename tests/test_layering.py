@@ -30,6 +30,7 @@ LAYERS = [
     {"tinynode.core.conversion", "tinynode.core.debug", "tinynode.core.dispatch"},
     {"tinynode.core.function_node"},
     {"tinynode.core.gradient_table", "tinynode.core.function", "tinynode.core.paths"},
+    {"tinynode.core.accumulation"},
     {"tinynode.functions"},
     {"tinynode.core.backprop"},
 ]

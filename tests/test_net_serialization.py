@@ -126,7 +126,7 @@ def test_slots_come_back() -> None:
 
 def with_constant(value: Any) -> NetOp:
     """A net of one operator with a constant; it need not run."""
-    return NetOp([Operator.with_constants("exp", ["x"], ["y"], {"value": value})])
+    return NetOp([Operator.with_constants("fill_like", ["x"], ["y"], {"value": value})])
 
 
 CONSTANTS = [
@@ -237,7 +237,9 @@ class Opaque:
     ],
 )
 def test_what_has_no_form_is_an_error(value: Any, tmp_path: Any) -> None:
-    with pytest.raises(NetError, match=r"exp: attribute value is .* no form in the text of a net"):
+    with pytest.raises(
+        NetError, match=r"fill_like: attribute value is .* no form in the text of a net"
+    ):
         dumps(with_constant(value))
     path = tmp_path / "net.json"
     path.write_text("old")
@@ -375,3 +377,45 @@ def test_a_dtype_constant_works_after_loading() -> None:
     scope = Scope({"x": np.asarray([0.1])})
     loads(dumps(net)).run(scope)
     assert scope.find("y").dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("type", "right", "wrong"),
+    [("sum", "axes", "axs"), ("sum", "keepdims", "keep_dims"), ("elu", "alpha", "alhpa")],
+)
+def test_a_misspelt_attribute_is_an_error_when_the_text_is_loaded(
+    type: str, right: str, wrong: str
+) -> None:
+    attrs = {"sum": {"axes": None, "keepdims": False}, "elu": {"alpha": 1.0, "scale": 1.0}}[type]
+    text = dumps(NetOp([Operator(type, ["x"], ["y"], attrs)]))
+    with pytest.raises(
+        NetError, match=f"{type} has no attribute '{wrong}': did you mean '{right}'"
+    ):
+        loads(text.replace(f'"{right}"', f'"{wrong}"'))
+    with pytest.raises(NetError, match=f"{type} has no attribute 'xyzzy': no method"):
+        loads(text.replace(f'"{right}"', '"xyzzy"'))
+
+
+def test_a_class_may_set_attributes_of_any_name() -> None:
+    @tn.net.register_op("any_names")
+    class AnyNames(tn.FunctionNode):
+        def __init__(self, **names: float) -> None:
+            vars(self).update(names)
+
+        def forward(self, inputs: Any) -> Any:
+            return (inputs[0] * self.factor,)
+
+    try:
+        net = NetOp([Operator("any_names", ["x"], ["y"], {"factor": 3.0, "unread": 1})])
+        assert "unread=1" in str(loads(dumps(net)))
+    finally:
+        del tn.net.OpInfoMap["any_names"]
+
+
+def test_a_printed_net_cannot_steer_the_terminal() -> None:
+    escape = "\x1b[31m"
+    net = NetOp(
+        [Operator("exp", [escape], ["y" + escape])], "f" + escape, {"w" + escape: "y" + escape}
+    )
+    text = str(loads(dumps(net)))
+    assert "\x1b" not in text and text.count("\\x1b[31m") == 6

@@ -418,3 +418,11 @@ def test_a_terminal_that_has_no_single_keys(folder: Path) -> None:
             terminal.wait_for(f"[step {shown} of 6]")
         terminal.send("q\n")
         assert "\x1b" not in terminal.text
+
+
+@pytest.mark.parametrize("how", ["sys.stdout.close()", "sys.stdout = None"])
+def test_a_script_that_closes_its_output(folder: Path, how: str) -> None:
+    script = folder / "script.py"
+    script.write_text(f"import sys\n{SCRIPT}{how}\n", encoding="utf-8")
+    filmed = python(folder, "-m", "tinynode", "step", "--no-open", "script.py")
+    assert filmed.returncode == 0 and filmed.stderr == "6 steps, written to script.html\n"

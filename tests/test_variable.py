@@ -988,3 +988,13 @@ def test_as_array_and_as_variable():
     for convert in (tn.as_array, tn.as_variable):
         with pytest.raises(TypeError, match="must be an array"):
             convert([1.0])
+
+
+def test_a_name_cannot_steer_the_terminal():
+    x = tn.Variable(np.ones(2), name="\x1b[31mred\n")
+    texts = [repr(x), str(x), x.summary(), repr(x.node), str(x.explain_grad())]
+    with pytest.raises(GraphError) as caught:
+        tn.Variable(None, name=x.name) * 1.0
+    for text in (*texts, str(caught.value)):
+        assert "\x1b" not in text and "red\n" not in text and "\\x1b[31mred" in text
+    assert x.name == "\x1b[31mred\n"

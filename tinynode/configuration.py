@@ -228,8 +228,8 @@ def noted_reads() -> Iterator[dict[str, Any]]:
     try:
         yield found
     finally:
-        found.update((name, before.get(name, MISSING)) for name in _reads.names)
-        _reads.names = outer
+        names, _reads.names = _reads.names, outer
+        found.update((name, before.get(name, MISSING)) for name in names)
 
 
 def _unknown(name: str) -> str:
@@ -260,31 +260,46 @@ def using_config(name: str | None = None, value: Any = None, **settings: Any) ->
         own.update(changes)
         yield
     finally:
-        for key in changes:
+        try:
+            _restore(own, changes, before)
+        finally:
+            _restore(own, changes, before)  # again, since Ctrl-C may have stopped the first
+
+
+def _restore(own: dict[str, Any], changes: dict[str, Any], before: dict[str, Any]) -> None:
+    """Undo changes of this thread's settings; a second call changes nothing."""
+    own.update(before)
+    for key in changes:
+        if key not in before:
             own.pop(key, None)
-        own.update(before)
 
 
 class backprop_mode(ContextDecorator):  # noqa: N801 - used as a function: with backprop_mode(False): ...
-    """``with backprop_mode(False):`` is a quick ``using_config("enable_backprop", False)``."""
+    """``with backprop_mode(False):`` is a quick ``using_config("enable_backprop", False)``.
+
+    Python handles Ctrl-C after a call. So no call stands between the change and the end of
+    ``__enter__``, nor in ``__exit__`` before the change back.
+    """
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
-        self.before: list[bool | None] = []  # a stack: the same object may serve nested blocks
+        # a stack, since the same object may serve nested blocks: the settings, the value before
+        self.before: list[tuple[dict[str, Any], bool | None]] = []
 
     def _recreate_cm(self) -> backprop_mode:
         return backprop_mode(self.enabled)  # a decorator needs a new object for each call
 
     def __enter__(self) -> None:
-        self.before.append(vars(config).get("enable_backprop"))
+        self.before.append((vars(config), vars(config).get("enable_backprop")))
         vars(config)["enable_backprop"] = self.enabled
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        before = self.before.pop()
+        own, before = self.before[-1]
+        del self.before[-1]
         if before is None:
-            vars(config).pop("enable_backprop", None)
+            own.pop("enable_backprop", None)
         else:
-            vars(config)["enable_backprop"] = before
+            own["enable_backprop"] = before
 
 
 def no_backprop_mode() -> Any:

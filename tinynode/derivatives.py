@@ -24,6 +24,7 @@ from typing import Any
 from tinynode.configuration import force_backprop_mode, using_config
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import as_variable
+from tinynode.core.hooks import tell_detached
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import is_floating
 from tinynode.errors import RequiresGradError, describe, dtype_name
@@ -182,7 +183,9 @@ def _fresh(name: str, position: int, value: Any, connected: bool) -> Variable:
         )
     if connected and x.requires_grad:
         return identity(x)
-    return wrap_array(x.raw, x.device, True)
+    leaf = wrap_array(x.raw, x.device, True)
+    tell_detached(x, leaf)
+    return leaf
 
 
 def _check_scalar(name: str, y: Variable) -> None:

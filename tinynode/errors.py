@@ -173,3 +173,10 @@ def unknown_keywords(function: str, unknown: Mapping[str, Any]) -> OperandError:
 def snake_case(name: str) -> str:
     """``LogSoftmax`` as ``log_softmax``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def printable(text: str) -> str:
+    """The text with control characters as escapes, so that no name can steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

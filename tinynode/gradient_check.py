@@ -537,9 +537,9 @@ def _leaves_behind(ys: Sequence[Variable]) -> list[Variable]:
 def _lent(variables: Sequence[Variable]) -> Iterator[None]:
     """Variables for changes inside: without a gradient, and restored afterwards."""
     before = [(v, v.raw, v.node_or_none, v.grad_var) for v in variables]
-    for v in variables:
-        v.cleargrad()
     try:
+        for v in variables:
+            v.cleargrad()
         yield
     finally:
         for v, array, node, grad_var in before:

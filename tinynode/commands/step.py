@@ -55,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(
             f"{script} {why} tinynode in its main thread: there are no steps to show.", status=1
         )
+    if sys.stdout is None or sys.stdout.closed:
+        sys.stdout = sys.stderr  # the script closed its standard output
     if options.text:
         film.walk()
         return status

@@ -18,9 +18,9 @@ import numpy
 
 import tinynode
 from tinynode.configuration import config
-from tinynode.core.hooks import tell_value_read
+from tinynode.core.hooks import tell_detached, tell_value_read
 from tinynode.devices import Array, Device, check_cast, to_host, using_device
-from tinynode.errors import GraphError
+from tinynode.errors import GraphError, printable
 
 
 class ArrayMethods:
@@ -71,7 +71,7 @@ class ArrayMethods:
         """
         if self.raw is None:
             raise GraphError(
-                f"variable {self.name or ''} is empty: it has no array yet. "
+                f"variable {printable(self.name or '')} is empty: it has no array yet. "
                 "Assign one to its .array."
             )
         return self.raw
@@ -164,13 +164,14 @@ class ArrayMethods:
         return format(self.item(), spec) if spec else str(self)
 
     def _text(self, word: str, separator: str) -> str:
-        head = f"{word} {self.name}" if self.name else word
+        head = f"{word} {printable(self.name)}" if self.name else word
         return array_text(self.raw, head, separator)
 
     def __copy__(self: Any) -> Any:
         with using_device(self.device):
             copied = type(self)(self.raw, name=self.name, requires_grad=self.requires_grad)
         copied.grad_var = self.grad_var
+        tell_detached(self, copied)
         return copied
 
     def __reduce__(self: Any) -> tuple[Any, ...]:
@@ -181,7 +182,8 @@ class ArrayMethods:
         """Name, shape, dtype, device and creator in one line."""
         creator = "leaf" if self.creator_node is None else f"from {self.creator_node.label}"
         grad = "requires grad" if self.requires_grad else "no grad"
-        return f"{self.name or 'variable'}: {self.label} on {self.device}, {grad}, {creator}"
+        name = printable(self.name or "variable")
+        return f"{name}: {self.label} on {self.device}, {grad}, {creator}"
 
     def debug_print(self: Any) -> str:
         """The summary, and mean, standard deviation and a few values of array and gradient."""

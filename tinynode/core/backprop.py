@@ -15,11 +15,12 @@ from typing import Any, Self
 
 from tinynode.configuration import backprop_mode, config
 from tinynode.core import messages
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.accumulation import fused_backward
+from tinynode.core.function_node import FunctionNode, Indexes
 from tinynode.core.gradient_table import GradientTable
 from tinynode.core.hooks import active_hooks, retained_and_gradients, tell_failed, thread_state
 from tinynode.core.paths import nodes_between
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable, unshared, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import current_device, is_floating
 
@@ -82,7 +83,7 @@ class Sweep:
                 if type(function).backward_accumulate is FunctionNode.backward_accumulate:
                     grad_inputs = function.backward(targets, grad_outputs)
                 else:
-                    grad_inputs = _fused_backward(self.table, function, targets, grad_outputs)
+                    grad_inputs = fused_backward(self.table, function, targets, grad_outputs)
                 if type(grad_inputs) is not tuple or len(grad_inputs) != len(targets):
                     grad_inputs = messages.gradients_of_targets(function, targets, grad_inputs)
             except Exception as error:
@@ -105,18 +106,6 @@ class Sweep:
             hook.after_accumulate(self, function)
 
 
-def _fused_backward(
-    table: GradientTable, function: FunctionNode, targets: Indexes, grad_outputs: Gradients
-) -> Gradients:
-    """Run an overridden ``backward_accumulate`` on the gradients so far."""
-    nodes = function.inputs or ()
-    so_far = tuple([table.take(nodes[i]) for i in targets])
-    results = function.backward_accumulate(targets, grad_outputs, so_far)
-    if not isinstance(results, tuple | list) or len(results) != len(targets):
-        raise messages.gradients_bug(function, results, (len(targets),))
-    return tuple([old if gx is None else gx for gx, old in zip(results, so_far, strict=True)])
-
-
 def backward_one(
     y: Variable, retain_grad: bool, enable_double_backprop: bool, loss_scale: float | None
 ) -> None:
@@ -137,29 +126,30 @@ def backward_one(
 
 
 def _ones_like(y: Variable, loss_scale: float | None) -> Variable:
-    ones = y.xp.ones_like(y.raw)
-    if loss_scale is not None:
-        ones = y.device.lift(ones * loss_scale)
-    return wrap_array(ones, y.device, y.requires_grad)
+    array = y.xp.full_like(y.raw, 1.0 if loss_scale is None else loss_scale)
+    return wrap_array(array, y.device, y.requires_grad)
 
 
 def _run_and_write(table: GradientTable) -> None:
     """Run a sweep, then write all gradients to the Variables; on an error, none."""
+    taken: set[int] = set()  # the ids of the arrays that others hold
+    for seed in table.gradients.values():
+        taken.update((id(seed.raw), id(getattr(seed.raw, "base", None))))
     with Sweep(table) as sweep:
         remaining = sweep.run()
         written: list[tuple[Variable, Variable]] = []
-        for node, gradient in (*table.kept.items(), *remaining.items()):
+        for node, gx in (*table.kept.items(), *remaining.items()):
             variable = node._variable() if node._variable else None
             is_leaf = node._creator_node is None
             if variable is None or (node in remaining and not is_leaf):
                 continue  # dropped by the user, or the creator needed no gradient
             if is_leaf and variable._grad_var is not None:
-                messages.check_gradient(variable._grad_var, gradient, "x.grad")
-                gradient = table.sum_of(variable._grad_var, gradient)
-            sweep.results[node] = gradient
-            written.append((variable, gradient))
-        for variable, gradient in written:
-            variable._grad_var = gradient
+                messages.check_gradient(variable._grad_var, gx, "x.grad")
+                gx = table.sum_of(variable._grad_var, gx)
+            sweep.results[node] = gx = gx if table.recorded else unshared(gx, taken)
+            written.append((variable, gx))
+        for variable, gx in written:
+            variable._grad_var = gx
 
 
 def backward(

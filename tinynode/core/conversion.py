@@ -15,6 +15,7 @@ import numpy
 import tinynode
 from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
+from tinynode.core.hooks import tell_detached
 from tinynode.core.messages import check_inputs, checked_array, decide_requires_grad
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
@@ -197,6 +198,7 @@ def _convert_variable(
         return moved
     result = wrap_array(moved.raw, moved.device, decide_requires_grad(moved.raw, requires_grad))
     result.name = moved.name
+    tell_detached(moved, result)
     return result
 
 

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes, variable_holding
 from tinynode.core.hooks import FunctionHook
 from tinynode.devices import Array, Arrays
 from tinynode.errors import GradientShapeError, GraphError, describe
@@ -196,7 +196,7 @@ class FunctionAdapter(FunctionNode):
             tuple(gy is not None for gy in grad_outputs),
         )
         inputs = zip(self.inputs or (), in_data, strict=True)
-        sources = [node.variable_holding(x) for node, x in inputs if x is not None]
+        sources = [variable_holding(node, x) for node, x in inputs if x is not None]
         sources += [gy for gy in grad_outputs if gy is not None]
         gradients = gradient.apply((*sources, *self.get_retained_outputs()))
         return tuple(None if gx.raw is None else gx for gx in gradients)

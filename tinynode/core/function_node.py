@@ -25,7 +25,7 @@ from tinynode.core import messages
 from tinynode.core.conversion import wrap_inputs
 from tinynode.core.dispatch import run_forward
 from tinynode.core.hooks import HookOwner, active_hooks, tell_failed, thread_state
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable, variable_on_node, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Arrays, Device, Fallback, backend_of, current_device
 from tinynode.errors import GraphError
@@ -236,10 +236,8 @@ class FunctionNode(HookOwner):
         gradients = self.backward(target_input_indexes, grad_outputs)
         if len(gradients) != len(target_input_indexes):
             gradients = tuple(gradients[i] for i in target_input_indexes)
-        accumulated = []
-        for gx, other in zip(gradients, grad_inputs, strict=True):
-            accumulated.append(other if gx is None else gx if other is None else gx + other)
-        return tuple(accumulated)
+        pairs = zip(gradients, grad_inputs, strict=True)
+        return tuple([b if a is None else a if b is None else a + b for a, b in pairs])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise messages.call_of_function_node(self)
@@ -266,7 +264,7 @@ class FunctionNode(HookOwner):
         if self.inputs is None:
             return ()
         indexes, arrays = self._retained_input_indexes, self._input_data
-        return tuple([self.inputs[i].variable_holding(arrays[i]) for i in indexes])
+        return tuple([variable_holding(self.inputs[i], arrays[i]) for i in indexes])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
@@ -282,7 +280,7 @@ class FunctionNode(HookOwner):
             if array is None:
                 retained.append(None)
             elif node is not None:
-                retained.append(node.variable_holding(array))
+                retained.append(variable_holding(node, array))
             else:
                 device = self.output_device or self.inputs[0].device
                 retained.append(self._revived(i, array, device))
@@ -312,3 +310,11 @@ class FunctionNode(HookOwner):
                 node.unchain()
         self.inputs = self.outputs = None
         self._input_data = self._output_data = self.retained_checksums = ()
+
+
+def variable_holding(node: VariableNode, array: Array) -> Variable:
+    """The user's Variable if alive and still with the same array, else a new Variable."""
+    variable = None if node._variable is None else node._variable()
+    if variable is not None and variable.raw is array:
+        return variable
+    return variable_on_node(node, array)

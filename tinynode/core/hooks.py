@@ -13,7 +13,7 @@ order:
                         after_backward, after_accumulate
     an exception        failed, from forward_preprocess to forward_postprocess, and from
                         backward_preprocess to after_backward
-    outside functions   value_read, array_assigned, gradient_cleared, numbers_drawn,
+    outside functions   value_read, detached, array_assigned, gradient_cleared, numbers_drawn,
                         module_called, training_read, setting_assigned, update_requested
 
 ``forward`` and ``backward`` in the table are the methods of the function.
@@ -65,8 +65,8 @@ class FunctionHook:
                 f"hook {self.name} already exists: give this one another name, "
                 "or leave the other `with` block first."
             )
-        thread_state.hooks[self.name] = self
         try:
+            thread_state.hooks[self.name] = self
             self.added(None)
         except BaseException:
             thread_state.hooks.pop(self.name, None)
@@ -158,6 +158,9 @@ class FunctionHook:
     def value_read(self, what: str) -> None:
         """The program reads values off a Variable: ``x.array``, ``bool(x)``, ``float(x)`` ..."""
 
+    def detached(self, source: Any, copy: Any) -> None:
+        """A new Variable was made on the array of another: ``copy = source.detach()``."""
+
     def array_assigned(self, variable: Any) -> None:
         """``variable.array`` is about to be replaced."""
 
@@ -231,6 +234,12 @@ def tell_value_read(what: str) -> None:
     """The gate where values leave Variables. A hook may refuse the reading by an exception."""
     for hook in thread_hooks():
         hook.value_read(what)
+
+
+def tell_detached(source: Any, copy: Any) -> None:
+    """Tell hooks that a Variable was made on the array of another, outside the graph."""
+    for hook in thread_hooks():
+        hook.detached(source, copy)
 
 
 def is_recording_net() -> bool:

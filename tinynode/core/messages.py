@@ -25,6 +25,7 @@ from tinynode.errors import (
     RequiresGradError,
     describe,
     dtype_name,
+    printable,
 )
 
 # --- making a Variable ---------------------------------------------------------------------------
@@ -358,7 +359,9 @@ def check_inputs(function: Any, inputs: Sequence[Any]) -> None:
     """
     for x in inputs:
         if x.raw is None:
-            raise GraphError(f"{function.label}: variable {x.name or ''} is empty (no array).")
+            raise GraphError(
+                f"{function.label}: variable {printable(x.name or '')} is empty (no array)."
+            )
     if len({x.device for x in inputs}) > 1:
         parts = [f"input {i} on {x.device}" for i, x in enumerate(inputs)]
         raise DeviceMixError(

@@ -12,9 +12,9 @@ import tinynode
 from tinynode.configuration import config, using_config
 from tinynode.core import messages
 from tinynode.core.array_methods import ArrayMethods
-from tinynode.core.hooks import tell_value_read, thread_hooks
+from tinynode.core.hooks import tell_detached, tell_value_read, thread_hooks
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Device, get_device
+from tinynode.devices import Array, Device, get_device, is_separate
 from tinynode.errors import unknown_keywords
 
 
@@ -188,6 +188,7 @@ class Variable(ArrayMethods):
         """A Variable on the same array, outside the graph, that requires no gradient."""
         detached = wrap_array(self.raw, self._device, False)
         detached._name = self._name
+        tell_detached(self, detached)
         return detached
 
     def become(self, result: Variable) -> None:
@@ -289,6 +290,16 @@ def wrap_array(array: Array | None, device: Device, requires_grad: bool) -> Vari
     variable.raw, variable._device, variable._requires_grad = array, device, requires_grad
     variable._name = variable._node = variable._grad_var = None
     return variable
+
+
+def unshared(gradient: Variable, taken: set[int]) -> Variable:
+    """The gradient; a copy if others hold the array: a node, or a holder of an id in ``taken``."""
+    if id(gradient.raw) not in taken and gradient._node is None:
+        taken.add(id(gradient.raw))
+        if getattr(gradient.raw, "base", None) is None or is_separate(gradient.raw, taken):
+            return gradient
+    copied = gradient._device.xp.asarray(gradient.raw, copy=True)
+    return wrap_array(copied, gradient._device, gradient._requires_grad)
 
 
 def variable_on_node(node: VariableNode, array: Array | None) -> Variable:

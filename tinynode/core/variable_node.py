@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import tinynode
 from tinynode.core import messages
 from tinynode.devices import Array
-from tinynode.errors import dtype_name
+from tinynode.errors import dtype_name, printable
 
 if TYPE_CHECKING:
     from tinynode.core.variable import Variable
@@ -49,7 +49,7 @@ class VariableNode:
         self._variable: weakref.ref[Variable] | None = weakref.ref(variable)
 
     def __repr__(self) -> str:
-        return f"<VariableNode {self.name or ''}({self.label}) rank {self.rank}>"
+        return f"<VariableNode {printable(self.name or '')}({self.label}) rank {self.rank}>"
 
     @property
     def label(self) -> str:
@@ -110,13 +110,6 @@ class VariableNode:
             variable = tinynode.core.variable.variable_on_node(self, self.data)
             self.set_variable(variable)
         return variable
-
-    def variable_holding(self, array: Array) -> Variable:
-        """The user's Variable if alive and still with the same array, else a new Variable."""
-        variable = None if self._variable is None else self._variable()
-        if variable is not None and variable.raw is array:
-            return variable
-        return tinynode.core.variable.variable_on_node(self, array)
 
     def retain_data(self) -> None:
         """Keep a reference to the Variable's array. A released Variable is a GraphError."""

@@ -171,6 +171,17 @@ def sum_array(
     return xp.sum(x, axis=axes, keepdims=keepdims, dtype=dtype)
 
 
+def is_separate(view: Array, taken: set[int]) -> bool:
+    """True if a view may be changed in place, and the owner of its memory is not in ``taken``.
+
+    False for a read-only view, and for a view with several elements at one address. The id of the
+    owner is added to ``taken``.
+    """
+    is_free = id(view.base) not in taken and 0 not in view.strides
+    taken.add(id(view.base))
+    return is_free and bool(getattr(view.flags, "writeable", True))
+
+
 def add_at(indices: Array, values: Array, length: int) -> Array:
     """Rows of values added up by index: result[indices[k]] += values[k], from zeros.
 

@@ -360,6 +360,22 @@ class SigmoidCrossEntropy(BroadcastingNode):
         return gx, gt
 
 
+class BinaryLabels(FunctionNode):
+    """y = t, after a check: a label other than 0, 1 and ``ignore_label`` is an error.
+
+    t: (s), integer -> y: (s). No gradient. As a function, a net checks the labels of each run.
+    """
+
+    def __init__(self, ignore_label: int) -> None:
+        self.ignore_label = ignore_label
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (t,) = inputs
+        flat = namespace_of(t).reshape(t, (-1,))
+        check_labels("sigmoid_cross_entropy", "t, of 0 and 1,", flat, 2, self.ignore_label)
+        return inputs
+
+
 def sigmoid_cross_entropy(
     x: Any, t: Any, reduction: str = "mean", ignore_label: int = -1
 ) -> Variable:
@@ -389,10 +405,7 @@ def sigmoid_cross_entropy(
         if not is_floating_array(targets.raw):
             targets = astype(targets, x.dtype)  # bool
         return reduce(SigmoidCrossEntropy().apply((x, targets))[0], reduction)
-    labels = signed_labels(labels)
-    # pragma: no mutate (NextNumber 1): NumPy takes any negative length for -1
-    flat = labels.xp.reshape(labels.raw, (-1,))
-    check_labels("sigmoid_cross_entropy", "t, of 0 and 1,", flat, 2, ignore_label)
+    (labels,) = BinaryLabels(ignore_label).apply((signed_labels(labels),))
     valid = not_equal(labels, ignore_label)
     losses = SigmoidCrossEntropy().apply((x, astype(labels, x.dtype)))[0]
     return reduce_counted(where(valid, losses, 0), labels, reduction, ignore_label)

@@ -50,11 +50,14 @@ def note_generator(generator: Generator) -> None:
 def drawing_again(states: States) -> Iterator[None]:
     """Start the generators from the given states; restore the present states at the end."""
     now = {generator: dict(generator.bit_generator.state) for generator in states}
-    put_back(states)
     try:
+        put_back(states)
         yield
     finally:
-        put_back(now)
+        try:
+            put_back(now)
+        finally:
+            put_back(now)  # again, since Ctrl-C may have stopped the first
 
 
 def put_back(states: States) -> None:

@@ -36,6 +36,7 @@ from tinynode.errors import TraceError, describe
 from tinynode.net.net_op import NetOp
 from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
+from tinynode.net.recorder import GradientWrite
 from tinynode.net.structure import ByIdentity, Slot, flatten, leaves, unflatten
 from tinynode.net.trace import Trace, trace_flat
 from tinynode.nn.module import Wrapper
@@ -110,7 +111,10 @@ class CompiledFunction(Wrapper):
         CompiledFunction.__init__(new, copy.deepcopy(self.function, memo), self.inside_hooks)
         return new
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        name = getattr(self, "__qualname__", None)
+        if name is not None and _found(self.__module__, name) is self:
+            return str(name)  # pickled as a reference to the module's function
         return type(self), (self.function, self.inside_hooks)
 
     def explain(self, *args: Any, **keywords: Any) -> str:
@@ -169,6 +173,14 @@ class CompiledFunction(Wrapper):
                 leaf.weaken(forget)
         self._recordings.setdefault(key, []).append(recording)
         return recording
+
+
+def _found(module: str, name: str) -> Any:
+    """The object with a dotted name in a module; None if there is none."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def _signature(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -295,6 +307,10 @@ class Recording:
             values = dict(zip(names, every, strict=True))
             for one in (*found.updates, *found.writes):
                 one.repeat(values)
+            taken = {id(x.raw) for x in (*inputs, *(every[index] for index in self.indexes))}
+            for write in found.writes:
+                if isinstance(write, GradientWrite):
+                    write.separate(taken)
         results = [every[index] for index in self.indexes]
         for position in self.detached:
             results[position] = results[position].detach()

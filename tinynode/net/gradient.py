@@ -80,7 +80,8 @@ def _record_backward(
     targets = tuple(i for i, name in enumerate(request.grad_inputs) if name != EMPTY)
     node = operator.make_node()
     sources = [scope.find(name, operator.type) for name in operator.input_names]
-    xs = [wrap_array(x.raw, x.device, i in targets) for i, x in enumerate(sources)]
+    # views: the recorder knows an array under a single name
+    xs = [wrap_array(x.raw[...], x.device, i in targets) for i, x in enumerate(sources)]
     with force_backprop_mode():
         ys = node.apply(tuple(xs))
         if not targets or node.inputs is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from tinynode.errors import NetError
+from tinynode.errors import NetError, printable
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.scope import Scope
 
@@ -107,11 +107,11 @@ class NetOp:
 
     def lines(self, indent: str = "") -> Iterator[str]:
         """The lines of the program: the inputs, a line for each operator, the writes."""
-        yield f"{indent}{self.type}({', '.join(self.input_names)}):"
+        yield indent + printable(f"{self.type}({', '.join(self.input_names)}):")
         for operator in self.operators:
             yield from operator.lines(indent + "    ")
         for target, name in self.writes.items():
-            yield f"{indent}    {target} <- {name}"
+            yield indent + printable(f"    {target} <- {name}")
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

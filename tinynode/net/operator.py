@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from tinynode.configuration import no_backprop_mode
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Device
-from tinynode.errors import NetError, describe
+from tinynode.errors import NetError, describe, printable
 from tinynode.net.registry import OpInfo, get_op_info, type_name
 from tinynode.net.scope import Scope
 
@@ -107,7 +107,8 @@ class Operator:
     def lines(self, indent: str = "") -> Iterator[str]:
         """The operator's line in ``print(net)``."""
         words = [*self.input_names, *(f"{k}={_shown(v)}" for k, v in sorted(self.attrs.items()))]
-        yield f"{indent}{', '.join(self.output_names)} = {self.type}({', '.join(words)})"
+        line = f"{', '.join(self.output_names)} = {self.type}({', '.join(words)})"
+        yield indent + printable(line)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

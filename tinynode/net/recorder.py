@@ -8,8 +8,10 @@ Variables from outside the function are of three kinds:
 - *bound*: an argument, with a given name.
 - *captured*: a Variable still alive at the end of the recording, such as a parameter. Captured
   Variables become inputs of the net; each run reads their arrays anew.
-- constant: a Variable freed by then, such as the number in ``x * 2``. With the array of a known
-  Variable, as in ``x.detach()``, it is a copy without a gradient.
+- constant: a Variable freed by then, such as the number in ``x * 2``.
+
+The recorder knows Variables, and hears of each ``x.detach()``. An array from outside may be the
+array of a parameter too. So an array from outside never stands for a Variable.
 
 Functions may write to captured Variables, as ``x[i] = v`` does. The recording is no run, so the
 recorder restores the old values at the end. Each run of the net repeats the writes.
@@ -27,10 +29,10 @@ from tinynode.configuration import config
 from tinynode.core.function import FunctionAdapter
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook, thread_state
-from tinynode.core.variable import Variable, restore
+from tinynode.core.variable import Variable, restore, unshared
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Device, namespace_of
-from tinynode.errors import TraceError
+from tinynode.errors import TraceError, printable
 from tinynode.functions.indexing import GetItem, Positions
 from tinynode.net.helpers import Constant, StopGradient
 from tinynode.net.operator import EMPTY, Operator, operator_of
@@ -53,6 +55,10 @@ class Namer:
         self.taken.add(f"{prefix}{number}")
         return f"{prefix}{number}"
 
+    def of_user(self, wanted: str) -> str:
+        """``like`` for a name of the user's: ``@`` marks the names of gradients and of plans."""
+        return self.like(printable(wanted).replace("@", "_"))
+
     def like(self, wanted: str) -> str:
         """The wanted name if free, else with a number."""
         if wanted in self.taken:
@@ -62,18 +68,13 @@ class Namer:
 
 
 class _Leaf(NamedTuple):
-    """A Variable from outside: the name, and the state at the first use.
-
-    ``copy`` is the operator that computes the Variable, if the Variable turns out to be a constant
-    with the array of another Variable.
-    """
+    """A Variable from outside: the name, and the state at the first use."""
 
     name: str
     variable: weakref.ref[Variable]
     array: Array
     device: Device
     grad: Variable | None
-    copy: Operator | None
 
 
 class GradientWrite(NamedTuple):
@@ -92,6 +93,11 @@ class GradientWrite(NamedTuple):
     def repeat(self, results: Mapping[str, Variable]) -> None:
         """Repeat the write with the results of a run."""
         self.variable.grad_var = None if self.name is None else results[self.name].detach()
+
+    def separate(self, taken: set[int]) -> None:
+        """Copy the gradient if others hold its memory; see ``unshared``."""
+        if self.variable.grad_var is not None:
+            self.variable.grad_var = unshared(self.variable.grad_var, taken)
 
 
 class Write(NamedTuple):
@@ -156,7 +162,6 @@ class NetRecorder(FunctionHook):
         self._leaves: dict[VariableNode, _Leaf] = {}
         self._arrays: dict[int, tuple[str, Callable[[], Array | None]]] = {}
         self._is_connected = config.enable_backprop
-        self._computed: set[str] = set()
         self._chained: list[weakref.ref[VariableNode]] = []  # computed, with a graph
         self._plain: set[str] = set()  # computed without a graph
         self._copies: dict[str, str] = {}  # the copies without a gradient, by the original's name
@@ -168,7 +173,7 @@ class NetRecorder(FunctionHook):
         return error
 
     def bind(self, variable: Variable, name: str) -> None:
-        """Give a Variable a name."""
+        """Give a name to a Variable, and to an array that is unknown outside of the recording."""
         self._names[variable.node] = name
         if variable.raw is not None:
             self._arrays[id(variable.raw)] = name, _reference(variable.raw)
@@ -203,9 +208,11 @@ class NetRecorder(FunctionHook):
         written = []
         for y in outputs:
             name = EMPTY if y.raw is None else self.namer.new("t")
-            self.bind(y, name)
-            self._computed.add(name)
             written.append(name)
+            if self._name_of_array(y.raw) is None and any(y.raw is x.raw for x in inputs):
+                self._names[y.node] = name  # identity of a parameter: the array is from outside
+            else:
+                self.bind(y, name)
             if y.creator_node is not None:
                 self._chained.append(weakref.ref(y.node))
         if is_cut:
@@ -224,14 +231,14 @@ class NetRecorder(FunctionHook):
             return self._name_of_new_array(variable, leaf)
         if variable.node not in self._names:
             known = self._name_of_array(variable.raw)
-            if known is not None and known in self._computed:
-                name = self.namer.new("t")
-                self._computed.add(name)
-                self._add_copy(known, name)
-            else:
-                name = self._leaf(variable, known)
-            self.bind(variable, name)
+            name = self._leaf(variable) if known is None else self._copy(known)
+            self._names[variable.node] = name
         return self._names[variable.node]
+
+    def detached(self, source: Variable, copy: Variable) -> None:
+        """Name a new Variable on the array of another: a copy without a gradient."""
+        if source.raw is not None:
+            self._names[copy.node] = self._copy(self.name_of(source))
 
     def _name_of_new_array(self, variable: Variable, leaf: _Leaf) -> str:
         """The name of the array written to a captured Variable, such as a running mean."""
@@ -250,26 +257,24 @@ class NetRecorder(FunctionHook):
         if name in self._plain or not variable.requires_grad:
             return name
         if name not in self._copies:
-            self._copies[name] = self.namer.new("t")
-            self._add_copy(name, self._copies[name])
+            self._copies[name] = self._copy(name)
         return self._copies[name]
 
-    def _add_copy(self, source: str, name: str) -> Operator:
-        copy = operator_of(StopGradient(), [source], [name])
-        self.operators.append(copy)
-        return copy
+    def _copy(self, source: str) -> str:
+        """The name of a new copy without a gradient."""
+        name = self.namer.new("t")
+        self.operators.append(operator_of(StopGradient(), [source], [name]))
+        return name
 
-    def _leaf(self, variable: Variable, known: str | None) -> str:
-        """A name for a Variable from outside, or for a copy: ``finish`` decides."""
-        name = self.namer.like(variable.name) if variable.name else self.namer.new("c")
-        copy = None if known is None else self._add_copy(known, name)
+    def _leaf(self, variable: Variable) -> str:
+        """A name for a Variable from outside: captured or constant, as ``finish`` decides."""
+        name = self.namer.of_user(variable.name) if variable.name else self.namer.new("c")
         self._leaves[variable.node] = _Leaf(
             name,
             weakref.ref(variable),
             variable.raw,
             variable.device,
             variable.grad_var,
-            copy,
         )
         return name
 
@@ -340,9 +345,7 @@ class NetRecorder(FunctionHook):
                 variable = node.get_variable_or_none()
             if variable is not None:
                 captured[leaf.name] = variable
-                if leaf.copy is not None:
-                    self.operators.remove(leaf.copy)
-            elif leaf.copy is None:
+            else:
                 # a copy: only some nets would see later writes to the array
                 array = namespace_of(leaf.array).asarray(leaf.array, copy=True)
                 constant = Constant(array, leaf.device)
@@ -351,9 +354,21 @@ class NetRecorder(FunctionHook):
         return captured
 
     def array_assigned(self, variable: Variable) -> None:
-        """Name the variable before the array is replaced."""
-        if self.records_nets:
-            self.name_of(variable)
+        """Name the variable before the array is replaced.
+
+        Raises:
+            TraceError: a recorded function computed the variable.
+        """
+        if not self.records_nets:
+            return
+        name = self.name_of(variable)
+        if variable.node in self._leaves:
+            return
+        if any(name in operator.output_names for operator in self.operators):
+            raise self.failure(
+                f"{self.title}: {name} ({variable.label}) was computed in the function and is "
+                "given a new array, which a net cannot repeat. Go on with a new Variable."
+            )
 
     def gradient_cleared(self, variable: Variable) -> None:
         """Note a cleared gradient: later gradients are not added to the old gradient."""

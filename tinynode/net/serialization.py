@@ -19,14 +19,18 @@ is ``{"array": [...], "shape": [...], "dtype": ..., "device": ...}``.
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import os
+import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy
 
 from tinynode.atomic_file import replace_file
+from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Array, Device, find_device, get_device, to_host
 from tinynode.devices.registry import backends
 from tinynode.errors import DeviceError, NetError, describe, dtype_name
@@ -250,6 +254,7 @@ def _any_op_of(data: Any) -> AnyOp:
     for key, value in attrs.items():
         _check_is_constant(name, key)
         constants[key] = _decode(value, f"{name}: attribute {key}")
+    _check_known(name, constants)
     inputs, outputs = (_checked_names(name, slot, data.get(slot)) for slot in _SIDES)
     return Operator.with_constants(name, inputs, outputs, constants)
 
@@ -271,6 +276,31 @@ def _check_is_constant(type: str, name: str) -> None:
     hidden = callable(reserved) or isinstance(reserved, property)
     if not name.isidentifier() or name.startswith("_") or name in OF_APPLY or hidden:
         raise NetError(f"loads: {type}: {name!r} cannot be the name of a constant.")
+
+
+def _check_known(type: str, names: Iterable[str]) -> None:
+    """Refuse an attribute that no method of the class reads or sets."""
+    node_class = get_op_info(type).node_class
+    known = _names_in_methods(node_class)
+    for name in names:
+        if name not in known and not hasattr(node_class, name) and known.isdisjoint(_SETTERS):
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "no method of the class has it."
+            raise NetError(f"loads: {type} has no attribute {name!r}: {hint}")
+
+
+_SETTERS = {"setattr", "vars", "__dict__", "__setattr__"}
+"""A class with such a name in a method may have attributes of any name."""
+
+
+def _names_in_methods(node_class: type) -> set[str]:
+    """The names of attributes and globals in the methods of a class and of the base classes."""
+    found: set[str] = set()
+    for one in node_class.__mro__[: node_class.__mro__.index(FunctionNode)]:
+        for method in vars(one).values():
+            if isinstance(method, types.FunctionType):
+                found.update(method.__code__.co_names)
+    return found
 
 
 def _unreadable(what: str, data: Any, expected: str) -> NetError:

@@ -115,12 +115,12 @@ def trace_flat(function: Callable[..., Any], variables: Sequence[Variable], tree
     try:
         outputs, flags, result = _record(function, unflatten(treedef, arguments), recorder)
         _check_arguments(recorder.title, names, stand_ins, views)
+        captured = recorder.finish()
+        writes = recorder.take_back_writes()
     except BaseException:
         with contextlib.suppress(TraceError):  # the first error is the error to show
             recorder.take_back_writes()
         raise
-    captured = recorder.finish()
-    writes = recorder.take_back_writes()
     unique = list(dict.fromkeys(outputs))
     written = _all_writes(writes, recorder.updates)
     operators = needed_operators(recorder.operators, [*unique, *written.values()])
@@ -226,4 +226,4 @@ def _input_names(function: Any, treedef: Any, namer: Namer) -> list[str]:
         title = titles[number] if number < len(titles) else f"x{number}"
         names.update(dict(paths(item, title)))
     names.update(dict(paths(keywords)))
-    return [namer.like(names[position]) for position in sorted(names)]
+    return [namer.of_user(names[position]) for position in sorted(names)]

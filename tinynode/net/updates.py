@@ -15,6 +15,7 @@ import numpy
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.net.operator import Operator, operator_of
 from tinynode.net.registry import register_op
+from tinynode.nn.optimizers import accept_all
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, OwnStep, SGDUpdate
 
 register_op("sgd_update")(SGDUpdate)
@@ -128,6 +129,8 @@ class Update:
 
     def repeat(self, results: Mapping[str, Variable]) -> None:
         """Store the results of a run."""
+        found = []
         for part in self.parts:
             moments = {key: results[name].raw for key, name in part.written.items()}
-            part.slot.take(results[part.result].raw, moments)
+            found.append((part.slot, results[part.result].raw, moments))
+        accept_all(found)

@@ -99,7 +99,7 @@ class Optimizer:
         return OwnStep(self)
 
     def update(self) -> None:
-        """Change every parameter along the gradient, once.
+        """Change every parameter along the gradient, once. After Ctrl-C all are unchanged.
 
         Raises:
             GraphError: a gradient is missing, or has another shape; all parameters are unchanged.
@@ -109,8 +109,8 @@ class Optimizer:
                 return
         ready = self._ready()
         results = self._results(ready)
-        for slot, (array, moments) in zip(ready, results, strict=True):
-            slot.accept(array, moments)
+        pairs = zip(ready, results, strict=True)
+        accept_all([(slot, *slot.lifted(array, moments)) for slot, (array, moments) in pairs])
 
     def _results(self, ready: list[_Slot]) -> Sequence[tuple[Array, Moments]]:
         """The next arrays and moments: by the backend's ``OptimizerUpdate``, else by ``step``."""
@@ -241,16 +241,25 @@ class _Slot:
                 "or dtype. Run backward again; make a new optimizer for it."
             )
 
-    def accept(self, array: Array, moments: Moments) -> None:
-        """Take the results of a step; an array library may give scalars for 0-d arrays."""
+    def lifted(self, array: Array, moments: Moments) -> tuple[Array, Moments]:
+        """The results of a step; an array library may give scalars for 0-d arrays."""
         lift = self.device.lift
-        self.take(lift(array), {name: lift(moment) for name, moment in moments.items()})
+        return lift(array), {name: lift(moment) for name, moment in moments.items()}
 
-    def take(self, array: Array, moments: Moments) -> None:
-        """As ``accept``, for arrays of the parameter's device."""
-        assign(self.parameter, array, self.device)
-        self.moments = moments
-        self.count += 1
+
+def accept_all(results: Sequence[tuple[_Slot, Array, Moments]]) -> None:
+    """Store the results of a step for all parameters. On an error or Ctrl-C, store none."""
+    before = [(slot, slot.parameter.raw, slot.moments, slot.count) for slot, _, _ in results]
+    try:
+        for slot, array, moments in results:
+            assign(slot.parameter, array, slot.device)
+            slot.moments = moments
+            slot.count += 1
+    except BaseException:
+        for slot, array, moments, count in before:
+            slot.parameter.replace_array(array, slot.device)
+            slot.moments, slot.count = moments, count
+        raise
 
 
 def title(name: str, p: Variable) -> str:

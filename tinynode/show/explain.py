@@ -20,7 +20,7 @@ from tinynode.core.hooks import tell_value_read
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import is_floating, to_host
-from tinynode.errors import OperandError, describe, dtype_name
+from tinynode.errors import OperandError, describe, dtype_name, printable
 from tinynode.nn.parameter import Buffer
 from tinynode.show.scales import number_text
 from tinynode.show.text_picture import functions_behind
@@ -75,7 +75,7 @@ def short_reason(x: Variable) -> str:
 
 
 def _name(x: Variable | VariableNode) -> str:
-    return x.name or "x"
+    return printable(x.name or "x")
 
 
 # --- the gradient exists -------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def _intermediate(x: Variable) -> list[str]:
 
 def _reasons_from_result(x: Variable, y: Variable) -> list[str]:
     """The path of a backward from y to x, or the end of the path before x."""
-    to = y.name or "y"
+    to = printable(y.name or "y")
     if not y.requires_grad:
         return [
             f"{to} requires no gradient, so {to}.backward() is an error: it is not floating, is a "
@@ -318,7 +318,7 @@ def _has_array(node: VariableNode, x: Variable) -> bool:
 
 
 def _node(node: VariableNode) -> str:
-    return f"{node.name} ({node.label})" if node.name else f"a variable ({node.label})"
+    return f"{printable(node.name)} ({node.label})" if node.name else f"a variable ({node.label})"
 
 
 def _some(texts: Iterable[str]) -> str:

@@ -1,0 +1,334 @@
+"""Ctrl-C at any point of an operation leaves settings, hooks, parameters and optimizer consistent.
+
+CPython looks for a signal where a Python function begins and where a C function has returned. A
+profile function sees these two points, and raises KeyboardInterrupt at a chosen one. So each case
+is repeatable. The points of an operation are drawn at random: ``TINYNODE_INTERRUPTS=100000`` tries
+all.
+
+Pure Python cannot close one window: a signal that arrives as ``__exit__`` begins. ``OPEN`` names
+the functions with this window. Each other point has to pass.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+import tinynode_numpy
+from tinynode import functions as fn
+from tinynode import nn
+from tinynode.core.hooks import thread_state
+
+POINTS = int(os.environ.get("TINYNODE_INTERRUPTS", "16"))
+OPEN = {"backprop_mode.__exit__", "FunctionHook.__exit__"}
+"""The functions that leave something behind if the signal arrives as they begin."""
+FOLDERS = tuple(str(Path(module.__file__).parent) for module in (tn, tinynode_numpy))
+
+
+class Point(NamedTuple):
+    """A point of an operation: the event, and the function."""
+
+    event: str
+    function: str
+
+
+class Interrupter:
+    """Raises KeyboardInterrupt at the point with a number; counts the points."""
+
+    def __init__(self, at: int = 0) -> None:
+        self.at, self.count = at, 0
+        self.point = Point("", "")
+
+    def run(self, operation: Callable[[], object]) -> bool:
+        """Run an operation; True if it was interrupted."""
+        sys.setprofile(self._profile)
+        try:
+            operation()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(None)
+        return False
+
+    def _profile(self, frame: FrameType, event: str, _: object) -> None:
+        file = frame.f_code.co_filename
+        if event not in ("call", "c_return"):
+            return
+        if not file.startswith(FOLDERS) and not file.endswith("contextlib.py"):
+            return
+        self.count += 1
+        if self.count == self.at:
+            sys.setprofile(None)
+            self.point = Point(event, frame.f_code.co_qualname)
+            raise KeyboardInterrupt
+
+
+def surroundings() -> dict[str, Any]:
+    """What an operation may change outside of its own objects."""
+    return {
+        "settings": dict(vars(tn.config)),
+        "hooks": dict(thread_state.hooks),
+        "noted generators": sys.modules["tinynode.functions.draws"]._notes.opened,
+        "noted settings": sys.modules["tinynode.configuration"]._reads.names,
+    }
+
+
+def put_back(before: dict[str, Any]) -> None:
+    vars(tn.config).clear()
+    vars(tn.config).update(before["settings"])
+    thread_state.hooks.clear()
+    thread_state.hooks.update(before["hooks"])
+
+
+class Case:
+    """An operation on fresh objects; ``state`` is compared with the states before and after."""
+
+    def run(self) -> object:
+        raise NotImplementedError
+
+    def state(self) -> Any:
+        return None
+
+
+def points(case: Callable[[], Case], seed: int) -> Iterator[int]:
+    """The numbers of the points to try, at random."""
+    case().run()  # the first call fills tables
+    counter = Interrupter()
+    assert not counter.run(case().run)
+    numbers = range(1, counter.count + 1)
+    yield from random.Random(seed).sample(numbers, min(POINTS, len(numbers)))
+
+
+def check(case: Callable[[], Case], seed: int) -> None:
+    """Interrupt an operation at random points; look at what is left."""
+    for number in points(case, seed):
+        one = case()
+        before, state = surroundings(), one.state()
+        interrupter = Interrupter(number)
+        interrupted = interrupter.run(one.run)
+        after = surroundings()
+        if after != before:
+            gc.collect()  # a block of a generator ends when its traceback is freed
+            after = surroundings()
+        if after != before and interrupter.point == ("call", interrupter.point.function):
+            assert interrupter.point.function in OPEN, interrupter.point
+            put_back(before)
+            after = before
+        assert after == before, interrupter.point
+        if interrupted and one.state() != state:
+            whole = case()
+            whole.run()
+            assert one.state() == whole.state(), interrupter.point
+        put_back(before)
+        one.run()  # the operation can go on
+
+
+def arrays(*variables: tn.Variable) -> list[Any]:
+    """The values of Variables and of their gradients."""
+    return [
+        (x.array.tolist(), None if x.grad is None else x.grad.tolist(), x.requires_grad)
+        for x in variables
+    ]
+
+
+class Settings(Case):
+    def run(self) -> None:
+        x = tn.Variable(np.ones(2))
+        with tn.using_config("train", False), tn.using_config(debug=True, lazy_grad_sum=True):
+            _ = x * x
+        with tn.using_device("numpy"), tn.no_backprop_mode():
+            _ = x * x
+            with tn.force_backprop_mode():
+                _ = x + x
+        tn.no_backprop_mode()(lambda: x * x)()
+
+
+class Hooks(Case):
+    def run(self) -> None:
+        x = tn.Variable(np.ones(2))
+        with Everything(), tn.hooks.TimerHook():
+            fn.sum(x * x).backward()
+
+
+class Everything(tn.FunctionHook):
+    name = "Everything"
+
+    def forward_preprocess(self, function: Any, in_data: Any) -> None:
+        len(in_data)
+
+    def backward_postprocess(self, function: Any, in_data: Any, out_grad: Any) -> None:
+        len(in_data)
+
+
+class Backward(Case):
+    def __init__(self) -> None:
+        self.x, self.w = tn.Variable(np.ones(2)), tn.Variable(np.full(2, 3.0))
+
+    def run(self) -> None:
+        self.x.cleargrad()
+        self.w.cleargrad()
+        y = fn.sum(self.x * self.w + fn.exp(self.x))
+        y.backward()
+
+    def state(self) -> Any:
+        """The values: gradients are written in a loop."""
+        return [x.array.tolist() for x in (self.x, self.w)]
+
+
+class DoubleBackprop(Backward):
+    def run(self) -> None:
+        y = fn.sum(self.x**3 * self.w)
+        (gx,) = tn.grad([y], [self.x], enable_double_backprop=True)
+        assert gx is not None
+        fn.sum(gx).backward()
+        tn.backward([fn.sum(self.x * self.w)], [tn.Variable(np.ones(()))])
+        tn.hvp(lambda x: fn.sum(x**3), self.x, np.ones(2))
+
+
+class Checkpoint(Case):
+    def run(self) -> None:
+        draw = np.random.default_rng(0)
+        x = tn.Variable(np.ones((2, 3)))
+        y = tn.checkpoint(lambda x: fn.dropout(x * x, 0.5, draw), x)
+        fn.sum(y).backward()
+
+
+class GradientCheck(Backward):
+    def run(self) -> None:
+        tn.gradient_check.check_backward(lambda x: x * self.w, [self.x.array], [np.ones(2)])
+
+
+class Film(Case):
+    def run(self) -> None:
+        with tn.show.record():
+            x = tn.Variable(np.ones(2))
+            fn.sum(x * x).backward()
+
+
+class Recording(Case):
+    """A recording changes no Variable; the later run of the net does."""
+
+    def __init__(self) -> None:
+        tn.seed(0)
+        self.norm, self.layer = nn.BatchNorm(2), nn.Linear(2, 2)
+        self.x = tn.asarray(np.arange(6, dtype="f4").reshape((3, 2))).detach()
+
+    def run(self) -> None:
+        def function(x: tn.Variable) -> tn.Variable:
+            return self.layer(self.norm(x) * tn.config.own_interrupts)
+
+        with tn.using_config(own_interrupts=2.0):
+            tn.trace(function, self.x)
+
+    def state(self) -> Any:
+        return arrays(*self.norm.parameters(), *self.layer.parameters(), self.norm.running_mean)
+
+
+class Update(Case):
+    """An update changes every parameter and every moment, or none."""
+
+    optimizer: Callable[..., Any] = nn.Adam
+
+    def __init__(self) -> None:
+        tn.seed(0)
+        self.model = nn.Linear(3, 2)
+        self.steps = self.optimizer(self.model, 0.1)
+        self.x = tn.asarray(np.ones((4, 3), "f4")).detach()
+        self.before()
+
+    def before(self) -> None:
+        self.model.cleargrads()
+        fn.sum(self.model(self.x) ** 2).backward()
+
+    def run(self) -> None:
+        self.steps.update()
+
+    def state(self) -> Any:
+        states = self.steps.state_dict()
+        found = [p.array.tolist() for p in self.model.parameters()]
+        return found, {name: array.tolist() for name, array in states.items()}
+
+
+class Momentum(Update):
+    @staticmethod
+    def optimizer(model: Any, lr: float) -> Any:
+        return nn.SGD(model, lr, momentum=0.9)
+
+
+class CompiledUpdate(Update):
+    """The third call of a compiled step; a call is recorded and planned before."""
+
+    def before(self) -> None:
+        def step(x: tn.Variable) -> tn.Variable:
+            self.model.cleargrads()
+            loss = fn.sum(self.model(x) ** 2)
+            loss.backward()
+            self.steps.update()
+            return loss
+
+        self.step = tn.compile(step)
+        self.step(self.x)
+        self.step(self.x)
+
+    def run(self) -> None:
+        self.step(self.x)
+
+
+class RecordedUpdate(CompiledUpdate):
+    """The first call, which records the net."""
+
+    def before(self) -> None:
+        super().before()
+        self.step = tn.compile(self.step.function)
+
+
+@pytest.fixture(autouse=True)
+def own_setting() -> Iterator[None]:
+    tn.global_config.own_interrupts = 1.0
+    yield
+    del tn.global_config.own_interrupts
+
+
+CASES = [
+    *(Settings, Hooks, Backward, DoubleBackprop, Checkpoint, GradientCheck, Film, Recording),
+    *(Update, Momentum, CompiledUpdate, RecordedUpdate),
+]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # freed generators
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_an_interrupt_leaves_nothing_behind(
+    case: Callable[[], Case], request: pytest.FixtureRequest
+) -> None:
+    check(case, request.config.getoption("fuzz_seed", 0))
+
+
+class Blocks(Case):
+    def run(self) -> None:
+        with tn.no_backprop_mode(), Everything():
+            tn.Variable(np.ones(2))
+
+
+def test_the_open_windows_are_these() -> None:
+    """At every point: only a signal as ``__exit__`` begins leaves a setting or a hook behind."""
+    one, before = Blocks(), surroundings()
+    counter = Interrupter()
+    counter.run(one.run)
+    left = set()
+    for number in range(1, counter.count + 1):
+        interrupter = Interrupter(number)
+        interrupter.run(one.run)
+        if surroundings() != before:
+            left.add(interrupter.point)
+        put_back(before)
+    assert left == {Point("call", function) for function in OPEN}
