@@ -1,0 +1,211 @@
+"""Who computes a program: tinynode's backends and compiled functions, and PyTorch.
+
+The reference is tinynode on NumPy, eagerly. Rounding differs between oracles, so the tolerance is
+measured. The reference runs once more, and multiplies the result of each step by 1 + noise. The
+change of the results tells how far rounding can reach; a discontinuity between two branches, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from fast_kernels import force_kernels, set_limits
+from fuzz.derivatives import derivatives
+from fuzz.programs import Program
+from tinynode_fast import fused, plan
+
+import tinynode as tn
+
+Found = list[list[Any]]
+"""Results, gradients and second gradients, as NumPy arrays; None for zeros."""
+
+NOISE = 8
+"""Units in the last place: the noise of each step, and the unit of the least tolerance."""
+
+
+class Refused(Exception):
+    """The oracle's library does not have what the program asks for."""
+
+
+def hosts(found: list[list[Any]]) -> Found:
+    return [[None if x is None else tn.to_host(x.array) for x in group] for group in found]
+
+
+def namespace(device: str) -> dict[str, Any]:
+    """The globals of a program's text."""
+    place = tn.get_device(device)
+
+    def array(values: Any, dtype: Any = None) -> Any:
+        return place.from_host(np.array(values, dtype=dtype))
+
+    return {"F": tn.functions, "np": np, "array": array, "noisy": Noisy()}
+
+
+def eager(program: Program, device: str, moved: float = 0.0, noisy: bool = False) -> Found:
+    function = program.function(namespace(device), noisy=noisy)
+    flags = [one.requires_grad for one in program.inputs]
+    arrays = [one.host(moved) for one in program.inputs]
+    return hosts(derivatives(function, arrays, flags, device))
+
+
+def reference(program: Program) -> Found:
+    return eager(program, "numpy")
+
+
+class Noisy:
+    """x (1 + noise), with a noise of a few units in the last place of the dtype."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(7)
+
+    def __call__(self, x: Any) -> Any:
+        if not isinstance(x, tn.Variable) or x.dtype.kind != "f":
+            return x
+        size = NOISE * np.finfo(x.dtype).eps
+        factor = 1 + size * self.rng.choice([-1.0, 1.0], x.shape)
+        return x * np.asarray(factor, x.dtype)
+
+
+# --- the oracles: each takes a program --------------------------------------------------------
+
+
+def fast(program: Program) -> Found:
+    return eager(program, "fast")
+
+
+def forced_fast(program: Program) -> Found:
+    with every_limit_forced():
+        return eager(program, "fast")
+
+
+def strict(program: Program) -> Found:
+    """array_api_strict, which refuses what the standard does not name."""
+    if "float16" in program.dtypes:
+        raise Refused("float16")
+    try:
+        return eager(program, "strict")
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        if "array_api_strict" in frames[-1].filename:
+            raise Refused(str(error)) from None
+        raise
+
+
+def compiled(program: Program, device: str) -> Found:
+    """A compiled function. The first call records, on other values; the second call plans."""
+    function = tn.compile(program.function(namespace(device)))
+    flags = [one.requires_grad for one in program.inputs]
+    other = [one.host(0.01) for one in program.inputs]
+    derivatives(function, other, flags, device)
+    return hosts(derivatives(function, [one.host() for one in program.inputs], flags, device))
+
+
+def compiled_numpy(program: Program) -> Found:
+    return compiled(program, "numpy")
+
+
+def compiled_fast(program: Program) -> Found:
+    return compiled(program, "fast")
+
+
+def forced_compiled_fast(program: Program) -> Found:
+    with every_limit_forced():
+        return compiled(program, "fast")
+
+
+def torch(program: Program) -> Found:
+    """The same program on PyTorch's functions, with PyTorch's gradients."""
+    from fuzz import torch_functions
+
+    return torch_functions.run(program)
+
+
+@contextlib.contextmanager
+def every_limit_forced() -> Iterator[None]:
+    """Kernels run at any size, in blocks of few elements, on two threads."""
+    with pytest.MonkeyPatch.context() as patch:
+        force_kernels(patch)
+        set_limits(patch, in_cache=2, chain_step=2, chain_bytes=64, copied_bytes=0)
+        set_limits(patch, short_row=2, many_rows=1, sampled_rows=1, row_mean=2)
+        yield
+
+
+ORACLES: dict[str, Callable[[Program], Found]] = {
+    "fast": fast,
+    "every kernel of fast": forced_fast,
+    "strict": strict,
+    "compiled on numpy": compiled_numpy,
+    "compiled on fast": compiled_fast,
+    "compiled, every kernel of fast": forced_compiled_fast,
+}
+if importlib.util.find_spec("fuzz.torch_functions") and importlib.util.find_spec("torch") is not None:
+    ORACLES["PyTorch"] = torch
+
+
+# --- comparison -----------------------------------------------------------------------------------
+
+
+def tolerances(program: Program, expected: Found) -> list[list[float]]:
+    """How far each array may differ, by a run with noise; infinity where nothing can be said."""
+    noisy = eager(program, "numpy", noisy=True)
+    eps = max(np.finfo(d).eps for d in (*program.dtypes, "float64") if d.startswith("float"))
+    found = []
+    for ours, theirs in zip(expected, noisy, strict=True):
+        pairs = zip(ours, theirs, strict=True)
+        found.append([_tolerance(one, other, float(eps)) for one, other in pairs])
+    return found
+
+
+def _tolerance(one: Any, other: Any, eps: float) -> float:
+    if one is None or other is None:
+        return 0.0 if one is other else np.inf
+    if one.dtype.kind != "f" or not one.size:
+        return 0.0 if np.array_equal(one, other) else np.inf
+    if one.shape != other.shape or not np.all(np.isfinite(one) & np.isfinite(other)):
+        return np.inf
+    scale = float(np.max(np.abs(one)))
+    difference = float(np.max(np.abs(one.astype(float) - other)))
+    tolerance = 100 * eps * max(scale, 1.0) + 10 * difference
+    return tolerance if tolerance < 0.3 * max(scale, 1.0) else np.inf
+
+
+TITLES = ("result", "gradient", "second gradient")
+
+
+def compare(found: Found, expected: Found, allowed: list[list[float]], who: str) -> int:
+    """Compare shapes, dtypes and values; the number of comparisons.
+
+    Raises:
+        AssertionError: they differ; the message names the array and the oracle.
+    """
+    count = 0
+    for title, ours, theirs, limits in zip(TITLES, found, expected, allowed, strict=True):
+        if np.inf in limits and len(ours) != len(theirs):
+            continue
+        assert len(ours) == len(theirs), f"{who}: {len(ours)} {title}s for {len(theirs)}"
+        for i, (one, other, limit) in enumerate(zip(ours, theirs, limits, strict=True)):
+            count += limit < np.inf
+            _compare_arrays(one, other, limit, f"{who}: {title} {i}")
+    return count
+
+
+def _compare_arrays(one: Any, other: Any, limit: float, what: str) -> None:
+    if one is None and other is None:
+        return
+    one = np.zeros_like(other) if one is None else one
+    other = np.zeros_like(one) if other is None else other
+    assert one.shape == other.shape, f"{what} has shape {one.shape}, not {other.shape}"
+    assert one.dtype == other.dtype, f"{what} has dtype {one.dtype}, not {other.dtype}"
+    if limit == np.inf or not one.size:
+        return
+    if one.dtype.kind != "f":
+        assert np.array_equal(one, other), f"{what} is\n{one}\nnot\n{other}"
+        return
+    worst = np.max(np.abs(one.astype(float) - other))
+    assert worst <= limit, f"{what} differs by {worst:.3g} > {limit:.3g}:\n{one}\nnot\n{other}"
