@@ -23,28 +23,29 @@ SHAPES = [
     (3,), (2, 3), (), (1, 3), (2, 1), (3, 3), (2, 3, 4), (4,), (1,), (0, 3), (2, 1, 3), (3, 0),
     (1, 1), (2, 2, 3, 3), (4, 2), (3, 1, 1), (2, 0, 3),
 ]  # fmt: skip
-LARGE = [(300, 3), (2, 4100), (70000,), (130, 130)]
+LARGE = [(300, 3), (2, 4100), (33_000,), (130, 130)]
 """Shapes over limits of the fast path."""
 VIEWS = ["", "", "", ".T", "[::-1]", "[::2]", "[..., ::-1]", "[..., 1:]", "[::-2]"]
 DTYPES = ["float64", "float32", "float64", "float32", "float16"]
 HIGHEST = 50.0
 """Larger values make a step too sensitive to rounding."""
 LONGEST = 30
+MOST_OUTPUTS = 5
 SCALARS: list[Any] = [2, 0.5, -1.5, 3, 1, 0, -1, np.float32(0.25), np.float64(1.5), 2.5]
 
 UNARY = """
 sin cos tanh sigmoid relu gelu silu softplus log_sigmoid leaky_relu elu selu hard_tanh hard_sigmoid
 hard_silu erf atan asinh square negative abs copy identity positive exp expm1 sinh cosh
-""".split()
-POSITIVE = "log sqrt log1p log2 log10 reciprocal".split()
-INSIDE = "asin acos atanh tan".split()
-ROUNDING = "floor ceil round trunc sign".split()
+"""
+POSITIVE = "log sqrt log1p log2 log10 reciprocal"
+INSIDE = "asin acos atanh tan"
+ROUNDING = "floor ceil round trunc sign"
 BINARY = """
 add subtract multiply add subtract multiply maximum minimum logaddexp hypot atan2 copysign
 zero_safe_multiply
-""".split()
-OF_POSITIVE = "divide remainder floor_divide divide".split()
-COMPARISONS = "less greater_equal equal not_equal less_equal greater".split()
+"""
+OF_POSITIVE = "divide remainder floor_divide divide"
+COMPARISONS = "less greater_equal equal not_equal less_equal greater"
 OPERATORS = {"add", "subtract", "multiply", "divide", "floor_divide", "pow", "matmul"}
 
 
@@ -211,16 +212,26 @@ class Writer:
         return tanh and self.apply("multiply", tanh, 0.9, form="operator")
 
     def program(self) -> Program:
-        made = list(dict.fromkeys(s.target for s in self.steps if s.function != "constant"))
-        outputs = made[-1:]
+        made = dict.fromkeys(s.target for s in self.steps if s.function != "constant")
+        read = {name for step in self.steps for name in _names(step.args)}
+        unread = [name for name in reversed(made) if name not in read] or list(made)[-1:]
+        outputs = unread[: self.integer(2, MOST_OUTPUTS)]
         if not self.failed:
-            for _ in range(self.integer(0, 2)):
-                outputs.append(self.one_of(made))
+            outputs.append(self.one_of(list(made)))
         return Program(tuple(self.inputs), tuple(self.steps), tuple(dict.fromkeys(outputs)))
 
 
 class _StepFailedError(Exception):
     """A step raised: the program ends."""
+
+
+def _names(value: Any) -> set[str]:
+    """The names in arguments."""
+    if isinstance(value, Var):
+        return {value.name}
+    if isinstance(value, list | tuple):
+        return {name for one in value for name in _names(one)}
+    return set()
 
 
 def _broadcasts(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -241,26 +252,26 @@ def _is_calm(value: Any) -> bool:
 
 
 def unary(w: Writer) -> None:
-    w.apply(w.one_of(UNARY), w.a_float())
+    w.apply(w.one_of(UNARY.split()), w.a_float())
 
 
 def domains(w: Writer) -> None:
     kind, x = w.integer(0, 3), w.a_float()
     if kind == 0 and (y := w.positive(x)):
-        w.apply(w.one_of(POSITIVE), y)
+        w.apply(w.one_of(POSITIVE.split()), y)
     elif kind == 1 and (y := w.inside(x)):
-        w.apply(w.one_of(INSIDE), y)
+        w.apply(w.one_of(INSIDE.split()), y)
     elif kind == 2 and (y := w.positive(x)):
         y = w.apply("add", y, 0.75, form="operator")
         w.apply("acosh", y)
     else:
-        w.apply(w.one_of(ROUNDING), x)
+        w.apply(w.one_of(ROUNDING.split()), x)
 
 
 def binary(w: Writer) -> None:
     x = w.a_float()
     y = w.beside(x)
-    function = w.one_of(BINARY)
+    function = w.one_of(BINARY.split())
     args = (y, x) if w.once_in(3) else (x, y)
     w.apply(function, *args, form=w.form(function))
 
@@ -270,7 +281,7 @@ def quotients(w: Writer) -> None:
     denominator = w.positive(w.a_float(lambda v: _broadcasts(w.shape(x), v.shape)))
     if denominator is None:
         return
-    function = w.one_of(OF_POSITIVE)
+    function = w.one_of(OF_POSITIVE.split())
     numerator = w.one_of([x, x, 2, 1.5])
     w.apply(function, numerator, denominator, form=w.form(function))
 
@@ -501,7 +512,7 @@ def choosing(w: Writer) -> None:
         ends = w.one_of([(-1.0, 1.0), (None, 0.5), (0, None), (-0.5, 2)])
         w.apply("clip", x, *ends)
     elif kind == 1:
-        function = w.one_of(COMPARISONS)
+        function = w.one_of(COMPARISONS.split())
         other = w.one_of([*w.variables(fits), 0.25])
         form = "operator" if function in ("less", "greater_equal", "equal") else "call"
         w.apply(function, x, other, form=form)
@@ -510,9 +521,7 @@ def choosing(w: Writer) -> None:
         if masks:
             mask = w.one_of(masks)
             both = np.broadcast_shapes(w.shape(mask), w.shape(x))
-            w.apply(
-                "where", mask, x, w.one_of(w.variables(lambda v: _broadcasts(v.shape, both)))
-            )
+            w.apply("where", mask, x, w.one_of(w.variables(lambda v: _broadcasts(v.shape, both))))
     elif kind == 3:
         w.apply("detach", x, form="operator")
     else:
@@ -601,14 +610,14 @@ def networks(w: Writer) -> None:
 
 
 def images(w: Writer) -> None:
-    x = w.a_float(lambda v: v.ndim == 4 and 0 < v.size < 2000 and min(v.shape[2:]) > 2, (2, 2, 4, 4))
+    x = w.a_float(
+        lambda v: v.ndim == 4 and 0 < v.size < 2000 and min(v.shape[2:]) > 2, (2, 2, 4, 4)
+    )
     channels, dtype, kind = w.shape(x)[1], str(w.of(x).dtype), w.integer(0, 3)
     if kind == 0:
         weight = w.input((w.integer(1, 3), channels, *w.one_of([(3, 3), (1, 1), (2, 3)])), dtype)
         bias = w.one_of([None, w.input((w.shape(weight)[0],), dtype)])
-        w.apply(
-            "conv2d", x, weight, bias, stride=w.integer(1, 2), padding=w.integer(0, 1)
-        )
+        w.apply("conv2d", x, weight, bias, stride=w.integer(1, 2), padding=w.integer(0, 1))
     elif kind == 1:
         w.apply("max_pool2d", x, w.one_of([2, 3, (1, 2)]), w.one_of([None, 1, 2]))
     elif kind == 2:
@@ -656,7 +665,7 @@ def programs(draw: Any, least: int = 3) -> Program:
     """Programs of 3 to 30 functions, and a few helpers of these."""
     writer = Writer(draw)
     for _ in range(writer.integer(1, 3)):
-        writer.input(large=writer.once_in(40))
+        writer.input(large=writer.once_in(60))
     for _ in range(LONGEST):
         enough = writer.failed or len(writer.steps) >= LONGEST
         if enough or (len(writer.steps) >= least and writer.once_in(9)):

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 from fast_kernels import force_kernels, set_limits
 from fuzz.derivatives import derivatives
 from fuzz.programs import Program
-from tinynode_fast import fused, plan
 
 import tinynode as tn
 
@@ -80,7 +81,7 @@ def fast(program: Program) -> Found:
 
 
 def forced_fast(program: Program) -> Found:
-    with every_limit_forced():
+    with every_limit_forced(program):
         return eager(program, "fast")
 
 
@@ -99,6 +100,8 @@ def strict(program: Program) -> Found:
 
 def compiled(program: Program, device: str) -> Found:
     """A compiled function. The first call records, on other values; the second call plans."""
+    if any(one.dtype == bool for one in program.constants):
+        raise Refused("a mask as an index: the result's shape depends on values")
     function = tn.compile(program.function(namespace(device)))
     flags = [one.requires_grad for one in program.inputs]
     other = [one.host(0.01) for one in program.inputs]
@@ -115,7 +118,7 @@ def compiled_fast(program: Program) -> Found:
 
 
 def forced_compiled_fast(program: Program) -> Found:
-    with every_limit_forced():
+    with every_limit_forced(program):
         return compiled(program, "fast")
 
 
@@ -127,25 +130,55 @@ def torch(program: Program) -> Found:
 
 
 @contextlib.contextmanager
-def every_limit_forced() -> Iterator[None]:
+def every_limit_forced(program: Program) -> Iterator[None]:
     """Kernels run at any size, in blocks of few elements, on two threads."""
+    step = 2 if max(math.prod(one.shape) for one in program.inputs) < 500 else 1000
     with pytest.MonkeyPatch.context() as patch:
         force_kernels(patch)
-        set_limits(patch, in_cache=2, chain_step=2, chain_bytes=64, copied_bytes=0)
+        set_limits(patch, in_cache=2, chain_step=step, chain_bytes=32 * step, copied_bytes=0)
         set_limits(patch, short_row=2, many_rows=1, sampled_rows=1, row_mean=2)
         yield
 
 
-ORACLES: dict[str, Callable[[Program], Found]] = {
-    "fast": fast,
-    "every kernel of fast": forced_fast,
-    "strict": strict,
+Oracle: TypeAlias = Callable[[Program], Found]
+
+EAGER: dict[str, Oracle] = {"every kernel of fast": forced_fast, "strict": strict, "fast": fast}
+COMPILED: dict[str, Oracle] = {
     "compiled on numpy": compiled_numpy,
-    "compiled on fast": compiled_fast,
     "compiled, every kernel of fast": forced_compiled_fast,
+    "compiled on fast": compiled_fast,
 }
-if importlib.util.find_spec("fuzz.torch_functions") and importlib.util.find_spec("torch") is not None:
-    ORACLES["PyTorch"] = torch
+OTHERS: dict[str, Oracle] = {}
+if importlib.util.find_spec("torch") is not None:
+    OTHERS["PyTorch"] = torch
+ORACLES = {**EAGER, **COMPILED, **OTHERS}
+
+
+def oracles_of(chunk: int) -> dict[str, Oracle]:
+    """One eager oracle, one compiled oracle, and PyTorch: chunks take turns."""
+    eager_name, compiled_name = list(EAGER)[chunk % 3], list(COMPILED)[chunk % 3]
+    names = [eager_name, compiled_name, *OTHERS]
+    return {name: ORACLES[name] for name in names}
+
+
+def check(program: Program, oracles: dict[str, Oracle]) -> Counter[str]:
+    """Compare oracles with the reference; the number of comparisons of each oracle.
+
+    Raises:
+        AssertionError: an oracle differs; a note has the program as a script.
+    """
+    who = "eager"
+    counts: Counter[str] = Counter()
+    try:
+        expected = reference(program)
+        allowed = tolerances(program, expected)
+        for who, oracle in oracles.items():
+            with contextlib.suppress(Refused):
+                counts[who] += compare(oracle(program), expected, allowed, who)
+    except Exception as error:
+        error.add_note(f"{who}: the program as a script:\n\n{program.script(who)}")
+        raise
+    return counts
 
 
 # --- comparison -----------------------------------------------------------------------------------

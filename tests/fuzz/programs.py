@@ -213,6 +213,11 @@ class Program:
         casts = [step.args[1] for step in self.steps if step.function == "astype"]
         return {one.dtype for one in self.inputs}.union(casts)
 
+    @property
+    def constants(self) -> list[Any]:
+        """The raw arrays."""
+        return [step.args[0] for step in self.steps if step.function == "constant"]
+
     def script(self, oracle: str) -> str:
         """A program that a user can paste. The results and gradients on NumPy and elsewhere.
 
@@ -231,7 +236,7 @@ class Program:
         )
 
 
-SCRIPT = '''\
+SCRIPT = """\
 from typing import Any
 
 import numpy as np
@@ -255,4 +260,4 @@ for title, ours, theirs in zip(["results", "gradients", "second gradients"], fou
     for i, (one, other) in enumerate(zip(ours, theirs)):
         print(f"{{title}} {{i}}, on {device}:", None if one is None else repr(one.array))
         print(f"{{title}} {{i}}, on numpy:", None if other is None else repr(other.array))
-'''
+"""

@@ -11,6 +11,7 @@ Known departures between the libraries; each function here follows tinynode:
 | ``x[i] = v`` changes views, and arrays saved for backward | a new Variable | ``set_item``, ``in_place`` |
 | ``float32 // float32`` is a floor of the exact quotient | NumPy's | ``floor_divide`` |
 | ``var`` divides by n - 1 | by n | ``var``, ``std`` |
+| ``copysign`` has second gradient NaN at 0 | 0 | ``copysign`` |
 | the gradient of ``hard_sigmoid`` has a 1/6 of single precision | exact | ``hard_sigmoid`` |
 """
 
@@ -29,22 +30,22 @@ TF = torch.nn.functional
 SAME = """
 sin cos tanh sigmoid square negative exp expm1 sinh cosh erf atan asinh positive abs log sqrt log1p
 log2 log10 reciprocal asin acos atanh acosh tan floor ceil round trunc sign tril triu
-""".split()
+"""
 SAME_NETWORK = {
     "relu": "relu", "gelu": "gelu", "silu": "silu", "softplus": "softplus", "elu": "elu",
     "log_sigmoid": "logsigmoid", "leaky_relu": "leaky_relu", "selu": "selu",
     "hard_tanh": "hardtanh", "hard_silu": "hardswish",
 }  # fmt: skip
 BINARY = """
-add subtract multiply divide maximum minimum hypot logaddexp atan2 copysign remainder pow
+add subtract multiply divide maximum minimum hypot logaddexp atan2 remainder pow
 less greater_equal equal not_equal less_equal greater
-""".split()
+"""
 OTHER_NAMES = {"equal": "eq", "not_equal": "ne"}
 
 
 def tensor(value: Any) -> Any:
     """A copy: PyTorch has no negative strides."""
-    return torch.tensor(np.ascontiguousarray(value).reshape(np.shape(value)))
+    return torch.from_numpy(np.array(value, order="C", copy=True))
 
 
 def dtype_of(value: Any) -> Any:
@@ -65,9 +66,7 @@ def promoted(x: Any, y: Any) -> tuple[Any, Any]:
         return x.to(torch_dtype(dtype)), y.to(torch_dtype(dtype))
     (one,) = known
     dtype = one.dtype
-    return tuple(
-        v if v is one else torch.as_tensor(np.array(v), dtype=dtype) for v in (x, y)
-    )
+    return tuple(v if v is one else torch.as_tensor(np.array(v), dtype=dtype) for v in (x, y))
 
 
 def in_place(function: str, x: Any, y: Any) -> Any:
@@ -78,6 +77,11 @@ def floor_divide(x: Any, y: Any) -> Any:
     x, y = promoted(x, y)
     quotient = np.floor_divide(x.numpy(force=True), y.numpy(force=True))
     return torch.as_tensor(quotient)
+
+
+def copysign(x: Any, y: Any) -> Any:
+    x, y = promoted(x, y)
+    return torch.abs(x) * torch.where(torch.signbit(y), -1, 1)
 
 
 def zero_safe_multiply(x: Any, y: Any) -> Any:
@@ -184,11 +188,11 @@ def cumulative_prod(x: Any, axis: int) -> Any:
 
 
 def sort(x: Any, axis: int, descending: bool = False) -> Any:
-    return torch.sort(x, axis, descending, stable=True).values
+    return torch.sort(x, dim=axis, descending=descending, stable=True).values
 
 
 def argsort(x: Any, axis: int) -> Any:
-    return torch.argsort(x, axis, stable=True)
+    return torch.argsort(x, dim=axis, stable=True)
 
 
 def argmax(x: Any, axis: int) -> Any:
@@ -250,7 +254,7 @@ def broadcast_to(x: Any, shape: Any) -> Any:
 def sum_to(x: Any, shape: Any) -> Any:
     new = x.ndim - len(shape)
     ones = [new + i for i, n in enumerate(shape) if n == 1]
-    x = sum(x, tuple([*range(new), *ones]), True)
+    x = sum(x, (*range(new), *ones), True)
     return x.reshape(shape)
 
 
@@ -403,9 +407,9 @@ LINALG = SimpleNamespace(
 OWN = {name: value for name, value in list(globals().items()) if callable(value)}
 F = SimpleNamespace(
     **{
-        **{name: getattr(torch, name) for name in SAME},
+        **{name: getattr(torch, name) for name in SAME.split()},
         **{name: getattr(TF, theirs) for name, theirs in SAME_NETWORK.items()},
-        **{name: binary(getattr(torch, OTHER_NAMES.get(name, name))) for name in BINARY},
+        **{name: binary(getattr(torch, OTHER_NAMES.get(name, name))) for name in BINARY.split()},
         **OWN,
         "copy": torch.clone,
         "linalg": LINALG,
@@ -427,15 +431,19 @@ def run(program: Program) -> list[list[Any]]:
 
     xs = [tensor(one.host()).requires_grad_(one.requires_grad) for one in program.inputs]
     ys = function(*xs)
-    free, found = [x for x in xs if x.requires_grad], [y for y in ys if y.requires_grad]
-    gys = [like(y) for y in found]
-    if not free or not found:
-        return [[y.numpy(force=True) for y in ys], [], []]
-    gxs = torch.autograd.grad(found, free, gys, create_graph=True, allow_unused=True)
-    known = [gx for gx in gxs if gx is not None and gx.requires_grad]
-    ggs: Any = []
+    free = [x for x in xs if x.requires_grad]
+    floats = [y for y in ys if y.dtype.is_floating_point]
+    gys, vs = [like(y) for y in floats], [like(x) for x in free]
+    known = [(y, gy) for y, gy in zip(floats, gys, strict=True) if y.requires_grad]
+    gxs: Any = [None] * len(free)
+    ggs: Any = [None] * len([*free, *gys])
+    if known and free:
+        ends, starts = zip(*known, strict=True)
+        gxs = torch.autograd.grad(ends, free, starts, create_graph=True, allow_unused=True)
+    pairs = zip(gxs, vs, strict=True)
+    known = [(gx, v) for gx, v in pairs if gx is not None and gx.requires_grad]
     if known:
-        sources, vs = [*free, *gys], [like(gx) for gx in known]
-        ggs = torch.autograd.grad(known, sources, vs, allow_unused=True)
+        ends, starts = zip(*known, strict=True)
+        ggs = torch.autograd.grad(ends, [*free, *gys], starts, allow_unused=True)
     groups = (ys, gxs, ggs)
     return [[None if x is None else x.numpy(force=True) for x in group] for group in groups]
