@@ -5,7 +5,7 @@ function, arguments and constants. ``Program.source`` writes the steps as a Pyth
 tests run exactly this text; so a printed failure computes what the test computed.
 
 The text has two dialects. ``python`` uses operators, indexing and writes in place, for tinynode.
-``functional`` calls ``F.name(...)`` for every step, for libraries whose operators or writes differ.
+``functional`` calls ``F.name(...)`` for every step, for libraries that differ in operators.
 """
 
 from __future__ import annotations

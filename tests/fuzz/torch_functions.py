@@ -8,7 +8,7 @@ Known departures between the libraries; each function here follows tinynode:
 | int64 with float16 or float32 stays narrow | float64, as NumPy | ``promoted`` |
 | an array beside a tensor is refused | takes the Variable's dtype | ``promoted`` |
 | no negative steps in an index | as NumPy | ``get_item``, by positions |
-| ``x[i] = v`` changes views, and arrays saved for backward | a new Variable | ``set_item``, ``in_place`` |
+| ``x[i] = v`` changes views and saved arrays | a new Variable | ``set_item``, ``in_place`` |
 | ``float32 // float32`` is a floor of the exact quotient | NumPy's | ``floor_divide`` |
 | ``var`` divides by n - 1 | by n | ``var``, ``std`` |
 | ``copysign`` has second gradient NaN at 0 | 0 | ``copysign`` |
