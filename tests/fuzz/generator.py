@@ -12,7 +12,7 @@ import copy
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from fuzz.programs import Input, Program, Step, Var
@@ -81,7 +81,8 @@ class Writer:
         self.steps: list[Step] = []
         self.values: dict[str, Any] = {}
         self.failed = False
-        self.globals = {"F": tn.functions, "np": np, "array": np.array}
+        self.globals: dict[str, Any] = {"F": tn.functions, "np": np, "array": np.array, "tn": tn}
+        self.numbers = SCALARS
         self.dtype = self.one_of(DTYPES)
 
     # --- choices ---------------------------------------------------------------------------
@@ -137,7 +138,7 @@ class Writer:
         """A second operand: a number, a raw array, a Variable that broadcasts."""
         shape, kind = self.shape(var), self.integer(0, 7)
         if kind == 7:
-            return self.one_of(SCALARS)
+            return self.one_of(self.numbers)
         if kind == 6:
             return self.constant(self.one_of([shape, shape[1:], shape[-1:], (1, *shape)]))
         found = self.variables(lambda value: _broadcasts(shape, value.shape))
@@ -644,7 +645,8 @@ def _has_small_matrices(value: Any) -> bool:
     return is_wide and value.ndim > 1 and value.size and value.shape[-2] <= 4
 
 
-FAMILIES: list[Callable[[Writer], None]] = [
+Family: TypeAlias = Callable[[Writer], None]
+FAMILIES: list[Family] = [
     unary, unary, unary, binary, binary, binary, domains, quotients, powers, in_place, writing,
     reading, reading, reduction, reduction, along, shaping, shaping, joining, choosing, integers,
     products, networks, images, matrices,
@@ -652,10 +654,11 @@ FAMILIES: list[Callable[[Writer], None]] = [
 
 
 @st.composite
-def one_step(draw: Any, writer: Writer) -> None:
+def one_step(draw: Any, writer: Writer, families: Sequence[Family] = ()) -> None:
+    """One step, or the few steps of a family."""
     writer.draw = draw
     with contextlib.suppress(_StepFailedError):
-        writer.one_of(FAMILIES)(writer)
+        writer.one_of(families or FAMILIES)(writer)
 
 
 @st.composite

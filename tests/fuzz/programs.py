@@ -129,7 +129,8 @@ class Step:
         target: the name of the result; in a write also the first argument.
         function: a name in ``tinynode.functions``; "detach"; or "constant", a raw array.
         args, keywords: references and constants.
-        form: "call", "operator", "write" (``x[i] = v``) or "in-place" (``x += v``).
+        form: "call", "operator", "write" (``x[i] = v``), "in-place" (``x += v``); "closure", a call
+            of a global function; or "no backprop", a call without a graph.
         pick: the index of the result, for functions with several results.
     """
 
@@ -147,13 +148,16 @@ class Step:
             return f"{self.target} = {texts[0]}"
         if functional and self.form == "in-place":
             return f"{self.target} = F.in_place('{self.function}', {', '.join(texts)})"
-        if not functional and self.form != "call":
+        if self.form == "closure":
+            return f"{self.target} = {self.function}({', '.join(texts)})"
+        if not functional and self.form not in ("call", "no backprop"):
             return self._operator_line(texts)
         texts += [f"{name}={text_of(value)}" for name, value in self.keywords.items()]
         picked = "" if self.pick is None else f"[{self.pick}]"
         if isinstance(self.pick, str):
             picked = f".{self.pick}"
-        return f"{self.target} = F.{self.function}({', '.join(texts)}){picked}"
+        before = "with tn.no_backprop_mode(): " if self.form == "no backprop" else ""
+        return f"{before}{self.target} = F.{self.function}({', '.join(texts)}){picked}"
 
     def _operator_line(self, texts: list[str]) -> str:
         target, function = self.target, self.function

@@ -1,0 +1,276 @@
+"""Compiled functions that are called several times, while everything around them changes.
+
+A session is a script. The script makes parameters, a module and arrays, then calls a function in
+several ways. The script runs twice: with the eager function, and with the compiled function. All
+calls must have equal results, gradients and running statistics.
+
+Between the calls, arrays of parameters are replaced, and the module changes between training and
+evaluation. The calls differ in shapes, dtypes, numbers and modes. Arguments share arrays with each
+other, with parameters and with constants.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from fuzz import generator
+from fuzz.generator import Writer
+from fuzz.programs import Input, Program, Var, text_of
+from hypothesis import strategies as st
+
+import tinynode as tn
+from tinynode import nn
+from tinynode.errors import TraceError
+
+SIDE = 3
+POOL = ["a0", "a1", "a2", "a3"]
+"""Arrays of one shape, of fewer rows, and of float32."""
+MODES = [
+    "", "", "", "with tn.no_backprop_mode(): ", "with tn.using_config(train=False): ",
+    "with tn.using_config(dtype='float32'): ",
+]  # fmt: skip
+FAMILIES: list[Callable[[Writer], None]] = [
+    generator.unary, generator.unary, generator.binary, generator.binary, generator.quotients,
+    generator.in_place, generator.writing, generator.reduction, generator.shaping,
+    generator.reading, generator.joining,
+]  # fmt: skip
+
+
+class ClosedWriter(Writer):
+    """Writes a function of x0, x1 and a number s, which uses parameters and constants."""
+
+    def __init__(self, draw: Any) -> None:
+        super().__init__(draw)
+        self.dtype = "float64"
+        self.inputs = [Input(name, (SIDE, SIDE), "float64") for name in ("x0", "x1", "s")]
+        self.numbers = [2, 0.5, -1.5, Var("s"), Var("s")]
+        for name in ("x0", "x1", "w0"):
+            self.values[name] = tn.Variable(np.full((SIDE, SIDE), 0.5), requires_grad=False)
+        for name in ("w1", "c"):
+            self.values[name] = tn.Variable(np.full(SIDE, 0.25), requires_grad=False)
+        self.values["k"] = np.full(SIDE, -0.5)
+        self.values["s"] = 0.75
+        self.globals["bn"] = nn.BatchNorm(SIDE, dtype="float64")
+
+    def input(self, shape: Any = None, dtype: Any = None, large: bool = False) -> Var:
+        """In place of a new argument: a constant."""
+        found = self.apply("copy", self.literal(np.full(shape or (SIDE,), 0.5)))
+        return found or Var("w1")
+
+    def constant(self, shape: tuple[int, ...], dtype: str | None = None) -> Var:
+        return Var("k") if shape[-1:] == (SIDE,) else super().constant(shape, dtype)
+
+
+def stateful(w: Writer) -> None:
+    """Batch normalization, by a module."""
+    x = w.one_of(w.variables(lambda v: v.ndim == 2 and v.shape[1] == SIDE and v.shape[0] > 1))
+    w.apply("bn", x, form="closure")
+
+
+def forward_of_module(w: Writer) -> None:
+    """The method ``forward`` of a module."""
+    x = w.one_of(w.variables(lambda v: v.ndim == 2 and v.shape[1] == SIDE and v.shape[0] > 1))
+    w.apply("bn.forward", x, form="closure")
+
+
+def without_gradient(w: Writer) -> None:
+    """detach(), or a step in no_backprop_mode()."""
+    x = w.a_float()
+    if w.once_in(2):
+        w.apply("detach", x, form="operator")
+    else:
+        w.apply(w.one_of(["tanh", "square"]), x, form="no backprop")
+
+
+@dataclasses.dataclass(frozen=True)
+class Session:
+    """A function, and the lines of a script that calls the function.
+
+    Attributes:
+        program: the function of x0, x1 and s.
+        setup: lines that make parameters, the module and arrays.
+        events: lines that call the function, or change what the function uses.
+        device: the device of everything.
+    """
+
+    program: Program
+    setup: tuple[str, ...]
+    events: tuple[str, ...]
+    device: str
+
+    def script(self) -> str:
+        """The whole script; ``wrap`` is the identity, or ``tn.compile``."""
+        lines = [*self.setup, "", self.program.source(), "function = wrap(program)", *self.events]
+        return "\n".join(lines) + "\n"
+
+
+@st.composite
+def sessions(draw: Any, feature: str = "") -> Session:
+    """Sessions of a few calls.
+
+    Args:
+        feature: "shared", a parameter's array is also a constant's; "forward", the method of a
+            module; or empty.
+    """
+    writer = ClosedWriter(draw)
+    more = [forward_of_module] * 6 if feature == "forward" else [stateful]
+    families = [*FAMILIES, without_gradient, *more]
+    for _ in range(generator.LONGEST):
+        stops = writer.integer(0, 7) == 0
+        if writer.failed or (stops and len(writer.steps) > 2) or len(writer.steps) > 15:
+            break
+        draw(generator.one_step(writer, families))
+        writer.draw = draw
+    if feature == "shared":
+        writer.apply("multiply", Var("x0"), Var("k"), form="operator")
+    program = writer.program()
+    setup = [*SETUP, *(writer.one_of(SHARED) if feature == "shared" else ())]
+    names = [*POOL, "k", "c.array", "w0.array"]
+    events = [draw(event(writer, names)) for _ in range(writer.integer(3, 9))]
+    if feature == "shared":
+        events[1:1] = ["w0.array = a1 + 1.0", "w1.array = k + 1.0"]
+    return Session(program, tuple(setup), tuple(events), writer.one_of(["numpy", "fast"]))
+
+
+SETUP = [
+    "rng = np.random.default_rng(3)",
+    f"a0, a1 = rng.uniform(-1, 1, (2, {SIDE}, {SIDE}))",
+    f"a2 = rng.uniform(-1, 1, (2, {SIDE}))",
+    f"a3 = rng.uniform(-1, 1, ({SIDE}, {SIDE})).astype('float32')",
+    f"w0 = nn.Parameter(rng.uniform(-1, 1, ({SIDE}, {SIDE})))",
+    f"w1 = nn.Parameter(rng.uniform(-1, 1, {SIDE}))",
+    f"c = data(rng.uniform(-1, 1, {SIDE}))",
+    f"k = rng.uniform(-1, 1, {SIDE})",
+    f"bn = nn.BatchNorm({SIDE}, dtype='float64')",
+]
+SHARED = [("k = w1.array",), ("k = w0.array",), ("k = w1.array", "c = data(w1.array)")]
+
+
+@st.composite
+def event(draw: Any, writer: Writer, names: list[str]) -> str:
+    """A line of the script."""
+    writer.draw = draw
+    kind = writer.integer(0, 9)
+    if kind == 9:
+        return str(writer.one_of(["bn.eval()", "bn.train()", "bn.eval()"]))
+    if kind == 8:
+        numbers = np.random.default_rng(writer.integer(0, 255)).uniform(-1, 1, (SIDE, SIDE))
+        new = [f"w0.array = {text_of(numbers)}", "w0.array = a0", "w0.array = a1"]
+        return str(writer.one_of([*new, f"w1.array = {text_of(numbers[0])}", "w0.array = a3"]))
+    one, other = writer.one_of(names[:4]), writer.one_of([*names, "x"])
+    form = writer.one_of(["leaf({})", "leaf({})", "data({})", "{}"])
+    first, second = form.format(one), f"leaf({other})"
+    if kind == 7:
+        first = "w0"
+    if other == "x":  # one Variable twice
+        return f"x = leaf({one})\n{writer.one_of(MODES)}call(x, x, {writer.integer(0, 2)}.5)"
+    return f"{writer.one_of(MODES)}call({first}, {second}, {writer.integer(0, 2)}.5)"
+
+
+# --- to run a session -----------------------------------------------------------------------------
+
+
+class Ended(Exception):
+    """A call raised: the session ends."""
+
+
+class World:
+    """The globals of a script, and the records of its calls.
+
+    Attributes:
+        records: for each call the results, their flags, gradients and statistics.
+        raised: the error that ended the session, or None.
+    """
+
+    def __init__(self, session: Session, wrap: Callable[[Any], Any]) -> None:
+        self.records: list[list[Any]] = []
+        self.raised: Exception | None = None
+        self.names: dict[str, Any] = {
+            "F": tn.functions, "np": np, "nn": nn, "tn": tn, "array": np.array, "wrap": wrap,
+            "leaf": tn.Variable, "data": _data, "call": self.call,
+        }  # fmt: skip
+        with tn.using_device(session.device), np.errstate(all="ignore"):
+            with contextlib.suppress(Ended):
+                exec(compile(session.script(), "<session>", "exec"), self.names)
+
+    def call(self, *args: Any) -> None:
+        """Call the function; record all that can be seen afterwards."""
+        try:
+            self.records.append(self._record(args))
+        except Exception as error:
+            self.raised = error
+            raise Ended from None
+
+    def _record(self, args: tuple[Any, ...]) -> list[Any]:
+        ys = self.names["function"](*args)
+        parameters = [self.names["w0"], self.names["w1"], *self.names["bn"].parameters()]
+        leaves = [x for x in (*args, *parameters) if isinstance(x, tn.Variable)]
+        free = list({id(x): x for x in leaves if x.requires_grad}.values())
+        known = [y for y in ys if y.requires_grad]
+        gxs: list[Any] = [None] * len(free)
+        ggs = list(gxs)
+        if known and free:
+            gys = [tn.Variable(np.full(y.shape, 0.5, y.dtype)) for y in known]
+            gxs = tn.grad(known, free, gys, enable_double_backprop=True)
+            again = [gx for gx in gxs if gx is not None and gx.requires_grad]
+            if again:
+                vs = [tn.Variable(np.full(gx.shape, 0.5, gx.dtype)) for gx in again]
+                ggs = tn.grad(again, free, vs)
+        bn = self.names["bn"]
+        state = [bn.running_mean, bn.running_variance]
+        found = [None if x is None else np.array(x.array) for x in (*ys, *gxs, *ggs, *state)]
+        return [[y.requires_grad for y in ys], *found]
+
+
+def _data(array: Any) -> Any:
+    return tn.Variable(array, requires_grad=False)
+
+
+def _same(function: Any) -> Any:
+    return function
+
+
+def check(session: Session) -> int:
+    """Compare the compiled function with the eager one at each call; the number of calls.
+
+    Raises:
+        AssertionError: they differ; a note has the session as a script.
+    """
+    eager, compiled = World(session, _same), World(session, tn.compile)
+    try:
+        if compiled.raised is not None and eager.raised is None:
+            if isinstance(compiled.raised, TraceError):
+                return len(compiled.records)  # a net cannot record an action, and says so
+            raise compiled.raised
+        pairs = zip(eager.records, compiled.records, strict=False)
+        for number, (theirs, ours) in enumerate(pairs):
+            _compare(ours, theirs, f"call {number} on {session.device}")
+    except Exception as error:
+        error.add_note(f"the session as a script, with wrap = tn.compile:\n\n{session.script()}")
+        raise
+    return len(eager.records)
+
+
+def _compare(ours: list[Any], theirs: list[Any], what: str) -> None:
+    assert ours[0] == theirs[0], f"{what}: results require gradients {ours[0]}, not {theirs[0]}"
+    assert len(ours) == len(theirs), what
+    for i, (one, other) in enumerate(zip(ours[1:], theirs[1:], strict=True)):
+        if one is None and other is None:
+            continue
+        one = np.zeros_like(other) if one is None else one
+        other = np.zeros_like(one) if other is None else other
+        assert (one.shape, one.dtype) == (other.shape, other.dtype), f"{what}: array {i}"
+        eps = 1e-3 if "float32" in (str(one.dtype), *map(_dtype, theirs[1:])) else 1e-8
+        scale = max(1.0, float(np.max(np.abs(other), initial=0.0)))
+        if not np.isfinite(scale) or scale > 1e6:
+            continue
+        worst = float(np.max(np.abs(one - other), initial=0.0))
+        assert worst <= eps * scale, f"{what}: array {i} is\n{one}\nnot\n{other}"
+
+
+def _dtype(array: Any) -> str:
+    return "" if array is None else str(array.dtype)
