@@ -155,6 +155,7 @@ class NetRecorder(FunctionHook):
         self._names: dict[VariableNode, str] = {}
         self._leaves: dict[VariableNode, _Leaf] = {}
         self._arrays: dict[int, tuple[str, Callable[[], Array | None]]] = {}
+        self._bound: dict[VariableNode, Callable[[], Array | None]] = {}
         self._is_connected = config.enable_backprop
         self._computed: set[str] = set()
         self._chained: list[weakref.ref[VariableNode]] = []  # computed, with a graph
@@ -171,7 +172,8 @@ class NetRecorder(FunctionHook):
         """Give a Variable a name."""
         self._names[variable.node] = name
         if variable.raw is not None:
-            self._arrays[id(variable.raw)] = name, _reference(variable.raw)
+            reference = self._bound[variable.node] = _reference(variable.raw)
+            self._arrays[id(variable.raw)] = name, reference
 
     def _name_of_array(self, array: Array) -> str | None:
         """The name of the known Variable with this very array, or None."""
@@ -231,7 +233,10 @@ class NetRecorder(FunctionHook):
             else:
                 name = self._leaf(variable, known)
             self.bind(variable, name)
-        return self._names[variable.node]
+        name, bound = self._names[variable.node], self._bound.get(variable.node)
+        if bound is not None and name in self._computed and bound() is not variable.raw:
+            return self._name_of_array(variable.raw) or name  # x += v in no_backprop_mode()
+        return name
 
     def _name_of_new_array(self, variable: Variable, leaf: _Leaf) -> str:
         """The name of the array written to a captured Variable, such as a running mean."""
