@@ -11,6 +11,7 @@ The text has two dialects. ``python`` uses operators, indexing and writes in pla
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -77,6 +78,11 @@ def _item_text(item: Any) -> str:
 # --- the data ------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(64)
+def _evaluate(expression: str) -> Any:
+    return np.asarray(eval(expression, {"np": np}))
+
+
 @dataclasses.dataclass(frozen=True)
 class Input:
     """An argument of the program.
@@ -107,7 +113,7 @@ class Input:
 
     def host(self, moved: float = 0.0) -> Any:
         """The array; floating values move by up to ``moved``."""
-        base = np.asarray(eval(self.drawn, {"np": np}))
+        base = _evaluate(self.drawn)
         if moved and self.dtype.startswith("float"):
             base = base + moved * np.random.default_rng(1).uniform(-1, 1, self.shape)
         array = np.asarray(base).astype(self.dtype)
@@ -117,8 +123,7 @@ class Input:
         """The array as an expression."""
         if math.prod(self.shape) > PRINTED:
             return f'({self.drawn}).astype("{self.dtype}"){self.view}'
-        base = np.asarray(eval(self.drawn, {"np": np}))
-        return text_of(base.astype(self.dtype)) + self.view
+        return text_of(_evaluate(self.drawn).astype(self.dtype)) + self.view
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,8 +134,8 @@ class Step:
         target: the name of the result; in a write also the first argument.
         function: a name in ``tinynode.functions``; "detach"; or "constant", a raw array.
         args, keywords: references and constants.
-        form: "call", "operator", "write" (``x[i] = v``), "in-place" (``x += v``); "closure", a call
-            of a global function; or "no backprop", a call without a graph.
+        form: "call", "operator", "write" (``x[i] = v``), "in-place" (``x += v``); "closure", a
+            call of a global function; or "no backprop", a call without a graph.
         pick: the index of the result, for functions with several results.
     """
 
