@@ -67,7 +67,7 @@ class ClosedWriter(Writer):
 def stateful(w: Writer) -> None:
     """Batch normalization, by a module."""
     x = w.one_of(w.variables(lambda v: v.ndim == 2 and v.shape[1] == SIDE and v.shape[0] > 1))
-    w.apply("bn", x, form="closure")
+    w.apply(w.one_of(["bn", "bn.forward"]), x, form="closure")
 
 
 def without_gradient(w: Writer) -> None:
@@ -102,12 +102,11 @@ class Session:
 
 
 @st.composite
-def sessions(draw: Any, feature: str = "") -> Session:
+def sessions(draw: Any, shares: bool = False) -> Session:
     """Sessions of a few calls.
 
     Args:
-        feature: "shared", a parameter's array is also a constant's; "forward", the method of a
-            module; or empty.
+        shares: True if a parameter's array is also a constant.
     """
     writer = ClosedWriter(draw)
     families = [*FAMILIES, without_gradient, stateful]
@@ -117,18 +116,14 @@ def sessions(draw: Any, feature: str = "") -> Session:
             break
         draw(generator.one_step(writer, families))
         writer.draw = draw
-    if feature == "shared":
+    if shares:
         writer.apply("multiply", Var("x0"), Var("w1"), form="operator")
         writer.apply("multiply", Var("x0"), Var("k"), form="operator")
-    if feature == "forward":
-        writer.apply("bn.forward", Var("x0"), form="closure")
     names = [*POOL, "k", "c.array", "w0.array"]
     events = [draw(event(writer, names)) for _ in range(writer.integer(3, 9))]
     program, setup = writer.program(), SETUP
-    if feature == "shared":
+    if shares:
         setup, events = [*SETUP, "k = w1.array"], [CALL, "w1.array = k + 1.0", *events, CALL]
-    if feature == "forward":
-        events = [CALL, "bn.eval()", CALL, *events]
     return Session(program, tuple(setup), tuple(events), writer.one_of(["numpy", "fast"]))
 
 
