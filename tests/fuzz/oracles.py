@@ -136,7 +136,7 @@ def every_limit_forced(program: Program) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         force_kernels(patch)
         set_limits(patch, in_cache=2, chain_step=step, chain_bytes=32 * step, copied_bytes=0)
-        set_limits(patch, short_row=2, many_rows=1, sampled_rows=1, row_mean=2)
+        set_limits(patch, many_rows=1, sampled_rows=1)
         yield
 
 
