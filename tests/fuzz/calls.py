@@ -1,4 +1,4 @@
-"""Compiled functions that are called several times, while everything around them changes.
+"""Sessions: several calls of a compiled function, with changes between the calls.
 
 A session is a script. The script makes parameters, a module and arrays, then calls a function in
 several ways. The script runs twice: with the eager function, and with the compiled function. All
@@ -40,7 +40,7 @@ FAMILIES: list[Callable[[Writer], None]] = [
 
 
 class ClosedWriter(Writer):
-    """Writes a function of x0, x1 and a number s, which uses parameters and constants."""
+    """Writes a function of x0, x1 and a number s, with parameters and constants."""
 
     def __init__(self, draw: Any) -> None:
         super().__init__(draw)
@@ -86,7 +86,7 @@ class Session:
     Attributes:
         program: the function of x0, x1 and s.
         setup: lines that make parameters, the module and arrays.
-        events: lines that call the function, or change what the function uses.
+        events: lines that call the function, or change parameters and the module.
         device: the device of everything.
     """
 

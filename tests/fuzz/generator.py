@@ -1,4 +1,4 @@
-"""A Hypothesis strategy that draws programs, so that Hypothesis shrinks and repeats them.
+"""A Hypothesis strategy that draws programs: Hypothesis shrinks and repeats the programs.
 
 The strategy runs each step on the reference backend while the program is drawn. So the next step
 knows shapes, dtypes and values. A step whose values are not finite, or large, is left out. A step
@@ -306,7 +306,7 @@ def _fits(w: Writer, x: Var) -> Callable[[Any], bool]:
 
 
 def in_place(w: Writer) -> None:
-    """x += v, on a value that a step made, and that has one name."""
+    """x += v, on a value with one name, made by a step."""
     target = _own(w)
     if target is None:
         return
@@ -322,7 +322,7 @@ def _becomes(value: Any, shape: tuple[int, ...]) -> bool:
 
 
 def _own(w: Writer) -> Var | None:
-    """A value that a step made, and that has one name."""
+    """A value with one name, made by a step."""
     ids = [id(value) for value in w.values.values()]
     found = w.variables(lambda v: ids.count(id(v)) == 1)
     found = [var for var in found if var.name.startswith("v")]
