@@ -668,7 +668,7 @@ def programs(draw: Any, least: int = 3) -> Program:
     for _ in range(writer.integer(1, 3)):
         writer.input(large=writer.once_in(60))
     for _ in range(LONGEST):
-        stops = writer.integer(0, 7) == 0  # Hypothesis shrinks towards 0
+        stops = writer.integer(0, 5) == 0  # Hypothesis shrinks towards 0
         if writer.failed or (stops and len(writer.steps) >= least) or len(writer.steps) > LONGEST:
             break
         draw(one_step(writer))
