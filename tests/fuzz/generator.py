@@ -254,7 +254,9 @@ def _is_calm(value: Any) -> bool:
 
 
 def unary(w: Writer) -> None:
-    w.apply(w.one_of(UNARY.split()), w.a_float())
+    function = w.one_of(UNARY.split())
+    more = {"approximate": True} if function == "gelu" and w.once_in(2) else {}
+    w.apply(function, w.a_float(), **more)
 
 
 def domains(w: Writer) -> None:
@@ -581,7 +583,7 @@ def _matrices_fit(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 def networks(w: Writer) -> None:
     x = w.a_float(lambda v: v.ndim > 1 and 0 < v.size < 2000, (3, 4))
-    shape, dtype, kind = w.shape(x), str(w.of(x).dtype), w.integer(0, 6)
+    shape, dtype, kind = w.shape(x), str(w.of(x).dtype), w.integer(0, 5)
     n = shape[-1]
     if kind == 0:
         x = w.a_float(lambda v: v.ndim == 2 and 0 < v.size < 2000, (3, 4))
@@ -603,11 +605,9 @@ def networks(w: Writer) -> None:
         y = w.one_of(w.variables(lambda v: v.shape == shape and v.dtype == w.of(x).dtype))
         function = w.one_of(["mean_squared_error", "huber", "mean_absolute_error"])
         w.apply(function, x, y, reduction=w.one_of(["mean", "sum", "none"]))
-    elif kind == 5 and len(shape) < 5:
+    else:
         q, k = w.input((2, 3), dtype), w.input((4, 3), dtype)
         w.apply("scaled_dot_product_attention", q, k, w.input((4, 2), dtype))
-    else:
-        w.apply("gelu", x, approximate=True)
 
 
 def images(w: Writer) -> None:
