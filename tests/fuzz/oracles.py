@@ -81,7 +81,7 @@ def fast(program: Program) -> Found:
 
 
 def forced_fast(program: Program) -> Found:
-    with every_limit_forced(program):
+    with every_limit_forced(_step(program)):
         return eager(program, "fast")
 
 
@@ -118,7 +118,7 @@ def compiled_fast(program: Program) -> Found:
 
 
 def forced_compiled_fast(program: Program) -> Found:
-    with every_limit_forced(program):
+    with every_limit_forced(_step(program)):
         return compiled(program, "fast")
 
 
@@ -129,10 +129,13 @@ def torch(program: Program) -> Found:
     return torch_functions.run(program)
 
 
+def _step(program: Program) -> int:
+    return 2 if max(math.prod(one.shape) for one in program.inputs) < 500 else 1000
+
+
 @contextlib.contextmanager
-def every_limit_forced(program: Program) -> Iterator[None]:
-    """Kernels run at any size, in blocks of few elements, on two threads."""
-    step = 2 if max(math.prod(one.shape) for one in program.inputs) < 500 else 1000
+def every_limit_forced(step: int = 2) -> Iterator[None]:
+    """Kernels run at any size, in blocks of ``step`` elements or few more, on two threads."""
     with pytest.MonkeyPatch.context() as patch:
         force_kernels(patch)
         set_limits(patch, in_cache=2, chain_step=step, chain_bytes=32 * step, copied_bytes=0)

@@ -242,6 +242,7 @@ class Program:
             derivatives=inspect.getsource(derivatives),
             call="tn.compile(program)" if "compiled" in oracle else "program",
             device="fast" if oracle.endswith("fast") else "numpy",
+            forced=FORCED if "every kernel" in oracle else "",
         )
 
 
@@ -253,7 +254,7 @@ from numpy import array
 
 import tinynode as tn
 from tinynode import functions as F
-
+{forced}
 {inputs}
 
 {source}
