@@ -246,6 +246,15 @@ class Program:
         )
 
 
+FORCED = """
+import sys
+
+sys.path.insert(0, "tests")  # run the script in the root of a checkout
+from fuzz.oracles import every_limit_forced
+
+limits = every_limit_forced()
+limits.__enter__()
+"""
 SCRIPT = """\
 from typing import Any
 
