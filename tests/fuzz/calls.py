@@ -120,7 +120,13 @@ def sessions(draw: Any, shares: bool = False) -> Session:
         writer.apply("multiply", Var("x0"), Var("w1"), form="operator")
         writer.apply("multiply", Var("x0"), Var("k"), form="operator")
     names = [*POOL, "k", "c.array", "w0.array"]
-    events = [draw(event(writer, names)) for _ in range(writer.integer(3, 9))]
+    if writer.once_in(2):
+        writer.apply(writer.one_of(["bn", "bn.forward"]), Var("x0"), form="closure")
+    events = [draw(event(writer, names))]
+    for _ in range(writer.integer(3, 9)):
+        called = [one for one in events if "call" in one]
+        repeats = called and writer.integer(0, 9) > 5  # the same signature, after a change
+        events.append(called[-1] if repeats else draw(event(writer, names)))
     program, setup = writer.program(), SETUP
     if shares:
         setup, events = [*SETUP, "k = w1.array"], [CALL, "w1.array = k + 1.0", *events, CALL]
@@ -146,16 +152,16 @@ def event(draw: Any, writer: Writer, names: list[str]) -> str:
     """A line of the script."""
     writer.draw = draw
     kind = writer.integer(0, 9)
-    if kind == 9:
+    if kind > 7:
         return str(writer.one_of(["bn.eval()", "bn.train()", "bn.eval()"]))
-    if kind == 8:
+    if kind == 7:
         numbers = np.random.default_rng(writer.integer(0, 255)).uniform(-1, 1, (SIDE, SIDE))
         new = [f"w0.array = {text_of(numbers)}", "w0.array = a0", "w0.array = a1"]
         return str(writer.one_of([*new, f"w1.array = {text_of(numbers[0])}", "w0.array = a3"]))
     one, other = writer.one_of(names[:4]), writer.one_of([*names, "x"])
     form = writer.one_of(["leaf({})", "leaf({})", "data({})"])
     first, second = form.format(one), f"leaf({other})"
-    if kind == 7:
+    if kind == 6:
         first = "w0"
     if other == "x":  # one Variable twice
         return f"x = leaf({one})\n{writer.one_of(MODES)}call(x, x, {writer.integer(0, 2)}.5)"
