@@ -71,12 +71,24 @@ def stateful(w: Writer) -> None:
 
 
 def without_gradient(w: Writer) -> None:
-    """detach(), or a step in no_backprop_mode()."""
-    x = w.a_float()
+    """detach(), or a step in no_backprop_mode().
+
+    ``w0.detach()`` stands in ``parameter_detached``, as long as a net takes it for a constant.
+    """
+    x = w.one_of([var for var in w.variables(_is_any) if not var.name.startswith("w")])
     if w.once_in(2):
         w.apply("detach", x, form="operator")
     else:
         w.apply(w.one_of(["tanh", "square"]), x, form="no backprop")
+
+
+def _is_any(value: Any) -> bool:
+    return True
+
+
+def parameter_detached(w: Writer) -> None:
+    """w0.detach()"""
+    w.apply("detach", Var("w0"), form="operator")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,10 +118,10 @@ def sessions(draw: Any, shares: bool = False) -> Session:
     """Sessions of a few calls.
 
     Args:
-        shares: True if a parameter's array is also a constant.
+        shares: True if a parameter's array is also that of a constant, or of ``w0.detach()``.
     """
     writer = ClosedWriter(draw)
-    families = [*FAMILIES, without_gradient, stateful]
+    families = [*FAMILIES, without_gradient, stateful, *[parameter_detached] * shares]
     for _ in range(generator.LONGEST):
         stops = writer.integer(0, 7) == 0
         if writer.failed or (stops and len(writer.steps) > 2) or len(writer.steps) > 15:
