@@ -168,8 +168,8 @@ def event(draw: Any, writer: Writer, names: list[str]) -> str:
         return str(writer.one_of(["bn.eval()", "bn.train()", "bn.eval()"]))
     if kind == 7:
         numbers = np.random.default_rng(writer.integer(0, 255)).uniform(-1, 1, (SIDE, SIDE))
-        new = [f"w0.array = {text_of(numbers)}", "w0.array = a0", "w0.array = a1"]
-        return str(writer.one_of([*new, f"w1.array = {text_of(numbers[0])}", "w0.array = a3"]))
+        new = [f"w0.array = {text_of(numbers)}", f"w1.array = {text_of(numbers[0])}"]
+        return str(writer.one_of([*new, "w0.array = a0", "w0.array = a3", "w1.array = a3[0]"]))
     one, other = writer.one_of(names[:4]), writer.one_of([*names, "x"])
     form = writer.one_of(["leaf({})", "leaf({})", "data({})"])
     first, second = form.format(one), f"leaf({other})"

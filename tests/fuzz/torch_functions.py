@@ -11,6 +11,8 @@ Known departures between the libraries; each function here follows tinynode:
 | ``x[i] = v`` changes views and saved arrays | a new Variable | ``set_item``, ``in_place`` |
 | ``float32 // float32`` is a floor of the exact quotient | NumPy's | ``floor_divide`` |
 | ``var`` divides by n - 1 | by n | ``var``, ``std`` |
+| ``clamp`` has gradient 0 at a bound | 1 | ``clip`` |
+| ``x**0`` has second gradient NaN at 0 | 0 | ``pow`` |
 | ``copysign`` has second gradient NaN at 0 | 0 | ``copysign`` |
 | the gradient of ``hard_sigmoid`` has a 1/6 of single precision | exact | ``hard_sigmoid`` |
 """
@@ -38,7 +40,7 @@ SAME_NETWORK = {
     "hard_tanh": "hardtanh", "hard_silu": "hardswish",
 }  # fmt: skip
 BINARY = """
-add subtract multiply divide maximum minimum hypot logaddexp atan2 remainder pow
+add subtract multiply divide maximum minimum hypot logaddexp atan2 remainder
 less greater_equal equal not_equal less_equal greater
 """
 OTHER_NAMES = {"equal": "eq", "not_equal": "ne"}
@@ -85,6 +87,11 @@ def copysign(x: Any, y: Any) -> Any:
     return torch.abs(x) * torch.where(torch.signbit(y), -1, 1)
 
 
+def pow(x: Any, y: Any) -> Any:
+    x, y = promoted(x, y)
+    return x * 0 + 1 if y.ndim == 0 and not y.requires_grad and y == 0 else torch.pow(x, y)
+
+
 def zero_safe_multiply(x: Any, y: Any) -> Any:
     return F.multiply(x, y)
 
@@ -106,7 +113,8 @@ def astype(x: Any, dtype: str) -> Any:
 
 
 def clip(x: Any, low: Any, high: Any) -> Any:
-    return torch.clamp(x, low, high)
+    x = x if low is None else torch.where(x < low, low, x)
+    return x if high is None else torch.where(x > high, high, x)
 
 
 def where(mask: Any, x: Any, y: Any) -> Any:
