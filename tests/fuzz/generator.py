@@ -478,7 +478,7 @@ def shaping(w: Writer) -> None:
         w.apply("squeeze", x, shape.index(1))
     elif kind == 4:
         wider = tuple(3 if n == 1 else n for n in shape)
-        wide = w.apply("broadcast_to", x, w.one_of([wider, (2, *shape), (2, *wider)]))
+        wide = w.apply("broadcast_to", x, w.one_of([wider, (2, 3, *shape), (2, *wider)]))
         if wide and w.once_in(2):
             w.apply("sum_to", wide, shape)
     elif kind == 5 and size:

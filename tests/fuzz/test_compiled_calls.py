@@ -35,7 +35,7 @@ def run(count: int, seed: int, shares: bool = False) -> int:
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_sessions(chunk: int, request: pytest.FixtureRequest, record_property: Any) -> None:
     wanted, seed = (request.config.getoption(name) for name in ("programs", "fuzz_seed"))
-    compared = run(max(1, wanted // (6 * CHUNKS)), 1000 * seed + chunk)
+    compared = run(max(1, wanted // (8 * CHUNKS)), 1000 * seed + chunk)
     assert compared
     record_property("fuzzing", {"calls of compiled functions": compared})
 
