@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 import hypothesis
+import pytest
 import strict_backend
 
 import tinynode as tn
@@ -12,3 +16,21 @@ tn.register_backend(strict_backend)
 # the same examples in every run, and no time limit for one of them: machines differ
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("tests")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("fuzzing")
+    group.addoption("--programs", type=int, default=200, help="random programs (default: 200)")
+    group.addoption("--fuzz-seed", type=int, default=0, help="the seed of random programs")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Who computed the random programs, and the number of compared arrays."""
+    counts: Counter[str] = Counter()
+    for report in [one for reports in terminalreporter.stats.values() for one in reports]:
+        for name, value in getattr(report, "user_properties", ()):
+            if name == "fuzzing" and report.when == "call":
+                counts.update(value)
+    if counts:
+        terminalreporter.section("fuzzing: compared arrays")
+        terminalreporter.write_line(", ".join(f"{who}: {n}" for who, n in counts.items()))

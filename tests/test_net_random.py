@@ -1,4 +1,4 @@
-"""Random graphs: gradients by nets are those of define-by-run code, and compiled ones too.
+"""Random graphs: gradients by nets are those of define-by-run code.
 
 A graph is drawn as a list of steps. The same list is built as a net of operators, with nets in
 it, and run as define-by-run code on the same functions. Variables are shared, some outputs are
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import hypothesis
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 
 import tinynode as tn
@@ -154,18 +153,14 @@ def call(graph: Graph, xs: dict[str, tn.Variable]) -> list[tn.Variable]:
     return [values[name] for name in graph.targets]
 
 
-def arrays(graph: Graph) -> tuple[dict[str, Any], list[Any], list[Any]]:
-    """Values of the inputs, gradients of the targets, and directions for the second order."""
+def arrays(graph: Graph) -> tuple[dict[str, Any], list[Any]]:
+    """Values of the inputs, and gradients of the targets."""
     rng = np.random.default_rng(graph.seed)
 
     def normal() -> Any:
         return rng.normal(size=(SIDE, SIDE)) * 0.5
 
-    return (
-        {name: normal() for name in graph.inputs},
-        [normal() for _ in graph.targets],
-        [normal() for _ in graph.inputs],
-    )
+    return {name: normal() for name in graph.inputs}, [normal() for _ in graph.targets]
 
 
 def leaves(graph: Graph, hosts: dict[str, Any]) -> dict[str, tn.Variable]:
@@ -181,7 +176,7 @@ def assert_close(ours: Any, theirs: tn.Variable | None, what: str) -> None:
 
 
 def expected_gradients(graph: Graph) -> dict[str, tn.Variable | None]:
-    hosts, gys, _ = arrays(graph)
+    hosts, gys = arrays(graph)
     xs = leaves(graph, hosts)
     free = [name for name in graph.inputs if name not in graph.frozen]
     ys = call(graph, xs)
@@ -197,7 +192,7 @@ def expected_gradients(graph: Graph) -> dict[str, tn.Variable | None]:
 @hypothesis.settings(max_examples=200)
 @hypothesis.given(graph=graphs(), zero_fill=st.booleans())
 def test_gradients_by_nets_are_those_of_define_by_run(graph: Graph, zero_fill: bool) -> None:
-    hosts, gys, _ = arrays(graph)
+    hosts, gys = arrays(graph)
     net = build(graph.steps)
     scope = Scope(hosts)
     net.run(scope)
@@ -221,7 +216,7 @@ def test_gradients_by_nets_are_those_of_define_by_run(graph: Graph, zero_fill: b
 @hypothesis.given(graph=graphs())
 def test_appended_gradients_are_those_of_define_by_run(graph: Graph) -> None:
     """A gradient of ones for each target, and each parameter's gradient by its name."""
-    hosts, _, _ = arrays(graph)
+    hosts, _ = arrays(graph)
     net = build(graph.steps)
     scope = Scope(hosts)
     net.run(scope)
@@ -237,40 +232,3 @@ def test_appended_gradients_are_those_of_define_by_run(graph: Graph) -> None:
     for name, gx in zip(free, gxs, strict=True):
         found = names[name]
         assert_close(None if found is None else fresh.find(found).array, gx, name)
-
-
-def orders(function: Any, graph: Graph) -> list[Any]:
-    """The targets, their first gradients, and the gradients of those along a direction."""
-    hosts, gys, directions = arrays(graph)
-    xs = leaves(graph, hosts)
-    ys = function(xs)
-    known = [i for i, y in enumerate(ys) if y.requires_grad]
-    if not known:
-        return ys
-    free = [xs[name] for name in graph.inputs if name not in graph.frozen]
-    gs = [tn.Variable(gys[i]) for i in known]
-    gxs = tn.grad([ys[i] for i in known], free, gs, enable_double_backprop=True)
-    vs = [tn.Variable(v) for v in directions[: len(free)]]
-    pairs = [(gx, v) for gx, v in zip(gxs, vs, strict=True) if gx is not None and gx.requires_grad]
-    ggs = []
-    if pairs:
-        ggs = tn.grad([gx for gx, _ in pairs], [*free, *gs], [v for _, v in pairs])
-    return [*ys, *gxs, *ggs]
-
-
-@pytest.mark.parametrize("device", ["numpy", "fast"])
-@hypothesis.settings(max_examples=100)
-@hypothesis.given(graph=graphs())
-def test_compiled_graphs_are_those_of_define_by_run(device: str, graph: Graph) -> None:
-    def function(xs: dict[str, tn.Variable]) -> list[tn.Variable]:
-        return call(graph, xs)
-
-    compiled = tn.compile(function)
-    with tn.using_device(device):
-        orders(compiled, graph._replace(seed=0))  # it is recorded, and planned, on other values
-        ours, theirs = orders(compiled, graph), orders(function, graph)
-    assert len(ours) == len(theirs)
-    for position, (actual, expected) in enumerate(zip(ours, theirs, strict=True)):
-        assert_close(None if actual is None else actual.array, expected, str(position))
-        if actual is not None and expected is not None and position < len(graph.targets):
-            assert actual.requires_grad == expected.requires_grad

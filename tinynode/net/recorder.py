@@ -161,6 +161,7 @@ class NetRecorder(FunctionHook):
         self._names: dict[VariableNode, str] = {}
         self._leaves: dict[VariableNode, _Leaf] = {}
         self._arrays: dict[int, tuple[str, Callable[[], Array | None]]] = {}
+        self._bound: dict[VariableNode, Callable[[], Array | None]] = {}
         self._is_connected = config.enable_backprop
         self._chained: list[weakref.ref[VariableNode]] = []  # computed, with a graph
         self._plain: set[str] = set()  # computed without a graph
@@ -176,7 +177,8 @@ class NetRecorder(FunctionHook):
         """Give a name to a Variable, and to an array that is unknown outside of the recording."""
         self._names[variable.node] = name
         if variable.raw is not None:
-            self._arrays[id(variable.raw)] = name, _reference(variable.raw)
+            reference = self._bound[variable.node] = _reference(variable.raw)
+            self._arrays[id(variable.raw)] = name, reference
 
     def _name_of_array(self, array: Array) -> str | None:
         """The name of the known Variable with this very array, or None."""
@@ -233,7 +235,10 @@ class NetRecorder(FunctionHook):
             known = self._name_of_array(variable.raw)
             name = self._leaf(variable) if known is None else self._copy(known)
             self._names[variable.node] = name
-        return self._names[variable.node]
+        name, bound = self._names[variable.node], self._bound.get(variable.node)
+        if bound is not None and bound() is not variable.raw:
+            return self._name_of_array(variable.raw) or name  # x += v in no_backprop_mode()
+        return name
 
     def detached(self, source: Variable, copy: Variable) -> None:
         """Name a new Variable on the array of another: a copy without a gradient."""

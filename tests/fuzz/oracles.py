@@ -1,0 +1,268 @@
+"""Who computes a program: tinynode's backends and compiled functions, and PyTorch.
+
+The reference is tinynode on NumPy, eagerly. Rounding differs between oracles, so the tolerance is
+measured. The reference runs once more, and multiplies the result of each step by 1 + noise. The
+change of the results tells how far rounding can reach; a discontinuity between two branches, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import math
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from fast_kernels import force_kernels, set_limits
+from fuzz.derivatives import derivatives
+from fuzz.programs import Program
+
+import tinynode as tn
+
+Found = list[list[Any]]
+"""Results, gradients and second gradients, as NumPy arrays; None for zeros."""
+
+NOISE = 8
+"""Units in the last place: the noise of each step, and the unit of the least tolerance."""
+
+
+class RefusedError(Exception):
+    """The oracle's library does not have what the program asks for."""
+
+
+def hosts(found: list[list[Any]]) -> Found:
+    return [[None if x is None else tn.to_host(x.array) for x in group] for group in found]
+
+
+def namespace(device: str) -> dict[str, Any]:
+    """The globals of a program's text."""
+    place = tn.get_device(device)
+
+    def array(values: Any, dtype: Any = None) -> Any:
+        return place.from_host(np.array(values, dtype=dtype))
+
+    return {"F": tn.functions, "np": np, "array": array, "noisy": Noisy()}
+
+
+def eager(program: Program, device: str, moved: float = 0.0, noisy: bool = False) -> Found:
+    function = program.function(namespace(device), noisy=noisy)
+    flags = [one.requires_grad for one in program.inputs]
+    arrays = [one.host(moved) for one in program.inputs]
+    return hosts(derivatives(function, arrays, flags, device))
+
+
+def reference(program: Program) -> Found:
+    return eager(program, "numpy")
+
+
+class Noisy:
+    """x (1 + noise), with a noise of a few units in the last place of the dtype."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(7)
+
+    def __call__(self, x: Any) -> Any:
+        if not isinstance(x, tn.Variable) or x.dtype.kind != "f":
+            return x
+        size = NOISE * np.finfo(x.dtype).eps
+        factor = 1 + size * self.rng.choice([-1.0, 1.0], x.shape)
+        return x * np.asarray(factor, x.dtype)
+
+
+# --- the oracles: each takes a program --------------------------------------------------------
+
+
+def fast(program: Program) -> Found:
+    return eager(program, "fast")
+
+
+def forced_fast(program: Program) -> Found:
+    with every_limit_forced(_step(program)):
+        return eager(program, "fast")
+
+
+def strict(program: Program) -> Found:
+    """array_api_strict, without float16; functions outside of the standard are refused."""
+    if "float16" in program.dtypes:
+        raise RefusedError("float16")
+    try:
+        return eager(program, "strict")
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        if "array_api_strict" in frames[-1].filename:
+            raise RefusedError(str(error)) from None
+        raise
+
+
+def compiled(program: Program, device: str) -> Found:
+    """A compiled function. The first call records, on other values; the second call plans."""
+    if any(one.dtype == bool for one in program.constants):
+        raise RefusedError("a mask as an index: the result's shape depends on values")
+    function = tn.compile(program.function(namespace(device)))
+    flags = [one.requires_grad for one in program.inputs]
+    other = [one.host(0.01) for one in program.inputs]
+    derivatives(function, other, flags, device)
+    return hosts(derivatives(function, [one.host() for one in program.inputs], flags, device))
+
+
+def compiled_numpy(program: Program) -> Found:
+    return compiled(program, "numpy")
+
+
+def compiled_fast(program: Program) -> Found:
+    return compiled(program, "fast")
+
+
+def forced_compiled_fast(program: Program) -> Found:
+    with every_limit_forced(_step(program)):
+        return compiled(program, "fast")
+
+
+def torch(program: Program) -> Found:
+    """The same program on PyTorch's functions, with PyTorch's gradients."""
+    from fuzz import torch_functions
+
+    return torch_functions.run(program)
+
+
+def _step(program: Program) -> int:
+    return 2 if max(math.prod(one.shape) for one in program.inputs) < 500 else 1000
+
+
+@contextlib.contextmanager
+def every_limit_forced(step: int = 2) -> Iterator[None]:
+    """Kernels run at any size, in blocks of ``step`` elements or few more, on two threads."""
+    with pytest.MonkeyPatch.context() as patch:
+        force_kernels(patch)
+        set_limits(patch, in_cache=2, chain_step=step, chain_bytes=32 * step, copied_bytes=0)
+        set_limits(patch, many_rows=1, sampled_rows=1)
+        yield
+
+
+Oracle: TypeAlias = Callable[[Program], Found]
+
+ORACLES: dict[str, Oracle] = {
+    "every kernel of fast": forced_fast,
+    "compiled on numpy": compiled_numpy,
+    "strict": strict,
+    "compiled, every kernel of fast": forced_compiled_fast,
+    "fast": fast,
+    "compiled on fast": compiled_fast,
+}
+TURNS = tuple(ORACLES)
+if importlib.util.find_spec("torch") is not None:
+    ORACLES["PyTorch"] = torch
+
+
+def oracles_of(chunk: int) -> dict[str, Oracle]:
+    """One way to run tinynode, and PyTorch: chunks of programs take turns."""
+    names = [TURNS[chunk % len(TURNS)], "PyTorch"]
+    return {name: ORACLES[name] for name in names if name in ORACLES}
+
+
+def check_one(program: Program, found: Found, expected: Found, who: str) -> int:
+    """Compare with the least tolerance, or else with the measured tolerance."""
+    try:
+        return compare(found, expected, least_tolerances(program, expected), who)
+    except AssertionError:
+        return compare(found, expected, tolerances(program, expected), who)
+
+
+def check(program: Program, oracles: dict[str, Oracle]) -> Counter[str]:
+    """Compare oracles with the reference; the number of comparisons of each oracle.
+
+    Raises:
+        AssertionError: an oracle differs; a note has the program as a script.
+    """
+    who = "eager"
+    counts: Counter[str] = Counter()
+    try:
+        expected = reference(program)
+        for who, oracle in oracles.items():
+            with contextlib.suppress(RefusedError):
+                counts[who] += check_one(program, oracle(program), expected, who)
+    except Exception as error:
+        error.add_note(f"{who}: the program as a script:\n\n{program.script(who)}")
+        raise
+    return counts
+
+
+# --- comparison ---------------------------------------------------------------------------------
+
+
+def tolerances(program: Program, expected: Found) -> list[list[float]]:
+    """How far each array may differ, by a run with noise; infinity where nothing can be said."""
+    noisy = eager(program, "numpy", noisy=True)
+    found = []
+    least = least_tolerances(program, expected)
+    for ours, theirs, limits in zip(expected, noisy, least, strict=True):
+        triples = zip(ours, theirs, limits, strict=True)
+        found.append([_tolerance(one, other, limit) for one, other, limit in triples])
+    return found
+
+
+def least_tolerances(program: Program, expected: Found) -> list[list[float]]:
+    """Some units in the last place of each array's largest element."""
+    eps = max(np.finfo(d).eps for d in (*program.dtypes, "float64") if d.startswith("float"))
+    return [[100 * float(eps) * _scale(one) for one in group] for group in expected]
+
+
+def _scale(array: Any) -> float:
+    if array is None:
+        return 1.0
+    if array.dtype.kind != "f" or not np.all(np.isfinite(array)):
+        return 0.0
+    return max(1.0, float(np.max(np.abs(array), initial=0.0)))
+
+
+def _tolerance(one: Any, other: Any, least: float) -> float:
+    if one is None or other is None:
+        return least if one is other else np.inf
+    if one.dtype.kind != "f" or not one.size:
+        return 0.0 if np.array_equal(one, other) else np.inf
+    if one.shape != other.shape or not np.all(np.isfinite(one) & np.isfinite(other)):
+        return np.inf
+    difference = float(np.max(np.abs(one.astype(float) - other)))
+    tolerance = least + 10 * difference
+    return tolerance if tolerance < 0.3 * _scale(one) else np.inf
+
+
+TITLES = ("result", "gradient", "second gradient")
+
+
+def compare(found: Found, expected: Found, allowed: list[list[float]], who: str) -> int:
+    """Compare shapes, dtypes and values; the number of comparisons.
+
+    Raises:
+        AssertionError: they differ; the message names the array and the oracle.
+    """
+    count = 0
+    for title, ours, theirs, limits in zip(TITLES, found, expected, allowed, strict=True):
+        if np.inf in limits and len(ours) != len(theirs):
+            continue
+        assert len(ours) == len(theirs), f"{who}: {len(ours)} {title}s for {len(theirs)}"
+        for i, (one, other, limit) in enumerate(zip(ours, theirs, limits, strict=True)):
+            count += limit < np.inf
+            _compare_arrays(one, other, limit, f"{who}: {title} {i}")
+    return count
+
+
+def _compare_arrays(one: Any, other: Any, limit: float, what: str) -> None:
+    if one is None and other is None:
+        return
+    one = np.zeros_like(other) if one is None else one
+    other = np.zeros_like(one) if other is None else other
+    assert one.shape == other.shape, f"{what} has shape {one.shape}, not {other.shape}"
+    assert one.dtype == other.dtype, f"{what} has dtype {one.dtype}, not {other.dtype}"
+    if limit == np.inf or not one.size:
+        return
+    if one.dtype.kind != "f":
+        assert np.array_equal(one, other), f"{what} is\n{one}\nnot\n{other}"
+        return
+    with np.errstate(all="ignore"):
+        worst = np.max(np.abs(one.astype(float) - other))
+    assert worst <= limit, f"{what} differs by {worst:.3g} > {limit:.3g}:\n{one}\nnot\n{other}"
