@@ -2,8 +2,8 @@
 
 CPython looks for a signal where a Python function begins and where a C function has returned. A
 profile function sees these two points, and raises KeyboardInterrupt at a chosen one. So each case
-is repeatable. The points of an operation are drawn at random: ``TINYNODE_INTERRUPTS=100000`` tries
-all.
+is repeatable. ``--programs`` says how many points of an operation are drawn at random; 100000
+tries all.
 
 Pure Python cannot close one window: a signal that arrives as ``__exit__`` begins. ``OPEN`` names
 the functions with this window. Each other point has to pass.
@@ -12,7 +12,6 @@ the functions with this window. Each other point has to pass.
 from __future__ import annotations
 
 import gc
-import os
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -29,7 +28,6 @@ from tinynode import functions as fn
 from tinynode import nn
 from tinynode.core.hooks import thread_state
 
-POINTS = int(os.environ.get("TINYNODE_INTERRUPTS", "16"))
 OPEN = {"backprop_mode.__exit__", "FunctionHook.__exit__"}
 """The functions that leave something behind if the signal arrives as they begin."""
 FOLDERS = tuple(str(Path(module.__file__).parent) for module in (tn, tinynode_numpy))
@@ -100,18 +98,18 @@ class Case:
         return None
 
 
-def points(case: Callable[[], Case], seed: int) -> Iterator[int]:
+def points(case: Callable[[], Case], wanted: int, seed: int) -> Iterator[int]:
     """The numbers of the points to try, at random."""
     case().run()  # the first call fills tables
     counter = Interrupter()
     assert not counter.run(case().run)
     numbers = range(1, counter.count + 1)
-    yield from random.Random(seed).sample(numbers, min(POINTS, len(numbers)))
+    yield from random.Random(seed).sample(numbers, min(wanted, len(numbers)))
 
 
-def check(case: Callable[[], Case], seed: int) -> None:
+def check(case: Callable[[], Case], wanted: int, seed: int) -> None:
     """Interrupt an operation at random points; look at what is left."""
-    for number in points(case, seed):
+    for number in points(case, wanted, seed):
         one = case()
         before, state = surroundings(), one.state()
         interrupter = Interrupter(number)
@@ -310,7 +308,8 @@ CASES = [
 def test_an_interrupt_leaves_nothing_behind(
     case: Callable[[], Case], request: pytest.FixtureRequest
 ) -> None:
-    check(case, request.config.getoption("fuzz_seed", 0))
+    wanted, seed = (request.config.getoption(name) for name in ("programs", "fuzz_seed"))
+    check(case, wanted, seed)
 
 
 class Blocks(Case):
