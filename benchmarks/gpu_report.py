@@ -22,7 +22,6 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,56 +77,21 @@ def import_table() -> tuple[Any, list[Any]]:
     return drivers, importlib.import_module("op_table").CASES
 
 
-def always(case: Any) -> bool:
-    return True
-
-
-def has_no_gradient(case: Any) -> bool:
-    return bool(case.order == 0)
-
-
-def has_gradient(case: Any) -> bool:
-    return bool(case.order >= 1)
-
-
-def has_second_gradient(case: Any) -> bool:
-    return bool(case.order >= 2)
-
-
-def has_both_floats(case: Any) -> bool:
-    return has_gradient(case) and len(case.dtypes) == 2
-
-
-DRIVERS: dict[str, Callable[[Any], bool]] = {
-    "check_forward": always,
-    "check_first_gradient": has_gradient,
-    "check_second_gradient": has_second_gradient,
-    "check_float32_gradients": has_both_floats,
-    "check_types": has_gradient,
-    "check_no_gradient": has_no_gradient,
-    "check_hooks": always,
-    "check_pure_steps": always,
-    "check_arrays_untouched": always,
-    "check_as_on_the_reference": always,
-}
-"""The drivers with conditions on the rows, as in ``tests/test_functions.py``."""
-
-
 def op_table(device: Device, every: int) -> dict[str, Any]:
     """By driver, how many rows passed, and the errors of the others by the rows' names."""
     drivers, cases = import_table()
     results: dict[str, Any] = {}
-    for name, applies in DRIVERS.items():
-        check, passed, failures = getattr(drivers, name), 0, {}
-        for case in cases[::every]:
-            if not applies(case) or not drivers.runs_on(case, device.name):
-                continue
+    for case in cases[::every]:
+        if not drivers.runs_on(case, device.name):
+            continue
+        for check in (*drivers.every_check_of(case), drivers.check_as_on_the_reference):
+            found = results.setdefault(check.__name__, {"passed": 0, "failed": 0, "failures": {}})
             try:
                 check(case, device.name)
-                passed += 1
+                found["passed"] += 1
             except Exception as error:  # any error goes into the report
-                failures[case.id] = f"{type(error).__name__}: {error}"[:LONGEST]
-        results[name] = {"passed": passed, "failed": len(failures), "failures": failures}
+                found["failed"] += 1
+                found["failures"][case.id] = f"{type(error).__name__}: {error}"[:LONGEST]
     return results
 
 

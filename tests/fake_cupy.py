@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from device_tables import restored_tables
@@ -371,6 +370,25 @@ def make_modules() -> dict[str, ModuleType]:
     return modules
 
 
+OF_CUPY = ("cupy", "array_api_compat.cupy", "tinynode_cupy")
+
+
+@contextlib.contextmanager
+def added_modules(modules: dict[str, ModuleType]) -> Iterator[None]:
+    """The modules stand in ``sys.modules`` in a block.
+
+    Other modules that are first imported in the block stay: PyTorch cannot be imported twice.
+    """
+    before = {name: one for name, one in sys.modules.items() if name.startswith(OF_CUPY)}
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if name.startswith(OF_CUPY)]:
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
 @contextlib.contextmanager
 def installed() -> Iterator[ModuleType]:
     """The backend ``tinynode_cupy`` on top of the fake CuPy; afterwards nothing is left of both.
@@ -379,7 +397,7 @@ def installed() -> Iterator[ModuleType]:
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(restored_tables())
-        stack.enter_context(mock.patch.dict(sys.modules, make_modules()))
+        stack.enter_context(added_modules(make_modules()))
         for name in list(sys.modules):
             if name.startswith(("tinynode_cupy", "array_api_compat.cupy")):
                 del sys.modules[name]

@@ -143,6 +143,24 @@ def test_a_saved_net_has_the_constant(function: Any, second: list[float]) -> Non
         assert scope.find(found.outputs[0]).array.tolist() == expected
 
 
+@pytest.mark.parametrize("write", ["item", "sum"])
+def test_a_copy_of_a_parameter_is_written_to(write: str) -> None:
+    p = tn.Variable(np.asarray([1.0, 2.0]))
+
+    def f(x: tn.Variable) -> tn.Variable:
+        with tn.no_backprop_mode():
+            y = fn.identity(p)
+            if write == "item":
+                y[0] = 7.0
+            else:
+                y += 10.0
+        return y * x
+
+    compiled, x = tn.compile(f), tn.Variable(np.ones(2))
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(x).array, f(x).array)
+
+
 def test_an_array_from_before_is_not_written_as_a_computed_value() -> None:
     """Buffer ``b`` gets the first weights in eager code: a net cannot repeat the assignment."""
     state = State()

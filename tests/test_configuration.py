@@ -271,6 +271,26 @@ def test_one_object_of_a_mode_serves_nested_blocks():
     assert tn.config.enable_backprop
 
 
+def test_one_object_of_a_mode_serves_several_threads():
+    """The blocks overlap: each thread gets its own value back."""
+    off, x = tn.no_backprop_mode(), tn.Variable(np.ones(2))
+    entered, go_on = threading.Event(), threading.Event()
+
+    def work():
+        with off:
+            entered.set()
+            assert go_on.wait(10)
+        return (x * 2).requires_grad
+
+    with ThreadPoolExecutor(1) as pool:
+        with off:
+            waiting = pool.submit(work)
+            assert entered.wait(10)
+        assert (x * 2).requires_grad
+        go_on.set()
+        assert waiting.result()
+
+
 def test_force_backprop_mode_records_inside_no_backprop_mode():
     x = tn.Variable(np.ones(1))
     with tn.no_backprop_mode():

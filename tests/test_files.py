@@ -152,6 +152,13 @@ def test_a_hostile_file_is_refused(kind: str, tmp_path: Path) -> None:
         nn.load(path)
 
 
+@pytest.mark.parametrize("name", ["\ud800", "a" * 70_000, 1, None])
+def test_a_name_that_no_archive_holds_is_refused(name: Any, tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="save: a name must be text of at most"):
+        nn.save(tmp_path / "state.npz", {name: numpy.ones(2)})
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("kind", ["deflated zeros", "overlap"])
 def test_a_small_file_never_takes_much_memory(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "hostile.npz"

@@ -37,7 +37,7 @@ def test_all_parts_on_numpy(tmp_path: Path) -> None:
     assert {"python", "numpy", "tinynode", "machine"} == set(report["versions"])
     table = report["op_table"]
     assert table["check_forward"]["passed"] > 10
-    assert table["check_first_gradient"]["passed"] >= table["check_second_gradient"]["passed"] > 5
+    assert table["check_gradients"]["passed"] == table["check_dtypes"]["passed"] > 5
     assert not any(row["failed"] or row["failures"] for row in table.values())
     for job in ("digits", "digits-cnn"):
         assert len(report["training"][job]["losses"]) == 1
@@ -47,24 +47,15 @@ def test_all_parts_on_numpy(tmp_path: Path) -> None:
         assert ("torch" in step["milliseconds"]) != ("torch" in step["absent"])
 
 
-def test_every_driver_is_run_as_in_the_tests() -> None:
-    import op_drivers
-
-    from benchmarks import gpu_report
-
-    checks = {name for name in vars(op_drivers) if name.startswith("check_")}
-    assert set(gpu_report.DRIVERS) == checks
-
-
 def test_failing_rows_are_told(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     import op_drivers
 
     from benchmarks import gpu_report
 
-    def failing(case: Any, device: str) -> None:
+    def check_hooks(case: Any, device: str) -> None:
         raise AssertionError(f"{case.id} is wrong")
 
-    monkeypatch.setattr(op_drivers, "check_hooks", failing)
+    monkeypatch.setattr(op_drivers, "check_hooks", check_hooks)
     assert gpu_report.main(["--device=numpy", "--every=900", "--parts", "op_table"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert report["op_table"]["check_hooks"]["failed"] == 3

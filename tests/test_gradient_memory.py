@@ -104,6 +104,46 @@ def test_a_function_may_return_an_input_as_its_gradient() -> None:
     assert x.grad_var is not x
 
 
+def test_a_function_may_return_a_view_of_an_input_as_its_gradient() -> None:
+    class HalfSquare(tn.FunctionNode):
+        def forward(self, inputs):
+            self.retain_inputs((0,))
+            return (inputs[0] ** 2 / 2,)
+
+        def backward(self, indexes, grad_outputs):
+            (x,) = self.get_retained_inputs()
+            return (tn.Variable(x.array[:], requires_grad=False),)
+
+    x = leaf(1.0, 2.0)
+    fn.sum(HalfSquare().apply((x,))[0]).backward()
+    x.grad *= 0.1
+    assert x.array.tolist() == [1.0, 2.0]
+
+
+def test_an_old_style_function_may_return_an_input_as_its_gradient() -> None:
+    class HalfSquare(tn.Function):
+        def forward(self, inputs):
+            return (inputs[0] ** 2 / 2,)
+
+        def backward(self, inputs, grad_outputs):
+            return (inputs[0],)
+
+    x = leaf(1.0, 2.0)
+    fn.sum(HalfSquare()(x)).backward()
+    x.grad *= 0.1
+    assert x.array.tolist() == [1.0, 2.0]
+
+
+def test_addgrad_copies() -> None:
+    a, b = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    b.grad = np.ones(2)
+    a.addgrad(b)
+    a.grad *= 0.0
+    assert b.grad.tolist() == [1.0, 1.0]
+    a.addgrad(b)
+    assert a.grad.tolist() == [1.0, 1.0]
+
+
 def test_gradients_that_a_net_computes() -> None:
     """``backward`` inside of a compiled function writes gradients at each run."""
     a, b, x = leaf(1.0, 2.0), leaf(3.0, 4.0), leaf(1.0, 1.0).detach()

@@ -24,10 +24,12 @@ def variable(values, dtype=np.float64, **settings):
 @pytest.fixture(autouse=True)
 def without_the_collector():
     """The cycle collector is off, and passes over older objects where a test calls it."""
+    was_enabled = gc.isenabled()
     gc.freeze()
     gc.disable()
     yield
-    gc.enable()
+    if was_enabled:
+        gc.enable()
     gc.unfreeze()
 
 

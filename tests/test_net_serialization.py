@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from typing import Any
@@ -370,6 +371,34 @@ def test_an_operator_of_ones_own_comes_back_while_it_is_registered() -> None:
     del tn.net.OpInfoMap["scale_by_saved"]
     with pytest.raises(NetError, match="'scale_by_saved' cannot be found"):
         loads(text)
+
+
+def test_a_class_of_ones_own_may_set_attributes_anyhow() -> None:
+    def noted(method: Any) -> Any:
+        @functools.wraps(method)
+        def call(*args: Any) -> None:
+            method(*args)
+
+        return call
+
+    @tn.net.register_op("scale_by_decorated")
+    class Scale(tn.FunctionNode):
+        @noted
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        @property
+        def doubled(self) -> float:
+            return 2 * self.factor
+
+        def forward(self, inputs: Any) -> Any:
+            return (inputs[0] * self.doubled,)
+
+    found = tn.trace(lambda x: Scale(3.0).apply((x,))[0], tn.Variable(np.ones(2)))
+    scope = Scope({found.inputs[0]: np.ones(2)})
+    loads(dumps(found.net)).run(scope)
+    assert scope.find(found.outputs[0]).array.tolist() == [6.0, 6.0]
+    del tn.net.OpInfoMap["scale_by_decorated"]
 
 
 def test_a_dtype_constant_works_after_loading() -> None:

@@ -305,7 +305,8 @@ def assert_same_parameters(ours: Any, theirs: Any) -> None:
         if parameter.default is not parameter.empty:
             assert parameter.default == named[parameter.name].default, parameter.name
     for parameter in package:
-        optional = parameter.default is not parameter.empty
+        rest = parameter.kind is parameter.VAR_KEYWORD
+        optional = rest or parameter.default is not parameter.empty
         assert optional or parameter.name in {one.name for one in own}, parameter.name
 
 

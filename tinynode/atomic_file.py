@@ -50,8 +50,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         OSError: ``replace_file`` cannot write to ``path``.
     """
     file, temporary = _temporary_beside(os.path.realpath(path))
-    file.close()
-    os.unlink(temporary)
+    with file, contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
 
 
 def _temporary_beside(target: str) -> tuple[BinaryIO, str]:

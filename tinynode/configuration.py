@@ -274,6 +274,16 @@ def _restore(own: dict[str, Any], changes: dict[str, Any], before: dict[str, Any
             own.pop(key, None)
 
 
+class _Blocks(threading.local):
+    """The values of ``enable_backprop`` before the open blocks of this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.before: list[bool | None] = []
+
+
+_blocks = _Blocks()
+
+
 class backprop_mode(ContextDecorator):  # noqa: N801 - used as a function: with backprop_mode(False): ...
     """``with backprop_mode(False):`` is a quick ``using_config("enable_backprop", False)``.
 
@@ -283,19 +293,18 @@ class backprop_mode(ContextDecorator):  # noqa: N801 - used as a function: with 
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
-        # a stack, since the same object may serve nested blocks: the settings, the value before
-        self.before: list[tuple[dict[str, Any], bool | None]] = []
 
     def _recreate_cm(self) -> backprop_mode:
         return backprop_mode(self.enabled)  # a decorator needs a new object for each call
 
     def __enter__(self) -> None:
-        self.before.append((vars(config), vars(config).get("enable_backprop")))
-        vars(config)["enable_backprop"] = self.enabled
+        own = vars(config)
+        _blocks.before += [own.get("enable_backprop")]
+        own["enable_backprop"] = self.enabled
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        own, before = self.before[-1]
-        del self.before[-1]
+        own, before = config.__dict__, _blocks.before[-1]
+        del _blocks.before[-1]
         if before is None:
             own.pop("enable_backprop", None)
         else:

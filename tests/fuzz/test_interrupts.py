@@ -118,7 +118,7 @@ def check(case: Callable[[], Case], wanted: int, seed: int) -> None:
         if after != before:
             gc.collect()  # a block of a generator ends when its traceback is freed
             after = surroundings()
-        if after != before and interrupter.point == ("call", interrupter.point.function):
+        if after != before and interrupter.point.event == "call":
             assert interrupter.point.function in OPEN, interrupter.point
             put_back(before)
             after = before

@@ -146,7 +146,7 @@ def _run_and_write(table: GradientTable) -> None:
             if is_leaf and variable._grad_var is not None:
                 messages.check_gradient(variable._grad_var, gx, "x.grad")
                 gx = table.sum_of(variable._grad_var, gx)
-            sweep.results[node] = gx = gx if table.recorded else unshared(gx, taken)
+            sweep.results[node] = gx = gx if table.recorded else unshared(gx, taken, variable.raw)
             written.append((variable, gx))
         for variable, gx in written:
             variable._grad_var = gx

@@ -52,7 +52,7 @@ def checked_array(array: Any) -> Any:
         OperandError: the elements are not bools or numbers.
     """
     dtype: Any = getattr(array, "dtype", None)
-    if getattr(dtype, "kind", "f") in "OSTUMm":
+    if getattr(dtype, "kind", "f") in "OSTUMm" or getattr(dtype, "names", None):
         raise OperandError(
             f"Variable: array must hold bools or numbers, got {describe(array)}. Convert the "
             "array: numpy.asarray(array, dtype='float64')."

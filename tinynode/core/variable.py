@@ -250,9 +250,9 @@ class Variable(ArrayMethods):
         own, extra = self._grad_var, other._grad_var
         if own is not None and extra is not None:
             with using_config("enable_backprop", bool(own.creator_node or extra.creator_node)):
-                extra = own + extra
-        if extra is not None:
-            self.grad_var = extra
+                self.grad_var = own + extra
+        elif extra is not None:
+            self.grad_var = extra if extra.creator_node else unshared(extra, {id(extra.raw)}, None)
 
     def backward(
         self,
@@ -292,11 +292,11 @@ def wrap_array(array: Array | None, device: Device, requires_grad: bool) -> Vari
     return variable
 
 
-def unshared(gradient: Variable, taken: set[int]) -> Variable:
-    """The gradient; a copy if others hold the array: a node, or a holder of an id in ``taken``."""
-    if id(gradient.raw) not in taken and gradient._node is None:
+def unshared(gradient: Variable, taken: set[int], held: Array) -> Variable:
+    """The gradient; a copy if others hold the array: a node, ``held``, or an id in ``taken``."""
+    if id(gradient.raw) not in taken and gradient._node is None and gradient.raw is not held:
         taken.add(id(gradient.raw))
-        if getattr(gradient.raw, "base", None) is None or is_separate(gradient.raw, taken):
+        if getattr(gradient.raw, "base", None) is None or is_separate(gradient.raw, taken, held):
             return gradient
     copied = gradient._device.xp.asarray(gradient.raw, copy=True)
     return wrap_array(copied, gradient._device, gradient._requires_grad)

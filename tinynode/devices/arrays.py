@@ -171,13 +171,15 @@ def sum_array(
     return xp.sum(x, axis=axes, keepdims=keepdims, dtype=dtype)
 
 
-def is_separate(view: Array, taken: set[int]) -> bool:
-    """True if a view may be changed in place, and the owner of its memory is not in ``taken``.
+def is_separate(view: Array, taken: set[int], held: Array) -> bool:
+    """True if a view may be changed in place, and nobody in ``taken`` or ``held`` owns its memory.
 
     False for a read-only view, and for a view with several elements at one address. The id of the
     owner is added to ``taken``.
     """
-    is_free = id(view.base) not in taken and 0 not in view.strides
+    owners = (held, getattr(held, "base", held))
+    is_free = id(view.base) not in taken and not any(view.base is one for one in owners)
+    is_free = is_free and 0 not in view.strides
     taken.add(id(view.base))
     return is_free and bool(getattr(view.flags, "writeable", True))
 

@@ -97,7 +97,8 @@ class GradientWrite(NamedTuple):
     def separate(self, taken: set[int]) -> None:
         """Copy the gradient if others hold its memory; see ``unshared``."""
         if self.variable.grad_var is not None:
-            self.variable.grad_var = unshared(self.variable.grad_var, taken)
+            raw = self.variable.raw
+            self.variable.grad_var = unshared(self.variable.grad_var, taken, raw)
 
 
 class Write(NamedTuple):
@@ -213,6 +214,7 @@ class NetRecorder(FunctionHook):
             written.append(name)
             if self._name_of_array(y.raw) is None and any(y.raw is x.raw for x in inputs):
                 self._names[y.node] = name  # identity of a parameter: the array is from outside
+                self._bound[y.node] = _reference(y.raw)
             else:
                 self.bind(y, name)
             if y.creator_node is not None:

@@ -279,8 +279,13 @@ def _check_is_constant(type: str, name: str) -> None:
 
 
 def _check_known(type: str, names: Iterable[str]) -> None:
-    """Refuse an attribute that no method of the class reads or sets."""
+    """Refuse an attribute that no method of a class of tinynode reads or sets.
+
+    A class of a user may set attributes in other ways, such as by a decorator.
+    """
     node_class = get_op_info(type).node_class
+    if not node_class.__module__.startswith("tinynode."):
+        return
     known = _names_in_methods(node_class)
     for name in names:
         if name not in known and not hasattr(node_class, name) and known.isdisjoint(_SETTERS):

@@ -45,7 +45,9 @@ def checked_number(
         ValueError: the value is out of range.
     """
     try:
-        number = float("text" if isinstance(value, str | bytes) else value)
+        if isinstance(value, str | bytes):
+            raise TypeError
+        number = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{setting} must be a number, got {describe(value)}.") from None
     if not (low <= number < high or (with_high and number == high)):

@@ -25,6 +25,7 @@ from tinynode.nn.state import State, host_array, take_prefix
 
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date of the zip format
 _SUFFIX = ".npy"
+_LONGEST_NAME = 60_000  # bytes; a zip archive has two bytes for the length
 _DAMAGE = (
     EOFError,
     KeyError,
@@ -74,7 +75,8 @@ def npz_bytes(arrays: Mapping[str, Any]) -> bytes:
     Compression is off, since compressors differ between machines.
 
     Raises:
-        StateError: two names are equal in the file, or a name has a NUL character.
+        StateError: two names are equal in the file, or a name is no text of at most 60,000 bytes
+            in UTF-8 without a NUL character.
     """
     _check_names(list(arrays))
     content = io.BytesIO()
@@ -93,17 +95,30 @@ def _check_names(names: list[str]) -> None:
     """Refuse names that the file cannot hold: a zip archive ends a name at a NUL character."""
     held: dict[str, str] = {}
     for name in names:
-        other = held.setdefault(zipfile.ZipInfo(str(name)).filename, name)
+        if not isinstance(name, str) or not _fits(name):
+            raise StateError(
+                f"save: a name must be text of at most {_LONGEST_NAME} bytes in UTF-8, "
+                f"got {type(name).__name__} {str(name)[:40]!r}. Rename it."
+            )
+        other = held.setdefault(zipfile.ZipInfo(name).filename, name)
         if other is not name:
             raise StateError(
                 f"save: {other!r} and {name!r} are the same name in a .npz file. Rename one."
             )
     for name in names:
-        if "\0" in str(name):
+        if "\0" in name:
             raise StateError(
                 f"save: {name!r} has a NUL character, and a .npz file ends the name there. "
                 "Rename it."
             )
+
+
+def _fits(name: str) -> bool:
+    """True if a zip archive can hold the name."""
+    try:
+        return len(name.encode()) <= _LONGEST_NAME
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
 
 
 def load(path: str | os.PathLike[str], part: str | None = None) -> State:
