@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import math
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
@@ -85,10 +86,16 @@ def forced_fast(program: Program) -> Found:
 
 
 def strict(program: Program) -> Found:
-    """array_api_strict, without float16."""
+    """array_api_strict, without float16, and without the indices that the standard leaves open."""
     if "float16" in program.dtypes:
         raise RefusedError("float16")
-    return eager(program, "strict")
+    try:
+        return eager(program, "strict")
+    except IndexError as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        if "array_api_strict" in frames[-1].filename:
+            raise RefusedError(str(error)) from None
+        raise
 
 
 def compiled(program: Program, device: str) -> Found:
@@ -176,12 +183,20 @@ def check(program: Program, oracles: dict[str, Oracle]) -> Counter[str]:
     try:
         expected = reference(program)
         for who, oracle in oracles.items():
+            if who == "PyTorch" and is_singular(expected):
+                continue  # at a pole or a kink libraries choose NaN, 0 or a one-sided derivative
             with contextlib.suppress(RefusedError):
                 counts[who] += check_one(program, oracle(program), expected, who)
     except Exception as error:
         error.add_note(f"{who}: the program as a script:\n\n{program.script(who)}")
         raise
     return counts
+
+
+def is_singular(found: Found) -> bool:
+    """True if an array has a NaN: no input has any, so a derivative is infinite or undefined."""
+    arrays = [y for ys in found for y in ys if y is not None and y.dtype.kind == "f"]
+    return any(bool(np.isnan(y).any()) for y in arrays)
 
 
 # --- comparison ---------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ def test_programs(chunk: int, request: pytest.FixtureRequest, record_property: A
     given = hypothesis.given(programs())(check)
     limited = settings(max(1, wanted // max(LEAST_CHUNKS, -(-wanted // CHUNK))))(given)
     hypothesis.seed(1000 * seed + chunk)(limited)()
+    assert all(counts[name] for name in chosen)
     record_property("fuzzing", dict(counts))
 
 
