@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,7 +62,12 @@ def modules(folder: Path, base: Path) -> dict[str, Path]:
 
 TINYNODE = modules(ROOT / "tinynode", ROOT)
 BACKENDS = modules(ROOT / "backends", ROOT / "backends")
-TREES = {n: ast.parse(p.read_text(encoding="utf-8")) for n, p in (TINYNODE | BACKENDS).items()}
+
+
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax tree of each module."""
+    return {n: ast.parse(p.read_text(encoding="utf-8")) for n, p in (TINYNODE | BACKENDS).items()}
 
 
 def statements(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
@@ -78,11 +84,11 @@ def targets(statement: ast.stmt) -> set[str]:
         return {alias.name for alias in statement.names}
     assert isinstance(statement, ast.ImportFrom) and statement.module, ast.unparse(statement)
     longer = [f"{statement.module}.{alias.name}" for alias in statement.names]
-    return {name if name in TREES else statement.module for name in longer}
+    return {name if name in trees() else statement.module for name in longer}
 
 
 def imports_of(name: str) -> set[str]:
-    return {target for statement, _ in statements(TREES[name]) for target in targets(statement)}
+    return {target for statement, _ in statements(trees()[name]) for target in targets(statement)}
 
 
 def layer(name: str) -> int:
@@ -125,9 +131,9 @@ def test_there_is_no_import_cycle() -> None:
 @pytest.mark.parametrize("name", sorted(BACK_EDGES))
 def test_back_edges_are_read_at_call_time(name: str) -> None:
     """While these modules are being imported, `tinynode` does not have its names yet."""
-    for statement, _ in statements(TREES[name]):
+    for statement, _ in statements(trees()[name]):
         assert isinstance(statement, ast.Import) or "tinynode" not in targets(statement)
-    waiting: list[ast.AST] = [TREES[name]]
+    waiting: list[ast.AST] = [trees()[name]]
     while waiting:
         for child in ast.iter_child_nodes(waiting.pop()):
             assert not (isinstance(child, ast.Name) and child.id == "tinynode"), child.lineno
@@ -136,7 +142,7 @@ def test_back_edges_are_read_at_call_time(name: str) -> None:
 
 
 def test_an_import_inside_a_function_says_why() -> None:
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         path = (TINYNODE | BACKENDS)[name]
         lines = ["", *path.read_text(encoding="utf-8").splitlines()]
         for statement, inside in statements(tree):
@@ -146,7 +152,7 @@ def test_an_import_inside_a_function_says_why() -> None:
 
 
 def test_tinynode_uses_no_name_of_version_0_1() -> None:
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         if name not in ("tinynode", "tinynode.old_names"):
             for statement, _ in statements(tree):
                 names = {n.removeprefix("tinynode.") for n in (*targets(statement),)}

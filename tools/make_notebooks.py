@@ -9,9 +9,6 @@ steps. The package jupytext reads the cells of a step.
 
 from __future__ import annotations
 
-import jupytext
-import nbformat
-
 from tinynode.learn import sources
 from tinynode.learn.progress import write_atomically
 from tinynode.learn.sources import Step
@@ -21,6 +18,9 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 def notebook(step: Step) -> str:
     """The content of a notebook's file; the same every time."""
+    import jupytext  # here, since the import takes half a second, and tests import this file
+    import nbformat
+
     made = jupytext.reads(step.path.read_text(encoding="utf-8"), fmt="py:percent")
     made.metadata.clear()  # among others jupytext's version
     made.metadata["kernelspec"] = KERNEL
