@@ -56,6 +56,11 @@ CASES: dict[str, tuple[Any, ...]] = {
     ),
     "nll": (lambda x, t: fn.nll(x * x, t) * 1000.0, np.full((MANY, 2), 1.5), LABELS),
     "hinge": (lambda x, t: fn.hinge(x * x, t) * 1000.0, np.full((MANY, 2), 0.5), LABELS),
+    "mean_squared_error-large": (
+        lambda x, y: fn.mean_squared_error(x, y),
+        np.array([300.0, 1.0, 2.0, 3.0, 4.0, 5.0]),
+        np.zeros(6),
+    ),
     "kl_divergence": (
         lambda x, p: fn.kl_divergence(x * x, p) * 1000.0,
         np.full((MANY, 2), -2.0),
