@@ -56,6 +56,12 @@ def set_all_limits(monkeypatch: Any, huge: bool) -> None:
         set_limits(monkeypatch, **extreme_limits(name, huge))
 
 
+def small_pieces(monkeypatch: Any, step: int = 2, copied_bytes: int = 0) -> None:
+    """Every array counts as large in plans, and chains run in blocks of few elements."""
+    chain = {"chain_step": step, "chain_bytes": 32 * step}
+    set_limits(monkeypatch, in_cache=2, **chain, copied_bytes=copied_bytes)
+
+
 def force_kernels(monkeypatch: Any) -> None:
     """Every kernel runs at any size; blocks have few elements, and two threads share them."""
     set_least(monkeypatch, 0)

@@ -16,7 +16,7 @@ from typing import Any
 import hypothesis
 import numpy as np
 import pytest
-from fast_kernels import set_limits
+from fast_kernels import set_limits, small_pieces, two_threads
 from hypothesis import strategies as st
 from kernel_cases import KERNEL_CASES
 from net_specs import specs_of
@@ -39,18 +39,9 @@ LARGE = (600, 3)
 """An array of this shape has more than LIMITS.copied_bytes."""
 
 
-def small_pieces(patch: pytest.MonkeyPatch, small: int = 0) -> None:
-    """Every array counts as large, and chains run in blocks of few elements."""
-    set_limits(patch, in_cache=2, chain_step=2, chain_bytes=64, copied_bytes=small)
-
-
-def two() -> int:
-    return 2
-
-
 def threads(patch: pytest.MonkeyPatch) -> None:
     set_limits(patch, threaded=2)
-    patch.setattr(blocks, "thread_count", two)
+    patch.setattr(blocks, "thread_count", two_threads)
 
 
 def plan_of(
@@ -360,7 +351,7 @@ def test_values_that_are_needed_are_never_overwritten(
         if way == "large":
             set_limits(patch, copied_bytes=0)
         elif way != "as it is":
-            small_pieces(patch, 0 if way == "pieces" else 4096)
+            small_pieces(patch, copied_bytes=0 if way == "pieces" else 4096)
         check_step_by_step(net, names[::2] if saving else [], special)
 
 

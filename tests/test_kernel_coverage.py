@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fast_kernels import CHANGEABLE, extreme_limits, set_least, set_limits
+from fast_kernels import CHANGEABLE, extreme_limits, set_least, set_limits, small_pieces
 from kernel_cases import COUNTS, IMAGES, KERNEL_CASES, REASONS, WINDOWS, check_kernel, draw
 from net_specs import specs_of
 from test_passes import constant, op
@@ -179,7 +179,7 @@ def test_a_rule_gives_what_the_portable_forward_gives(
     assert not any(isinstance(action, OpaqueCall) for action in lowering.actions)
     for pieces in (False, True):
         if pieces:
-            set_limits(monkeypatch, in_cache=2, chain_step=2, chain_bytes=64, copied_bytes=0)
+            small_pieces(monkeypatch)
         made = plan_of(make(), arrays, len(expected))
         for _ in range(2):
             assert_same(made.run(tuple(arrays)), expected)

@@ -294,9 +294,6 @@ class backprop_mode(ContextDecorator):  # noqa: N801 - used as a function: with 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
 
-    def _recreate_cm(self) -> backprop_mode:
-        return backprop_mode(self.enabled)  # a decorator needs a new object for each call
-
     def __enter__(self) -> None:
         own = vars(config)
         _blocks.before += [own.get("enable_backprop")]

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from fast_kernels import force_kernels, set_limits
+from fast_kernels import force_kernels, set_limits, small_pieces
 from fuzz.derivatives import derivatives
 from fuzz.programs import Program
 
@@ -138,7 +138,7 @@ def every_limit_forced(step: int = 2) -> Iterator[None]:
     """Kernels run at any size, in blocks of ``step`` elements or few more, on two threads."""
     with pytest.MonkeyPatch.context() as patch:
         force_kernels(patch)
-        set_limits(patch, in_cache=2, chain_step=step, chain_bytes=32 * step, copied_bytes=0)
+        small_pieces(patch, step)
         set_limits(patch, many_rows=1, sampled_rows=1)
         yield
 

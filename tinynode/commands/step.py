@@ -20,7 +20,7 @@ from typing import Any
 from tinynode.atomic_file import check_writable
 from tinynode.commands.command_line import CommandError
 from tinynode.show.film import Film, plural
-from tinynode.show.film_text import printable
+from tinynode.show.film_text import printable_lines
 from tinynode.show.recorder import record
 
 
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         film.save(path)
     except OSError as error:
         raise CommandError(f"--output {output}: {error.strerror}", status=1) from None
-    print(printable(f"{plural(len(film), 'step')}, written to {output}"), flush=True)
+    print(printable_lines(f"{plural(len(film), 'step')}, written to {output}"), flush=True)
     is_page = path.suffix.lower() != ".json"
     if is_page and not options.no_open and not webbrowser.open(path.as_uri()):
         print(f"no browser was found here: open {path.as_uri()} in one")

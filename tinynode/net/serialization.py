@@ -288,14 +288,10 @@ def _check_known(type: str, names: Iterable[str]) -> None:
         return
     known = _names_in_methods(node_class)
     for name in names:
-        if name not in known and not hasattr(node_class, name) and known.isdisjoint(_SETTERS):
+        if name not in known and not hasattr(node_class, name):
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "no method of the class has it."
             raise NetError(f"loads: {type} has no attribute {name!r}: {hint}")
-
-
-_SETTERS = {"setattr", "vars", "__dict__", "__setattr__"}
-"""A class with such a name in a method may have attributes of any name."""
 
 
 def _names_in_methods(node_class: type) -> set[str]:

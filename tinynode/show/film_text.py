@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tinynode.errors import printable
+
 Step = dict[str, Any]
 
 
@@ -92,7 +94,7 @@ def text(data: dict[str, Any]) -> str:
         if line:
             lines.append(f"   {line}")
         lines += [f"   {line}" for line in details(data, step, labels)]
-    return printable("\n".join(lines))
+    return printable_lines("\n".join(lines))
 
 
 def labels_of(data: dict[str, Any]) -> dict[str, str]:
@@ -169,6 +171,6 @@ def _number_text(number: Any) -> str:
     return "nan" if number is None else str(number)
 
 
-def printable(line: str) -> str:
-    """The text with control characters as escapes, so no name can steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in line)
+def printable_lines(text: str) -> str:
+    """The text with control characters as escapes, except the ends of lines."""
+    return "\n".join(printable(line) for line in text.split("\n"))

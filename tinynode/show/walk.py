@@ -92,7 +92,7 @@ class Walker:
         room = max(1, rows - 1)
         if len(lines) > room:
             lines = [*lines[: room - 1], f"... {len(lines) - room + 1} more lines"]
-        return [_cut(film_text.printable(line), columns) for line in [*lines, HELP]]
+        return [_cut(film_text.printable_lines(line), columns) for line in [*lines, HELP]]
 
     def _source(self, step: dict[str, Any]) -> Iterator[str]:
         if step["at"] is None:
