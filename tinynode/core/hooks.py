@@ -14,7 +14,8 @@ order:
     an exception        failed, from forward_preprocess to forward_postprocess, and from
                         backward_preprocess to after_backward
     outside functions   value_read, detached, array_assigned, gradient_cleared, numbers_drawn,
-                        module_called, training_read, setting_assigned, update_requested
+                        module_called, training_read, setting_assigned, update_requested,
+                        updated
 
 ``forward`` and ``backward`` in the table are the methods of the function.
 
@@ -182,6 +183,9 @@ class FunctionHook:
     def update_requested(self, optimizer: Any, parameters: Any) -> bool:
         """An optimizer is about to update parameters. True if the hook updates them instead."""
         return False
+
+    def updated(self, optimizer: Any, parameters: Any) -> None:
+        """An optimizer has updated the parameters."""
 
 
 debug_hooks: list[FunctionHook] = []

@@ -104,13 +104,16 @@ class Optimizer:
         Raises:
             GraphError: a gradient is missing, or has another shape; all parameters are unchanged.
         """
-        for hook in thread_hooks():
+        hooks = thread_hooks()
+        for hook in hooks:
             if hook.update_requested(self, self._slots):
                 return
         ready = self._ready()
         results = self._results(ready)
         pairs = zip(ready, results, strict=True)
         accept_all([(slot, *slot.lifted(array, moments)) for slot, (array, moments) in pairs])
+        for hook in hooks:
+            hook.updated(self, self._slots)
 
     def _results(self, ready: list[_Slot]) -> Sequence[tuple[Array, Moments]]:
         """The next arrays and moments: by the backend's ``OptimizerUpdate``, else by ``step``."""

@@ -27,6 +27,7 @@ class DiagramNode:
         phase: ``"forward"``, or ``"backward"`` for a computation of gradients.
         marks: some of ``MARKS``.
         group: the dotted name of the node's module: ``"layers.0"`` lies in ``"layers"``.
+        room: width and height of free room below the facts, in pixels.
     """
 
     id: str
@@ -37,6 +38,7 @@ class DiagramNode:
     phase: str = "forward"
     marks: frozenset[str] = frozenset()
     group: str | None = None
+    room: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(slots=True)

@@ -14,8 +14,8 @@ from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Buffer, Parameter
-from tinynode.show.film import GONE, Film, FilmNode
-from tinynode.show.film_sources import SourceLocation, script_names, user_frame
+from tinynode.show.film_nodes import GONE, FilmNode, Recording
+from tinynode.show.film_sources import Place, script_names, user_frame, user_places
 
 if TYPE_CHECKING:
     from tinynode.core.function_node import FunctionNode
@@ -56,7 +56,7 @@ class FilmGraph:
         outputs: for the id of each function's node, the nodes of the function's outputs.
     """
 
-    def __init__(self, film: Film, model: Module | None) -> None:
+    def __init__(self, film: Recording, model: Module | None) -> None:
         self.film = film
         self.outputs: dict[str, list[FilmNode]] = {}
         self._model = model
@@ -70,7 +70,7 @@ class FilmGraph:
 
     def forget(self) -> None:
         """Take the last names, and drop all references; the film is over."""
-        self.source_location()
+        self.places()
         for known in self._known.values():
             self._name_after(known(), known.node)
         self._model = None
@@ -106,6 +106,10 @@ class FilmGraph:
         known = _NodeReference(thing)
         known.node = shown
         self._known[id(thing)] = known
+
+    def known(self, node: VariableNode) -> FilmNode | None:
+        """The film's node of a VariableNode, if the film has one."""
+        return self._find(self._known, node)
 
     def _find(self, store: dict[int, _NodeReference], thing: Any) -> FilmNode | None:
         known = store.get(id(thing))
@@ -181,11 +185,11 @@ class FilmGraph:
         if shown.kind == "variable" and getattr(thing, "name", None):
             self._set_name(shown, thing.name)
 
-    def source_location(self) -> SourceLocation | None:
-        """The present line of the user's code. Names in the code become names of nodes."""
+    def places(self) -> tuple[Place, ...]:
+        """The present places in the user's code. Names in the code become names of nodes."""
         frame = user_frame()
         if frame is None:
-            return None
+            return ()
         models = [] if self._model is None else [("", self._model)]
         for name, value in script_names(frame):
             if isinstance(value, Variable):
@@ -200,7 +204,7 @@ class FilmGraph:
                 for name, value in (*model.named_parameters(), *model.named_buffers()):
                     if value.node_or_none is not None:  # its dotted name, not its own
                         self._set_name(self._find(self._known, value.node_or_none), start + name)
-        return frame.f_code.co_filename, frame.f_lineno
+        return user_places()
 
     def _name_variable(self, x: Variable, name: str) -> None:
         """Give a Variable's node the name in the code."""
@@ -238,7 +242,7 @@ class FilmGraph:
         """The film's node of a function; a function applied before the recording is added."""
         shown = self._find(self._known, function)
         if shown is None:
-            shown = self.film.add_function(function, function.rank, "forward", None)
+            shown = self.film.add_function(function, function.rank, "forward", ())
             outs = []
             for reference in function.outputs or ():
                 node = reference()

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import linecache
 import ntpath
 import posixpath
 import re
 import textwrap
 from collections.abc import Iterable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from tinynode.core.function_node import FunctionNode
@@ -23,6 +24,9 @@ from tinynode.devices import backend_names
 
 SourceLocation = tuple[str, int]
 """A file, and the number of a line."""
+
+Place = tuple[str, int, int, int, int]
+"""An expression: the file, the first and last line, the first and last column in bytes."""
 
 WHOLE_FILE = 400
 """A file of at most so many lines is shown whole; of a longer file, windows of lines."""
@@ -48,6 +52,30 @@ def _own_packages() -> frozenset[str]:
     """tinynode, backends, and ``contextlib``: frames between a ``with`` block and tinynode."""
     backends = (f"tinynode_{name}" for name in backend_names())
     return frozenset({"tinynode", "contextlib", *backends})
+
+
+def user_places() -> tuple[Place, ...]:
+    """The running expressions of the user's code, the innermost first.
+
+    Two steps with equal places run at the same place of the program.
+    """
+    own = _own_packages()
+    frame = inspect.currentframe()
+    places = []
+    while frame is not None:
+        name = frame.f_globals.get("__name__") or ""
+        if name.partition(".")[0] not in own:
+            places.append(_place(frame.f_code, frame.f_lasti, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(places)
+
+
+@functools.lru_cache(maxsize=4096)
+def _place(code: CodeType, instruction: int, line: int) -> Place:
+    """The place of an instruction; zeros for unknown columns."""
+    positions = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
+    first, last, start, end = (number or 0 for number in positions)
+    return code.co_filename, first or line, last or line, start, end
 
 
 def script_names(frame: FrameType) -> list[tuple[str, Any]]:

@@ -6,10 +6,11 @@ sentence, and below the sentence the page's numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tinynode.errors import printable
+from tinynode.show.film_iterations import with_values
 
 Step = dict[str, Any]
 
@@ -23,14 +24,17 @@ def sentence(step: Step, labels: Mapping[str, str]) -> str:
         return _backward(step, labels)
     if kind == "sweep":
         seeds = _names((entry[0] for entry in step["grad_outputs"]), labels)
-        return f"A sweep begins at {seeds}."
+        return f"Backward starts at {seeds}."
+    if kind == "update":
+        changed = [labels[entry[0]] for entry in step["updates"]]
+        return f"{step['class']} updates {_joined(changed)}."
     return _end(step, labels)
 
 
 def _forward(step: Step, labels: Mapping[str, str]) -> str:
     inputs = _names((entry[0] for entry in step["inputs"]), labels)
     outputs = _names((entry[0] for entry in step["outputs"]), labels)
-    return f"{labels[step['function']]}: computes {outputs} from {inputs}."
+    return f"{labels[step['function']]} computes {outputs} from {inputs}."
 
 
 def _backward(step: Step, labels: Mapping[str, str]) -> str:
@@ -38,35 +42,36 @@ def _backward(step: Step, labels: Mapping[str, str]) -> str:
     given = [entry[0] for entry in step["grad_outputs"] if entry[1] is not None]
     first = [entry[0] for entry in step["grad_inputs"] if entry[2] == "first"]
     added = [entry[0] for entry in step["grad_inputs"] if entry[2] == "added"]
-    parts = []
+    parts = [f"{label} takes the gradient of {_names(given, labels)}"]
     if first:
-        parts.append(f"gives one to {_names(first, labels)}")
+        parts.append(f"gives the gradient of {_names(first, labels)}")
     if added:
-        parts.append(f"adds to that of {_names(added, labels)}")
-    done = " and ".join(parts) or "goes no further"
-    return f"{label}, backward: the gradient of {_names(given, labels)} {done}."
+        parts.append(f"adds to the gradient of {_names(added, labels)}")
+    if len(parts) == 1:
+        parts.append("gives no gradient")
+    return f"{_joined(parts)}."
 
 
 def _end(step: Step, labels: Mapping[str, str]) -> str:
     if step.get("error"):
-        return f"The sweep has ended with an error, and no gradient has changed: {step['error']}"
+        return f"Backward ended with an error, and no gradient has changed: {step['error']}"
     written = [entry[0] for entry in step["grad_inputs"] if entry[2] != "none"]
     returned = [entry[0] for entry in step["grad_inputs"] if entry[2] == "none"]
     parts = []
     if written:
-        parts.append(f"{_names(written, labels)} now {_has(written)} grad")
+        verb = "has its gradient" if len(written) == 1 else "have their gradients"
+        parts.append(f"{_names(written, labels)} {verb}")
     if returned:
-        parts.append(f"returned: the gradient of {_names(returned, labels)}")
-    return f"The sweep has ended; {'; '.join(parts) or 'nobody holds what it reached'}."
-
-
-def _has(items: list[str]) -> str:
-    return "has its" if len(items) == 1 else "have their"
+        parts.append(f"grad returns the gradient of {_names(returned, labels)}")
+    return f"Backward has ended: {'; '.join(parts) or 'no Variable takes a gradient'}."
 
 
 def _names(nodes: Iterable[str], labels: Mapping[str, str]) -> str:
     """``x, y and z``; each once."""
-    names = list(dict.fromkeys(labels[node] for node in nodes))
+    return _joined(list(dict.fromkeys(labels[node] for node in nodes)))
+
+
+def _joined(names: list[str]) -> str:
     if len(names) < 2:
         return names[0] if names else "nothing"
     return f"{', '.join(names[:-1])} and {names[-1]}"
@@ -88,7 +93,12 @@ def text(data: dict[str, Any]) -> str:
     if data["note"]:
         lines.append(data["note"])
     labels = labels_of(data)
-    for number, step in enumerate(data["steps"], 1):
+    iterations = len(data["iterations"])
+    shown = 0
+    for number, (iteration, step) in enumerate(steps_of(data), 1):
+        if iterations > 1 and iteration != shown:
+            shown = iteration
+            lines += ["", f"Iteration {iteration} of {iterations}"]
         lines += ["", f"{number}. {step['title']}"]
         line = source_line(data, step)
         if line:
@@ -99,7 +109,17 @@ def text(data: dict[str, Any]) -> str:
 
 def labels_of(data: dict[str, Any]) -> dict[str, str]:
     """The label of each node."""
-    return {node["id"]: node["label"] for node in data["nodes"]}
+    nodes = [node for picture in data["pictures"] for node in picture["nodes"]]
+    return {node["id"]: node["label"] for node in nodes}
+
+
+def steps_of(data: dict[str, Any]) -> Iterator[tuple[int, Step]]:
+    """All steps with their values, and the number of the iteration, from 1."""
+    for number, iteration in enumerate(data["iterations"], 1):
+        values = iter(iteration["values"])
+        steps = data["pictures"][iteration["picture"]]["steps"]
+        for step, seconds in zip(steps, iteration["seconds"], strict=True):
+            yield number, {**with_values(step, values), "seconds": seconds}
 
 
 def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list[str]:
@@ -109,6 +129,8 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
         for entry in step[key]:
             if entry[1] is not None:
                 lines.append(f"{heading} {labels[entry[0]]}: {_entry(data, entry)}")
+    for node, *three, moments in step["updates"]:
+        lines += _update_lines(data, labels[node], three, moments)
     used_up = [node for node in step["freed"] if node in step["table"]["removed"]]
     freed = [node for node in step["freed"] if node not in used_up]
     for heading, found in (
@@ -123,6 +145,20 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
     if step["kind"] in ("sweep", "backward"):
         lines.append(f"waiting: {queue_text(step, labels)}")
     return lines
+
+
+def _update_lines(
+    data: dict[str, Any], label: str, three: list[int | None], moments: list[list[Any]]
+) -> list[str]:
+    """A parameter before an update, the gradient, the moments, and the parameter after."""
+    named = zip(("before", "gradient of"), three[:2], strict=True)
+    lines = [f"{word} {label}: {_value(data, value)}" for word, value in named]
+    lines += [f"{name} of {label}: {_value(data, after)}" for name, _, after in moments]
+    return [*lines, f"after {label}: {_value(data, three[2])}"]
+
+
+def _value(data: dict[str, Any], value: int | None) -> str:
+    return "none" if value is None else value_text(data["values"][value])
 
 
 def _entry(data: dict[str, Any], entry: list[Any]) -> str:
@@ -156,11 +192,18 @@ def value_text(value: dict[str, Any]) -> str:
     numbers = [_number_text(cell) for cell in value["cells"]]
     if not value["shape"] and numbers:
         return f"{numbers[0]} {value['dtype']}"
-    if not value["sampled"] and len(numbers) <= _SHOWN:
+    is_whole = not value["sampled"] and not value.get("thinned")
+    if is_whole and len(numbers) <= _SHOWN:
         return f"{head} [{', '.join(numbers)}]"
     low, high, mean = (_number_text(value[key]) for key in ("min", "max", "mean"))
     bad = f", {value['bad']} not finite" if value["bad"] else ""
     return f"{head} from {low} to {high}, mean {mean}{bad}"
+
+
+def numbers_text(value: dict[str, Any]) -> str:
+    """The elements of a small array in a line, as a box of the page shows them."""
+    numbers = ", ".join(_number_text(cell) for cell in value["cells"])
+    return f"[{numbers}]" if value["shape"] else numbers
 
 
 _SHOWN = 12

@@ -8,6 +8,7 @@ with the smallest, the largest and the mean. Arrays of equal content share one e
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -16,6 +17,15 @@ from tinynode.devices import Device
 
 CELLS = 256
 """The largest number of elements kept of an array."""
+
+IMAGE = (5, 32)
+"""The smallest and the largest side of an image."""
+
+KEPT_CELLS = 200_000
+"""The largest number of elements kept of all arrays of a film."""
+
+ALWAYS = 16
+"""An array of at most so many elements keeps its elements in every iteration."""
 
 DIGITS = 4
 """The significant digits of a number in a film."""
@@ -49,15 +59,63 @@ class Values:
         return [_describe(*key) for key in self._index]
 
 
+def thinned(
+    values: list[dict[str, Any]], iterations: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The values; in a long film, elements of large arrays stay for some iterations only.
+
+    Each iteration gets "arrays": True if its arrays keep their elements. The first and the last
+    iteration keep them, and others at equal distances.
+    """
+    used = [{value for value in one["values"] if value is not None} for one in iterations]
+    sizes = [len(value["cells"]) for value in values]
+    large = [[i for i in one if sizes[i] > ALWAYS] for one in used]
+    kept: set[int] = set()
+    for distance in range(1, len(iterations) + 1):
+        kept = set()
+        for number in _at_distance(len(iterations), distance):
+            kept.update(large[number])
+        if sum(sizes[i] for i in kept) <= KEPT_CELLS:
+            break
+    for number, one in enumerate(iterations):
+        one["arrays"] = kept.issuperset(large[number])
+    return [
+        value if i in kept or sizes[i] <= ALWAYS else {**value, "cells": [], "thinned": True}
+        for i, value in enumerate(values)
+    ]
+
+
+def _at_distance(count: int, distance: int) -> list[int]:
+    """The numbers from 0 to the last, each so far from the next; the last is always there."""
+    return sorted({*range(0, count, distance), count - 1})
+
+
+def image_grid(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """For a stack of small matrices, such as images: the shown number, rows and columns."""
+    if len(shape) < 3 or not math.prod(shape):
+        return None
+    rows, columns = shape[-2:]
+    if not (IMAGE[0] <= rows <= IMAGE[1] and IMAGE[0] <= columns <= IMAGE[1]):
+        return None
+    return min(math.prod(shape[:-2]), max(1, CELLS // (rows * columns))), rows, columns
+
+
 def _grid(host: Any) -> Any:
-    """An array as a matrix: its last axis gives the columns."""
+    """An array as a matrix: its last axis gives the columns; a stack of images side by side."""
     if host.ndim == 2:
         return host
+    images = image_grid(host.shape)
+    if images is not None:
+        count, rows, columns = images
+        shown = host.reshape((-1, rows, columns))[:count]
+        return shown.swapaxes(0, 1).reshape((rows, count * columns))
     return host.reshape((-1, host.shape[-1]) if host.ndim and host.size else (1, host.size))
 
 
-def _steps(rows: int, columns: int) -> tuple[int, int]:
+def _steps(host: Any, rows: int, columns: int) -> tuple[int, int]:
     """The steps k and l: every k-th row and l-th column give at most ``CELLS`` elements."""
+    if image_grid(host.shape) is not None:
+        return 1, 1
     side = math.isqrt(CELLS)
     shown_columns = min(columns, max(side, CELLS // max(rows, 1)))
     shown_rows = min(rows, CELLS // max(shown_columns, 1))
@@ -66,7 +124,7 @@ def _steps(rows: int, columns: int) -> tuple[int, int]:
 
 def _sample(host: Any) -> Any:
     grid = _grid(host)
-    k, m = _steps(*grid.shape)
+    k, m = _steps(host, *grid.shape)
     return grid[::k, ::m]
 
 
@@ -102,12 +160,13 @@ def _describe(
 ) -> dict[str, Any]:
     cells = numpy.frombuffer(content, dtype)
     size = math.prod(shape)
-    rows, columns = _grid(numpy.empty(shape, numpy.bool_)).shape
+    empty = numpy.broadcast_to(numpy.False_, shape)
+    rows, columns = _grid(empty).shape
     if statistics is None:
         three, bad = _statistics(cells) if size else (numpy.full(3, numpy.nan).tobytes(), 0)
     else:
         three, bad = statistics
-        k, m = _steps(rows, columns)
+        k, m = _steps(empty, rows, columns)
         rows, columns = math.ceil(rows / k), math.ceil(columns / m)
     low, high, mean = numpy.frombuffer(three, numpy.float64).tolist()
     whole = dtype.kind in "iub"

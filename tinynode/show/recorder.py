@@ -28,11 +28,12 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Arrays, Device
 from tinynode.errors import describe
 from tinynode.nn.module import Module
-from tinynode.show.film import Film, FilmNode
+from tinynode.show.film import Film
+from tinynode.show.film_nodes import FilmNode
 from tinynode.show.film_graph import FilmGraph
-from tinynode.show.film_sources import SourceLocation
+from tinynode.show.film_sources import Place
 
-MAX_STEPS = 3000
+MAX_STEPS = 30_000
 """The most steps of a film."""
 
 SHOWN = 20
@@ -85,7 +86,7 @@ class _SweepState:
     """A running sweep and the present step.
 
     Attributes:
-        location: the line of user code at the sweep's start.
+        places: the places of user code at the sweep's start.
         step: the step under way; empty if no step is recorded.
         start: the time when the step began.
         table: the film's nodes in the gradient table.
@@ -93,9 +94,9 @@ class _SweepState:
         entries: for each of the step's ``grad_inputs`` the VariableNode.
     """
 
-    def __init__(self, sweep: Sweep, location: SourceLocation | None) -> None:
+    def __init__(self, sweep: Sweep, places: tuple[Place, ...]) -> None:
         self.sweep = sweep
-        self.location = location
+        self.places = places
         self.step: Step = {}
         self.start = 0.0
         self.table: set[str] = set()
@@ -117,6 +118,8 @@ class FilmRecorder(FunctionHook):
         self.is_cut = False
         self._begun: list[tuple[weakref.ref[FunctionNode], float]] = []
         self._sweeps: list[_SweepState] = []
+        self._cleared: dict[str, None] = {}
+        self._before_update: list[tuple[int | None, int | None, dict[str, int | None]]] = []
 
     def forget(self) -> None:
         """Drop all references; the film is over."""
@@ -167,17 +170,18 @@ class FilmRecorder(FunctionHook):
         phase = "backward" if self._sweeps else "forward"
         ins = [self.graph.node_of(x, 0, phase) for x in inputs]
         rank = max((node.rank for node in ins), default=0)
-        location = self.graph.source_location()
-        shown = self.film.add_function(function, rank, phase, location)
+        places = self.graph.places()
+        shown = self.film.add_function(function, rank, phase, places)
         outs = [self.graph.node_of(y, rank + 1, phase, is_output=True) for y in outputs]
         self.graph.connect(shown, ins, outs)
-        step = self._step("forward", location, shown, function)
+        step = self._step("forward", places, shown, function)
         step["inputs"] = self._values(ins, inputs)
         step["outputs"] = self._values(outs, outputs)
         step["seconds"] = seconds
         if function.inputs is None:
             shown.facts = ("no graph",)
         else:
+            step["in_graph"] = True
             self.graph.remember(function, shown)
             input_indexes, output_indexes = retained_indexes(function)
             retained = [ins[i].id for i in input_indexes] + [outs[i].id for i in output_indexes]
@@ -188,12 +192,12 @@ class FilmRecorder(FunctionHook):
 
     def sweep_began(self, sweep: Sweep) -> None:
         """A sweep has begun, with the seeds in the gradient table."""
-        state = _SweepState(sweep, self.graph.source_location())
+        state = _SweepState(sweep, self.graph.places())
         self._sweeps.append(state)
         if not self._has_room():
             return
         self.graph.add_behind([function for _, _, function in sweep.heap], MAX_STEPS)
-        step = self._step("sweep", state.location)
+        step = self._step("sweep", state.places)
         for node, gradient in sweep.table.gradients.items():
             shown = self.graph.variable(node)
             state.table.add(shown.id)
@@ -209,7 +213,7 @@ class FilmRecorder(FunctionHook):
         state.step = {}
         if self._has_room():
             shown = self.graph.function(function)
-            state.step = self._step("backward", shown.location, shown, function)
+            state.step = self._step("backward", shown.places, shown, function)
             state.before = [
                 node for node in function.inputs or () if node in sweep.table.gradients
             ]
@@ -281,7 +285,7 @@ class FilmRecorder(FunctionHook):
         if state is None:
             return
         if self._has_room():
-            step = self._step("end", state.location)
+            step = self._step("end", state.places)
             step["table"]["removed"] = sorted(state.table)
             step["error"] = None if error is None else f"{type(error).__name__}: {error}"
             for node, gradient in sweep.results.items():
@@ -304,6 +308,49 @@ class FilmRecorder(FunctionHook):
         total = None if how == "none" else self._value(gradient)
         step["grad_inputs"].append([shown.id, self._value(found), how, total])
 
+    # --- optimizers ------------------------------------------------------------------------------
+
+    def gradient_cleared(self, variable: Variable) -> None:
+        """``cleargrad()`` was called: the next step shows no gradient."""
+        node = variable.node_or_none
+        shown = None if node is None else self.graph.known(node)
+        if shown is not None:
+            self._cleared[shown.id] = None
+
+    def _take_cleared(self) -> list[str]:
+        cleared, self._cleared = self._cleared, {}
+        return list(cleared)
+
+    def update_requested(self, optimizer: Any, parameters: Sequence[Any]) -> bool:
+        """An optimizer is about to update parameters: note arrays, gradients and moments."""
+        self._before_update = []
+        if self._has_room():
+            for slot in parameters:
+                p = slot.parameter
+                moments = {name: self._array(m, p) for name, m in slot.moments.items()}
+                self._before_update.append((self._value(p), self._value(p.grad_var), moments))
+        return False
+
+    def updated(self, optimizer: Any, parameters: Sequence[Any]) -> None:
+        """An optimizer has updated parameters: a step."""
+        if not self._before_update or not self._has_room():
+            return
+        places = self.graph.places()
+        step = self._step("update", places)
+        step["class"] = self.film.class_key(type(optimizer))
+        step["optimizer"] = repr(optimizer)
+        for slot, (old, gradient, moments) in zip(parameters, self._before_update, strict=True):
+            p = slot.parameter
+            shown = self.graph.variable(p.node, p)
+            both = [[name, old_moment, self._array(slot.moments[name], p)]
+                    for name, old_moment in moments.items()]  # fmt: skip
+            step["updates"].append([shown.id, old, gradient, self._value(p), both])
+        self._before_update = []
+        self._add(step)
+
+    def _array(self, array: Any, p: Variable) -> int | None:
+        return self.film.values.add(array, p.device)
+
     def _state_of(self, sweep: Sweep) -> _SweepState | None:
         for state in self._sweeps:
             if state.sweep is sweep:
@@ -322,14 +369,14 @@ class FilmRecorder(FunctionHook):
     def _step(
         self,
         kind: str,
-        location: SourceLocation | None,
+        places: tuple[Place, ...],
         shown: FilmNode | None = None,
         function: FunctionNode | None = None,
     ) -> Step:
         return {
             "kind": kind,
             "function": None if shown is None else shown.id,
-            "class": None if function is None else self.film.class_key(function),
+            "class": None if function is None else self.film.class_key(type(function.user_function)),
             "inputs": [],
             "outputs": [],
             "grad_outputs": [],
@@ -340,7 +387,10 @@ class FilmRecorder(FunctionHook):
             "queued": 0,
             "table": {"set": [], "removed": []},
             "ran": [],
-            "location": location,
+            "cleared": self._take_cleared(),
+            "updates": [],
+            "places": places,
+            "in_graph": False,
             "seconds": None,
             "depth": len(self._sweeps),
         }

@@ -13,6 +13,8 @@ LABEL_WIDTH = 7.3
 """Width of a letter of a label, in pixels: 12 px monospace."""
 FACT_WIDTH = 6.2
 """Width of a letter of a fact: 10 px monospace."""
+NUMBER_WIDTH = 6.7
+"""Width of a letter of a number: 11 px monospace."""
 LONGEST_TEXT = 40
 """Pictures cut a text of more letters."""
 
@@ -39,11 +41,12 @@ def short_label(node: DiagramNode) -> str:
 
 
 def box_size(node: DiagramNode) -> tuple[float, float]:
-    """Width and height of a node's box: room for its texts."""
+    """Width and height of a node's box: room for its texts and numbers."""
     widest = text_columns(short_label(node)) * LABEL_WIDTH
     for fact in node.facts:
         widest = max(widest, text_columns(cut(fact)) * FACT_WIDTH)
-    return max(44.0, widest + 20), 24.0 + 13 * len(node.facts)
+    width, height = node.room
+    return max(44.0, widest + 20, width + 16), 24.0 + 13 * len(node.facts) + height
 
 
 def label_size(label: str) -> tuple[float, float]:

@@ -1,0 +1,303 @@
+"""A film as data for JSON: pictures, iterations, values and texts.
+
+Requirement: a film of 1,000 iterations is a page of a few megabytes. So each structure is laid out
+once, and an iteration is a row of numbers: the indexes of its values. Of the iterations of a long
+film, some keep the elements of their arrays, and the others keep smallest, largest and mean.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tinynode.show import film_text
+from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_name
+from tinynode.show.film_iterations import Segment, segments_of, values_of
+from tinynode.show.film_names import SourceNames
+from tinynode.show.film_nodes import GONE, FilmNode, Recording, Step
+from tinynode.show.film_sources import Files, describe_class
+from tinynode.show.film_values import thinned
+from tinynode.show.grouping import spread_groups
+from tinynode.show.layout import layout
+from tinynode.show.text_sizes import NUMBER_WIDTH
+
+MOST_NUMBERS = 6
+"""A box shows the numbers of an array of at most so many elements; else a heat map."""
+
+MAX_PICTURE = 3000
+"""The most steps of a picture."""
+
+HEAT_MAP = (150.0, 62.0)
+"""Width and height of the heat maps of an array and its gradient in a box, in pixels."""
+
+
+@dataclass(eq=False)
+class Picture:
+    """The segments with one structure.
+
+    Attributes:
+        number: the index of the picture.
+        segments: the segments; the ids of the first segment's nodes stand for all.
+        shared: the ids of the nodes that are in several segments, such as parameters.
+        labels: the label of each node.
+    """
+
+    number: int
+    segments: list[Segment] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> list[FilmNode]:
+        """The nodes of the first segment."""
+        return self.segments[0].nodes
+
+
+def film_data(film: Recording) -> dict[str, Any]:
+    """All of a film, in the types of JSON."""
+    segments = segments_of(film) if film.steps else []
+    pictures = _pictures(segments)
+    names = SourceNames()
+    files = Files(step["places"][0][:2] for step in film.steps if step["places"])
+    values = film.values.data()
+    drawn = []
+    of_segment = {}
+    for picture in pictures:
+        picture.labels = _labels(picture, names)
+        drawn.append(_drawn(film, picture, values, files))
+        of_segment.update((segment, picture) for segment in picture.segments)
+    iterations = [_iteration(film, segment, of_segment[segment]) for segment in segments]
+    return {
+        "version": 2,
+        "title": film.title or "Forward and backward, step by step",
+        "note": film.note,
+        # read at call time, since tinynode imports this module
+        "tinynode": vars(sys.modules["tinynode"])["__version__"],
+        "device": ", ".join(film.devices),
+        "pictures": drawn,
+        "iterations": iterations,
+        "classes": {key: describe_class(cls) for key, cls in film.classes.items()},
+        "files": files.data,
+        "values": thinned(values, iterations),
+    }
+
+
+def _pictures(segments: list[Segment]) -> list[Picture]:
+    """The structures of a film, in the order of the first segments."""
+    pictures: dict[Any, Picture] = {}
+    seen: dict[str, int] = {}
+    for segment in segments:
+        for node in segment.nodes:
+            seen[node.id] = seen.get(node.id, 0) + 1
+        picture = pictures.setdefault(segment.structure, Picture(len(pictures)))
+        picture.segments.append(segment)
+    for picture in pictures.values():
+        picture.shared = [node.id for node in picture.nodes if seen[node.id] > 1]
+    return list(pictures.values())
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+def _labels(picture: Picture, names: SourceNames) -> dict[str, str]:
+    """The label of each node: own names, names in the program's text, then numbered repeats."""
+    found = {node.id: node.label for node in picture.nodes}
+    for segment in picture.segments:
+        for node, other in zip(picture.nodes, segment.nodes, strict=True):
+            if other.is_named and not found[node.id]:
+                found[node.id] = other.label
+    _name_from_text(picture, names, found)
+    times: dict[str, int] = {}
+    for node in picture.nodes:
+        label = found[node.id]
+        if node.kind == "variable" and label != GONE:
+            times[label] = times.get(label, 0) + 1
+            if times[label] > 1:
+                found[node.id] = f"{label} ({times[label]})"
+    return found
+
+
+def _name_from_text(picture: Picture, names: SourceNames, found: dict[str, str]) -> None:
+    """Name the nodes without a name from the program's text."""
+    inputs: dict[int, list[FilmNode]] = {}
+    outputs: dict[int, list[FilmNode]] = {}
+    nodes = picture.nodes
+    for source, target in picture.segments[0].edges:
+        if nodes[source].kind == "function":
+            outputs.setdefault(source, []).append(nodes[target])
+        else:
+            inputs.setdefault(target, []).append(nodes[source])
+    last_of_call = _last_of_calls(picture)
+    for number, node in enumerate(nodes):
+        if node.kind != "function":
+            continue
+        for index, output in enumerate(outputs.get(number, ())):
+            if not found[output.id]:
+                told = names.of_output(node.places, index) if number in last_of_call else ""
+                found[output.id] = told or f"{node.label} output"
+    for number, node in enumerate(nodes):
+        given = inputs.get(number, [])
+        for index, one in enumerate(given):
+            if node.kind == "function" and not found[one.id]:
+                found[one.id] = names.of_input(node.places, index, len(given)) or "input"
+    for node in nodes:
+        found[node.id] = found[node.id] or "input"
+
+
+def _last_of_calls(picture: Picture) -> set[int]:
+    """The numbers of the functions with the result of a call.
+
+    ``y = model(x)`` runs several functions at one place of the program, and only the last computes
+    ``y``. A loop runs the functions of the place again. So the functions at a place are cut into
+    equal parts, the shortest possible, and the last function of each part counts.
+    """
+    at_place: dict[Any, list[int]] = {}
+    for number, node in enumerate(picture.nodes):
+        if node.kind == "function":
+            at_place.setdefault((node.places, node.phase), []).append(number)
+    last: set[int] = set()
+    for numbers in at_place.values():
+        words = [picture.nodes[number].label for number in numbers]
+        part = next(
+            size
+            for size in range(1, len(words) + 1)
+            if len(words) % size == 0 and words[:size] * (len(words) // size) == words
+        )
+        last.update(numbers[part - 1 :: part])
+    return last
+
+
+# --- pictures ------------------------------------------------------------------------------------
+
+
+def _drawn(
+    film: Recording, picture: Picture, values: Sequence[dict[str, Any]], files: Files
+) -> dict[str, Any]:
+    """A picture with layout, and the steps of its first segment."""
+    segment = picture.segments[0]
+    texts = _number_texts(film, picture, values)
+    boxes = []
+    for node in picture.nodes:
+        label = picture.labels[node.id]
+        box = DiagramNode(node.id, node.kind, label, node.facts, node.rank, node.phase)
+        box.room = texts.get(node.id, (0.0, 0.0))
+        if node.is_state and "." in label:
+            box.group = group_name(label.rpartition(".")[0])
+        boxes.append(box)
+    arrows = [
+        DiagramEdge(boxes[a].id, boxes[b].id, film.edges[boxes[a].id, boxes[b].id])
+        for a, b in segment.edges
+    ]
+    spread_groups(boxes, arrows, None)
+    plan = layout(boxes, arrows)
+    births = {
+        node.id: 0 if node.id in picture.shared else max(0, node.born - segment.first)
+        for node in picture.nodes
+    }
+    ids = set(births)
+    return {
+        "width": round(plan.width, 1),
+        "height": round(plan.height, 1),
+        "shared": picture.shared,
+        "nodes": [_node(box, births[box.id], *plan.position[box.id]) for box in boxes],
+        "edges": [
+            {
+                "from": source,
+                "to": target,
+                "points": [[round(x, 1), round(y, 1)] for x, y in points],
+                "phase": arrow.phase,
+                "born": births[source if source[0] == "f" else target],
+            }
+            for arrow, (source, target, points) in zip(arrows, plan.edges, strict=True)
+        ],
+        "steps": [
+            _step(step, picture.labels, files, ids)
+            for step in film.steps[segment.first : segment.last]
+        ],
+    }
+
+
+def _node(
+    box: DiagramNode, born: int, x: float, y: float, width: float, height: float
+) -> dict[str, Any]:
+    return {
+        "id": box.id,
+        "kind": box.kind,
+        "label": box.label,
+        "facts": list(box.facts),
+        "rank": box.rank,
+        "phase": box.phase,
+        "group": box.group,
+        "x": round(x, 1),
+        "y": round(y, 1),
+        "w": round(width, 1),
+        "h": round(height, 1),
+        "born": born,
+    }
+
+
+def _step(step: Step, labels: dict[str, str], files: Files, ids: set[str]) -> Step:
+    """A step with texts in place of what only the recording needs."""
+    told = {key: step[key] for key in step if key not in ("places", "in_graph", "error")}
+    for key in ("freed", "cleared", "retained"):
+        told[key] = [name for name in step[key] if name in ids]
+    if step["seconds"] is not None:
+        told["seconds"] = float(f"{step['seconds']:.3g}")
+    told["title"] = film_text.sentence(step, labels)
+    told["at"] = files.at(step["places"][0][:2] if step["places"] else None)
+    return told
+
+
+def _number_texts(
+    film: Recording, picture: Picture, values: Sequence[dict[str, Any]]
+) -> dict[str, tuple[float, float]]:
+    """The room for numbers in each variable's box: an array, and below the gradient."""
+    room: dict[str, tuple[float, float]] = {}
+    for segment in picture.segments:
+        names = {other.id: node.id for node, other in zip(picture.nodes, segment.nodes, strict=True)}
+        for step in film.steps[segment.first : segment.last]:
+            is_forward = step["kind"] == "forward"
+            for entry in [*step["inputs"], *step["outputs"]] if is_forward else step["grad_inputs"]:
+                if entry[1] is not None and entry[0] in names:
+                    size = _room(values[entry[1]])
+                    old = room.get(names[entry[0]], (0.0, 0.0))
+                    room[names[entry[0]]] = (max(old[0], size[0]), max(old[1], size[1]))
+    return room
+
+
+def _room(value: dict[str, Any]) -> tuple[float, float]:
+    if value["sampled"] or len(value["cells"]) > MOST_NUMBERS:
+        return HEAT_MAP
+    text = film_text.numbers_text(value)
+    return (len(text) + 2) * NUMBER_WIDTH, 28.0
+
+
+# --- iterations ----------------------------------------------------------------------------------
+
+
+def _iteration(film: Recording, segment: Segment, picture: Picture) -> dict[str, Any]:
+    """One run through a picture: the value of each place in its steps, and the seconds."""
+    steps = film.steps[segment.first : segment.last]
+    return {
+        "picture": picture.number,
+        "values": [value for step in steps for value in values_of(step)],
+        "seconds": [
+            None if step["seconds"] is None else float(f"{step['seconds']:.2g}") for step in steps
+        ],
+        "loss": _loss(film, steps),
+    }
+
+
+def _loss(film: Recording, steps: Sequence[Step]) -> int | None:
+    """The value of the variable that the first backward pass starts from."""
+    seeds = [step["grad_outputs"] for step in steps if step["kind"] == "sweep"]
+    if not seeds or not seeds[0]:
+        return None
+    root = seeds[0][0][0]
+    for step in steps:
+        for entry in step["outputs"]:
+            if entry[0] == root:
+                return int(entry[1])
+    return None
