@@ -29,6 +29,7 @@ from typing import Any
 from tinynode.show import film_text
 from tinynode.show.film_nodes import Recording
 
+
 class Film(Recording):
     """Recorded steps; ``with tinynode.show.record() as film:`` makes one.
 

@@ -7,6 +7,7 @@ film, some keep the elements of their arrays, and the others keep smallest, larg
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,6 @@ from tinynode.show.film_iterations import Segment, segments_of, values_of
 from tinynode.show.film_names import SourceNames
 from tinynode.show.film_nodes import GONE, FilmNode, Recording, Step
 from tinynode.show.film_sources import Files, describe_class
-from tinynode.show.film_values import thinned
 from tinynode.show.grouping import spread_groups
 from tinynode.show.layout import layout
 from tinynode.show.text_sizes import NUMBER_WIDTH
@@ -61,14 +61,13 @@ def film_data(film: Recording) -> dict[str, Any]:
     pictures = _pictures(segments)
     names = SourceNames()
     files = Files(step["places"][0][:2] for step in film.steps if step["places"])
-    values = film.values.data()
+    of_segment = {segment: picture for picture in pictures for segment in picture.segments}
+    iterations = [_iteration(film, segment, of_segment[segment]) for segment in segments]
+    values = film.values.data(iterations)
     drawn = []
-    of_segment = {}
     for picture in pictures:
         picture.labels = _labels(picture, names)
         drawn.append(_drawn(film, picture, values, files))
-        of_segment.update((segment, picture) for segment in picture.segments)
-    iterations = [_iteration(film, segment, of_segment[segment]) for segment in segments]
     return {
         "version": 2,
         "title": film.title or "Forward and backward, step by step",
@@ -80,7 +79,7 @@ def film_data(film: Recording) -> dict[str, Any]:
         "iterations": iterations,
         "classes": {key: describe_class(cls) for key, cls in film.classes.items()},
         "files": files.data,
-        "values": thinned(values, iterations),
+        "values": values,
     }
 
 
@@ -256,10 +255,14 @@ def _number_texts(
     """The room for numbers in each variable's box: an array, and below the gradient."""
     room: dict[str, tuple[float, float]] = {}
     for segment in picture.segments:
-        names = {other.id: node.id for node, other in zip(picture.nodes, segment.nodes, strict=True)}
+        names = {
+            other.id: node.id for node, other in zip(picture.nodes, segment.nodes, strict=True)
+        }
         for step in film.steps[segment.first : segment.last]:
             is_forward = step["kind"] == "forward"
-            for entry in [*step["inputs"], *step["outputs"]] if is_forward else step["grad_inputs"]:
+            for entry in (
+                [*step["inputs"], *step["outputs"]] if is_forward else step["grad_inputs"]
+            ):
                 if entry[1] is not None and entry[0] in names:
                     size = _room(values[entry[1]])
                     old = room.get(names[entry[0]], (0.0, 0.0))
@@ -268,7 +271,7 @@ def _number_texts(
 
 
 def _room(value: dict[str, Any]) -> tuple[float, float]:
-    if value["sampled"] or len(value["cells"]) > MOST_NUMBERS:
+    if math.prod(value["shape"]) > MOST_NUMBERS:
         return HEAT_MAP
     text = film_text.numbers_text(value)
     return (len(text) + 2) * NUMBER_WIDTH, 28.0

@@ -21,7 +21,7 @@ CELLS = 256
 IMAGE = (5, 32)
 """The smallest and the largest side of an image."""
 
-KEPT_CELLS = 200_000
+KEPT_CELLS = 130_000
 """The largest number of elements kept of all arrays of a film."""
 
 ALWAYS = 16
@@ -54,35 +54,28 @@ class Values:
             key = (host.shape, host.dtype, _sample(host).tobytes(), _statistics(host))
         return self._index.setdefault(key, len(self._index))
 
-    def data(self) -> list[dict[str, Any]]:
-        """All values for JSON."""
-        return [_describe(*key) for key in self._index]
+    def data(self, iterations: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """All values for JSON; in a long film, some iterations keep the elements of arrays.
 
-
-def thinned(
-    values: list[dict[str, Any]], iterations: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """The values; in a long film, elements of large arrays stay for some iterations only.
-
-    Each iteration gets "arrays": True if its arrays keep their elements. The first and the last
-    iteration keep them, and others at equal distances.
-    """
-    used = [{value for value in one["values"] if value is not None} for one in iterations]
-    sizes = [len(value["cells"]) for value in values]
-    large = [[i for i in one if sizes[i] > ALWAYS] for one in used]
-    kept: set[int] = set()
-    for distance in range(1, len(iterations) + 1):
-        kept = set()
-        for number in _at_distance(len(iterations), distance):
-            kept.update(large[number])
-        if sum(sizes[i] for i in kept) <= KEPT_CELLS:
-            break
-    for number, one in enumerate(iterations):
-        one["arrays"] = kept.issuperset(large[number])
-    return [
-        value if i in kept or sizes[i] <= ALWAYS else {**value, "cells": [], "thinned": True}
-        for i, value in enumerate(values)
-    ]
+        Each iteration gets "arrays": True if its arrays keep their elements. The first and the
+        last iteration keep them, and others at equal distances.
+        """
+        sizes = [min(math.prod(key[0]), CELLS) for key in self._index]
+        used = [{value for value in one["values"] if value is not None} for one in iterations]
+        large = [[i for i in one if sizes[i] > ALWAYS] for one in used]
+        kept: set[int] = set()
+        for distance in range(1, len(iterations) + 1):
+            kept = set()
+            for number in _at_distance(len(iterations), distance):
+                kept.update(large[number])
+            if sum(sizes[i] for i in kept) <= KEPT_CELLS:
+                break
+        for number, one in enumerate(iterations):
+            one["arrays"] = kept.issuperset(large[number])
+        return [
+            _describe(*key, is_thin=i not in kept and sizes[i] > ALWAYS)
+            for i, key in enumerate(self._index)
+        ]
 
 
 def _at_distance(count: int, distance: int) -> list[int]:
@@ -156,7 +149,12 @@ def _of_finite(host: Any) -> tuple[bytes, int]:
 
 
 def _describe(
-    shape: tuple[int, ...], dtype: Any, content: bytes, statistics: tuple[bytes, int] | None = None
+    shape: tuple[int, ...],
+    dtype: Any,
+    content: bytes,
+    statistics: tuple[bytes, int] | None = None,
+    *,
+    is_thin: bool,
 ) -> dict[str, Any]:
     cells = numpy.frombuffer(content, dtype)
     size = math.prod(shape)
@@ -181,8 +179,9 @@ def _describe(
         "bad": bad,
         "rows": rows,
         "columns": columns,
-        "cells": [_number(cell, whole) for cell in cells.tolist()],
+        "cells": [] if is_thin else [_number(cell, whole) for cell in cells.tolist()],
         "sampled": size > CELLS,
+        "thinned": is_thin,
     }
 
 

@@ -31,6 +31,10 @@ SCRIPT = (
 """The files of the script, each after the files with the names in use."""
 
 
+FORM = ("shape", "dtype", "rows", "columns", "sampled", "thinned")
+"""The properties that arrays of a variable share in all iterations."""
+
+
 def page(data: dict[str, Any]) -> str:
     """A film as a self-contained HTML document.
 
@@ -47,8 +51,31 @@ def page(data: dict[str, Any]) -> str:
         policy=_policy(style, script),
         style=style,
         script=script,
-        data=_json_for_html(data),
+        data=_json_for_html(packed(data)),
     )
+
+
+def packed(data: dict[str, Any]) -> dict[str, Any]:
+    """A film in few letters: what many arrays share is written once.
+
+    ``values["forms"]`` has shape, dtype, rows, columns, "sampled" and "thinned".
+    ``values["arrays"]`` has the number of the form, min, max, mean, "bad" and the cells. An
+    iteration's values are the smallest index, then the distance of each from the smallest.
+    """
+    forms: dict[str, int] = {}
+    arrays = []
+    for value in data["values"]:
+        form = json.dumps([value[key] for key in FORM], separators=(",", ":"))
+        number = forms.setdefault(form, len(forms))
+        numbers = [value[key] for key in ("min", "max", "mean", "bad", "cells")]
+        arrays.append([number, *numbers])
+    iterations = []
+    for one in data["iterations"]:
+        base = min((value for value in one["values"] if value is not None), default=0)
+        distances = [None if value is None else value - base for value in one["values"]]
+        iterations.append({**one, "values": [base, *distances]})
+    values = {"forms": [json.loads(form) for form in forms], "arrays": arrays}
+    return {**data, "iterations": iterations, "values": values}
 
 
 def _part(name: str) -> str:

@@ -376,7 +376,9 @@ class FilmRecorder(FunctionHook):
         return {
             "kind": kind,
             "function": None if shown is None else shown.id,
-            "class": None if function is None else self.film.class_key(type(function.user_function)),
+            "class": None
+            if function is None
+            else self.film.class_key(type(function.user_function)),
             "inputs": [],
             "outputs": [],
             "grad_outputs": [],
