@@ -29,8 +29,8 @@ from tinynode.devices import Arrays, Device
 from tinynode.errors import describe
 from tinynode.nn.module import Module
 from tinynode.show.film import Film
-from tinynode.show.film_nodes import FilmNode
 from tinynode.show.film_graph import FilmGraph
+from tinynode.show.film_nodes import FilmNode
 from tinynode.show.film_sources import Place
 
 MAX_STEPS = 30_000
