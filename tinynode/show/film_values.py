@@ -21,10 +21,10 @@ CELLS = 256
 IMAGE = (5, 32)
 """The smallest and the largest side of an image."""
 
-KEPT_CELLS = 130_000
+KEPT_CELLS = 160_000
 """The largest number of elements kept of all arrays of a film."""
 
-ALWAYS = 16
+ALWAYS = 6
 """An array of at most so many elements keeps its elements in every iteration."""
 
 DIGITS = 4

@@ -60,7 +60,7 @@ def packed(data: dict[str, Any]) -> dict[str, Any]:
 
     ``values["forms"]`` has shape, dtype, rows, columns, "sampled" and "thinned".
     ``values["arrays"]`` has the number of the form, min, max, mean, "bad" and the cells. An
-    iteration's values are the smallest index, then the distance of each from the smallest.
+    iteration's values are the middle index, then the distance of each from the middle.
     """
     forms: dict[str, int] = {}
     arrays = []
@@ -71,7 +71,8 @@ def packed(data: dict[str, Any]) -> dict[str, Any]:
         arrays.append([number, *numbers])
     iterations = []
     for one in data["iterations"]:
-        base = min((value for value in one["values"] if value is not None), default=0)
+        known = sorted(value for value in one["values"] if value is not None)
+        base = known[len(known) // 2] if known else 0
         distances = [None if value is None else value - base for value in one["values"]]
         iterations.append({**one, "values": [base, *distances]})
     values = {"forms": [json.loads(form) for form in forms], "arrays": arrays}
