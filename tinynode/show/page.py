@@ -5,8 +5,8 @@ contains style, script and film. The page makes no request, and the Content-Secu
 requests. The policy also forbids other scripts and styles, by hashes. Texts of the film (names of
 variables, source code) are data: the script reads a JSON element, and inserts plain text.
 
-The parts are files in ``page_files``: ``template.html``, ``style.css``, and the script in the
-order of ``SCRIPT``.
+The parts are files in ``page_files``: ``template.html``, the style sheets of ``STYLE``, and the
+script in the order of ``SCRIPT``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+STYLE = ("style.css",)
+"""The style sheets, later ones in front."""
+
 SCRIPT = (
     "film.js",
     "elements.js",
     "arrays.js",
     "graph.js",
     "focus.js",
+    "iterations.js",
     "panels.js",
     "stepper.js",
 )
@@ -44,7 +48,7 @@ def page(data: dict[str, Any]) -> str:
     Raises:
         ValueError: the film has a number without a form in JSON (nan, infinity).
     """
-    style = _part("style.css")
+    style = "\n".join(_part(name) for name in STYLE)
     script = "\n".join(_part(name) for name in SCRIPT)
     return Template(_part("template.html")).substitute(
         title=html.escape(str(data["title"])),

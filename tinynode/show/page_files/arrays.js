@@ -37,7 +37,7 @@ function shadeOf(cell, scale) {
 }
 
 function isSmall(value) {
-  return !value.sampled && value.columns <= MOST_COLUMNS && value.cells.length <= MOST_NUMBERS;
+  return !value.sampled && !value.thinned && value.columns <= MOST_COLUMNS && value.cells.length <= MOST_NUMBERS;
 }
 
 // An array with its shape, to look at closely.
@@ -47,16 +47,17 @@ function valueView(number, key, name) {
   return html(
     "div",
     { class: "value", "data-value": number },
-    isSmall(value) ? numbersTable(value, name) : heatMap(value, key, name),
+    value.thinned ? null : isSmall(value) ? numbersTable(value, name) : heatMap(value, key, name),
     html("p", { class: value.bad > 0 ? "facts has-bad" : "facts" }, factsOf(value)),
   );
 }
 
 function factsOf(value) {
   const facts = [`${shapeText(value.shape)} ${value.dtype}`];
+  if (value.thinned) facts.push(rangeText(value));
   if (!isSmall(value) && typeof value.mean === "number")
     facts.push(`mean ${numberText(value.mean)}`);
-  if (value.sampled) facts.push("a sample");
+  if (value.sampled && !value.thinned) facts.push("a sample");
   if (value.bad > 0) facts.push(`${value.bad} nan or inf`);
   return facts.join(" · ");
 }
@@ -225,6 +226,7 @@ function smallView(number) {
       value.shape.length ? `[${text}]` : text,
     );
   }
+  if (value.thinned) return html("span", { class: "mini", "data-value": number }, rangeText(value));
   if (value.cells.length === 0) return html("span", { class: "quiet" }, "empty");
   const image = heatMapImage(value);
   image.classList.add("small");

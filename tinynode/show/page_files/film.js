@@ -1,19 +1,42 @@
 // The film, and what changes in each of its steps.
 //
-// The page holds the film as JSON: nodes and edges with their places, arrays, and steps. A step
-// says what changed: an array was computed, a gradient came into the sweep's table, an array was
-// freed.
+// The page holds the film as JSON: pictures, iterations, and arrays. A picture has nodes and edges
+// with their places, and steps. An iteration is one run through a picture, with its own values. A
+// program without a loop has one picture and one iteration.
 //
-// These files are one script, joined in this order: film.js, elements.js, arrays.js, graph.js,
-// focus.js, panels.js, stepper.js. They use no library. What the film says is inserted as text,
-// never as HTML: names are only names.
+// A step says what changed: an array was computed, a gradient came into the table of the backward
+// pass, an array was freed, an optimizer updated a parameter.
+//
+// These files are one script, joined in the order of page.py. They use no library. Texts of the
+// film are inserted as text, never as HTML: names are only names.
 
-const film = JSON.parse(document.getElementById("film").textContent);
-const steps = film.steps;
-const nodes = new Map(film.nodes.map((node) => [node.id, node]));
+const film = unpacked(JSON.parse(document.getElementById("film").textContent));
+
+function unpacked(data) {
+  const { forms, arrays } = data.values;
+  for (const one of data.iterations) {
+    const [base, ...distances] = one.values;
+    one.values = distances.map((distance) => (distance === null ? null : base + distance));
+  }
+  data.values = arrays.map(([form, min, max, mean, bad, cells]) => {
+    const [shape, dtype, rows, columns, sampled, thinned] = forms[form];
+    return { shape, dtype, rows, columns, sampled, thinned, min, max, mean, bad, cells };
+  });
+  return data;
+}
+
+const iterations = film.iterations;
+
+// The present iteration: its number, picture, nodes and steps.
+let iteration = -1;
+let picture = { nodes: [], edges: [], steps: [], shared: [], width: 1, height: 1 };
+let nodes = new Map();
+let steps = [];
+let changes = []; // for each step the changes of `now`, with what was there before
+let stepsOfNode = new Map(); // the steps in which a node takes part, for the panel of a node
 
 // What is true now, for each node.
-const now = emptyState();
+let now = emptyState();
 
 function emptyState() {
   return {
@@ -21,31 +44,95 @@ function emptyState() {
     value: new Map(), // the number of its array in film.values
     kept: new Map(), // whether the array is kept for backward
     freed: new Map(), // whether the array went
-    gradient: new Map(), // the number of its gradient in the table of the sweep
-    grad: new Map(), // the number of its gradient after a sweep: the user's x.grad
+    gradient: new Map(), // the number of its gradient in the table of the backward pass
+    grad: new Map(), // the number of its gradient afterwards: the user's x.grad
   };
 }
 
-// For each step the changes of `now`, with what was there before: so a film runs both ways.
-const changes = recordChanges();
+// The steps of an iteration: those of its picture, with its own values.
+function stepsOf(number) {
+  const { values, seconds, picture: index } = iterations[number];
+  let next = 0;
+  const entry = ([id]) => [id, values[next++]];
+  return film.pictures[index].steps.map((step, i) => {
+    const told = { ...step, seconds: seconds[i] };
+    for (const key of ["inputs", "outputs", "grad_outputs"]) told[key] = step[key].map(entry);
+    told.grad_inputs = step.grad_inputs.map(([id, , how]) => [id, values[next++], how, values[next++]]);
+    told.table = { ...step.table, set: step.table.set.map(entry) };
+    told.updates = step.updates.map(([id, , , , moments]) => [
+      id,
+      values[next++],
+      values[next++],
+      values[next++],
+      moments.map(([name]) => [name, values[next++], values[next++]]),
+    ]);
+    return told;
+  });
+}
 
-function recordChanges() {
+// The values and gradients that parameters bring into each iteration, computed as far as needed.
+const brought = [new Map()];
+
+function broughtInto(number) {
+  while (brought.length <= number) {
+    const last = brought.length - 1;
+    const state = startOf(last);
+    recordChanges(film.pictures[iterations[last].picture], stepsOf(last), state);
+    const carried = new Map(brought[last]);
+    for (const id of film.pictures[iterations[last].picture].shared) {
+      carried.set(id, [state.value.get(id), state.grad.get(id)]);
+    }
+    brought.push(carried);
+  }
+  return brought[number];
+}
+
+// The state before the first step of an iteration.
+function startOf(number) {
   const state = emptyState();
-  const births = bornInEachStep(film.nodes);
-  return steps.map((step, index) => {
-    const list = [];
+  for (const [id, [value, grad]] of broughtInto(number)) {
+    state.value.set(id, value);
+    state.grad.set(id, grad);
+  }
+  return state;
+}
+
+// Makes an iteration the present one, before its first step. True if the picture is another.
+function enterIteration(number) {
+  const old = picture;
+  iteration = number;
+  picture = film.pictures[iterations[number].picture];
+  steps = stepsOf(number);
+  now = startOf(number);
+  changes = recordChanges(picture, steps, startOf(number));
+  if (picture === old) return false;
+  nodes = new Map(picture.nodes.map((node) => [node.id, node]));
+  stepsOfNode = new Map(picture.nodes.map((node) => [node.id, []]));
+  steps.forEach((step, index) => {
+    const ids = new Set([step.function, ...allEntries(step).map((entry) => entry[0])]);
+    for (const id of ids) stepsOfNode.get(id)?.push(index);
+  });
+  return true;
+}
+
+function recordChanges(shown, list, state) {
+  const births = bornInEachStep(shown.nodes, list);
+  return list.map((step, index) => {
+    const found = [];
     const change = (fact, id, after) => {
       const before = state[fact].get(id);
       if (before !== after) {
         state[fact].set(id, after);
-        list.push({ fact, id, before, after });
+        found.push({ fact, id, before, after });
       }
     };
-    for (const node of births[index]) change("born", film.nodes[node].id, true);
+    for (const node of births[index]) change("born", shown.nodes[node].id, true);
+    for (const id of step.cleared) change("grad", id, undefined);
     for (const [id, value] of arraysOf(step)) {
       if (value !== null) change("value", id, value);
       change("freed", id, false);
     }
+    for (const [id, , , value] of step.updates) change("value", id, value);
     for (const id of step.retained) change("kept", id, true);
     for (const id of freedArrays(step)) {
       change("kept", id, false);
@@ -54,15 +141,15 @@ function recordChanges() {
     for (const id of step.table.removed) change("gradient", id, undefined);
     for (const [id, value] of step.table.set) change("gradient", id, value);
     for (const [id, grad] of gradsOf(step)) change("grad", id, grad);
-    return list;
+    return found;
   });
 }
 
 // The numbers of the nodes, or edges, that come with each step.
-function bornInEachStep(things) {
-  const births = steps.map(() => []);
+function bornInEachStep(things, list) {
+  const births = list.map(() => []);
   things.forEach((thing, index) => {
-    births[Math.min(Math.max(thing.born, 0), steps.length - 1)]?.push(index);
+    births[Math.min(Math.max(thing.born, 0), list.length - 1)]?.push(index);
   });
   return births;
 }
@@ -84,7 +171,7 @@ function usedGradients(step) {
   return step.freed.filter((id) => removed.has(id));
 }
 
-// What the end of a sweep writes into x.grad. "none" marks results that go to the caller of grad.
+// What the end of backward writes into x.grad. "none" marks results that go to the caller of grad.
 function gradsOf(step) {
   if (step.kind !== "end") return [];
   return step.grad_inputs
@@ -96,13 +183,6 @@ function nameOf(id) {
   return nodes.get(id)?.label ?? id;
 }
 
-// The steps in which a node takes part, for the panel of a node.
-const stepsOfNode = new Map(film.nodes.map((node) => [node.id, []]));
-steps.forEach((step, index) => {
-  const ids = new Set([step.function, ...allEntries(step).map((entry) => entry[0])]);
-  for (const id of ids) stepsOfNode.get(id)?.push(index);
-});
-
 function allEntries(step) {
   return [
     ...step.inputs,
@@ -110,5 +190,6 @@ function allEntries(step) {
     ...step.grad_outputs,
     ...step.grad_inputs,
     ...step.table.set,
+    ...step.updates,
   ];
 }

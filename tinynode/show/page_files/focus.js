@@ -36,13 +36,14 @@ function showFocus() {
 }
 
 function stepName(step) {
-  if (step.kind === "sweep") return "A sweep begins";
-  if (step.kind === "end") return "The sweep ends";
+  if (step.kind === "sweep") return "Backward starts";
+  if (step.kind === "end") return "Backward has ended";
+  if (step.kind === "update") return step.optimizer;
   return `${step.class ?? nameOf(step.function)}, ${step.kind}`;
 }
 
 function stepContent(step) {
-  const parts = { sweep: seedParts, backward: backwardParts, end: resultParts };
+  const parts = { sweep: seedParts, backward: backwardParts, end: resultParts, update: updateParts };
   return [
     factsOfStep(step),
     formulaView(step.class),
@@ -85,7 +86,28 @@ function backwardParts(step) {
 }
 
 function resultParts(step) {
-  return [section("Results", "what the sweep came to", "backward", contributionCards(step))];
+  return [section("Gradients", "now in the grad of the variables", "backward", contributionCards(step))];
+}
+
+// Each parameter before the update, its gradient, the optimizer's moments, and afterwards.
+function updateParts(step) {
+  return step.updates.map(([id, old, gradient, value, moments], i) => {
+    const part = (title, number, kind) =>
+      html(
+        "div",
+        { class: `card ${kind}` },
+        html("div", { class: "card-head" }, title),
+        valueView(number, `update ${i} ${title}`, `${title} of ${nameOf(id)}`),
+      );
+    const cards = [
+      part("before", old, ""),
+      part("gradient", gradient, "backward"),
+      ...moments.map(([name, , after]) => part(name, after, "")),
+      part("after", value, ""),
+    ];
+    const head = html("h3", null, nodeButton(id, `update ${i}`));
+    return html("section", { class: "part update" }, head, html("div", { class: "cards" }, ...cards));
+  });
 }
 
 function factsOfStep(step) {
@@ -93,7 +115,7 @@ function factsOfStep(step) {
   const node = nodes.get(step.function);
   if (node) facts.push(`rank ${node.rank}`);
   if (typeof step.seconds === "number") facts.push(timeText(step.seconds));
-  if (step.depth > 1) facts.push(`a sweep inside of ${step.depth - 1}`);
+  if (step.depth > 1) facts.push(`a backward pass inside of ${step.depth - 1}`);
   return facts.length ? html("p", { class: "facts" }, facts.join(" · ")) : null;
 }
 
@@ -237,7 +259,7 @@ function arraysOfVariable(node) {
   const value = now.value.get(node.id);
   const gradient = gradientOf(node.id);
   const where =
-    now.gradient.get(node.id) === undefined ? "grad, after a sweep" : "in the sweep's table";
+    now.gradient.get(node.id) === undefined ? "in grad" : "in the table of backward";
   const view = (number, what) =>
     html("div", { class: "card" }, valueView(number, what, `${what} of ${node.label}`));
   return [

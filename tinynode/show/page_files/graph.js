@@ -2,33 +2,41 @@
 
 const view = find("view");
 const graph = find("graph");
-const nodeElements = new Map();
-const edgeElements = [];
-const edgesBetween = new Map(); // "v0 f1" -> numbers of edges
-const readingOrder = [...film.nodes].sort((a, b) => a.rank - b.rank || a.y - b.y || a.x - b.x);
+let nodeElements = new Map();
+let edgeElements = [];
+let edgesBetween = new Map(); // "v0 f1" -> numbers of edges
+let edgesBornIn = [];
+let readingOrder = [];
 
 let roles = new Map(); // node id -> "lit", "input", "output" in this step
 let litEdges = new Set();
 let pinned = null; // the node that was clicked, or kept with Enter
 let previewed = null; // the node that the keyboard is on
 
+// Draws the present picture in place of the one before.
 function drawGraph() {
-  graph.setAttribute("viewBox", `0 0 ${film.width} ${film.height}`);
-  graph.append(arrowHeads());
-  const isDown = film.edges.every(({ points }) => points.at(-1)[1] >= points[0][1]);
-  film.edges.forEach((edge, index) => {
+  nodeElements = new Map();
+  edgeElements = [];
+  edgesBetween = new Map();
+  edgesBornIn = bornInEachStep(picture.edges, steps);
+  readingOrder = [...picture.nodes].sort((a, b) => a.rank - b.rank || a.y - b.y || a.x - b.x);
+  [roles, litEdges, reachableNode] = [new Map(), new Set(), null];
+  graph.setAttribute("viewBox", `0 0 ${picture.width} ${picture.height}`);
+  graph.replaceChildren(arrowHeads());
+  const isDown = picture.edges.every(({ points }) => points.at(-1)[1] >= points[0][1]);
+  picture.edges.forEach((edge, index) => {
     const path = svg("path", { d: edgePath(edge.points, isDown) });
     edgeElements.push(path);
     const key = `${edge.from} ${edge.to}`;
     edgesBetween.set(key, [...(edgesBetween.get(key) ?? []), index]);
     graph.append(path);
   });
-  for (const node of film.nodes) {
+  for (const node of picture.nodes) {
     const element = nodeElement(node);
     nodeElements.set(node.id, element);
     graph.append(element);
   }
-  film.edges.forEach((_, index) => updateEdge(index));
+  picture.edges.forEach((_, index) => updateEdge(index));
   for (const id of nodes.keys()) updateNode(id);
 }
 
@@ -91,7 +99,9 @@ function nodeElement(node) {
     ),
   );
   if (node.kind === "variable") {
+    const numbers = top + 24 + 13 * node.facts.length;
     element.append(
+      svg("g", { class: "numbers-here", transform: `translate(${node.x} ${numbers})` }),
       svg("rect", { class: "mark kept", x: left - 4, y: top - 4, width: 9, height: 9 }),
       svg("path", { class: "mark gradient", d: `M${left + node.w - 9} ${top - 5}h13l-6.5 11z` }),
     );
@@ -120,8 +130,103 @@ function updateNode(id) {
   if (now.freed.get(id)) (names.push("freed"), said.push("freed"));
   if (id === pinned) names.push("pinned");
   setAttribute(element, "class", names.join(" "));
+  if (node.kind === "variable") said.push(...showNumbers(node, element));
   setAttribute(element, "aria-label", [node.label, node.kind, ...node.facts, ...said].join(", "));
   setAttribute(element, "aria-pressed", String(id === pinned));
+}
+
+// The value and the gradient in a variable's box. Returns both as words.
+function showNumbers(node, element) {
+  const value = now.value.get(node.id);
+  const gradient = gradientOf(node.id);
+  const place = element.querySelector(".numbers-here");
+  const shown = `${value} ${gradient}`;
+  if (place.dataset.shown !== shown) {
+    place.dataset.shown = shown;
+    place.replaceChildren(...numbersInBox(node, value, gradient));
+  }
+  const words = [];
+  if (value !== undefined) words.push(`value ${inWords(value)}`);
+  if (gradient !== undefined) words.push(`gradient ${inWords(gradient)}`);
+  return words;
+}
+
+const MOST_IN_BOX = 6; // more numbers than these are drawn as a heat map
+const MAP = { width: 66, height: 40 };
+
+function isTextInBox(value) {
+  return value.shape.reduce((product, size) => product * size, 1) <= MOST_IN_BOX;
+}
+
+function numbersInBox(node, value, gradient) {
+  const views = [];
+  const isText = [value, gradient].every((n) => n === undefined || isTextInBox(film.values[n]));
+  for (const [number, kind, mark, line] of [
+    [value, "value", "", 0],
+    [gradient, "gradient", "∇ ", 1],
+  ]) {
+    if (number === undefined) continue;
+    const array = film.values[number];
+    if (isText) {
+      const text = svg("text", { class: kind, y: 11 + 14 * line }, mark + cellsText(array));
+      text.dataset.value = number;
+      views.push(text);
+    } else {
+      views.push(mapInBox(array, number, kind, mark, line));
+    }
+  }
+  return views;
+}
+
+// A heat map with its range: the value on the left, the gradient on the right.
+function mapInBox(array, number, kind, mark, column) {
+  const left = column === 0 ? -MAP.width - 4 : 4;
+  const group = svg("g", { class: `map ${kind}`, transform: `translate(${left} 2)` });
+  group.dataset.value = number;
+  if (array.cells.length) {
+    const [rows, columns] = [array.rows, array.columns];
+    const scale = Math.min(MAP.width / columns, MAP.height / rows);
+    const isImage = array.shape.length > 2 && !array.thinned;
+    const [across, down] = isImage ? [scale, scale] : [MAP.width / columns, MAP.height / rows];
+    const image = heatMapImage(array);
+    for (const [name, size] of [
+      ["x", (MAP.width - columns * across) / 2],
+      ["width", columns * across],
+      ["height", rows * down],
+    ]) {
+      image.setAttribute(name, size);
+    }
+    group.append(image);
+  }
+  group.append(
+    svg("rect", { class: "frame", width: MAP.width, height: MAP.height }),
+    svg("text", { class: "range", x: MAP.width / 2, y: MAP.height + 10 }, mark + shortRange(array)),
+  );
+  if (!array.cells.length) {
+    const text = array.thinned ? `mean ${shortNumber(array.mean)}` : "empty";
+    group.append(svg("text", { class: "range", x: MAP.width / 2, y: MAP.height / 2 + 3 }, text));
+  }
+  return group;
+}
+
+function cellsText(value) {
+  const text = value.cells.map(numberText).join(", ");
+  return value.shape.length ? `[${text}]` : text;
+}
+
+function shortNumber(cell) {
+  return typeof cell === "number" ? String(Number(cell.toPrecision(2))) : numberText(cell);
+}
+
+function shortRange(value) {
+  return value.min === value.max
+    ? shortNumber(value.min)
+    : `${shortNumber(value.min)}…${shortNumber(value.max)}`;
+}
+
+function inWords(number) {
+  const value = film.values[number];
+  return isTextInBox(value) ? cellsText(value) : `${shapeText(value.shape)}, ${rangeText(value)}`;
 }
 
 // A node's gradient at this step: the one that a sweep works with, else the user's x.grad.
@@ -130,15 +235,20 @@ function gradientOf(id) {
 }
 
 function directionOfStep() {
-  return isBackward(currentStep()) ? "backward" : "forward";
+  return directionOf(currentStep());
+}
+
+function directionOf(step) {
+  if (step?.kind === "update") return "update";
+  return isBackward(step) ? "backward" : "forward";
 }
 
 function isBackward(step) {
-  return step !== null && step.kind !== "forward";
+  return step !== null && ["backward", "sweep", "end"].includes(step.kind);
 }
 
 function updateEdge(index) {
-  const edge = film.edges[index];
+  const edge = picture.edges[index];
   const names = ["edge", edge.phase];
   if (edge.born > position) names.push("unborn");
   if (litEdges.has(index)) names.push(`lit-${directionOfStep()}`);
@@ -151,6 +261,7 @@ function rolesOf(step) {
   if (step === null) return found;
   for (const [id] of [...step.outputs, ...step.grad_outputs]) found.set(id, "output");
   for (const [id] of [...step.inputs, ...step.grad_inputs]) found.set(id, "input");
+  for (const [id] of step.updates) found.set(id, "output");
   if (step.function !== null) found.set(step.function, "lit");
   return found;
 }
@@ -169,8 +280,6 @@ function litEdgesOf(step) {
   }
   return found;
 }
-
-const edgesBornIn = bornInEachStep(film.edges);
 
 // Draws what changed, and nothing else: a step of a film of 1,000 nodes touches about ten.
 function updateGraph(touchedNodes, touchedEdges) {
@@ -217,16 +326,17 @@ function setScale(newScale) {
   const x = (view.scrollLeft + view.clientWidth / 2) / oldScale;
   const y = (view.scrollTop + view.clientHeight / 2) / oldScale;
   scale = Math.max(0.05, Math.min(3, newScale));
-  graph.setAttribute("width", film.width * scale);
-  graph.setAttribute("height", film.height * scale);
+  graph.setAttribute("width", picture.width * scale);
+  graph.setAttribute("height", picture.height * scale);
+  setAttribute(graph, "class", scale >= 0.5 ? "full" : scale >= 0.25 ? "shapes" : "dots");
   view.scrollLeft = x * scale - view.clientWidth / 2;
   view.scrollTop = y * scale - view.clientHeight / 2;
 }
 
 function scaleThatFits() {
   const room = 2; // or a scroll bar shows up
-  const across = (view.clientWidth - room) / film.width;
-  const down = (view.clientHeight - room) / film.height;
+  const across = (view.clientWidth - room) / picture.width;
+  const down = (view.clientHeight - room) / picture.height;
   return Math.min(across, down, 1.25);
 }
 

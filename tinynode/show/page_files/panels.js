@@ -115,29 +115,35 @@ function showQueue(step) {
   );
   const rest = step.queued - queue.length;
   if (rest > 0) rows.push(html("li", { class: "quiet" }, `and ${rest} more`));
-  const text = isBackward(step) ? "Empty: no function is left." : "Empty: no sweep is under way.";
+  const text = isBackward(step)
+    ? "Empty: no function is left."
+    : "Empty: backward has not started.";
   const list = rows.length ? html("ol", { class: "rows" }, ...rows) : quietLine(text);
   replaceContent(find("queue"), [list]);
 }
 
 // The table has a row for every node that ever gets a gradient, in that order; rows without one
 // now are hidden. So a step changes a few rows, however many there are.
-const gradientRows = new Map();
+let gradientRows = new Map();
 let newRows = [];
 let gradientCount = 0;
 
 function drawGradients() {
+  gradientRows = new Map();
+  [newRows, gradientCount] = [[], 0];
   for (const step of steps) {
-    for (const [id] of step.table.set) {
+    const ids = [...step.table.set, ...step.grad_inputs].map(([id]) => id);
+    for (const id of [...ids, ...picture.shared]) {
       if (!gradientRows.has(id)) gradientRows.set(id, gradientRow(id));
     }
   }
   const rows = [...gradientRows.values()];
-  find("gradients").append(
-    html("p", { class: "quiet", id: "no-gradients" }, "None at this step."),
+  find("gradients").replaceChildren(
+    html("p", { class: "quiet", id: "no-gradients" }, "No variable has a gradient at this step."),
     html("ul", { class: "rows" }, ...rows),
     html("p", { class: "line quiet", id: "taken" }),
   );
+  for (const id of gradientRows.keys()) updateGradientRow(id);
 }
 
 function gradientRow(id) {
@@ -151,14 +157,14 @@ function gradientRow(id) {
 }
 
 function showGradients(step, touched) {
-  for (const id of newRows) markRow(id, "");
+  for (const id of newRows) markRow(id);
   for (const id of touched) updateGradientRow(id);
   newRows = isBackward(step) ? step.table.set.map(([id]) => id) : [];
   for (const id of newRows) markRow(id, howItCame(step, id));
   setText(find("gradient-count"), gradientCount ? String(gradientCount) : "");
   find("no-gradients").hidden = gradientCount > 0;
-  const taken = step.table.removed.map(nameOf);
-  setText(find("taken"), taken.length ? `Taken out in this step: ${taken.join(", ")}` : "");
+  const taken = usedGradients(step).map(nameOf);
+  setText(find("taken"), taken.length ? `Used up in this step: ${taken.join(", ")}` : "");
 }
 
 function howItCame(step, id) {
@@ -167,7 +173,8 @@ function howItCame(step, id) {
   return how.includes("first") ? "first" : "seed";
 }
 
-function markRow(id, how) {
+// The tag of a row: how the gradient came in this step, else "grad" for a gradient in x.grad.
+function markRow(id, how = now.gradient.get(id) === undefined ? "grad" : "") {
   const [, , tagElement] = gradientRows.get(id).children;
   tagElement.className = `tag ${how}`;
   setText(tagElement, how);
@@ -175,9 +182,11 @@ function markRow(id, how) {
 
 function updateGradientRow(id) {
   const row = gradientRows.get(id);
-  const number = now.gradient.get(id);
+  const number = gradientOf(id);
   if (!row) return;
   gradientCount += Number(row.hidden) - Number(number === undefined);
   row.hidden = number === undefined;
-  if (!row.hidden) row.children[1].replaceChildren(smallView(number));
+  if (row.hidden) return;
+  row.children[1].replaceChildren(smallView(number));
+  markRow(id);
 }

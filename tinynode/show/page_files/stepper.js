@@ -1,16 +1,20 @@
 // Going to a step; buttons, keys, the address; the start.
 
-let position = -1;
+let position = -1; // the index of the step in the present iteration
 let timer = null;
 
 function currentStep() {
   return steps[position] ?? null;
 }
 
-function go(target) {
-  const wanted = Math.max(0, Math.min(steps.length - 1, target));
-  if (wanted === position) return;
+// Goes to a step of an iteration.
+function go(target, number = iteration) {
+  const wantedIteration = Math.max(0, Math.min(iterations.length - 1, number));
+  const isNew = wantedIteration !== iteration;
   const touched = { nodes: new Set(), gradients: new Set(), edges: new Set() };
+  if (isNew) changeIteration(wantedIteration, touched);
+  const wanted = Math.max(0, Math.min(steps.length - 1, target));
+  if (wanted === position && !isNew) return;
   while (position < wanted) applyStep(++position, "after", touched);
   while (position > wanted) applyStep(position--, "before", touched);
   updateGraph(touched.nodes, touched.edges);
@@ -23,12 +27,48 @@ function go(target) {
   scrollPanels();
 }
 
+// Shows another iteration. In the same picture, every number may be another one.
+function changeIteration(number, touched) {
+  const isOtherPicture = enterIteration(number);
+  position = -1;
+  find("slider").max = steps.length;
+  if (isOtherPicture) {
+    pinned = previewed = null;
+    drawStrip();
+    drawGraph();
+    drawGradients();
+    if (isFitted) fit();
+    else fitAtStart();
+  } else {
+    for (const id of nodes.keys()) touched.nodes.add(id);
+    for (const id of gradientRows.keys()) touched.gradients.add(id);
+    picture.edges.forEach((_, index) => touched.edges.add(index));
+  }
+}
+
+// One step on or back; behind the last step of an iteration comes the next iteration.
+function goOn(distance) {
+  const target = position + distance;
+  if (target >= steps.length && iteration < iterations.length - 1) go(0, iteration + 1);
+  else if (target < 0 && iteration > 0) go(Infinity, iteration - 1);
+  else go(target);
+}
+
+function isAtEnd() {
+  return position === steps.length - 1 && iteration === iterations.length - 1;
+}
+
+// The same step of another iteration.
+function goToIteration(number) {
+  go(position, number);
+}
+
 function applyStep(index, side, touched) {
   const list = side === "after" ? changes[index] : [...changes[index]].reverse();
   for (const change of list) {
     now[change.fact].set(change.id, change[side]);
-    if (change.fact !== "value") touched.nodes.add(change.id);
-    if (change.fact === "gradient") touched.gradients.add(change.id);
+    touched.nodes.add(change.id);
+    if (change.fact === "gradient" || change.fact === "grad") touched.gradients.add(change.id);
   }
   for (const edge of edgesBornIn[index]) touched.edges.add(edge);
 }
@@ -36,22 +76,26 @@ function applyStep(index, side, touched) {
 const CHIPS = {
   forward: "forward →",
   backward: "← backward",
-  sweep: "sweep begins",
-  end: "sweep ends",
+  sweep: "backward starts",
+  end: "backward ends",
+  update: "update",
 };
 
 function showPosition() {
   const step = currentStep();
   const text = `${position + 1} of ${steps.length}`;
   document.documentElement.dataset.step = position;
+  document.documentElement.dataset.iteration = iteration;
   find("slider").value = position + 1;
   find("slider").setAttribute("aria-valuetext", `Step ${text}`);
   setText(find("counter"), text);
   setText(find("sentence"), step.title);
   setText(find("chip"), CHIPS[step.kind] ?? step.kind);
   setAttribute(find("chip"), "class", `chip ${directionOfStep()}`);
-  for (const id of ["first", "back"]) setDisabled(find(id), position === 0);
-  for (const id of ["next", "last"]) setDisabled(find(id), position === steps.length - 1);
+  const isFirst = position === 0 && iteration === 0;
+  for (const id of ["first", "back"]) setDisabled(find(id), isFirst);
+  for (const id of ["next", "last"]) setDisabled(find(id), isAtEnd());
+  if (iterations.length > 1) showIteration();
   rememberInAddress();
 }
 
@@ -61,7 +105,7 @@ function setDisabled(button, isDisabled) {
 }
 
 function togglePlay() {
-  if (timer === null && position === steps.length - 1) go(0);
+  if (timer === null && isAtEnd()) go(0, 0);
   if (timer === null) play();
   else pause();
 }
@@ -73,9 +117,15 @@ function play() {
   document.documentElement.classList.add("playing");
 }
 
+// With "whole iterations", the film plays the present step of one iteration after the other.
 function playOneStep() {
-  go(position + 1);
-  if (position === steps.length - 1) pause();
+  if (find("whole").checked && iterations.length > 1) {
+    if (iteration === iterations.length - 1) pause();
+    else goToIteration(iteration + 1);
+  } else {
+    goOn(1);
+    if (isAtEnd()) pause();
+  }
 }
 
 function pause() {
@@ -87,21 +137,32 @@ function pause() {
 }
 
 // By hand: a film that plays stops.
-function goByHand(target) {
+function byHand(action) {
   if (timer !== null) pause();
-  go(target);
+  action();
 }
 
+const next = () => byHand(() => goOn(1));
+const back = () => byHand(() => goOn(-1));
+const first = () => byHand(() => go(0, 0));
+const last = () => byHand(() => go(Infinity, iterations.length - 1));
+const nextIteration = () => byHand(() => goToIteration(iteration + 1));
+const lastIteration = () => byHand(() => goToIteration(iteration - 1));
+
 const KEYS = {
-  ArrowRight: () => goByHand(position + 1),
-  n: () => goByHand(position + 1),
-  j: () => goByHand(position + 1),
-  " ": () => goByHand(position + 1),
-  ArrowLeft: () => goByHand(position - 1),
-  p: () => goByHand(position - 1),
-  k: () => goByHand(position - 1),
-  Home: () => goByHand(0),
-  End: () => goByHand(steps.length - 1),
+  ArrowRight: next,
+  n: next,
+  j: next,
+  " ": next,
+  ArrowLeft: back,
+  p: back,
+  k: back,
+  Home: first,
+  End: last,
+  PageDown: nextIteration,
+  "]": nextIteration,
+  PageUp: lastIteration,
+  "[": lastIteration,
   a: togglePlay,
   Escape: () => pin(null),
   "+": () => zoom(1.25),
@@ -123,7 +184,7 @@ function hasModifier(event) {
 function isTaken(event) {
   const { key, target } = event;
   if (target.matches("select")) return key !== "Escape";
-  if (target.matches("input[type=range]")) return /^(Arrow.*|Home|End)$/.test(key);
+  if (target.matches("input[type=range]")) return /^(Arrow.*|Home|End|Page.*)$/.test(key);
   if (target.matches("button, input[type=checkbox]")) return key === " ";
   return false;
 }
@@ -137,13 +198,15 @@ function onKey(event) {
   event.preventDefault(); // or space would scroll the page
 }
 
-// The address says which step is shown: #step=12. It counts from 1, as the page does.
+// The address says which step is shown: #step=12, or #iteration=3&step=12. Both count from 1, as
+// the page does.
 let addressTimer = null;
 
 function rememberInAddress() {
   clearTimeout(addressTimer); // browsers refuse many changes in a short time
   addressTimer = setTimeout(() => {
-    if (!location.href.startsWith("about:")) tryToSetAddress(`#step=${position + 1}`);
+    const run = iterations.length > 1 ? `iteration=${iteration + 1}&` : "";
+    if (!location.href.startsWith("about:")) tryToSetAddress(`#${run}step=${position + 1}`);
   }, 300);
 }
 
@@ -155,20 +218,22 @@ function tryToSetAddress(fragment) {
   }
 }
 
-function stepInAddress() {
-  const match = /^#step=(\d+)$/.exec(location.hash);
-  return match ? Number(match[1]) - 1 : null;
+function goToAddress() {
+  const match = /^#(?:iteration=(\d+)&)?step=(\d+)$/.exec(location.hash);
+  if (match) go(Number(match[2]) - 1, Number(match[1] ?? 1) - 1);
+  return match !== null;
 }
 
 // A strip below the slider: which steps go forward, and which backward.
 function drawStrip() {
   const strip = find("strip");
   strip.setAttribute("viewBox", `0 0 ${steps.length} 1`);
+  strip.replaceChildren();
   for (let start = 0, end = 0; start < steps.length; start = end) {
-    while (end < steps.length && isBackward(steps[end]) === isBackward(steps[start])) end++;
-    const phase = isBackward(steps[start]) ? "backward" : "forward";
-    const top = phase === "backward" ? 0.5 : 0; // told apart by place as well
-    strip.append(svg("rect", { x: start, y: top, width: end - start, height: 0.5, class: phase }));
+    const phase = directionOf(steps[start]);
+    while (end < steps.length && directionOf(steps[end]) === phase) end++;
+    const [y, height] = { forward: [0, 0.5], backward: [0.5, 0.5], update: [0, 1] }[phase];
+    strip.append(svg("rect", { x: start, y, width: end - start, height, class: phase }));
   }
 }
 
@@ -177,11 +242,13 @@ function onClick(id, action) {
 }
 
 function connectControls() {
-  onClick("first", () => goByHand(0));
-  onClick("back", () => goByHand(position - 1));
+  onClick("first", first);
+  onClick("back", back);
   onClick("play", togglePlay);
-  onClick("next", () => goByHand(position + 1));
-  onClick("last", () => goByHand(steps.length - 1));
+  onClick("next", next);
+  onClick("last", last);
+  onClick("iteration-back", lastIteration);
+  onClick("iteration-next", nextIteration);
   onClick("unpin", leaveNode);
   onClick("zoom-in", () => zoom(1.25));
   onClick("zoom-out", () => zoom(0.8));
@@ -189,7 +256,12 @@ function connectControls() {
   for (const button of document.querySelectorAll("[data-pan]")) {
     button.addEventListener("click", () => pan(...button.dataset.pan.split(" ").map(Number)));
   }
-  find("slider").addEventListener("input", (event) => goByHand(Number(event.target.value) - 1));
+  find("slider").addEventListener("input", (event) =>
+    byHand(() => go(Number(event.target.value) - 1)),
+  );
+  find("iteration").addEventListener("input", (event) =>
+    byHand(() => goToIteration(Number(event.target.value) - 1)),
+  );
   find("speed").addEventListener("change", () => timer !== null && (pause(), play()));
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault(); // in a notebook's frame, the address is not this page's
@@ -197,7 +269,7 @@ function connectControls() {
   });
   document.addEventListener("keydown", onKey);
   document.addEventListener("focusin", endPreview);
-  addEventListener("hashchange", () => goByHand(stepInAddress() ?? position));
+  addEventListener("hashchange", () => byHand(goToAddress));
   new ResizeObserver(() => isFitted && fit()).observe(view);
   dragToPan();
 }
@@ -215,19 +287,16 @@ function showNotice(text) {
 function start() {
   setText(find("made-by"), `${film.device} · tinynode ${film.tinynode}`);
   if (film.note) showNotice(film.note);
-  if (steps.length === 0) {
+  if (iterations.length === 0) {
     showNotice("This film has no steps: no function ran while it was recorded.");
     find("controls").hidden = true;
     document.querySelector("main").hidden = true;
     return;
   }
-  find("slider").max = steps.length;
-  drawStrip();
-  drawGraph();
-  drawGradients();
   connectControls();
+  drawIterations();
+  if (!goToAddress()) go(0, 0);
   fitAtStart();
-  go(stepInAddress() ?? 0);
 }
 
 start();

@@ -1,0 +1,54 @@
+// The slider of iterations, and the curve of the loss above it.
+
+// The losses of all iterations: numbers, or null where an iteration has no single number.
+const losses = iterations.map(({ loss }) => {
+  const cells = loss === null ? [] : film.values[loss].cells;
+  return cells.length === 1 && typeof cells[0] === "number" ? cells[0] : null;
+});
+
+function drawIterations() {
+  find("iterations").hidden = iterations.length < 2;
+  if (iterations.length < 2) return;
+  find("iteration").max = iterations.length;
+  const known = losses.filter((loss) => loss !== null);
+  find("curve").hidden = known.length < 2;
+  if (known.length > 1) drawCurve(known);
+}
+
+// The curve, in a picture of 100 by 100: every iteration has its place on the slider.
+function drawCurve(known) {
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  let path = "";
+  losses.forEach((loss, index) => {
+    if (loss !== null) path += `${path ? "L" : "M"}${placeOf(index)} ${heightOf(loss, low, high)}`;
+  });
+  find("curve-lines").append(
+    svg("path", { class: "curve", d: path }),
+    svg("path", { class: "marker", id: "curve-marker" }),
+  );
+  setText(find("curve-high"), numberText(high));
+  setText(find("curve-low"), numberText(low));
+}
+
+function placeOf(index) {
+  return ((100 * index) / (iterations.length - 1)).toFixed(2);
+}
+
+function heightOf(loss, low, high) {
+  return (high > low ? 95 - (90 * (loss - low)) / (high - low) : 50).toFixed(1);
+}
+
+function showIteration() {
+  const text = `Iteration ${iteration + 1} of ${iterations.length}`;
+  const loss = losses[iteration];
+  find("iteration").value = iteration + 1;
+  find("iteration").setAttribute("aria-valuetext", text);
+  setText(find("iteration-text"), loss === null ? text : `${text}, loss ${numberText(loss)}`);
+  setText(
+    find("iteration-arrays"),
+    iterations[iteration].arrays ? "" : "Large arrays: only smallest, largest and mean are kept.",
+  );
+  setAttribute(find("curve-marker") ?? find("curve-lines"), "d", `M${placeOf(iteration)} 0V100`);
+  setDisabled(find("iteration-back"), iteration === 0);
+  setDisabled(find("iteration-next"), iteration === iterations.length - 1);
+}
