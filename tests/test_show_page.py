@@ -23,13 +23,25 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions, nn
-from tinynode.show.page import page
+from tinynode.show.film_text import steps_of
+from tinynode.show.page import packed, page
 from tinynode.show.recorder import record
 
 pytestmark = pytest.mark.slow
 
 Film = dict[str, Any]
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\"'"
+
+
+def picture(film: Film) -> Any:
+    """The only picture of a film without a loop."""
+    (only,) = film["pictures"]
+    return only
+
+
+def steps(film: Film) -> list[Any]:
+    """The steps of a film, with their values."""
+    return [step for _, step in steps_of(film)]
 
 
 # --- films -----------------------------------------------------------------------------------
@@ -83,6 +95,22 @@ def double_film() -> Film:
     return film.data()
 
 
+def loop_film(iterations: int = 4) -> Film:
+    """A training loop; the last batch is smaller, so the last iteration has another picture."""
+    random = numpy.random.default_rng(0)
+    net = nn.Sequential(nn.Linear(2, 3), functions.tanh, nn.Linear(3, 2))
+    data = random.normal(size=(2 * iterations - 1, 2)).astype(numpy.float32)
+    optimizer = nn.Adam(net, lr=0.1)
+    with record("loop", model=net) as film:
+        for i in range(iterations):
+            batch = data[2 * i : 2 * i + 2]
+            loss = functions.softmax_cross_entropy(net(batch), numpy.arange(len(batch)))
+            optimizer.cleargrads()
+            loss.backward()
+            optimizer.update()
+    return film.data()
+
+
 def named_film(name: str) -> Film:
     x = tn.Variable(numpy.array([1.0, 2.0]), name=name)
     with record(name) as film:
@@ -129,14 +157,14 @@ def dropped_film() -> Film:
         del y
         functions.sum(x).backward()
     data = film.data()
-    assert {n for s in data["steps"] for n in s["freed"]} & set(data["steps"][0]["retained"])
+    assert {n for s in steps(data) for n in s["freed"]} & set(steps(data)[0]["retained"])
     return data
 
 
 def replacing_film() -> Film:
     """As small_film, but x's gradient leaves the table in the step that puts in its sum."""
     film = small_film()
-    step = next(s for s in film["steps"] for entry in s["grad_inputs"] if entry[2] == "added")
+    step = next(s for s in steps(film) for entry in s["grad_inputs"] if entry[2] == "added")
     step["table"]["removed"] += [entry[0] for entry in step["grad_inputs"] if entry[2] == "added"]
     return film
 
@@ -158,17 +186,35 @@ FILMS: dict[str, Callable[[], Film]] = {
 class State:
     """What is true after some steps: the film's changes, one after the other."""
 
-    def __init__(self, film: Film, position: int) -> None:
+    def __init__(self, film: Film, position: int, iteration: int = 1) -> None:
         self.table: dict[str, int] = {}
         self.grads: dict[str, int] = {}
         self.kept: set[str] = set()
         self.freed: set[str] = set()
         self.value: dict[str, int] = {}
-        for step in film["steps"][: position + 1]:
-            self._apply(step)
-        self.unborn = {node["id"] for node in film["nodes"] if node["born"] > position}
+        for number in range(1, iteration + 1):
+            self._begin(film["pictures"][film["iterations"][number - 1]["picture"]])
+            done = [step for n, step in steps_of(film) if n == number]
+            for step in done if number < iteration else done[: position + 1]:
+                self._apply(step)
+        nodes = film["pictures"][film["iterations"][iteration - 1]["picture"]]["nodes"]
+        self.unborn = {node["id"] for node in nodes if node["born"] > position}
+        ids = {node["id"] for node in nodes}
+        self.value = {node: value for node, value in self.value.items() if node in ids}
+        self.grads = {node: value for node, value in self.grads.items() if node in ids}
+
+    def _begin(self, shown: Any) -> None:
+        """An iteration begins: only what iterations share goes on."""
+        self.table, self.kept, self.freed = {}, set(), set()
+        own = {node["id"] for node in shown["nodes"]} - set(shown["shared"])
+        self.value = {node: value for node, value in self.value.items() if node not in own}
+        self.grads = {node: value for node, value in self.grads.items() if node not in own}
 
     def _apply(self, step: Any) -> None:
+        for node in step["cleared"]:
+            self.grads.pop(node, None)
+        for node, _, _, value, _ in step["updates"]:
+            self.value[node] = value
         if step["kind"] == "forward":
             for node, value in step["inputs"] + step["outputs"]:
                 if value is not None:
@@ -314,7 +360,7 @@ def test_the_film_is_read_back_as_it_was() -> None:
     content = page(film).split('<script type="application/json" id="film">')[1]
     content = content.split("</script>")[0]
     assert "<" not in content
-    assert json.loads(content) == film
+    assert json.loads(content) == packed(film)
 
 
 def test_names_of_parts_of_the_template_are_only_text() -> None:
@@ -342,7 +388,7 @@ def test_every_step_shows_what_the_film_says_in_both_directions(
 ) -> None:
     film = FILMS[name]()
     shown = show(film)
-    last = len(film["steps"]) - 1
+    last = len(steps(film)) - 1
     for position in range(last + 1):
         check_step(shown, position)
         shown.press("ArrowRight")
@@ -353,14 +399,57 @@ def test_every_step_shows_what_the_film_says_in_both_directions(
     assert shown.step == 0
 
 
-def check_step(shown: Shown, position: int) -> None:
-    film, step = shown.film, shown.film["steps"][position]
-    state = State(film, position)
+def test_every_step_of_every_iteration_shows_its_own_numbers(show: Callable[..., Shown]) -> None:
+    film = loop_film()
+    assert [one["picture"] for one in film["iterations"]] == [0, 0, 0, 1]
+    shown = show(film)
+    numbers = [
+        (iteration, position)
+        for iteration, one in enumerate(film["iterations"], 1)
+        for position in range(len(film["pictures"][one["picture"]]["steps"]))
+    ]
+    for iteration, position in numbers:
+        check_step(shown, position, iteration)
+        shown.press("ArrowRight")
+    for iteration, position in reversed(numbers):
+        check_step(shown, position, iteration)
+        shown.press("ArrowLeft")
+    for key, iteration in [("End", 4), ("PageUp", 3), ("[", 2), ("]", 3), ("PageDown", 4)]:
+        shown.press(key)
+        check_step(shown, shown.step, iteration)
+
+
+def test_iterations_have_a_slider_a_curve_and_an_address(show: Callable[..., Shown]) -> None:
+    film = loop_film()
+    shown = show(film, "#iteration=2&step=3")
+    check_step(shown, 2, 2)
+    losses = [film["values"][one["loss"]]["cells"][0] for one in film["iterations"]]
+    assert shown.text_of("#iteration-text") == f"Iteration 2 of 4, loss {losses[1]}"
+    shown.page.locator("#iteration").fill("3")
+    check_step(shown, 2, 3)
+    wait_until(lambda: shown.page.evaluate("location.hash") == "#iteration=3&step=3")
+    points = re.findall(r"[ML]([\d.]+) ([\d.]+)", shown.page.get_attribute(".curve", "d"))
+    assert [float(x) for x, _ in points] == pytest.approx([0, 33.33, 66.67, 100])
+    heights = numpy.array([float(y) for _, y in points])
+    assert list(numpy.argsort(heights)) == list(numpy.argsort([-loss for loss in losses]))
+    shown.page.click("#whole")
+    shown.page.select_option("#speed", "80")
+    shown.page.click("#play")
+    wait_until(lambda: shown.page.get_attribute("#play", "aria-label") == "Play")
+    assert shown.page.input_value("#iteration") == "4"
+
+
+def check_step(shown: Shown, position: int, iteration: int = 1) -> None:
+    film = shown.film
+    drawn = film["pictures"][film["iterations"][iteration - 1]["picture"]]
+    own = [step for number, step in steps_of(film) if number == iteration]
+    step = own[position]
+    state = State(film, position, iteration)
     assert shown.step == position
     assert shown.text_of("#sentence") == step["title"]
-    assert shown.text_of("#counter") == f"{position + 1} of {len(film['steps'])}"
-    check_graph(shown, step, state)
-    unborn = sum(edge["born"] > position for edge in film["edges"])
+    assert shown.text_of("#counter") == f"{position + 1} of {len(own)}"
+    check_graph(shown, step, state, drawn)
+    unborn = sum(edge["born"] > position for edge in drawn["edges"])
     assert len(shown.all("#graph .edge.unborn", "1")) == unborn
     check_values(shown, step)
     assert shown.all("#queue li[data-node]", "e.dataset.node") == [f for _, f in step["queue"]]
@@ -368,32 +457,50 @@ def check_step(shown: Shown, position: int) -> None:
     assert shown.all("#queue .rank", "e.textContent") == ranks
     row = "[e.dataset.node, Number(e.querySelector('[data-value]').dataset.value)]"
     table = shown.all("#gradients li:not([hidden])", row)
-    assert len(table) == len(state.table)
-    assert dict(table) == state.table
+    assert len(table) == len(state.grads | state.table)
+    assert dict(table) == state.grads | state.table
     check_source(shown, step)
 
 
-def check_graph(shown: Shown, step: Any, state: State) -> None:
-    backward = step["kind"] != "forward"
-    way, other = ("backward", "forward") if backward else ("forward", "backward")
+def check_graph(shown: Shown, step: Any, state: State, drawn: Any) -> None:
+    way = direction_of(step)
     assert shown.ids(f".lit.{way}") == ({step["function"]} if step["function"] else set())
     assert not shown.ids(".lit:not(.function)")
     roles = {
-        "output": {node for node, _ in step["outputs"] + step["grad_outputs"]},
+        "output": {entry[0] for entry in step["outputs"] + step["grad_outputs"] + step["updates"]},
         "input": {entry[0] for entry in step["inputs"] + step["grad_inputs"]},
     }
     roles["output"] -= roles["input"]
     for role, nodes in roles.items():
         assert shown.ids(f".{role}") == nodes
-        assert shown.ids(f".{role}.{way}") == nodes, other
+        assert shown.ids(f".{role}.{way}") == nodes, way
     assert shown.ids(".node.unborn") == state.unborn
     assert shown.ids(".has-kept") == state.kept
     assert shown.ids(".freed") == state.freed
     assert shown.ids(".has-gradient") == set(state.table) | set(state.grads)
     lit = len(shown.all("#graph .edge.lit-forward, #graph .edge.lit-backward", "1"))
-    edges = {(edge["from"], edge["to"]) for edge in shown.film["edges"]}
+    edges = {(edge["from"], edge["to"]) for edge in drawn["edges"]}
     assert lit == len(moving(step) & edges)
     assert lit == len(shown.all(f"#graph .edge.lit-{way}", "1"))
+    check_boxes(shown, state)
+
+
+def check_boxes(shown: Shown, state: State) -> None:
+    """Each box shows its value and its gradient, small arrays as numbers."""
+    what = "[e.closest('[data-id]').dataset.id, Number(e.dataset.value), e.textContent]"
+    gradients = state.grads | state.table
+    for kind, wanted in (("value", state.value), ("gradient", gradients)):
+        found = shown.all(f"#graph .numbers-here > .{kind}", what)
+        assert {node: value for node, value, _ in found} == wanted
+        for _, value, text in found:
+            array = shown.film["values"][value]
+            if all(isinstance(cell, int | float) for cell in array["cells"]) and "[" in text:
+                numbers = [float(word) for word in text.strip("∇ []").split(",") if word.strip()]
+                assert numbers == pytest.approx(array["cells"], rel=6e-3)
+
+
+def direction_of(step: Any) -> str:
+    return {"forward": "forward", "update": "update"}.get(step["kind"], "backward")
 
 
 def moving(step: Any) -> set[tuple[str, str]]:
@@ -412,6 +519,8 @@ def check_values(shown: Shown, step: Any) -> None:
     wanted = [v for _, v in step["grad_outputs"] + step["inputs"] + step["outputs"]]
     for _, value, how, total in step["grad_inputs"]:
         wanted += [value, total] if how == "added" else [value]
+    for _, *three, moments in step["updates"]:
+        wanted += [*three, *(after for _, _, after in moments)]
     found = set(shown.all("#focus-body .value", "Number(e.dataset.value)"))
     assert {value for value in wanted if value is not None} <= found
     for table in shown.page.query_selector_all("#focus-body .value:has(table)"):
@@ -432,19 +541,20 @@ def check_source(shown: Shown, step: Any) -> None:
         below = f"e.getBoundingClientRect().bottom <= {box}.bottom + 1"
         assert shown.all("#user-code [aria-current]", f"{inside} && {below}") == [True]
     if step["class"] is not None:
-        method = "forward" if step["kind"] == "forward" else "backward"
+        direction = direction_of(step)
+        method = "step" if direction == "update" else direction
         known = film["classes"][step["class"]]
         lines = shown.all("#class-code li", "e.textContent")
-        assert "\n".join(lines) == known[method]
+        assert "\n".join(lines) == known[direction]
         assert shown.text_of("#method") == f"{step['class']}.{method}"
         assert shown.text_of("#focus-body .formula") == known["formula"]
 
 
 def test_the_queue_tells_how_many_it_does_not_show(show: Callable[..., Shown]) -> None:
     film = small_film()
-    step = next(step for step in film["steps"] if step["queue"])
+    number, step = next((n, s) for n, s in enumerate(picture(film)["steps"], 1) if s["queue"])
     step["queued"] = 25
-    shown = show(film, f"#step={film['steps'].index(step) + 1}")
+    shown = show(film, f"#step={number}")
     assert shown.text_of("#queued") == "25 by falling rank"
     lines = shown.all("#queue li", "e.textContent")
     assert len(lines) == 2
@@ -458,7 +568,7 @@ def test_an_array_that_went_and_a_gradient_that_was_used_are_not_the_same(
     film = dropped_film()
     shown = show(film)
     said = []
-    for position, step in enumerate(film["steps"]):
+    for position, step in enumerate(steps(film)):
         shown.page.goto(f"{shown.url}#step={position + 1}")
         lines = shown.all("#focus-body .line strong", "e.textContent")
         gone, used = "Array freed:" in lines, "Gradient used up:" in lines
@@ -473,7 +583,7 @@ def test_contributions_are_added_up_in_sight(show: Callable[..., Shown]) -> None
     shown = show(film)
     sums = []
     numbers = "[...e.querySelectorAll('td')].map(td => Number(td.textContent))"
-    for position, step in enumerate(film["steps"]):
+    for position, step in enumerate(steps(film)):
         shown.page.goto(f"{shown.url}#step={position + 1}")
         for found in shown.all(".sum", numbers):
             a, b, total = (found[i : i + 4] for i in (0, 4, 8))
@@ -491,7 +601,7 @@ def test_contributions_are_added_up_in_sight(show: Callable[..., Shown]) -> None
 
 def test_keys(show: Callable[..., Shown]) -> None:
     shown = show(small_film())
-    last = len(shown.film["steps"]) - 1
+    last = len(steps(shown.film)) - 1
     for key, step in [
         ("ArrowRight", 1),
         ("n", 2),
@@ -522,7 +632,7 @@ def test_keys_do_not_scroll_the_page(show: Callable[..., Shown]) -> None:
 
 def test_buttons_and_slider(show: Callable[..., Shown]) -> None:
     shown = show(small_film())
-    last = len(shown.film["steps"]) - 1
+    last = len(steps(shown.film)) - 1
     for button, step in [("next", 1), ("next", 2), ("back", 1), ("last", last), ("first", 0)]:
         shown.page.click(f"#{button}")
         assert shown.step == step
@@ -560,11 +670,12 @@ def test_a_button_that_has_no_more_to_do_keeps_the_keyboard(show: Callable[..., 
 
 def test_the_film_plays_to_its_end_and_stops(show: Callable[..., Shown]) -> None:
     shown = show(small_film())
-    last = len(shown.film["steps"]) - 1
-    shown.page.select_option("#speed", "80")
+    last = len(steps(shown.film)) - 1
+    shown.page.select_option("#speed", "2000")
     shown.page.click("#play")
     assert shown.page.get_attribute("#play", "aria-label") == "Pause"
     assert shown.page.get_attribute("#sentence", "aria-live") == "off"
+    shown.page.select_option("#speed", "80")
     shown.wait_for_step(last)
     assert shown.page.get_attribute("#play", "aria-label") == "Play"
     assert shown.page.get_attribute("#sentence", "aria-live") == "polite"
@@ -594,17 +705,17 @@ def test_a_node_in_focus_shows_its_array_and_gradient_at_each_step(
 ) -> None:
     film = small_film()
     shown = show(film)
-    x = next(node["id"] for node in film["nodes"] if node["label"] == "x")
+    x = next(node["id"] for node in picture(film)["nodes"] if node["label"] == "x")
     shown.page.click(f"#graph [data-id={x}] .box")
     assert shown.text_of("#focus-title") == "x"
-    for position in range(len(film["steps"])):
+    for position in range(len(steps(film))):
         state = State(film, position)
         found = shown.all("#focus-body .value", "Number(e.dataset.value)")
         gradient = state.table.get(x, state.grads.get(x))
         assert found == [state.value[x], *([] if gradient is None else [gradient])]
         shown.press("ArrowRight")
     shown.press("Escape")
-    assert shown.text_of("#focus-title") == "The sweep ends"
+    assert shown.text_of("#focus-title") == "Backward has ended"
 
 
 def test_a_name_leads_to_its_node_and_back(show: Callable[..., Shown]) -> None:
@@ -612,7 +723,7 @@ def test_a_name_leads_to_its_node_and_back(show: Callable[..., Shown]) -> None:
     shown.page.click("#focus-body .name >> text=y")
     assert shown.text_of("#focus-title") == "y"
     assert shown.ids(".pinned") == {
-        node["id"] for node in shown.film["nodes"] if node["label"] == "y"
+        node["id"] for node in picture(shown.film)["nodes"] if node["label"] == "y"
     }
     shown.page.click("#unpin")
     assert shown.active("e.id") == "focus"
@@ -626,7 +737,7 @@ def test_a_function_in_focus_leads_to_its_steps(show: Callable[..., Shown]) -> N
     texts = shown.all("#focus-body .steps button", "e.textContent")
     assert texts == ["1 Multiply, forward", "7 Multiply, backward"]
     assert shown.text_of("#focus-body .formula") == shown.film["classes"]["Multiply"]["formula"]
-    step = shown.film["steps"][0]
+    step = steps(shown.film)[0]
     arrays = [value for _, value in step["inputs"] + step["outputs"]]
     assert shown.all("#focus-body .value", "Number(e.dataset.value)") == arrays
     shown.page.click("#focus-body .steps button >> nth=1")
@@ -642,7 +753,7 @@ def test_keyboard_alone_reaches_everything_and_is_never_trapped(
     seen = tab_to_the_end(shown)
     for wanted in ("first", "next", "slider", "speed", "zoom-in", "fit", "user-code", "row v3"):
         assert wanted in seen, wanted
-    assert shown.film["steps"][7]["function"] in seen  # the node of the step
+    assert steps(shown.film)[7]["function"] in seen  # the node of the step
     assert "step 7" in seen  # what the panel shows of that node
     shown.press("Tab", "Enter")  # the first link leads to the values of the step
     seen = tab_to_the_end(shown)
@@ -664,11 +775,11 @@ def tab_to_the_end(shown: Shown) -> list[str]:
 
 def test_keyboard_in_the_graph(show: Callable[..., Shown]) -> None:
     shown = show(small_film())
-    nodes = sorted(shown.film["nodes"], key=lambda n: (n["rank"], n["y"], n["x"]))
+    nodes = sorted(picture(shown.film)["nodes"], key=lambda n: (n["rank"], n["y"], n["x"]))
     order = [node["id"] for node in nodes]
     shown.page.focus("#graph [tabindex='0']")
     start = shown.active("e.dataset.id")
-    assert start == shown.film["steps"][0]["function"]
+    assert start == steps(shown.film)[0]["function"]
     shown.press(*["ArrowUp"] * len(order))
     for wanted in order:
         assert shown.active("e.dataset.id") == wanted
@@ -762,7 +873,7 @@ def test_numbers_that_are_none(show: Callable[..., Shown]) -> None:
 def test_a_name_that_looks_like_html_is_text(show: Callable[..., Shown]) -> None:
     film = named_film(NASTY)
     film["note"] = NASTY
-    film["nodes"][0]["facts"] = [NASTY[:30]]
+    picture(film)["nodes"][0]["facts"] = [NASTY[:30]]
     shown = show(film)
     shown.press("End")
     shown.page.click("#graph .variable .box >> nth=0")
@@ -846,7 +957,7 @@ def test_little_motion_is_respected(show: Callable[..., Shown], motion: str) -> 
 
 def test_zoom_and_fit(show: Callable[..., Shown]) -> None:
     shown = show(digits_film())
-    width = shown.film["width"]
+    width = picture(shown.film)["width"]
     size = "Number(e.getAttribute('width'))"
     (fitted,) = shown.all("#graph", size)
     shown.page.click("#zoom-in")
@@ -918,8 +1029,8 @@ def test_a_long_film_changes_a_few_elements_with_each_step(show: Callable[..., S
             shown.press("ArrowLeft")
             count = "() => { const size = changed.size; changed.clear(); return size; }"
             counts.append(shown.page.evaluate(count))
-        assert shown.step == len(film["steps"]) - 11
+        assert shown.step == len(steps(film)) - 11
         changed[links] = max(counts[2:])  # the first steps back undo the end of the sweep
-    assert len(film["nodes"]) > 1000
+    assert len(picture(film)["nodes"]) > 1000
     assert 10 < changed[400] <= changed[100] + 5
     assert changed[400] < 300

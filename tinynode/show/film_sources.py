@@ -136,7 +136,7 @@ def _last_part(file: str) -> str:
 
 
 def describe_class(cls: type) -> dict[str, Any]:
-    """A function's class: docstring, and the source of both directions."""
+    """The class of a function or an optimizer: docstring, and the source of its methods."""
     line = 0
     try:
         line = inspect.getsourcelines(cls)[1]
@@ -148,6 +148,7 @@ def describe_class(cls: type) -> dict[str, Any]:
         "formula": inspect.cleandoc(cls.__doc__ or ""),
         "forward": _source(cls, ("forward", "forward_cpu", "forward_gpu")),
         "backward": _source(cls, ("backward_accumulate", "backward", "backward_cpu")),
+        "update": _source(cls, ("step",)),
         "file": file,
         "line": line,
     }

@@ -83,7 +83,8 @@ let shownMethod = null;
 let isMethodNew = false;
 
 function showClassCode(step) {
-  const method = isBackward(step) ? "backward" : "forward";
+  const direction = directionOf(step);
+  const method = direction === "update" ? "step" : direction;
   const key = `${method} ${step.class}`;
   if (key === shownMethod) return;
   shownMethod = key;
@@ -91,7 +92,7 @@ function showClassCode(step) {
   const known = film.classes[step.class];
   setText(find("method"), known ? `${step.class}.${method}` : "The function's source");
   setText(find("class-file"), known?.file ?? "");
-  const source = known?.[method];
+  const source = known?.[direction];
   const why = step.class ? "The source is not known." : "No function runs in this step.";
   find("class-code").replaceChildren(source ? codeView(source, null) : quietLine(why));
 }
