@@ -31,6 +31,7 @@ _SMALLEST_CELL = 2
 _GAP = 4  # between matrices
 _STRIP = 20  # the height of a heat map of one row
 _BARS = 24
+_NARROW = 1e-13  # of the largest element: a narrower range has no histogram
 _BAR_WIDTH = 4
 _BAR_HEIGHT = 60
 _BAD = 2 * SHADES + 1  # the colours by index: none, plus, minus, bad, grey
@@ -221,9 +222,13 @@ def _shades(values: numpy.ndarray, largest: float) -> numpy.ndarray:
 
 
 def histogram(found: Statistics) -> Picture | None:
-    """The frequencies from the smallest to the largest element; None for two values or fewer."""
+    """The frequencies from the smallest to the largest element.
+
+    None for bools, and for elements that are equal up to rounding.
+    """
     low, high = _ends(found.finite)
-    if low == high or (low, high, found.is_whole) == (0.0, 1.0, True):
+    is_narrow = high / 2 - low / 2 <= _NARROW * found.largest
+    if is_narrow or (low, high, found.is_whole) == (0.0, 1.0, True):
         return None
     counts, edges = _counts(found, low, high)
     heights = numpy.ceil(counts / counts.max() * _BAR_HEIGHT)

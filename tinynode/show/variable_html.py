@@ -92,8 +92,8 @@ def _with_numbers(label: str, explanation: str, array: Array | None) -> str:
 
 def _is_small(array: Array) -> bool:
     """True if the card shows all numbers."""
-    columns = array.shape[-1] if array.ndim else 1
-    return math.prod(array.shape) <= _MOST_NUMBERS and columns <= _MOST_COLUMNS
+    size, columns = math.prod(array.shape), array.shape[-1] if array.ndim else 1
+    return not size or (size <= _MOST_NUMBERS and columns <= _MOST_COLUMNS)
 
 
 def _elements(array: Array) -> str:
