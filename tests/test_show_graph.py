@@ -1074,7 +1074,7 @@ def evil() -> Diagram:
 def test_every_text_is_escaped_in_svg() -> None:
     written = evil().to_svg()
     root = ET.fromstring(written)
-    allowed = {"svg", "title", "desc", "style", "rect", "g", "polygon", "text", "path", "circle"}
+    allowed = {"svg", "title", "desc", "style", "rect", "g", "polygon", "text", "path"}
     assert {one.tag.removeprefix(SVG) for one in root.iter()} <= allowed
     assert "<script" not in written and "\x07" not in written
     texts = [one.text or "" for one in root.iter(f"{SVG}text")]
@@ -1145,6 +1145,10 @@ def test_the_svg_says_what_it_shows() -> None:
     assert "x.node" in texts and "Multiply" in texts and "all on numpy" in texts
     words = "blue square: array retained; orange triangle: has a gradient; thick: asked for"
     assert f"{words}; dashed: backward" in texts
+    marks = [one.get("class") for one in root.iter() if "mark" in one.get("class", "")]
+    nodes = graph(y, x.grad_var).nodes
+    for mark in ("retained", "gradient"):
+        assert marks.count(f"mark {mark}") == sum(mark in node.marks for node in nodes) > 0
     dashed = [one for one in root.iter(f"{SVG}rect") if "backward" in one.get("class", "")]
     assert len(dashed) == len([n for n in graph(y, x.grad_var).nodes if n.phase == "backward"])
 
