@@ -1016,20 +1016,20 @@ def test_the_dot_of_a_small_diagram() -> None:
             label="y = x * x"; labelloc=t;
             node [fontname="monospace", fontsize=10];
             edge [fontname="monospace"];
-            v0 [label="x\n(3,)", shape=ellipse, color="#0072B2"];
-            v1 [label="y\n(3,)", shape=ellipse, color="#0072B2", style="bold"];
-            f0 [label="Square", shape=box, color="#0072B2"];
+            v0 [label="x\n(3,)", shape=ellipse, color="#0072b2"];
+            v1 [label="y\n(3,)", shape=ellipse, color="#0072b2", style="bold"];
+            f0 [label="Square", shape=box, color="#0072b2"];
             subgraph cluster_0 {
                 label="layers[0]"; color="#999999";
-                v2 [label="w", shape=ellipse, color="#0072B2"];
+                v2 [label="w", shape=ellipse, color="#0072b2"];
                 subgraph cluster_1 {
                     label="layers[0].inner"; color="#999999";
-                    f1 [label="Grad", shape=box, color="#D55E00", style="dashed"];
+                    f1 [label="Grad", shape=box, color="#d55e00", style="dashed"];
                 }
             }
             v0 -> f0;
             f0 -> v1;
-            v2 -> f1 [style=dashed, color="#D55E00"];
+            v2 -> f1 [style=dashed, color="#d55e00"];
         }
     """)
 
@@ -1053,8 +1053,8 @@ def test_the_mermaid_of_a_small_diagram() -> None:
             v0 --> f0
             f0 --> v1
             v2 -.-> f1
-            classDef forward stroke:#0072B2
-            classDef backward stroke:#D55E00,stroke-dasharray:5 3
+            classDef forward stroke:#0072b2
+            classDef backward stroke:#d55e00,stroke-dasharray:5 3
             classDef root stroke-width:3px
             class v0,v1,f0,v2 forward
             class v1 root
@@ -1074,7 +1074,7 @@ def evil() -> Diagram:
 def test_every_text_is_escaped_in_svg() -> None:
     written = evil().to_svg()
     root = ET.fromstring(written)
-    allowed = {"svg", "title", "desc", "style", "rect", "g", "polygon", "text", "path", "circle"}
+    allowed = {"svg", "title", "desc", "style", "rect", "g", "polygon", "text", "path"}
     assert {one.tag.removeprefix(SVG) for one in root.iter()} <= allowed
     assert "<script" not in written and "\x07" not in written
     texts = [one.text or "" for one in root.iter(f"{SVG}text")]
@@ -1143,13 +1143,18 @@ def test_the_svg_says_what_it_shows() -> None:
     assert "prefers-color-scheme: dark" in (root[2].text or "")
     texts = [one.text for one in root.iter(f"{SVG}text")]
     assert "x.node" in texts and "Multiply" in texts and "all on numpy" in texts
-    assert "green dot: array retained; thick: asked for; dashed: backward" in texts
+    words = "blue square: array retained; orange triangle: has a gradient; thick: asked for"
+    assert f"{words}; dashed: backward" in texts
+    marks = [one.get("class") for one in root.iter() if "mark" in one.get("class", "")]
+    nodes = graph(y, x.grad_var).nodes
+    for mark in ("retained", "gradient"):
+        assert marks.count(f"mark {mark}") == sum(mark in node.marks for node in nodes) > 0
     dashed = [one for one in root.iter(f"{SVG}rect") if "backward" in one.get("class", "")]
     assert len(dashed) == len([n for n in graph(y, x.grad_var).nodes if n.phase == "backward"])
 
 
 def test_colour_is_never_the_only_mark() -> None:
-    """What is backward is dashed, shapes differ by kind, and a dot's meaning is in the words."""
+    """What is backward is dashed, shapes differ by kind, and a mark's meaning is in the words."""
     written = graph(*double_backprop()[::-1]).to_svg()
     assert re.search(r"\.backward \{[^}]*stroke-dasharray", written)
     assert re.search(r"\.gone \{[^}]*stroke-dasharray", written)

@@ -179,7 +179,7 @@ for function in swish, fast_swish:
 
 # %% [markdown]
 # ## See
-# First composed, then optimised. The green dots are arrays that the graph keeps for the next
+# First composed, then optimised. The blue squares are arrays that the graph keeps for the next
 # backward.
 
 # %%

@@ -15,12 +15,9 @@ from typing import Any
 
 from tinynode.show.diagram_data import DiagramData, DiagramNode, group_path
 from tinynode.show.layout_pixels import GroupArea, Layout
+from tinynode.show.palette import EITHER, FRAME
 from tinynode.show.text_diagram import one_line
 from tinynode.show.text_sizes import box_size, short_label
-
-FORWARD_COLOUR = "#0072B2"
-BACKWARD_COLOUR = "#D55E00"
-"""Blue and vermilion of Okabe and Ito's palette, distinct for the colour-blind too."""
 
 _POINTS_PER_INCH = 72.0
 _SECONDS = 20.0
@@ -57,7 +54,7 @@ def _clusters(
             number = numbers.setdefault(name, len(numbers))
             start = indent * (len(open_groups) + 1)
             lines.append(f"{start}subgraph cluster_{number} {{")
-            lines.append(f'{start}{indent}label="{_quoted(name)}"; color="#999999";')
+            lines.append(f'{start}{indent}label="{_quoted(name)}"; color="{FRAME}";')
             open_groups = (*open_groups, name)
         lines.append(f"{indent * (len(open_groups) + 1)}{node.id} [{attributes(node)}];")
     while open_groups:
@@ -87,12 +84,12 @@ def _attributes(node: DiagramNode) -> str:
 def _edge_attributes(phase: str, label: str) -> str:
     words = [f'label="{_quoted(label)}"'] if label else []
     if phase == "backward":
-        words += ["style=dashed", f'color="{BACKWARD_COLOUR}"']
+        words += ["style=dashed", f'color="{EITHER.backward}"']
     return f" [{', '.join(words)}]" if words else ""
 
 
 def _colour(phase: str) -> str:
-    return BACKWARD_COLOUR if phase == "backward" else FORWARD_COLOUR
+    return EITHER.backward if phase == "backward" else EITHER.forward
 
 
 def _quoted(text: str) -> str:

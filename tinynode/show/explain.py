@@ -44,7 +44,8 @@ def explain_grad(x: Variable, y: Variable | None = None) -> Explanation:
     if y is not None and not isinstance(y, Variable):
         raise OperandError(f"explain_grad: y must be a Variable or None, got {describe(y)}.")
     if x.grad_var is not None:
-        return _wrapped(_with_gradient(x, x.grad_var))
+        head = f"{_name(x)}.grad is there: {_gradient_facts(x.grad_var)}."
+        return _wrapped([head, *_with_gradient(x, x.grad_var)])
     head = f"{_name(x)}.grad is None"
     lines = _reasons_in_variable(x)
     if lines is None and y is not None:
@@ -61,17 +62,27 @@ def _wrapped(lines: list[str]) -> Explanation:
     return Explanation("\n".join(fill(line, _WIDTH, subsequent_indent=i) for line, i in pairs))
 
 
-def short_reason(x: Variable) -> str:
-    """The certain reason for a missing gradient, in a few words."""
+def gradient_state(x: Variable) -> str:
+    """The state of a gradient in a few words; every word is certain."""
+    if x.grad_var is not None:
+        if x.raw is not None and x.grad_var.shape != x.shape:
+            return f"kept, shape {x.grad_var.shape}"
+        return "kept" if x.requires_grad else "assigned"
     if x.raw is None:
-        return "the variable is empty"
+        return "none, no array"
     if not x.requires_grad:
-        return "it requires no gradient"
+        return "not required"
     if x.node_or_none is None:
-        return "no recorded function uses it"
-    if x.creator_node is not None:
-        return "computed by a function: backward keeps it only with retain_grad=True"
-    return "no backward has left one since it was made or cleared"
+        return "none, not in a graph"
+    return "none yet" if x.creator_node is None else "none, not a leaf"
+
+
+def gradient_reasons(x: Variable) -> str:
+    """The explanation of ``gradient_state``: that of ``explain_grad``, without numbers."""
+    if x.grad_var is not None:
+        return _wrapped(_with_gradient(x, x.grad_var))
+    lines = _reasons_in_variable(x) or _reasons_in_graph(x)
+    return _wrapped([lines[0][0].upper() + lines[0][1:], *lines[1:]])
 
 
 def _name(x: Variable | VariableNode) -> str:
@@ -82,8 +93,8 @@ def _name(x: Variable | VariableNode) -> str:
 
 
 def _with_gradient(x: Variable, gradient: Variable) -> list[str]:
-    """The facts of the gradient, and the possible origins."""
-    lines = [f"{_name(x)}.grad is there: {_gradient_facts(gradient)}."]
+    """The possible origins of the gradient."""
+    lines = []
     if x.raw is not None and gradient.shape != x.shape:
         lines.append(
             f"It has another shape than the array, {x.shape}: the array was replaced since. Call "

@@ -8,12 +8,13 @@ page's colours, light or dark.
 from __future__ import annotations
 
 from tinynode.show.diagram_data import DiagramData, DiagramNode, group_path
+from tinynode.show.palette import EITHER
 from tinynode.show.text_diagram import one_line
 from tinynode.show.text_sizes import short_label
 
 _CLASSES = (
-    "classDef forward stroke:#0072B2",
-    "classDef backward stroke:#D55E00,stroke-dasharray:5 3",
+    f"classDef forward stroke:{EITHER.forward}",
+    f"classDef backward stroke:{EITHER.backward},stroke-dasharray:5 3",
     "classDef root stroke-width:3px",
     "classDef gone stroke-dasharray:1 3",
 )

@@ -1,20 +1,19 @@
 """A plot as SVG.
 
 Requirement: the picture is self-contained: no script, no fonts, and no ids, which could clash with
-another picture's. The same plot gives the same bytes. The colours of Okabe and Ito are distinct
-for the colour-blind too; dashes and markers repeat the distinction. The picture suits light and
-dark pages, and has a description in words.
-
-Source: Okabe, Ito, Color Universal Design, 2008 (the colours).
+another picture's. The same plot gives the same bytes. The colours are distinct for the
+colour-blind too; dashes and markers repeat the distinction. The picture suits light and dark
+pages, and has a description in words.
 """
 
 from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tinynode.show.figure import Box, Curve, Figure, clean, thinned
+from tinynode.show.palette import DARK, LIGHT, SERIES_DARK, SERIES_LIGHT, Theme
 from tinynode.show.scales import Axis
 
 _WIDTH = 640
@@ -23,8 +22,6 @@ _ROW = 18  # the height of a line of text
 _LETTER = 6.7  # the width of a letter, about
 _MARKED = 30  # a curve of at most 30 points has a marker at each
 
-_LIGHT = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-_DARK = ("#56b4e9", "#e69f00", "#00b98a", "#cc79a7", "#f0e442", "#d55e00", "#ffffff")
 _DASHES = ("", "7 4", "2 3", "9 3 2 3", "14 5")
 _MARKERS = (  # around 0, 0
     "M-3.5,0a3.5,3.5 0 1,0 7,0a3.5,3.5 0 1,0 -7,0z",
@@ -43,13 +40,11 @@ def svg_of(figure: Figure) -> str:
 
 def _style() -> str:
     """The style of one picture, limited to elements of class ``tn-plot``."""
-    light = "".join(f"--c{i}:{colour};" for i, colour in enumerate(_LIGHT))
-    dark = "".join(f"--c{i}:{colour};" for i, colour in enumerate(_DARK))
+    light, dark = _variables(LIGHT, SERIES_LIGHT), _variables(DARK, SERIES_DARK)
     return (
-        f".tn-plot{{--ink:#1f2328;--soft:#59636e;--grid:#e3e6ea;--paper:#ffffff;{light}"
-        "font-family:system-ui,sans-serif;font-size:12px;max-width:100%;height:auto}"
-        "@media(prefers-color-scheme:dark){.tn-plot{--ink:#e6edf3;--soft:#9da7b1;--grid:#2f353d;"
-        f"--paper:#15181d;{dark}}}}}"
+        f".tn-plot{{{light}font-family:system-ui,sans-serif;font-size:12px;max-width:100%;"
+        "height:auto}"
+        f"@media(prefers-color-scheme:dark){{.tn-plot{{{dark}}}}}"
         ".tn-plot text{fill:var(--ink);stroke:none}.tn-plot .soft{fill:var(--soft)}"
         ".tn-plot .title{font-size:14px;font-weight:600}"
         ".tn-plot .grid{stroke:var(--grid);stroke-width:1}"
@@ -57,6 +52,12 @@ def _style() -> str:
         ".tn-plot .curve{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}"
         ".tn-plot .mark{stroke:var(--paper);stroke-width:0.7}"
     )
+
+
+def _variables(theme: Theme, series: Sequence[str]) -> str:
+    """The colours as variables of CSS."""
+    named = f"--ink:{theme.text};--soft:{theme.quiet};--grid:{theme.line};--paper:{theme.panel};"
+    return named + "".join(f"--c{i}:{colour};" for i, colour in enumerate(series))
 
 
 def _px(value: float) -> str:
@@ -74,7 +75,7 @@ def _text(x: float, y: float, words: str, anchor: str = "start", kind: str = "")
 
 
 def _colour(number: int) -> str:
-    return f"var(--c{number % len(_LIGHT)})"
+    return f"var(--c{number % len(SERIES_LIGHT)})"
 
 
 def _dash(number: int) -> str:

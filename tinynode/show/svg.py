@@ -2,9 +2,9 @@
 
 Requirement: notebooks, pages and file viewers show the picture alike, without a further program.
 It is readable on light and dark pages, for the colour-blind, and for a screen reader. So colours
-are of Okabe and Ito's palette and never the only mark: backward nodes are dashed too. The picture
-contains its background, its title and a description. Every text is escaped: a variable named
-``<script>`` is text like any other.
+and marks are those of films. A colour is never the only mark: backward nodes are dashed too. The
+picture contains its background, its title and a description. Every text is escaped: a variable
+named ``<script>`` is text like any other.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tinynode.show.diagram_data import DiagramData, DiagramEdge, DiagramNode
 from tinynode.show.dot import layout_by_graphviz
 from tinynode.show.layout import layout
 from tinynode.show.layout_pixels import CentredBox, GroupArea, Layout, Point
+from tinynode.show.palette import DARK, LIGHT, Theme
 from tinynode.show.text_diagram import one_line
 from tinynode.show.text_sizes import FACT_WIDTH, LABEL_WIDTH, cut, short_label, text_columns
 
@@ -25,47 +26,56 @@ LARGE = 200
 
 _LINE = 14.0
 _FONT = 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'
-_LIGHT = """
-.tn-diagram { font-family: FONT; }
-.tn-diagram .back { fill: #ffffff; }
-.tn-diagram text { fill: #1a1a1a; text-anchor: middle; font-size: 10px; }
-.tn-diagram .label { font-size: 12px; font-weight: 600; }
-.tn-diagram .note { text-anchor: start; fill: #555555; }
-.tn-diagram .head { text-anchor: start; font-size: 12px; font-weight: 600; }
-.tn-diagram .group { fill: #7f7f7f; fill-opacity: 0.09; stroke: #7f7f7f; stroke-opacity: 0.5; }
-.tn-diagram .edge { fill: none; stroke: #5f6b73; stroke-width: 1.3; }
-.tn-diagram .tip { fill: #5f6b73; }
-.tn-diagram .variable { fill: #ffffff; stroke: #0072b2; stroke-width: 1.3; }
-.tn-diagram .function, .tn-diagram .fold { fill: #d6eaf7; stroke: #0072b2; stroke-width: 1.3; }
-.tn-diagram .leaf { fill: #f1f1f1; }
-.tn-diagram .backward { stroke: #d55e00; stroke-dasharray: 5 3; }
-.tn-diagram .function.backward, .tn-diagram .fold.backward { fill: #fde6d5; }
-.tn-diagram .tip.backward { fill: #d55e00; stroke: none; }
-.tn-diagram .gone { stroke-dasharray: 1 3; }
-.tn-diagram .root { stroke-width: 3; }
-.tn-diagram .dot { fill: #009e73; stroke: #ffffff; stroke-width: 1; }
+_SHAPES = f"""
+.tn-diagram {{ font-family: {_FONT}; }}
+.tn-diagram text {{ text-anchor: middle; font-size: 10px; }}
+.tn-diagram .label {{ font-size: 12px; font-weight: 600; }}
+.tn-diagram .note {{ text-anchor: start; }}
+.tn-diagram .head {{ text-anchor: start; font-size: 12px; font-weight: 600; }}
+.tn-diagram .group {{ fill-opacity: 0.09; stroke-opacity: 0.5; }}
+.tn-diagram .edge {{ fill: none; stroke-width: 1.3; }}
+.tn-diagram .variable, .tn-diagram .function, .tn-diagram .fold {{ stroke-width: 1.3; }}
+.tn-diagram .backward {{ stroke-dasharray: 5 3; }}
+.tn-diagram .gone {{ stroke-dasharray: 1 3; }}
+.tn-diagram .root {{ stroke-width: 3; }}
+.tn-diagram .mark {{ stroke-width: 1; }}
 """
-_LIGHT_LABELS = """
-.tn-diagram .beside { stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round; }
-.tn-diagram .beside { paint-order: stroke; }
+_LABEL_SHAPES = """
+.tn-diagram .beside { stroke-width: 3px; stroke-linejoin: round; paint-order: stroke; }
 """
-_DARK = """
-.tn-diagram .back { fill: #17191c; }
-.tn-diagram text { fill: #ececec; }
-.tn-diagram .note { fill: #b0b0b0; }
-.tn-diagram .edge { stroke: #9aa5ad; }
-.tn-diagram .tip { fill: #9aa5ad; }
-.tn-diagram .variable { fill: #17191c; stroke: #56b4e9; }
-.tn-diagram .function, .tn-diagram .fold { fill: #123a52; stroke: #56b4e9; }
-.tn-diagram .leaf { fill: #2b2f33; }
-.tn-diagram .backward { stroke: #f0925a; }
-.tn-diagram .function.backward, .tn-diagram .fold.backward { fill: #55290c; }
-.tn-diagram .tip.backward { fill: #f0925a; }
-.tn-diagram .dot { stroke: #17191c; fill: #2fc79c; }
+
+
+def _colours(theme: Theme) -> str:
+    """The style sheet's colours: those of films."""
+    return f"""
+.tn-diagram .back {{ fill: {theme.panel}; }}
+.tn-diagram text {{ fill: {theme.text}; }}
+.tn-diagram .note {{ fill: {theme.quiet}; }}
+.tn-diagram .group {{ fill: {theme.quiet}; stroke: {theme.quiet}; }}
+.tn-diagram .edge {{ stroke: {theme.quiet}; }}
+.tn-diagram .tip {{ fill: {theme.quiet}; }}
+.tn-diagram .variable {{ fill: {theme.raised}; stroke: {theme.quiet}; }}
+.tn-diagram .function, .tn-diagram .fold {{ fill: {theme.forward_tint}; stroke: {theme.forward}; }}
+.tn-diagram .backward {{ stroke: {theme.backward}; }}
+.tn-diagram .function.backward, .tn-diagram .fold.backward {{ fill: {theme.backward_tint}; }}
+.tn-diagram .tip.backward {{ fill: {theme.backward}; stroke: none; }}
+.tn-diagram .mark {{ stroke: {theme.panel}; }}
+.tn-diagram .mark.retained {{ fill: {theme.forward}; }}
+.tn-diagram .mark.gradient {{ fill: {theme.backward}; }}
 """
-_DARK_LABELS = """
-.tn-diagram .beside { stroke: #17191c; }
-"""
+
+
+def _style(has_labels: bool) -> str:
+    """The style sheet; rules for labels beside arrows only if the picture has such labels."""
+    light, dark = _SHAPES + _colours(LIGHT), _colours(DARK)
+    if has_labels:
+        light += _LABEL_SHAPES + _label_colours(LIGHT)
+        dark += _label_colours(DARK)
+    return f"{light}@media (prefers-color-scheme: dark) {{{dark}}}\n"
+
+
+def _label_colours(theme: Theme) -> str:
+    return f".tn-diagram .beside {{ stroke: {theme.panel}; }}\n"
 
 
 def to_svg(diagram: DiagramData) -> str:
@@ -111,14 +121,6 @@ def _opening(width: float, height: float) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" class="tn-diagram" role="img" {size}>'
 
 
-def _style(has_labels: bool) -> str:
-    """The colours; those of labels beside arrows only if the picture has such labels."""
-    light, dark = _LIGHT.replace("FONT", _FONT), _DARK
-    if has_labels:
-        light, dark = light + _LIGHT_LABELS, dark + _DARK_LABELS
-    return f"{light}@media (prefers-color-scheme: dark) {{{dark}}}\n"
-
-
 def _cut_line(text: str) -> str:
     """A title, cut to 100 letters: the width of a page."""
     line = one_line(text)
@@ -139,7 +141,9 @@ def _legend(diagram: DiagramData) -> list[str]:
     """The meanings of the marks in the picture."""
     words = []
     if any("retained" in node.marks for node in diagram.nodes):
-        words.append("green dot: array retained")
+        words.append("blue square: array retained")
+    if any("gradient" in node.marks for node in diagram.nodes):
+        words.append("orange triangle: has a gradient")
     if any("root" in node.marks for node in diagram.nodes):
         words.append("thick: asked for")
     if any(node.phase == "backward" for node in diagram.nodes):
@@ -174,7 +178,11 @@ def _node(node: DiagramNode, box: CentredBox) -> str:
         parts.append(rectangle.replace(f'x="{_n(left)}" y="{_n(top)}"', _aside(left, top)))
     parts.append(rectangle)
     if "retained" in node.marks:
-        parts.append(f'<circle class="dot" cx="{_n(left + width - 7)}" cy="{_n(top + 7)}" r="4"/>')
+        corner = f'x="{_n(left - 4)}" y="{_n(top - 4)}"'
+        parts.append(f'<rect class="mark retained" {corner} width="9" height="9"/>')
+    if "gradient" in node.marks:
+        start = f"M{_n(left + width - 9)} {_n(top - 5)}"
+        parts.append(f'<path class="mark gradient" d="{start}h13l-6.5 11z"/>')
     parts.append(
         f'<text class="label" x="{_n(x)}" y="{_n(top + 16)}">{_escaped(short_label(node))}</text>'
     )
