@@ -25,6 +25,7 @@ STYLE = ("style.css",)
 SCRIPT = (
     "film.js",
     "elements.js",
+    "words.js",
     "arrays.js",
     "graph.js",
     "focus.js",

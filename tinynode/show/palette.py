@@ -22,6 +22,7 @@ class Marks:
     Attributes:
         forward: what forward computes, and arrays retained for backward.
         backward: what backward computes, and gradients.
+        update: the steps of optimizers, and iterations.
         plus: numbers above 0.
         minus: numbers below 0.
         bad: nan and inf.
@@ -29,6 +30,7 @@ class Marks:
 
     forward: str
     backward: str
+    update: str
     plus: str
     minus: str
     bad: str
@@ -46,6 +48,7 @@ class Theme(Marks):
         quiet: texts of less weight, and plain arrows.
         forward_tint: the background of a function of forward.
         backward_tint: the background of a function of backward.
+        update_tint: the background of an optimizer's step.
     """
 
     panel: str
@@ -55,11 +58,13 @@ class Theme(Marks):
     quiet: str
     forward_tint: str
     backward_tint: str
+    update_tint: str
 
 
 LIGHT = Theme(
     forward="#0067a8",
     backward="#ad4500",
+    update="#7a5c00",
     plus="#007a4d",
     minus="#7d2d9b",
     bad="#c2002f",
@@ -70,10 +75,12 @@ LIGHT = Theme(
     quiet="#566273",
     forward_tint="#dcecf8",
     backward_tint="#fdead9",
+    update_tint="#f7edcc",
 )
 DARK = Theme(
     forward="#62b8f2",
     backward="#ffa04d",
+    update="#e3bd4a",
     plus="#42c88c",
     minus="#c882f0",
     bad="#ff7088",
@@ -84,10 +91,12 @@ DARK = Theme(
     quiet="#9dabbb",
     forward_tint="#143249",
     backward_tint="#43270f",
+    update_tint="#3a3010",
 )
 EITHER = Marks(
     forward="#0072b2",
     backward="#d55e00",
+    update="#a07800",
     plus="#169e6a",
     minus="#a55acd",
     bad="#e02050",

@@ -48,9 +48,9 @@ function stepContent(step) {
     factsOfStep(step),
     formulaView(step.class),
     ...(parts[step.kind] ?? forwardParts)(step),
-    nodeList("Kept for backward:", step.retained),
-    nodeList("Array freed:", freedArrays(step)),
-    nodeList("Gradient used up:", usedGradients(step)),
+    nodeList("retained", "Retained for backward:", step.retained),
+    nodeList("freed", "Array freed:", freedArrays(step)),
+    nodeList("used up", "Gradient used up:", usedGradients(step)),
     step.ran.length ? line("Ran inside:", step.ran.join(", ")) : null,
   ];
 }
@@ -78,15 +78,42 @@ function backwardParts(step) {
   return [
     section("Gradients in", "of the outputs", "backward", gradientCards(step.grad_outputs)),
     section("Gradients out", "of the inputs", "backward", contributionCards(step)),
-    section("Arrays kept from forward", null, "forward", [
+    section("Arrays retained by forward", null, "forward", [
       ...arrayCards(step.inputs.filter(isKept), "input"),
       ...arrayCards(step.outputs.filter(isKept), "output"),
     ]),
   ];
 }
 
+// The results, large: value and gradient of each variable. A gradient added to an older one is
+// shown as a sum.
 function resultParts(step) {
-  return [section("Gradients", "now in the grad of the variables", "backward", contributionCards(step))];
+  const there = gradientsBefore(step);
+  const rows = step.grad_inputs.map(([id, value, how, total], i) => {
+    const name = nameOf(id);
+    const key = `gradient out ${i}`;
+    const old = there.get(id) ?? null;
+    const isSum = how === "added" && old !== null;
+    const known = now.value.get(id);
+    const title = how === "none" ? "gradient, returned by grad" : "gradient";
+    return html(
+      "div",
+      { class: "result", "data-node": id },
+      html("div", { class: "card-head" }, nodeButton(id, key), isSum ? tag(how) : null),
+      known === undefined ? null : labelled("value", valueView(known, `${key} value`, name)),
+      labelled(
+        title,
+        isSum
+          ? sumView(old, value, total, key, `gradient of ${name}`)
+          : valueView(total ?? value, `${key} cells`, `gradient of ${name}`),
+      ),
+    );
+  });
+  return rows.length ? [html("section", { class: "part backward results" }, ...rows)] : [];
+}
+
+function labelled(title, content) {
+  return html("div", null, html("p", { class: "facts" }, title), content);
 }
 
 // Each parameter before the update, its gradient, the optimizer's moments, and afterwards.
@@ -113,10 +140,11 @@ function updateParts(step) {
 function factsOfStep(step) {
   const facts = [];
   const node = nodes.get(step.function);
-  if (node) facts.push(`rank ${node.rank}`);
   if (typeof step.seconds === "number") facts.push(timeText(step.seconds));
   if (step.depth > 1) facts.push(`a backward pass inside of ${step.depth - 1}`);
-  return facts.length ? html("p", { class: "facts" }, facts.join(" · ")) : null;
+  const line = html("p", { class: "facts" }, node ? term("rank", `rank ${node.rank}`) : null);
+  line.append([node ? "" : null, ...facts].filter((fact) => fact !== null).join(" · "));
+  return line;
 }
 
 function timeText(seconds) {
@@ -212,7 +240,10 @@ function signed(sign, content) {
 }
 
 function tag(how) {
-  return html("span", { class: `tag ${how}` }, how === "none" ? "" : how);
+  if (how === "none") return html("span", { class: "tag" });
+  const element = term(how, how);
+  element.classList.add("tag", how);
+  return element;
 }
 
 // The gradients that a step adds to, as they were before it: its changes, undone.
@@ -225,10 +256,10 @@ function gradientsBefore(step) {
   return before;
 }
 
-function nodeList(title, ids) {
+function nodeList(word, title, ids) {
   if (ids.length === 0) return null;
   const buttons = ids.map((id) => nodeButton(id, `${title} ${id}`));
-  return html("p", { class: "line" }, html("strong", null, title), " ", ...buttons);
+  return html("p", { class: "line" }, html("strong", null, term(word, title)), " ", ...buttons);
 }
 
 function line(title, text) {
@@ -273,7 +304,7 @@ function arraysOfVariable(node) {
 function stateOfNode(node) {
   if (!now.born.get(node.id)) return "Not there yet.";
   const said = [];
-  if (now.kept.get(node.id)) said.push("array kept for backward");
+  if (now.kept.get(node.id)) said.push("array retained for backward");
   if (now.freed.get(node.id)) said.push("freed");
   return said.join(" · ");
 }

@@ -7,6 +7,7 @@ let edgeElements = [];
 let edgesBetween = new Map(); // "v0 f1" -> numbers of edges
 let edgesBornIn = [];
 let readingOrder = [];
+let getsGradient = new Set(); // the variables with a gradient at some step of the picture
 
 let roles = new Map(); // node id -> "lit", "input", "output" in this step
 let litEdges = new Set();
@@ -20,6 +21,9 @@ function drawGraph() {
   edgesBetween = new Map();
   edgesBornIn = bornInEachStep(picture.edges, steps);
   readingOrder = [...picture.nodes].sort((a, b) => a.rank - b.rank || a.y - b.y || a.x - b.x);
+  getsGradient = new Set(
+    steps.flatMap(({ grad_inputs, table }) => [...grad_inputs, ...table.set].map(([id]) => id)),
+  );
   [roles, litEdges, reachableNode] = [new Map(), new Set(), null];
   graph.setAttribute("viewBox", `0 0 ${picture.width} ${picture.height}`);
   graph.replaceChildren(arrowHeads());
@@ -125,7 +129,7 @@ function updateNode(id) {
   if (role === "lit")
     (names.push("lit", directionOfStep()), said.push(`runs ${directionOfStep()}`));
   else if (role) (names.push(role, directionOfStep()), said.push(`${role} of this step`));
-  if (now.kept.get(id)) (names.push("has-kept"), said.push("array kept for backward"));
+  if (now.kept.get(id)) (names.push("has-kept"), said.push("array retained for backward"));
   if (gradientOf(id) !== undefined) (names.push("has-gradient"), said.push("has a gradient"));
   if (now.freed.get(id)) (names.push("freed"), said.push("freed"));
   if (id === pinned) names.push("pinned");
@@ -172,15 +176,16 @@ function numbersInBox(node, value, gradient) {
       text.dataset.value = number;
       views.push(text);
     } else {
-      views.push(mapInBox(array, number, kind, mark, line));
+      const column = getsGradient.has(node.id) ? line : 0.5;
+      views.push(mapInBox(array, number, kind, mark, column));
     }
   }
   return views;
 }
 
-// A heat map with its range: the value on the left, the gradient on the right.
+// A heat map with its range: column 0 is on the left, 1 on the right, 0.5 in the middle.
 function mapInBox(array, number, kind, mark, column) {
-  const left = column === 0 ? -MAP.width - 4 : 4;
+  const left = column * (MAP.width + 8) - MAP.width - 4;
   const group = svg("g", { class: `map ${kind}`, transform: `translate(${left} 2)` });
   group.dataset.value = number;
   if (array.cells.length) {

@@ -164,7 +164,7 @@ const KEYS = {
   PageUp: lastIteration,
   "[": lastIteration,
   a: togglePlay,
-  Escape: () => pin(null),
+  Escape: () => (hideHelp(), pin(null)),
   "+": () => zoom(1.25),
   "-": () => zoom(0.8),
   0: fit,
@@ -294,6 +294,7 @@ function start() {
     return;
   }
   connectControls();
+  drawWords();
   drawIterations();
   if (!goToAddress()) go(0, 0);
   fitAtStart();
