@@ -16,6 +16,7 @@ pytest.importorskip("cosmic_ray", reason="cosmic-ray is of the extra mutation")
 from cosmic_ray.plugins import get_operator
 from coverage import CoverageData
 
+from tools.mutation import __main__ as tool
 from tools.mutation import choice, operators, plan
 from tools.mutation.fresh import few_files
 from tools.mutation.live import LiveCode, NotLiveError, function_at, same_outside
@@ -241,6 +242,33 @@ def test_a_definition_ends_where_its_block_ends():
     assert list(choice.around(source, "A.f")) == [2, 3, 4, 5, 6]
     assert list(choice.around(source, "A")) == [1, 2, 3, 4, 5, 6, 7]
     assert list(choice.around(source, "")) == list(choice.around(source, "B")) == [*range(1, 9)]
+
+
+def test_a_map_grows_after_an_interrupted_run(tmp_path, monkeypatch):
+    (tmp_path / "tinynode/core").mkdir(parents=True)
+    (tmp_path / "map/000").mkdir(parents=True)  # without coverage data
+    done = subprocess.CompletedProcess([], 0)
+    monkeypatch.setattr(choice.subprocess, "run", lambda command, **options: done)
+    assert choice.make_map(tmp_path, tmp_path / "map", ["tests/test_f.py"]) == 0
+    assert (tmp_path / "map/001/settings.ini").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "choose mutants by --all, --rooms, --files, --since or --again"),
+        (["--list", "--files", "tinynode/core/no.py"], "no room has the file tinynode/core/no.py"),
+        (["--list", "--since", "no-such-commit"], "no-such-commit"),
+    ],
+)
+def test_wrong_choices_are_refused(arguments, message, tmp_path, capsys):
+    with pytest.raises(SystemExit) as refused:
+        tool.main([*arguments, "--work", str(tmp_path)])
+    assert message in capsys.readouterr().err + str(refused.value)
+
+
+def test_every_room_has_a_folder():
+    assert all((ROOT / path).is_dir() for path in plan.ROOMS.values())
 
 
 def test_a_new_process_runs_tests_of_few_files():

@@ -172,7 +172,7 @@ def sum_array(
 
 
 def is_separate(view: Array, taken: set[int], held: Array) -> bool:
-    """True if a view may be changed in place, and nobody in ``taken`` or ``held`` owns its memory.
+    """True if a view may be changed in place, and neither ``taken`` nor ``held`` owns its memory.
 
     False for a read-only view, and for a view with several elements at one address. The id of the
     owner is added to ``taken``.

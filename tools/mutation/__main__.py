@@ -93,7 +93,9 @@ def changed_files(commit: str) -> set[str]:
         ["git", "diff", "--name-only", commit],
         ["git", "ls-files", "--others", "--exclude-standard"],
     ):
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stderr.strip())
         names.update(done.stdout.split())
     return names
 
@@ -142,15 +144,25 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "mutation")
-    parser.add_argument("--rooms", nargs="+", choices=sorted(ROOMS), default=[])
-    parser.add_argument("--files", nargs="+", default=[], help="only these files")
-    parser.add_argument("--since", metavar="COMMIT", help="only files changed since a commit")
-    parser.add_argument("--again", action="store_true", help="try the survivors again")
-    parser.add_argument("--map", nargs="*", metavar="TESTS", help="make or extend the map")
-    for name in ("all", "list", "report"):
-        parser.add_argument(f"--{name}", action="store_true")
+    add = parser.add_argument
+    work = ROOT / "build" / "mutation"
+    add("--work", type=pathlib.Path, default=work, help="the folder of map and verdicts")
+    add("--rooms", nargs="+", choices=sorted(ROOMS), default=[], help="only these rooms")
+    add("--files", nargs="+", default=[], help="only these files, named from the root")
+    add("--since", metavar="COMMIT", help="only files changed since a commit")
+    add("--all", action="store_true", help="every room")
+    add("--again", action="store_true", help="try the survivors again")
+    add("--map", nargs="*", metavar="TESTS", help="make the map, or add tests to the map")
+    add("--list", action="store_true", help="only list the mutants")
+    add("--report", action="store_true", help="only print the table and the survivors")
     options = parser.parse_args(arguments)
+    for path in options.files:
+        is_in_room = any(path.startswith(f"{room}/") for room in ROOMS.values())
+        if not (is_in_room and (ROOT / path).is_file()):
+            parser.error(f"no room has the file {path}")
+    chosen = options.all or options.rooms or options.files or options.since or options.again
+    if not (chosen or options.list or options.report or options.map is not None):
+        parser.error("choose mutants by --all, --rooms, --files, --since or --again")
     options.rooms = [room for room in ROOMS if room in (options.rooms or ROOMS)]
     options.rooms = [room for room in options.rooms if (ROOT / ROOMS[room]).is_dir()]
     return options

@@ -141,7 +141,7 @@ def make_map(root: pathlib.Path, folder: pathlib.Path, tests: list[str]) -> int:
     """Run tests with coverage and write a map; with paths of tests, add to the map."""
     if not tests:
         shutil.rmtree(folder, ignore_errors=True)
-    run = folder / f"{len(list(folder.glob('*/coverage'))):03}"
+    run = folder / f"{len(list(folder.glob('*'))):03}"
     run.mkdir(parents=True)
     rooms = [path for path in ROOMS.values() if (root / path).is_dir()]
     for path in rooms:

@@ -27,7 +27,6 @@ ROOMS = {
     "core": "tinynode/core",
     "functions": "tinynode/functions",
     "net": "tinynode/net",
-    "transforms": "tinynode/transforms",
     "fast": "backends/tinynode_fast",
 }
 PER_OPERATOR = 50
