@@ -30,7 +30,7 @@ class Grid:
 
     Attributes:
         layer: the layer of each box and bend.
-        up: the neighbours of each in the layer above.
+        up: the neighbours of each in the layer above; of a function, in the arguments' order.
         down: the neighbours of each in the layer below.
         paths: for each edge the boxes and bends from source to target; two without bends.
         rows: the boxes and bends of each layer, in order.
@@ -104,6 +104,12 @@ class Grid:
                 self._join(path[-1], target)
             paths[number] = [*path, target]
         self.paths = [paths[number] for number in range(len(self.ends))]
+        above: dict[int, dict[int, None]] = {}
+        for path in self.paths:
+            if path[-2] in self.up[path[-1]]:
+                above.setdefault(path[-1], {})[path[-2]] = None
+        for target, arguments in above.items():
+            self.up[target] = list(arguments)
 
     def _length(self, number: int) -> int:
         source, target = self.ends[number]
