@@ -27,6 +27,7 @@ class DiagramNode:
         phase: ``"forward"``, or ``"backward"`` for a computation of gradients.
         marks: some of ``MARKS``.
         group: the dotted name of the node's module: ``"layers.0"`` lies in ``"layers"``.
+        repeats: for a leaf drawn again, the id of the leaf's first box.
     """
 
     id: str
@@ -37,6 +38,7 @@ class DiagramNode:
     phase: str = "forward"
     marks: frozenset[str] = frozenset()
     group: str | None = None
+    repeats: str | None = None
 
 
 @dataclass(slots=True)

@@ -158,6 +158,15 @@ class Grid:
         return self.behind[left] + self.before[right] + between
 
 
+def layers_of(nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge]) -> list[int]:
+    """The layer of each node, without layers for labels.
+
+    Raises:
+        ValueError: two nodes have one id, an edge leads to no node, or the edges form a cycle.
+    """
+    return _layers(nodes, _ends(nodes, edges))
+
+
 def _ends(nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge]) -> list[tuple[int, int]]:
     """The edges as numbers of nodes."""
     numbers = {node.id: i for i, node in enumerate(nodes)}

@@ -1,0 +1,88 @@
+"""Leaves drawn again beside distant uses.
+
+Requirement: a reader sees each function's inputs beside the function. A parameter of a training
+loop is used in every iteration, and its arrows would run past the whole picture. So a leaf with
+distant uses gets further boxes: one beside each cluster of uses. The arrows stay short, and the
+layout stays quick.
+
+The split is a step before the layout. Text, DOT and Mermaid show each leaf once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tinynode.show.diagram_data import DiagramEdge, DiagramNode
+from tinynode.show.layout_grid import layers_of
+
+_FAR = 12
+"""A leaf with all uses within so many layers has one box."""
+
+_NEAR = 2
+"""Of another leaf, a box serves the uses within so many layers."""
+
+
+def with_repeats(
+    nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge]
+) -> tuple[list[DiagramNode], list[DiagramEdge]]:
+    """The boxes and arrows, with further boxes for leaves with distant uses.
+
+    A leaf is a variable without an arrow to it. A further box has the leaf's id in ``repeats``, an
+    own id (``"v0_1"``), the leaf's label and no facts, and follows the leaf in the list. The first
+    uses keep the leaf itself.
+
+    Args:
+        nodes: the boxes; none is changed.
+        edges: the arrows.
+
+    Returns:
+        The boxes with the further boxes; and the arrows, as many as given and in the given order.
+
+    Raises:
+        ValueError: the edges form a cycle, or lead to a missing node.
+    """
+    layer = dict(zip([node.id for node in nodes], layers_of(nodes, edges), strict=True))
+    computed = {edge.target for edge in edges}
+    uses: dict[str, list[int]] = {}
+    for number, edge in enumerate(edges):
+        if edge.source not in computed:
+            uses.setdefault(edge.source, []).append(number)
+    target_layer = [layer[edge.target] for edge in edges]
+    taken = set(layer)
+    found = list(edges)
+    drawn: list[DiagramNode] = []
+    for node in nodes:
+        drawn.append(node)
+        if node.kind != "variable" or node.id not in uses:
+            continue
+        count = 0
+        for cluster in _clusters(uses[node.id], target_layer)[1:]:
+            count += 1
+            while f"{node.id}_{count}" in taken:
+                count += 1
+            copy = _repeat(node, f"{node.id}_{count}")
+            drawn.append(copy)
+            for number in cluster:
+                found[number] = replace(edges[number], source=copy.id)
+    return drawn, found
+
+
+def _clusters(uses: list[int], layer: list[int]) -> list[list[int]]:
+    """The numbers of a leaf's arrows, in clusters of near targets."""
+    ordered = sorted(uses, key=layer.__getitem__)
+    if layer[ordered[-1]] - layer[ordered[0]] <= _FAR:
+        return [ordered]
+    clusters: list[list[int]] = []
+    for number in ordered:
+        if clusters and layer[number] - layer[clusters[-1][0]] <= _NEAR:
+            clusters[-1].append(number)
+        else:
+            clusters.append([number])
+    return clusters
+
+
+def _repeat(node: DiagramNode, name: str) -> DiagramNode:
+    """A further box of a leaf, with an id."""
+    marks = node.marks & {"leaf", "no gradient"}
+    return replace(node, id=name, facts=(), marks=marks, repeats=node.id)
