@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +16,7 @@ from tinynode.show import graph
 from tinynode.show.diagram import Diagram
 from tinynode.show.diagram_data import DiagramEdge, DiagramNode
 from tinynode.show.layout import layout
+from tinynode.show.repeats import with_repeats
 
 DIRECTIONS = ["down", "right"]
 
@@ -133,3 +135,101 @@ def random_tree(seed: int) -> tuple[list[DiagramNode], list[DiagramEdge]]:
 @pytest.mark.parametrize("seed", range(12))
 def test_a_tree_has_all_arguments_in_order(seed: int, direction: str) -> None:
     assert misplaced(*random_tree(seed), direction) == []
+
+
+# --- leaves drawn again --------------------------------------------------------------------------
+
+
+def loop(length: int) -> Diagram:
+    """``y = y + x``, many times."""
+    diagram = Diagram()
+    x, y = diagram.variable("x", "(3,)", marks={"leaf", "retained"}), diagram.variable("y")
+    for _ in range(length):
+        result = diagram.variable("y")
+        diagram.function("Add", inputs=[y, x], outputs=[result])
+        y = result
+    return diagram
+
+
+def test_a_short_loop_is_drawn_as_it_is() -> None:
+    diagram = loop(7)
+    assert with_repeats(diagram.nodes, diagram.edges) == (diagram.nodes, diagram.edges)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_leaf_with_distant_uses_is_drawn_beside_each(direction: str) -> None:
+    diagram = loop(20)
+    nodes, edges = with_repeats(diagram.nodes, diagram.edges)
+    copies = [node for node in nodes if node.repeats]
+    assert len(copies) == 19 and {node.repeats for node in copies} == {"v0"}
+    assert all(not node.facts and node.marks == {"leaf"} for node in copies)
+    assert [node for node in nodes if not node.repeats] == diagram.nodes
+    first = {node.id: node.repeats or node.id for node in nodes}
+    assert len(first) == len(nodes), "each box has its own id"
+    again = [(first[edge.source], edge.target) for edge in edges]
+    assert again == [(edge.source, edge.target) for edge in diagram.edges]
+    places = layout(nodes, edges, direction)
+    assert all(len(points) <= 4 for _, _, points in places.edges), "no arrow is long"
+    assert misplaced(nodes, edges, direction) == []
+
+
+def test_ids_of_further_boxes_are_free() -> None:
+    diagram = loop(8)
+    diagram.nodes[2].id = "v0_1"
+    for edge in diagram.edges:
+        edge.source = edge.source.replace("v2", "v0_1")
+        edge.target = edge.target.replace("v2", "v0_1")
+    nodes, edges = with_repeats(diagram.nodes, diagram.edges)
+    assert len({node.id for node in nodes}) == len(nodes)
+    layout(nodes, edges)
+
+
+def test_computed_values_and_functions_are_not_drawn_again() -> None:
+    diagram = loop(20)
+    diagram.function("Constant", outputs=[diagram.nodes[0]])
+    assert with_repeats(diagram.nodes, diagram.edges)[0] == diagram.nodes
+
+
+def test_an_svg_draws_a_leaf_again_and_texts_do_not() -> None:
+    y = named("x", 3)
+    x = y
+    for _ in range(10):
+        y = y + x
+    diagram = graph(y)
+    svg = diagram.to_svg()
+    assert svg.count(">x.node<") == 10 and svg.count(", drawn again<") == 9
+    assert "slanted: a leaf drawn again" in svg and ">11 variables" not in svg
+    assert diagram.to_dot().count("x.node") == diagram.to_mermaid().count("x.node") == 1
+    assert not any(node.repeats for node in diagram.nodes)
+    assert "again" not in graph(named("x", 3) + 1).to_svg().partition("</style>")[2]
+
+
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_a_long_loop_has_few_points_and_a_quick_layout(is_computed: bool) -> None:
+    diagram = loop(1000)
+    if is_computed:
+        diagram.function("Constant", outputs=[diagram.nodes[0]])
+    start = time.process_time()
+    nodes, edges = with_repeats(diagram.nodes, diagram.edges)
+    places = layout(nodes, edges)
+    assert time.process_time() - start < 1.5
+    assert sum(len(points) for _, _, points in places.edges) < 5 * len(edges) + 20_000
+
+
+# --- titles --------------------------------------------------------------------------------------
+
+
+def test_a_title_has_the_name_in_the_script() -> None:
+    code = "loss = F.sum(x * x)\nagain = loss\npicture = graph(loss)\nother = graph(loss * 2)\n"
+    script = {"F": functions, "x": named("x", 3), "graph": graph, "__name__": "script"}
+    exec(code, script)
+    assert script["picture"].title == "graph of loss"
+    assert script["other"].title == "graph of Multiply's output"
+
+
+def test_a_title_has_the_function_of_a_root_without_a_name() -> None:
+    x = named("x", 3)
+    y = functions.exp(x)
+    y.name = "y"
+    assert graph(functions.sum(x), y, title=None).title == "graph of Sum's output, y.node"
+    assert graph(tn.Variable(np.ones(3))).title == "graph of #1"

@@ -13,6 +13,7 @@ from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_name
+from tinynode.show.film_sources import script_names, user_frame
 from tinynode.show.text_picture import functions_behind
 
 
@@ -38,6 +39,7 @@ class EagerPicture:
         self._names = names
         self._labels: dict[tuple[object, int], str] = {}
         self._drawn: dict[VariableNode, DiagramNode] = {}
+        self._unnamed_roots: dict[str, tuple[int, str]] = {}
         self._roots = {root.node for root in (*roots, *gradients)}
         functions = functions_behind(root.node for root in (*roots, *gradients))
         self._gradient_labels = _gradients_in(functions, self._roots, names)
@@ -52,7 +54,9 @@ class EagerPicture:
         for function in functions:
             self._add_function(function, "forward" if function in forward else "backward")
         for root in (*roots, *gradients):
-            self._variable(root.node, self._phase_of(root.node))
+            box = self._variable(root.node, self._phase_of(root.node))
+            if not box.label and root.creator_node is not None:
+                self._unnamed_roots[box.id] = (id(root), root.creator_node.label)
         self.notes = [f"all on {devices.pop()}"] if self._one_device else []
 
     def _add_function(self, function: FunctionNode, phase: str) -> None:
@@ -137,8 +141,21 @@ class EagerPicture:
             taken.add(node.label)
 
     def title(self, nodes: Sequence[DiagramNode]) -> str:
-        """The names of the roots."""
-        return f"graph of {', '.join(node.label for node in nodes if 'root' in node.marks)}"
+        """The names of the roots.
+
+        A root without a name has the name in the user's script, or is its function's output.
+        """
+        frame = user_frame()
+        script = [] if frame is None else script_names(frame)
+        names = {id(value): name for name, value in reversed(script)}
+        words = []
+        for node in nodes:
+            if node.id in self._unnamed_roots:
+                number, function = self._unnamed_roots[node.id]
+                words.append(names.get(number, f"{function}'s output"))
+            elif "root" in node.marks:
+                words.append(node.label)
+        return f"graph of {', '.join(words)}"
 
 
 def _gradients_in(

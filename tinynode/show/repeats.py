@@ -1,8 +1,8 @@
 """Leaves drawn again beside distant uses.
 
 Requirement: a reader sees each function's inputs beside the function. A parameter of a training
-loop is used in every iteration, and its arrows would run past the whole picture. So a leaf with
-distant uses gets further boxes: one beside each cluster of uses. The arrows stay short, and the
+loop is used in every iteration, and the arrows would run past the whole picture. So a leaf with
+distant uses gets further boxes: one above each layer of uses. The arrows stay short, and the
 layout stays quick.
 
 The split is a step before the layout. Text, DOT and Mermaid show each leaf once.
@@ -18,9 +18,6 @@ from tinynode.show.layout_grid import layers_of
 
 _FAR = 12
 """A leaf with all uses within so many layers has one box."""
-
-_NEAR = 2
-"""Of another leaf, a box serves the uses within so many layers."""
 
 
 def with_repeats(
@@ -57,29 +54,25 @@ def with_repeats(
         if node.kind != "variable" or node.id not in uses:
             continue
         count = 0
-        for cluster in _clusters(uses[node.id], target_layer)[1:]:
+        for numbers in _by_layer(uses[node.id], target_layer)[1:]:
             count += 1
             while f"{node.id}_{count}" in taken:
                 count += 1
             copy = _repeat(node, f"{node.id}_{count}")
             drawn.append(copy)
-            for number in cluster:
+            for number in numbers:
                 found[number] = replace(edges[number], source=copy.id)
     return drawn, found
 
 
-def _clusters(uses: list[int], layer: list[int]) -> list[list[int]]:
-    """The numbers of a leaf's arrows, in clusters of near targets."""
-    ordered = sorted(uses, key=layer.__getitem__)
-    if layer[ordered[-1]] - layer[ordered[0]] <= _FAR:
-        return [ordered]
-    clusters: list[list[int]] = []
-    for number in ordered:
-        if clusters and layer[number] - layer[clusters[-1][0]] <= _NEAR:
-            clusters[-1].append(number)
-        else:
-            clusters.append([number])
-    return clusters
+def _by_layer(uses: list[int], layer: list[int]) -> list[list[int]]:
+    """The numbers of a leaf's arrows: in one list if all uses are near, else by layers."""
+    found: dict[int, list[int]] = {}
+    for number in uses:
+        found.setdefault(layer[number], []).append(number)
+    if max(found) - min(found) <= _FAR:
+        return [uses]
+    return [found[number] for number in sorted(found)]
 
 
 def _repeat(node: DiagramNode, name: str) -> DiagramNode:
