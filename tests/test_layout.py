@@ -198,7 +198,7 @@ def test_an_svg_draws_a_leaf_again_and_texts_do_not() -> None:
     diagram = graph(y)
     svg = diagram.to_svg()
     assert svg.count(">x.node<") == 10 and svg.count(", drawn again<") == 9
-    assert "slanted: a leaf drawn again" in svg and ">11 variables" not in svg
+    assert "slanted: a leaf drawn again" in svg and ">11 variables and 10 functions" in svg
     assert diagram.to_dot().count("x.node") == diagram.to_mermaid().count("x.node") == 1
     assert not any(node.repeats for node in diagram.nodes)
     assert "again" not in graph(named("x", 3) + 1).to_svg().partition("</style>")[2]
@@ -206,13 +206,13 @@ def test_an_svg_draws_a_leaf_again_and_texts_do_not() -> None:
 
 @pytest.mark.parametrize("is_computed", [False, True])
 def test_a_long_loop_has_few_points_and_a_quick_layout(is_computed: bool) -> None:
-    diagram = loop(1000)
+    diagram = loop(400)
     if is_computed:
         diagram.function("Constant", outputs=[diagram.nodes[0]])
     start = time.process_time()
     nodes, edges = with_repeats(diagram.nodes, diagram.edges)
     places = layout(nodes, edges)
-    assert time.process_time() - start < 1.5
+    assert time.process_time() - start < 1
     assert sum(len(points) for _, _, points in places.edges) < 5 * len(edges) + 20_000
 
 

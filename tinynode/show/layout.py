@@ -123,6 +123,9 @@ def _settle(
     Boxes with wishes that overlap are pooled into a block. A block goes to the weighted mean of
     the members' wishes: the least sum of weighted squares.
     """
+    if len(row) == 1:
+        grid.coordinate[row[0]] = wanted[0][0]
+        return
     blocks: list[tuple[float, float, int]] = []  # mean, weight, number of members
     for (middle, weight), offset in zip(wanted, offsets, strict=True):
         mean, count = middle - offset, 1

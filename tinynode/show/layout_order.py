@@ -155,6 +155,8 @@ def count_crossings(grid: Grid) -> int:
 
 def _crossings(grid: Grid, above: list[int], below: list[int]) -> int:
     """The crossings between two layers: inversions, counted with a tree of sums."""
+    if len(above) == 1 or len(below) == 1:
+        return 0
     index = {item: i for i, item in enumerate(below)}
     size = len(below) + 1
     tree = [0] * (size + 1)
@@ -241,7 +243,7 @@ def _cost(grid: Grid, rows: list[list[int]]) -> tuple[int, int, int]:
     for above, below in itertools.pairwise(rows):
         crossings += _crossings(grid, above, below)
         is_label = grid.layer[above[0]] in grid.label_layers
-        for target in below:
+        for target in below if len(above) > 1 else ():
             for a, b in itertools.combinations(grid.up[target][:_ARGUMENTS], 2):
                 if slot[a] > slot[b]:
                     both += 1
