@@ -233,3 +233,15 @@ def test_a_title_has_the_function_of_a_root_without_a_name() -> None:
     y.name = "y"
     assert graph(functions.sum(x), y, title=None).title == "graph of Sum's output, y.node"
     assert graph(tn.Variable(np.ones(3))).title == "graph of #1"
+
+
+def test_a_title_has_the_local_name_in_the_line_of_the_call() -> None:
+    loss = functions.sum(named("x", 3))
+    several = [functions.exp(loss), loss]
+    assert graph(loss).title == "graph of loss"
+    assert graph(*several).title == "graph of Sum's output, Exp's output"
+    assert graph(functions.sin(loss), loss).title == "graph of loss, Sin's output"
+    picture = graph(
+        loss,
+    )
+    assert picture.title == "graph of Sum's output", "the line of the call has no name"

@@ -1,7 +1,7 @@
 """The order of boxes in the layers of a picture.
 
 Requirement: few arrows cross, and the boxes of a module stay side by side. The inputs of a
-function lie in the order of the arguments, if this order adds no crossings.
+function lie in the order of the arguments, unless arrows would cross.
 
 The first order comes from a walk along the arguments. Sweeps then go down and up the layers: a box
 takes the mean slot of its neighbours in the layer before. The order with the fewest crossings is
@@ -26,7 +26,7 @@ _NARROW = 60  # up to so many boxes and bends in a layer, arguments are exchange
 
 
 def put_in_order(grid: Grid) -> None:
-    """Put each layer into an order with few crossings; of equal ones, by the arguments' order."""
+    """Put each layer into an order with few crossings; of equal orders, by the arguments."""
     is_small = len(grid.layer) <= _SMALL
     starts = [_from_arguments(grid)]
     if len(grid.layer) <= _TWO_STARTS:
@@ -194,7 +194,7 @@ def _exchange_arguments(grid: Grid) -> None:
 
 
 def _exchange(grid: Grid, number: int, left: int, right: int) -> None:
-    """Exchange two boxes of a layer, with their groups, if the exchange lowers the cost.
+    """Exchange two boxes of a layer, with the boxes' groups, if the exchange lowers the cost.
 
     A small picture gets a second trial: sweeps adapt the other layers to the exchange.
     """

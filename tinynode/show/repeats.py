@@ -2,8 +2,8 @@
 
 Requirement: a reader sees each function's inputs beside the function. A parameter of a training
 loop is used in every iteration, and the arrows would run past the whole picture. So a leaf with
-distant uses gets further boxes: one above each layer of uses. The arrows stay short, and the
-layout stays quick.
+distant uses gets a further box above each layer of uses. The arrows stay short, and the layout
+stays quick.
 
 The split is a step before the layout. Text, DOT and Mermaid show each leaf once.
 """
@@ -17,7 +17,7 @@ from tinynode.show.diagram_data import DiagramEdge, DiagramNode
 from tinynode.show.layout_grid import layers_of
 
 _FAR = 12
-"""A leaf with all uses within so many layers has one box."""
+"""A leaf with all uses within so many layers has a single box."""
 
 
 def with_repeats(
@@ -25,7 +25,7 @@ def with_repeats(
 ) -> tuple[list[DiagramNode], list[DiagramEdge]]:
     """The boxes and arrows, with further boxes for leaves with distant uses.
 
-    A leaf is a variable without an arrow to it. A further box has the leaf's id in ``repeats``, an
+    A leaf is a variable without a creator. A further box has the leaf's id in ``repeats``, an
     own id (``"v0_1"``), the leaf's label and no facts, and follows the leaf in the list. The first
     uses keep the leaf itself.
 
@@ -66,7 +66,7 @@ def with_repeats(
 
 
 def _by_layer(uses: list[int], layer: list[int]) -> list[list[int]]:
-    """The numbers of a leaf's arrows: in one list if all uses are near, else by layers."""
+    """The numbers of a leaf's arrows: by layers, or together if all uses are near."""
     found: dict[int, list[int]] = {}
     for number in uses:
         found.setdefault(layer[number], []).append(number)
