@@ -26,8 +26,8 @@ def with_repeats(
     """The boxes and arrows, with further boxes for leaves with distant uses.
 
     A leaf is a variable without a creator. A further box has the leaf's id in ``repeats``, an
-    own id (``"v0_1"``), the leaf's label and no facts, and follows the leaf in the list. The first
-    uses keep the leaf itself.
+    own id (``"v0_1"``), the leaf's label and no facts. In the list, the box follows the leaf. The
+    first uses keep the leaf's own box.
 
     Args:
         nodes: the boxes; none is changed.
