@@ -300,7 +300,7 @@ def _loss(film: Recording, steps: Sequence[Step]) -> int | None:
         return None
     root = seeds[0][0][0]
     for step in steps:
-        for entry in step["outputs"]:
-            if entry[0] == root:
-                return int(entry[1])
+        for name, value in step["outputs"]:
+            if name == root and value is not None:
+                return int(value)
     return None
