@@ -353,7 +353,7 @@ def test_it_is_json_of_one_version() -> None:
     }  # fmt: skip
     (picture,), (iteration,) = data["pictures"], data["iterations"]
     assert set(picture) == {"width", "height", "shared", "nodes", "edges", "steps"}
-    assert set(iteration) == {"picture", "values", "seconds", "loss", "arrays"}
+    assert set(iteration) == {"picture", "values", "seconds", "loss", "optimizers", "arrays"}
     for step in picture["steps"]:
         assert set(step) == {
             "kind", "function", "class", "title", "inputs", "outputs", "grad_outputs",
@@ -1169,6 +1169,7 @@ def test_a_long_film_is_cut_with_one_warning(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_was_there_before_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "MAX_STEPS", 5)
+    monkeypatch.setattr(recorder, "MAX_PICTURE", 5)
     y = x = variable(1.0)
     for _ in range(50):
         y = F.tanh(y)

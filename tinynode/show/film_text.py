@@ -122,10 +122,13 @@ def steps_of(data: dict[str, Any]) -> Iterator[tuple[int, Step]]:
 
 def steps_of_iteration(data: dict[str, Any], iteration: dict[str, Any]) -> Iterator[Step]:
     """The steps of an iteration with their values."""
-    values = iter(iteration["values"])
+    values, optimizers = iter(iteration["values"]), iter(iteration["optimizers"])
     steps = data["pictures"][iteration["picture"]]["steps"]
     for step, seconds in zip(steps, iteration["seconds"], strict=True):
-        yield {**with_values(step, values), "seconds": seconds}
+        told = {**with_values(step, values), "seconds": seconds}
+        if step["kind"] == "update":
+            told["optimizer"] = next(optimizers)
+        yield told
 
 
 def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list[str]:
@@ -135,6 +138,8 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
         for entry in step[key]:
             if entry[1] is not None:
                 lines.append(f"{heading} {labels[entry[0]]}: {_entry(data, entry)}")
+    if step["updates"]:
+        lines.append(f"optimizer: {step['optimizer']}")
     for node, *three, moments in step["updates"]:
         lines += _update_lines(data, labels[node], three, moments)
     used_up = [node for node in step["freed"] if node in step["table"]["removed"]]
