@@ -33,7 +33,7 @@ class _Text:
         modules: the imported names.
     """
 
-    nodes: dict[Span, ast.AST] = field(default_factory=dict)
+    nodes: dict[Span, ast.expr | ast.AugAssign] = field(default_factory=dict)
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
     modules: set[str] = field(default_factory=set)
 
@@ -59,7 +59,7 @@ class SourceNames:
             node = self._node(place)
             if node is None:
                 break
-            if not expression and index == 0:
+            if not expression and index == 0 and isinstance(node, ast.expr):
                 expression = _short(node)
             parent = self._texts[place[0]].parents.get(node)
             target = _target(node, parent, index)
@@ -74,11 +74,11 @@ class SourceNames:
         node = self._node(places[0]) if places else None
         if node is None:
             return ""
-        text = self._texts[places[0][0]]
-        operands = _operands(node, text, self._modules | text.modules)
+        modules = self._modules | self._texts[places[0][0]].modules
+        operands = _operands(node, modules)
         return _short(operands[index]) if index < len(operands) else ""
 
-    def _node(self, place: Place) -> ast.AST | None:
+    def _node(self, place: Place) -> ast.expr | ast.AugAssign | None:
         file, *span = place
         if file not in self._texts:
             self._texts[file] = _read(file)
@@ -132,7 +132,7 @@ def _element(expressions: list[ast.expr], index: int) -> str:
     return _short(expressions[index]) if index < len(expressions) else ""
 
 
-def _operands(node: ast.AST, text: _Text, modules: Set[str]) -> list[ast.expr]:
+def _operands(node: ast.AST, modules: Set[str]) -> list[ast.expr]:
     """The expressions of a function's inputs."""
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
@@ -145,10 +145,7 @@ def _operands(node: ast.AST, text: _Text, modules: Set[str]) -> list[ast.expr]:
     if isinstance(node, ast.Attribute):
         return [node.value]  # x.T
     if isinstance(node, ast.Subscript):
-        parent = text.parents.get(node)
-        if isinstance(node.ctx, ast.Store) and isinstance(parent, ast.Assign):
-            return [node.value, parent.value]  # x[0] = v
-        return [node.value]
+        return [node.value] if isinstance(node.ctx, ast.Load) else []
     return _arguments(node, modules) if isinstance(node, ast.Call) else []
 
 
@@ -169,10 +166,10 @@ def _arguments(call: ast.Call, modules: Set[str]) -> list[ast.expr]:
     return found
 
 
-def _short(node: ast.AST) -> str:
+def _short(node: ast.expr) -> str:
     """The text of an expression, if the text is short."""
-    try:
-        text = ast.unparse(node)
-    except RecursionError:
-        return ""
+    width = (node.end_col_offset or 0) - node.col_offset
+    if node.end_lineno != node.lineno or width > 4 * LONGEST:  # in bytes
+        return ""  # a deep expression takes long to write
+    text = ast.unparse(node)
     return text if len(text) <= LONGEST else ""
