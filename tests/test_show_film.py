@@ -1276,13 +1276,24 @@ def test_variables_of_one_name_are_told_apart() -> None:
 
 
 def test_the_benchmark_runs() -> None:
-    command = [sys.executable, "-W", "error", "-m", "benchmarks.film", "--rounds=2"]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "benchmarks.film",
+        "--rounds=2",
+        "--iterations=40",
+    ]
     root = Path(__file__).resolve().parent.parent
     result = subprocess.run(command, cwd=root, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert re.search(r"\| steps of the film +\| +11 \|", result.stdout)
-    page = re.search(r"\| page, kB +\| +([\d.]+) \|", result.stdout)
-    assert page and 10 < float(page[1]) < 1000
+    assert re.search(r"\| slower by +\| +[\d.]+ \|", result.stdout)
+    films = re.findall(r"\| ([\d-]+) +((?:\| +[\d.]+ ){5})\|", result.stdout)
+    assert [name for name, _ in films] == ["64-100-10", "64-100-10", "784-256-10"]
+    found = [[float(cell) for cell in row.split("|")[1:]] for _, row in films]
+    assert [row[:2] for row in found] == [[1, 11], [40, 440], [2, 22]]
+    assert all(0.05 < row[-1] < 1.5 for row in found)  # the page, MB
 
 
 def test_data_within_the_block() -> None:
