@@ -61,9 +61,9 @@ def check(data: Data, film: Film) -> None:
     for picture in data["pictures"]:
         nodes = {node["id"]: node for node in picture["nodes"]}
         assert len(nodes) == len(picture["nodes"])
-        assert len({n["label"] for n in nodes.values() if n["kind"] == "variable"}) == sum(
-            n["kind"] == "variable" for n in nodes.values()
-        )
+        variables = [n for n in nodes.values() if n["kind"] == "variable" and not n["of"]]
+        assert len({node["label"] for node in variables}) == len(variables)
+        assert {node["of"] for node in nodes.values()} - {None} <= set(nodes)
         assert set(picture["shared"]) <= set(nodes)
         for edge in picture["edges"]:
             assert {edge["from"], edge["to"]} <= set(nodes)

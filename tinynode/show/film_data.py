@@ -21,6 +21,7 @@ from tinynode.show.film_nodes import GONE, MAX_PICTURE, FilmNode, Recording, Ste
 from tinynode.show.film_sources import Files, describe_class
 from tinynode.show.grouping import spread_groups
 from tinynode.show.layout import layout
+from tinynode.show.repeats import with_repeats
 from tinynode.show.text_sizes import NUMBER_WIDTH
 
 MOST_NUMBERS = 6
@@ -193,6 +194,39 @@ def _drawn(
 ) -> dict[str, Any]:
     """A picture with layout, and the steps of its first segment."""
     segment = picture.segments[0]
+    births = {
+        node.id: 0 if node.id in picture.shared else max(0, node.born - segment.first)
+        for node in picture.nodes
+    }
+    ids = set(births)
+    boxes, arrows = _boxes_and_arrows(film, picture, values)
+    plan = layout(boxes, arrows)
+    edges = []
+    for arrow, (source, target, points) in zip(arrows, plan.edges, strict=True):
+        born = births[source if source[0] == "f" else target]
+        births.setdefault(source, born)  # the leaf drawn again at its first use
+        rounded = [[round(x, 1), round(y, 1)] for x, y in points]
+        edges.append(
+            {"from": source, "to": target, "points": rounded, "phase": arrow.phase, "born": born}
+        )
+    steps = film.steps[segment.first : segment.last]
+    return {
+        "width": round(plan.width, 1),
+        "height": round(plan.height, 1),
+        "shared": picture.shared,
+        "nodes": [_node(box, births[box.id], *plan.position[box.id]) for box in boxes],
+        "edges": edges,
+        "steps": [
+            _step(step, picture.labels, files, ids, cleared)
+            for step, cleared in zip(steps, _cleared(film, picture), strict=True)
+        ],
+    }
+
+
+def _boxes_and_arrows(
+    film: Recording, picture: Picture, values: Sequence[dict[str, Any]]
+) -> tuple[list[DiagramNode], list[DiagramEdge]]:
+    """The boxes with room for numbers, leaves again beside distant uses, and the arrows."""
     texts = _number_texts(film, picture, values)
     boxes = []
     for node in picture.nodes:
@@ -204,37 +238,10 @@ def _drawn(
         boxes.append(box)
     arrows = [
         DiagramEdge(boxes[a].id, boxes[b].id, film.edges[boxes[a].id, boxes[b].id])
-        for a, b in segment.edges
+        for a, b in picture.segments[0].edges
     ]
     spread_groups(boxes, arrows, None)
-    plan = layout(boxes, arrows)
-    births = {
-        node.id: 0 if node.id in picture.shared else max(0, node.born - segment.first)
-        for node in picture.nodes
-    }
-    ids = set(births)
-    return {
-        "width": round(plan.width, 1),
-        "height": round(plan.height, 1),
-        "shared": picture.shared,
-        "nodes": [_node(box, births[box.id], *plan.position[box.id]) for box in boxes],
-        "edges": [
-            {
-                "from": source,
-                "to": target,
-                "points": [[round(x, 1), round(y, 1)] for x, y in points],
-                "phase": arrow.phase,
-                "born": births[source if source[0] == "f" else target],
-            }
-            for arrow, (source, target, points) in zip(arrows, plan.edges, strict=True)
-        ],
-        "steps": [
-            _step(step, picture.labels, files, ids, cleared)
-            for step, cleared in zip(
-                film.steps[segment.first : segment.last], _cleared(film, picture), strict=True
-            )
-        ],
-    }
+    return with_repeats(boxes, arrows)
 
 
 def _node(
@@ -242,6 +249,7 @@ def _node(
 ) -> dict[str, Any]:
     return {
         "id": box.id,
+        "of": box.repeats,
         "kind": box.kind,
         "label": box.label,
         "facts": list(box.facts),

@@ -78,4 +78,4 @@ def _by_layer(uses: list[int], layer: list[int]) -> list[list[int]]:
 def _repeat(node: DiagramNode, name: str) -> DiagramNode:
     """A further box of a leaf, with an id."""
     marks = node.marks & {"leaf", "no gradient"}
-    return replace(node, id=name, facts=(), marks=marks, repeats=node.id)
+    return replace(node, id=name, facts=(), room=(0.0, 0.0), marks=marks, repeats=node.id)
