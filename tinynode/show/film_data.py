@@ -192,16 +192,7 @@ def _drawn(
     film: Recording, picture: Picture, values: Sequence[dict[str, Any]], files: Files
 ) -> dict[str, Any]:
     """A picture with layout, and the steps of its first segment."""
-    segment = picture.segments[0]
-    texts = _number_texts(film, picture, values)
-    boxes = []
-    for node in picture.nodes:
-        label = picture.labels[node.id]
-        box = DiagramNode(node.id, node.kind, label, node.facts, node.rank, node.phase)
-        box.room = texts.get(node.id, (0.0, 0.0))
-        if node.is_state and "." in label:
-            box.group = group_name(label.rpartition(".")[0])
-        boxes.append(box)
+    segment, boxes = picture.segments[0], _boxes(film, picture, values)
     arrows = [
         DiagramEdge(boxes[a].id, boxes[b].id, film.edges[boxes[a].id, boxes[b].id])
         for a, b in segment.edges
@@ -235,6 +226,22 @@ def _drawn(
             )
         ],
     }
+
+
+def _boxes(
+    film: Recording, picture: Picture, values: Sequence[dict[str, Any]]
+) -> list[DiagramNode]:
+    """The nodes of a picture for the layout, with room for numbers."""
+    texts = _number_texts(film, picture, values)
+    boxes = []
+    for node in picture.nodes:
+        label = picture.labels[node.id]
+        box = DiagramNode(node.id, node.kind, label, node.facts, node.rank, node.phase)
+        box.room = texts.get(node.id, (0.0, 0.0))
+        if node.is_state and "." in label:
+            box.group = group_name(label.rpartition(".")[0])
+        boxes.append(box)
+    return boxes
 
 
 def _node(
