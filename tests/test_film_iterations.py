@@ -210,7 +210,7 @@ def test_a_loop_with_two_backward_passes_and_two_optimizers() -> None:
     assert pictures(data) == [0] * 4
     kinds = [step["kind"] for step in data["pictures"][0]["steps"]]
     assert kinds.count("sweep") == kinds.count("update") == kinds.count("end") == 2
-    assert [one["optimizers"] for one in data["iterations"]] == [[repr(first), repr(second)]] * 4
+    assert [s["optimizer"] for s in steps(data, "update")] == [repr(first), repr(second)] * 4
     assert [s["class"] for s in steps(data, "update")] == ["Adam", "SGD"] * 4
 
 
@@ -595,6 +595,7 @@ def test_a_changing_learning_rate_keeps_the_picture() -> None:
     data = film.data()
     assert pictures(data) == [0] * 3 and len(set(rates)) == 3
     assert [step["optimizer"] for step in steps(data, "update")] == rates
+    assert [one["optimizers"] for one in data["iterations"]] == [[None], *([x] for x in rates[1:])]
 
 
 def test_a_parameter_without_a_gradient_is_not_updated() -> None:

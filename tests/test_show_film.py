@@ -362,7 +362,8 @@ def test_it_is_json_of_one_version() -> None:
         }  # fmt: skip
     for node in picture["nodes"]:
         assert set(node) == {
-            "id", "of", "kind", "label", "facts", "rank", "phase", "group", "x", "y", "w", "h", "born",
+            "id", "of", "kind", "label", "facts", "rank", "phase", "group", "x", "y", "w", "h",
+            "born",
         }  # fmt: skip
     for edge in picture["edges"]:
         assert set(edge) == {"from", "to", "points", "phase", "born"}

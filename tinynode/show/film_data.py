@@ -325,8 +325,17 @@ def _room(value: dict[str, Any]) -> tuple[float, float]:
 
 
 def _iteration(film: Recording, segment: Segment, picture: Picture) -> dict[str, Any]:
-    """One run through a picture: the value of each place in its steps, and the seconds."""
+    """One run through a picture: the value of each place in its steps, and the seconds.
+
+    ``"optimizers"`` has the settings of each update; None for the settings in the picture's step.
+    """
     steps = film.steps[segment.first : segment.last]
+    of_picture = film.steps[picture.segments[0].first :]
+    optimizers = [
+        None if step["optimizer"] == told["optimizer"] else step["optimizer"]
+        for step, told in zip(steps, of_picture, strict=False)
+        if step["kind"] == "update"
+    ]
     return {
         "picture": picture.number,
         "values": [value for step in steps for value in values_of(step)],
@@ -334,7 +343,7 @@ def _iteration(film: Recording, segment: Segment, picture: Picture) -> dict[str,
             None if step["seconds"] is None else float(f"{step['seconds']:.2g}") for step in steps
         ],
         "loss": _loss(film, steps),
-        "optimizers": [step["optimizer"] for step in steps if step["kind"] == "update"],
+        "optimizers": optimizers,
     }
 
 

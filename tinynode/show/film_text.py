@@ -127,7 +127,7 @@ def steps_of_iteration(data: dict[str, Any], iteration: dict[str, Any]) -> Itera
     for step, seconds in zip(steps, iteration["seconds"], strict=True):
         told = {**with_values(step, values), "seconds": seconds}
         if step["kind"] == "update":
-            told["optimizer"] = next(optimizers)
+            told["optimizer"] = next(optimizers) or step["optimizer"]
         yield told
 
 

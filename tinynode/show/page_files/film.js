@@ -52,11 +52,13 @@ function emptyState() {
 
 // The steps of an iteration: those of its picture, with its own values.
 function stepsOf(number) {
-  const { values, seconds, picture: index } = iterations[number];
+  const { values, seconds, optimizers, picture: index } = iterations[number];
   let next = 0;
+  let updates = 0;
   const entry = ([id]) => [id, values[next++]];
   return film.pictures[index].steps.map((step, i) => {
     const told = { ...step, seconds: seconds[i] };
+    if (step.kind === "update") told.optimizer = optimizers[updates++] ?? step.optimizer;
     for (const key of ["inputs", "outputs", "grad_outputs"]) told[key] = step[key].map(entry);
     told.grad_inputs = step.grad_inputs.map(([id, , how]) => [id, values[next++], how, values[next++]]);
     told.table = { ...step.table, set: step.table.set.map(entry) };
