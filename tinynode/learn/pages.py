@@ -7,6 +7,7 @@ files of pictures, for any generator of sites. The files of a step are
     step07_weak_references.md       text, code, and output
     step07_weak_references-1.svg    the pictures
     step07_weak_references.ipynb    the notebook, without outputs, to download
+    step12_training.film.html       the film of a step that runs functions of tinynode
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from __future__ import annotations
 import argparse
 import html
 import re
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError, Parser
 from tinynode.learn import sources
 from tinynode.learn.cells import Cell, Output, read
-from tinynode.learn.execution import StepError, execute
+from tinynode.learn.execution import SECONDS, StepError, execute, without_settings
 from tinynode.learn.progress import write_atomically
 from tinynode.learn.sources import Step
 
@@ -71,19 +75,38 @@ def make(step: Step) -> dict[str, str]:
         StepError: The step stopped with an error.
     """
     outputs, _ = execute(step.path)
-    return compose(step, outputs)
+    return compose(step, outputs, film_of(step))
 
 
-def compose(step: Step, outputs: list[Output]) -> dict[str, str]:
-    """The files of a page by name, from the outputs of the step's cells."""
+def film_of(step: Step) -> str:
+    """The film of a step, as a page; empty for a step that runs no function of tinynode."""
+    with tempfile.TemporaryDirectory(prefix="tinynode-film-") as folder:
+        path = Path(folder, "film.html")
+        command = [sys.executable, "-m", "tinynode", "step", "--no-open", "--output", str(path)]
+        subprocess.run(
+            [*command, str(step.path.resolve())],
+            cwd=folder,
+            env=without_settings(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=SECONDS,
+        )
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def compose(step: Step, outputs: list[Output], film: str = "") -> dict[str, str]:
+    """The files of a page by name, from the outputs of the step's cells, and the step's film."""
     stem = step.path.stem
     files = {f"{stem}.ipynb": step.notebook.read_text(encoding="utf-8")}
+    if film:
+        files[f"{stem}.film.html"] = film
     parts = []
     first = True
     for cell, output in zip(read(step.path), outputs, strict=True):
         if cell.kind == "markdown":
             text = with_links(cell.source)
-            parts.append(under_title(text, step, cell) if first else text)
+            parts.append(under_title(text, step, cell, bool(film)) if first else text)
             first = False
         else:
             parts.append(fenced(cell.source, "python"))
@@ -92,10 +115,11 @@ def compose(step: Step, outputs: list[Output]) -> dict[str, str]:
     return files
 
 
-def under_title(text: str, step: Step, cell: Cell) -> str:
+def under_title(text: str, step: Step, cell: Cell, has_film: bool) -> str:
     """The first cell, with a line of links and commands below the title."""
     stem = step.path.stem
-    line = f"[Notebook]({stem}.ipynb) · In a terminal: `python -m tinynode.learn run {step.key}`"
+    line = f"[Film]({stem}.film.html) · " if has_film else ""
+    line += f"[Notebook]({stem}.ipynb) · In a terminal: `python -m tinynode.learn run {step.key}`"
     if step.stub.exists():
         line += f" · Exercise: `python -m tinynode.learn start {step.key}`"
     if "portable" in cell.tags:

@@ -180,7 +180,7 @@ function numbersInBox(node, value, gradient) {
     if (number === undefined) continue;
     const array = film.values[number];
     if (isText) {
-      const text = svg("text", { class: kind, y: 11 + 14 * line }, mark + cellsText(array));
+      const text = svg("text", { class: kind, y: 8 + 13 * line }, mark + cellsText(array));
       text.dataset.value = number;
       views.push(text);
     } else {

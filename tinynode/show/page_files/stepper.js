@@ -123,8 +123,9 @@ function playOneStep() {
     if (iteration === iterations.length - 1) pause();
     else goToIteration(iteration + 1);
   } else {
-    goOn(1);
-    if (isAtEnd()) pause();
+    if (isAtEnd()) go(0, 0); // a film that plays again and again
+    else goOn(1);
+    if (isAtEnd() && !flags.has("play")) pause();
   }
 }
 
@@ -138,6 +139,7 @@ function pause() {
 
 // By hand: a film that plays stops.
 function byHand(action) {
+  flags.delete("play");
   if (timer !== null) pause();
   action();
 }
@@ -198,6 +200,10 @@ function onKey(event) {
   event.preventDefault(); // or space would scroll the page
 }
 
+// Words in the address: "embed" shows the film small, for a frame in another page; "play" plays the
+// film again and again, until a step by hand, unless the reader wants little motion.
+const flags = new Set(location.hash.slice(1).split("&"));
+
 // The address says which step is shown: #step=12, or #iteration=3&step=12. Both count from 1, as
 // the page does.
 let addressTimer = null;
@@ -206,7 +212,8 @@ function rememberInAddress() {
   clearTimeout(addressTimer); // browsers refuse many changes in a short time
   addressTimer = setTimeout(() => {
     const run = iterations.length > 1 ? `iteration=${iteration + 1}&` : "";
-    if (!location.href.startsWith("about:")) tryToSetAddress(`#${run}step=${position + 1}`);
+    const hasAddress = !location.href.startsWith("about:") && !flags.has("embed");
+    if (hasAddress) tryToSetAddress(`#${run}step=${position + 1}`);
   }, 300);
 }
 
@@ -293,11 +300,13 @@ function start() {
     document.querySelector("main").hidden = true;
     return;
   }
+  document.documentElement.classList.toggle("embed", flags.has("embed"));
   connectControls();
   drawWords();
   drawIterations();
   if (!goToAddress()) go(0, 0);
   fitAtStart();
+  if (flags.has("play") && !wantsLittleMotion()) play();
 }
 
 start();
