@@ -7,6 +7,7 @@ shapes of a frame are in layers with names: an animation keeps the layers that d
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -199,7 +200,9 @@ class Stage:
                 Box(left, top, right - left, _CURVE, "raised", radius=4),
                 Path(tuple(points), stroke="update", line=2),
                 Text(right - 4, top + 11, number_text(high), 10, "quiet", "end", is_mono=True),
-                Text(right - 4, top + _CURVE - 4, number_text(low), 10, "quiet", "end", False, True),
+                Text(
+                    right - 4, top + _CURVE - 4, number_text(low), 10, "quiet", "end", False, True
+                ),
             ),
             "iteration": (
                 Path(((x, top), (x, top + _CURVE)), stroke="text", line=1.5),
@@ -240,7 +243,9 @@ def lit_edges(step: dict[str, Any]) -> set[tuple[str, str]]:
         return set()
     if direction_of(step) == "backward":
         given = {(function, node) for node, value in step["grad_outputs"] if value is not None}
-        return given | {(node, function) for node, _, how, _ in step["grad_inputs"] if how != "none"}
+        return given | {
+            (node, function) for node, _, how, _ in step["grad_inputs"] if how != "none"
+        }
     inputs = {(node, function) for node, _ in step["inputs"]}
     return inputs | {(function, node) for node, _ in step["outputs"]}
 
@@ -270,10 +275,12 @@ def _edges(picture: dict[str, Any], moment: Moment) -> dict[str, tuple[Shape, ..
     return layers
 
 
-def _curve_points(points: Sequence[Sequence[float]], is_down: bool) -> tuple[tuple[float, ...], ...]:
+def _curve_points(
+    points: Sequence[Sequence[float]], is_down: bool
+) -> tuple[tuple[float, ...], ...]:
     """A curve through the points, in the direction of the layers at each point."""
     found: list[tuple[float, ...]] = [tuple(points[0])]
-    for (x0, y0), (x, y) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x, y) in itertools.pairwise(points):
         if (x0 == x) if is_down else (y0 == y):
             found.append((x, y))
         elif is_down:
@@ -411,7 +418,7 @@ def numbers_in_box(
             continue
         if is_text:
             text = mark + cells_text(array)
-            shapes.append(Text(x, top + 11 + 14 * line, text, 11, colour, "middle", is_mono=True))
+            shapes.append(Text(x, top + 8 + 13 * line, text, 11, colour, "middle", is_mono=True))
         else:
             left = x + (4 if line else -MAP[0] - 4)
             shapes += _map(array, left, top + 2, colour, mark)
@@ -450,7 +457,9 @@ def _map(value: dict[str, Any], x: float, y: float, colour: str, mark: str) -> l
 
 def shades_of(value: dict[str, Any]) -> tuple[int | None, ...]:
     """The shade of each cell: ±SHADES for the largest size, 0 for zero only, None for nan."""
-    finite = [c for c in (value["min"], value["max"], *value["cells"]) if isinstance(c, int | float)]
+    finite = [
+        c for c in (value["min"], value["max"], *value["cells"]) if isinstance(c, int | float)
+    ]
     scale = max((abs(cell) for cell in finite), default=0.0)
     return tuple(_shade(cell, scale) for cell in value["cells"])
 

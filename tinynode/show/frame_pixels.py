@@ -7,6 +7,7 @@ imported here only. Shapes are drawn enlarged and then made smaller, which smoot
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import unicodedata
 from collections.abc import Sequence
@@ -17,13 +18,18 @@ from tinynode.show.frame_drawing import Frame
 from tinynode.show.frame_shapes import Box, Cells, Path, Shape, Text
 from tinynode.show.frame_writers import COLOURS, shade_look
 
-SMOOTH = 3
+SMOOTH = 2
 """Shapes are drawn so many times larger."""
 
 COLOURS_OF_GIF = 96
 """The colours of a GIF's palette: fewer make the file smaller."""
 
-_REPLACED = {"–": "-", "—": "-", "−": "-", "×": "x", "→": "->", "←": "<-"}
+_REPLACED = {
+    "\N{EN DASH}": "-",
+    "\N{EM DASH}": "-",
+    "\N{MINUS SIGN}": "-",
+    "\N{MULTIPLICATION SIGN}": "x",
+}
 
 Colour = tuple[int, int, int]
 
@@ -66,8 +72,8 @@ def _pillow(module: str) -> Any:
 
 
 def _common_palette(image: Any, pictures: Sequence[Any]) -> Any:
-    """One palette for all pictures, from at most 8 of them."""
-    chosen = pictures[:: max(1, len(pictures) // 7)][:7] + pictures[-1:]
+    """One palette for all pictures, from at most 5 of them."""
+    chosen = [*pictures[:: max(1, len(pictures) // 4)][:4], pictures[-1]]
     width, height = chosen[0].size
     sheet = image.new("RGB", (width, height * len(chosen)))
     for number, picture in enumerate(chosen):
@@ -84,7 +90,7 @@ def _picture(frame: Frame, width: float, theme: str) -> Any:
     for shapes in frame.layers.values():
         for shape in shapes:
             pen.draw(shape)
-    return large.resize(size, image.Resampling.LANCZOS)
+    return large.reduce(SMOOTH)
 
 
 class Pen:
@@ -100,7 +106,7 @@ class Pen:
         self._picture = picture
         self._draw = _pillow("ImageDraw").Draw(picture)
         self._scale = scale
-        self._colours = COLOURS[theme]
+        self._theme = theme
 
     def draw(self, shape: Shape) -> None:
         """Draw a shape."""
@@ -114,19 +120,14 @@ class Pen:
             self._cells(shape)
 
     def _colour(self, name: str, opacity: float, behind: str = "panel") -> Colour | None:
-        """A colour above the background."""
-        if not name:
-            return None
-        above, below = (_red_green_blue(self._colours[one]) for one in (name, behind))
-        red, green, blue = (
-            round(a * opacity + b * (1 - opacity)) for a, b in zip(above, below, strict=True)
-        )
-        return red, green, blue
+        """A colour above the background; None without a name."""
+        return _mixed(self._theme, name, opacity, behind) if name else None
 
     def _box(self, box: Box) -> None:
         scale = self._scale
         x, y, right, bottom = (
-            round(number * scale) for number in (box.x, box.y, box.x + box.width, box.y + box.height)
+            round(number * scale)
+            for number in (box.x, box.y, box.x + box.width, box.y + box.height)
         )
         fill = self._colour(box.fill, box.opacity)
         radius = min(box.radius * scale, (right - x) / 2, (bottom - y) / 2)
@@ -163,7 +164,7 @@ class Pen:
             self._draw.line(piece, fill=colour, width=whole, joint="curve")
 
     def _text(self, text: Text) -> None:
-        size = text.size * self._scale
+        size = float(round(text.size * self._scale))
         x, y = text.x * self._scale, text.y * self._scale
         colour = self._colour(text.colour, text.opacity)
         has_nabla = text.text.startswith("∇ ")
@@ -172,8 +173,8 @@ class Pen:
         width = _font(size).getlength(words) + nabla
         room = text.width * self._scale
         if width > room > 0:  # a font without a monospace face is sometimes wider
-            size, nabla = size * room / width, nabla * room / width
-            width = room
+            size, nabla = float(int(size * room / width)), nabla * room / width
+            width = _font(size).getlength(words) + nabla
         x -= {"start": 0.0, "middle": width / 2, "end": width}[text.anchor]
         if has_nabla:
             right, top = x + nabla * 0.72, y - size * 0.66
@@ -194,6 +195,16 @@ class Pen:
             edges = (round(x), round(y), round(x + across) - 1, round(y + down) - 1)
             if edges[0] <= edges[2] and edges[1] <= edges[3]:
                 self._draw.rectangle(edges, fill=self._colour(name, opacity, "raised"))
+
+
+@functools.cache
+def _mixed(theme: str, name: str, opacity: float, behind: str) -> Colour:
+    """A colour above another colour."""
+    above, below = (_red_green_blue(COLOURS[theme][one]) for one in (name, behind))
+    red, green, blue = (
+        round(a * opacity + b * (1 - opacity)) for a, b in zip(above, below, strict=True)
+    )
+    return red, green, blue
 
 
 @functools.cache
@@ -261,7 +272,7 @@ def _dashes(
     """The drawn pieces of dashed lines: a length is drawn, the next is left out."""
     pieces: list[list[tuple[float, float]]] = [[points[0]]]
     turn, left = 0, lengths[0]
-    for (x0, y0), (x, y) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x, y) in itertools.pairwise(points):
         whole = math.dist((x0, y0), (x, y))
         done = 0.0
         while whole - done > left:

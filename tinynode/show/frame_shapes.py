@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from tinynode.show.text_sizes import text_columns
 
@@ -94,10 +94,9 @@ class Cells:
 
 
 Shape: TypeAlias = Box | Path | Text | Cells
-AnyShape = TypeVar("AnyShape", Box, Path, Text, Cells)
 
 
-def placed(shape: AnyShape, x: float, y: float, scale: float) -> AnyShape:
+def placed(shape: Shape, x: float, y: float, scale: float) -> Shape:
     """The shape, scaled and then moved by (x, y)."""
     if isinstance(shape, Path):
         points = tuple(
@@ -106,15 +105,22 @@ def placed(shape: AnyShape, x: float, y: float, scale: float) -> AnyShape:
         )
         dash = tuple(length * scale for length in shape.dash)
         return replace(shape, points=points, line=shape.line * scale, dash=dash)
-    moved = replace(shape, x=shape.x * scale + x, y=shape.y * scale + y)
-    if isinstance(moved, Text):
-        return replace(moved, size=moved.size * scale)
-    moved = replace(moved, width=moved.width * scale, height=moved.height * scale)
-    if isinstance(moved, Box):
-        dash = tuple(length * scale for length in moved.dash)
-        line, radius = moved.line * scale, moved.radius * scale
-        return replace(moved, line=line, radius=radius, dash=dash)
-    return moved
+    to_x, to_y = shape.x * scale + x, shape.y * scale + y
+    if isinstance(shape, Text):
+        return replace(shape, x=to_x, y=to_y, size=shape.size * scale)
+    width, height = shape.width * scale, shape.height * scale
+    if isinstance(shape, Cells):
+        return replace(shape, x=to_x, y=to_y, width=width, height=height)
+    return replace(
+        shape,
+        x=to_x,
+        y=to_y,
+        width=width,
+        height=height,
+        line=shape.line * scale,
+        radius=shape.radius * scale,
+        dash=tuple(length * scale for length in shape.dash),
+    )
 
 
 # --- texts ---------------------------------------------------------------------------------------

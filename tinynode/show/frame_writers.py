@@ -1,9 +1,9 @@
 """Frames of a film as SVG: a picture, or an animation.
 
-Requirement: an animation plays in an ``<img>`` of a README, without a script. So CSS shows and hides
-layers at their times; a layer with equal content in several frames is written once. Without
-animations, for example for readers who prefer reduced motion, the last frame is shown. Every text is
-escaped.
+Requirement: an animation plays in an ``<img>`` of a README, without a script. So CSS shows and
+hides layers at their times; a layer with equal content in several frames is written once. Without
+animations, the picture is the last frame: for readers who prefer reduced motion, and in print.
+Every text is escaped.
 """
 
 from __future__ import annotations
@@ -54,8 +54,6 @@ COLOURS = {
 _FONTS = """.m{font-family:ui-monospace,"SF Mono","DejaVu Sans Mono",Menlo,Consolas,monospace}
 .t{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
 text{white-space:pre}.b{font-weight:600}"""
-_NARROW = 0.01
-"""The overlap of cells, as a part of a cell: else the background shows between them."""
 
 
 def svg(frame: Frame, *, width: float, theme: str, title: str) -> str:
@@ -193,20 +191,26 @@ def _text(text: Text) -> str:
 
 
 def _cells(cells: Cells) -> str:
-    """A heat map: one path for each shade."""
+    """A heat map: a path for each shade, with a horizontal line for equal neighbours."""
     paths: dict[int | None, list[str]] = {}
-    size = 1 + _NARROW
-    for number, shade in enumerate(cells.shades):
-        y, x = divmod(number, cells.columns)
-        if shade != 0:
-            paths.setdefault(shade, []).append(f"M{x} {y}h{size}v{size}h-{size}z")
+    ends: dict[int | None, tuple[int, int]] = {}
+    for row in range(cells.rows):
+        x = 0
+        shades = cells.shades[row * cells.columns : (row + 1) * cells.columns]
+        for shade, group in itertools.groupby(shades):
+            length = len(list(group))
+            old_x, old_row = ends.get(shade, (0, 0))
+            if shade != 0:
+                paths.setdefault(shade, []).append(f"m{x - old_x} {row - old_row}h{length}")
+                ends[shade] = (x + length, row)
+            x += length
     across, down = cells.width / cells.columns, cells.height / cells.rows
-    place = f"translate({_n(cells.x)} {_n(cells.y)}) scale({across:.4g} {down:.4g})"
+    place = f"translate({_n(cells.x)} {_n(cells.y + down / 2)}) scale({across:.4g} {down:.4g})"
     inside = []
     for shade, words in paths.items():
         colour, opacity = shade_look(shade)
-        inside.append(f'<path class="f-{colour}"{_opacity(opacity)} d="{"".join(words)}"/>')
-    return f'<g transform="{place}">{"".join(inside)}</g>'
+        inside.append(f'<path class="s-{colour}"{_opacity(opacity)} d="{"".join(words)}"/>')
+    return f'<g fill="none" transform="{place}">{"".join(inside)}</g>'
 
 
 def shade_look(shade: int | None) -> tuple[str, float]:

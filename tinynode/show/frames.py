@@ -26,9 +26,7 @@ def frames_of(data: dict[str, Any], options: FrameOptions) -> list[Frame]:
     chosen = chosen_steps(data, options)
     seconds = {(one.iteration, one.index): one.seconds for one in chosen}
     pictures = {data["iterations"][one.iteration]["picture"] for one in chosen}
-    captions = {
-        step["title"] for number in pictures for step in data["pictures"][number]["steps"]
-    }
+    captions = {step["title"] for number in pictures for step in data["pictures"][number]["steps"]}
     stage = Stage(data, pictures, captions, options.get("width"))
     return [
         stage.frame(moment, seconds[moment.iteration, moment.index])
