@@ -166,9 +166,11 @@ class Stage:
         step = moment.step
         look = direction_of(step)
         y = self.foot + 18
-        chip = Text(_MARGIN + 9, y + 12, _CHIPS[step["kind"]], 11.5, look, is_bold=True)
+        word = _CHIPS[step["kind"]]
+        wide = len(word) * 7.6 + 20
+        chip = Text(_MARGIN + wide / 2, y + 12.5, word, 11.5, look, "middle", is_bold=True)
         dash = (4.0, 3.0) if look == "backward" else ()
-        pill = Box(_MARGIN, y, chip.width + 22, 17, f"{look}_tint", look, 1.2, dash, 8.5)
+        pill = Box(_MARGIN, y, wide, 17, f"{look}_tint", look, 1.2, dash, 8.5)
         right = self.width - _MARGIN
         lines = [
             Text(_MARGIN, y + 34 + _LINE * i, line, _CAPTION, "text")
