@@ -293,7 +293,9 @@ def test_without_pillow_the_error_says_what_to_install(
 def test_a_gif_has_a_picture_for_each_step(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     path = tmp_path / "film.gif"
-    small_film("é – ∇ 中").save(path, steps=[0, 5, 7], seconds=0.5, width=160, theme="dark")
+    small_film("é \N{EN DASH} ∇ 中").save(
+        path, steps=[0, 5, 7], seconds=0.5, width=160, theme="dark"
+    )
     with image.open(path) as gif:
         assert gif.n_frames == 3 and gif.size[0] == 160 and gif.info["loop"] == 0
         durations, corners = [], []
