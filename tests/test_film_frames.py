@@ -127,6 +127,7 @@ def test_other_iterations_and_the_last_picture_have_their_own_time() -> None:
         ({"iterations": [1]}, "iterations must be from -1 to 0, got 1"),
         ({"iterations": "last"}, 'must be "all" or indexes'),
         ({"steps": slice(9, 9)}, "the options choose none"),
+        ({"steps": slice(None, None, -1), "iterations": [0] * 9, "seconds": 999}, "to 600"),
         ({"seconds": 0}, "seconds of a step"),
         ({"width": 20}, "width must be from 100"),
         ({"theme": "blue"}, 'theme must be "auto"'),
@@ -135,6 +136,11 @@ def test_other_iterations_and_the_last_picture_have_their_own_time() -> None:
 def test_an_option_that_is_not_allowed_is_an_error(options: Any, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         chosen_steps(fake([0]), options)
+
+
+def test_too_many_pictures_are_an_error() -> None:
+    with pytest.raises(ValueError, match="choose 1200 pictures, and the limit is 1000"):
+        chosen_steps(fake([0] * 400), FrameOptions(iterations="all"))
 
 
 # --- texts -----------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-SAVED = {"films.md": ("film.html",), "pictures.md": ("graph.svg", "double.svg")}
+SAVED = {"films.md": ("film.html", "film.svg"), "pictures.md": ("graph.svg", "double.svg")}
 """Guides whose Python saves files, which the site shows."""
 
 

@@ -341,7 +341,7 @@ def _nodes(
 
 
 def _box(node: dict[str, Any], role: str, moment: Moment, opacity: float) -> Box:
-    """A node's box, with the look of its state and its role."""
+    """A node's box, with the look of the node's state and role."""
     look = direction_of(moment.step)
     fill, stroke, line = "raised", "quiet", 1.2
     dash: tuple[float, ...] = ()
@@ -383,7 +383,7 @@ def _texts(node: dict[str, Any], is_lit: bool, opacity: float, scale: float) -> 
 
 
 def _detail(shapes: list[Shape], scale: float) -> list[Shape]:
-    """The shapes of numbers that a picture of this scale has room for."""
+    """The shapes of numbers with room at a scale: all, heat maps only, or none."""
     if scale >= 0.5:
         return shapes
     return [] if scale < 0.25 else [one for one in shapes if not isinstance(one, Text)]

@@ -1,4 +1,4 @@
-"""The options of a film's pictures: which steps, how long, how wide, which colours."""
+"""The options of a film's pictures: steps, times, width and colours."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ SECONDS = 1.5
 """The time of a step, in seconds."""
 
 ITERATION = 5.0
-"""The step of an iteration that shows one step only is so many times shorter."""
+"""Where an iteration has a single picture, the picture's time is so many times shorter."""
 
 LAST = 2.0
 """The last picture stays so many seconds longer."""
 
 MOST_ITERATIONS = 60
 """Without a choice, at most so many iterations show their last step."""
+
+MOST_PICTURES = 1000
+"""The largest number of pictures; more would take gigabytes."""
 
 WIDTHS = (100, 4000)
 """The smallest and the largest width of a picture, in pixels."""
@@ -83,6 +86,11 @@ def chosen_steps(data: dict[str, Any], options: FrameOptions) -> list[Chosen]:
             found += [Chosen(number, i, seconds) for i in steps]
     if not found:
         raise ValueError("there is no picture: the film has no steps, or the options choose none.")
+    if len(found) > MOST_PICTURES:
+        raise ValueError(
+            f"the options choose {len(found)} pictures, and the limit is {MOST_PICTURES}: choose "
+            "fewer by `steps` or `iterations`."
+        )
     return [*found[:-1], Chosen(found[-1].iteration, found[-1].index, seconds + LAST)]
 
 

@@ -1,7 +1,7 @@
 """Frames of a film as pixels, by Pillow: a GIF for slides.
 
 Requirement: programs that know no SVG show a film too. The package Pillow is optional, and is
-imported here only. Shapes are drawn enlarged and then made smaller, which smooths their edges.
+imported here only. Shapes are drawn enlarged and then made smaller, for smooth edges.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def _pillow(module: str) -> Any:
         ImportError: Pillow is not installed; the message has the command for the installation.
     """
     try:
+        # here, since Pillow is optional
         from PIL import Image, ImageDraw, ImageFont
     except ImportError as error:
         raise ImportError(
@@ -72,7 +73,7 @@ def _pillow(module: str) -> Any:
 
 
 def _common_palette(image: Any, pictures: Sequence[Any]) -> Any:
-    """One palette for all pictures, from at most 5 of them."""
+    """A palette for all pictures, from at most 5 pictures."""
     chosen = [*pictures[:: max(1, len(pictures) // 4)][:4], pictures[-1]]
     width, height = chosen[0].size
     sheet = image.new("RGB", (width, height * len(chosen)))
