@@ -57,6 +57,17 @@ def loop_film(count: int = 4) -> Film:
     return film
 
 
+def double_film() -> Film:
+    """A gradient of a gradient, with freed arrays and two backward passes."""
+    x = tn.Variable(numpy.array([0.5, -0.25, 2.0]), name="x")
+    with record("double backprop") as film:
+        (gx,) = tn.grad([functions.sum(functions.exp(x) * x)], [x], enable_double_backprop=True)
+        assert gx is not None
+        functions.sum(gx * gx).backward()
+        functions.sum(x).backward()
+    return film
+
+
 def texts(element: ElementTree.Element) -> list[str]:
     return [text.text or "" for text in element.iter(f"{SVG}text")]
 
@@ -363,7 +374,7 @@ function steps_at(number) {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [small_film, loop_film])
+@pytest.mark.parametrize("make", [small_film, loop_film, double_film])
 def test_the_state_is_that_of_the_page(make: Any, browser: Any, tmp_path: Path) -> None:
     film = make()
     data = film.data()

@@ -172,7 +172,7 @@ class Pen:
         words = _in_the_font(text.text.removeprefix("∇ "))
         nabla = size * 0.95 if has_nabla else 0.0
         width = _font(size).getlength(words) + nabla
-        room = text.width * self._scale
+        room = (text.width + 6) * self._scale
         if width > room > 0:  # a font without a monospace face is sometimes wider
             size, nabla = float(int(size * room / width)), nabla * room / width
             width = _font(size).getlength(words) + nabla
