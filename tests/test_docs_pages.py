@@ -28,7 +28,9 @@ def guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_film_is_that_of_the_page() -> None:
     guide = docs_pages.DOCS / "films.md"
-    page = docs_pages.make(guide)["film.html"]
+    files = docs_pages.make(guide)
+    page = files["film.html"]
+    assert "@keyframes" in files["film.svg"] and "](film.svg)" in guide.read_text("utf-8")
     assert "x * y + x" in page and "films.py" in page and page.startswith("<!DOCTYPE html>")
     assert re.search(r'<(script|link|img|iframe)[^>]+(src|href)="?(https?:)?//', page) is None
 
@@ -87,7 +89,8 @@ def test_a_program_that_stops_is_named(
 
 def test_every_step_and_every_saving_guide_is_a_program() -> None:
     found = [docs_pages.source(program) for program in docs_pages.programs()]
-    assert found[:-2] == [step.path for step in sources.steps()]
+    guides = [docs_pages.DOCS / name for name in docs_pages.SAVED]
+    assert found == [*(step.path for step in sources.steps()), *guides]
     assert all(path.is_file() for path in found)
 
 

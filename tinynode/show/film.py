@@ -24,10 +24,11 @@ from __future__ import annotations
 import html
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from tinynode.show import film_text
 from tinynode.show.film_nodes import Recording
+from tinynode.show.frame_options import FrameOptions
 
 
 class Film(Recording):
@@ -63,21 +64,76 @@ class Film(Recording):
         """Every step in words."""
         return film_text.text(self.data())
 
-    def save(self, path: str | Path) -> None:
-        """Write the film: ``.html`` is a self-contained page, ``.json`` is ``data()``.
+    def save(self, path: str | Path, **options: Unpack[FrameOptions]) -> None:
+        """Write the film; the suffix gives the format.
+
+        ``.html`` is a self-contained page, ``.json`` is ``data()``, ``.svg`` is an animated
+        picture, and ``.gif`` is ``gif(path)``.
+
+        Args:
+            path: the file.
+            options: for pictures only, see ``frames``; ``seconds`` is the time of a step.
 
         Raises:
-            ValueError: the path has another suffix.
+            ValueError: the path has another suffix, or an option is not allowed.
+            ImportError: the path ends in ``.gif``, and Pillow is not installed.
         """
         suffix = Path(path).suffix.lower()
-        if suffix in (".html", ".htm"):
-            content = self._page()
-        elif suffix == ".json":
-            content = to_json(self.data())
-        else:
-            raise ValueError(f"Film.save: the path must end in .html or .json, got {str(path)!r}.")
+        if suffix in (".svg", ".gif"):
+            # here, since recording needs no pictures
+            from tinynode.show import frames
+
+            write = frames.save_svg if suffix == ".svg" else frames.save_gif
+            write(self.data(), Path(path), options)
+            return
+        if suffix not in (".html", ".htm", ".json"):
+            raise ValueError(
+                f"Film.save: the path must end in .html, .json, .svg or .gif, got {str(path)!r}."
+            )
+        if options:
+            raise ValueError(f"Film.save: {suffix} has no options, got {', '.join(options)}.")
+        content = to_json(self.data()) if suffix == ".json" else self._page()
         # a file's name can have half of a surrogate pair, which no encoding has
         Path(path).write_bytes(content.encode("utf-8", "replace"))
+
+    def frames(self, folder: str | Path, **options: Unpack[FrameOptions]) -> list[Path]:
+        """Write an SVG for each step: ``0001.svg``, ``0002.svg`` and so on.
+
+        Without ``iterations``, a loop shows all steps of the first iteration, then the last step
+        of at most 60 further iterations.
+
+        Args:
+            folder: the folder; a missing folder is made.
+            options: ``steps``, the steps of each iteration, as a slice or as indexes (0 is the
+                first, -1 the last); ``iterations``, indexes or ``"all"``; ``width`` in pixels;
+                ``theme``, ``"light"``, ``"dark"`` or ``"auto"`` (the reader's preference).
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            ValueError: an option is not allowed, or no step is chosen.
+        """
+        # here, since recording needs no pictures
+        from tinynode.show.frames import save_frames
+
+        return save_frames(self.data(), Path(folder), options)
+
+    def gif(self, path: str | Path, **options: Unpack[FrameOptions]) -> None:
+        """Write an animated GIF; needs Pillow: ``pip install 'tinynode[gif]'``.
+
+        Args:
+            path: the file.
+            options: see ``frames``; ``seconds`` is the time of a step.
+
+        Raises:
+            ValueError: an option is not allowed, or no step is chosen.
+            ImportError: Pillow is not installed.
+        """
+        # here, since recording needs no pictures
+        from tinynode.show.frames import save_gif
+
+        save_gif(self.data(), Path(path), options)
 
     def _page(self) -> str:
         # here, since reading the page's files takes longer than recording a few steps
