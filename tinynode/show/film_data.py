@@ -21,6 +21,7 @@ from tinynode.show.film_nodes import GONE, FilmNode, Recording, Step
 from tinynode.show.film_sources import Files, describe_class
 from tinynode.show.grouping import spread_groups
 from tinynode.show.layout import layout
+from tinynode.show.questions import automatic_questions, placed_questions
 from tinynode.show.text_sizes import NUMBER_WIDTH
 
 MOST_NUMBERS = 6
@@ -68,7 +69,7 @@ def film_data(film: Recording) -> dict[str, Any]:
     for picture in pictures:
         picture.labels = _labels(picture, names)
         drawn.append(_drawn(film, picture, values, files))
-    return {
+    data: dict[str, Any] = {
         "version": 2,
         "title": film.title or "Forward and backward, step by step",
         "note": film.note,
@@ -81,6 +82,10 @@ def film_data(film: Recording) -> dict[str, Any]:
         "files": files.data,
         "values": values,
     }
+    data["questions"] = placed_questions(film.asked, segments)
+    if film.automatic:
+        data["questions"] += automatic_questions(data, film.automatic)
+    return data
 
 
 def _pictures(segments: list[Segment]) -> list[Picture]:

@@ -66,6 +66,8 @@ class Recording:
         values: summaries of arrays; the steps refer to them by index.
         devices: the names of the devices.
         classes: by key, the classes of functions and optimizers.
+        asked: questions, each with the number of steps recorded before the question.
+        automatic: the largest number of automatic questions.
     """
 
     title: str | None = None
@@ -76,6 +78,8 @@ class Recording:
     values: Values = field(default_factory=Values, repr=False)
     devices: dict[str, None] = field(default_factory=dict, repr=False)
     classes: dict[str, type] = field(default_factory=dict, repr=False)
+    asked: list[tuple[int, dict[str, Any]]] = field(default_factory=list, repr=False)
+    automatic: int = field(default=0, repr=False)
     _variables: int = field(default=0, repr=False)
 
     def add_variable(
