@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.atomic_file import check_writable
-from tinynode.commands.command_line import CommandError
+from tinynode.commands.command_line import CommandError, Parser
 from tinynode.show.film import Film, plural
 from tinynode.show.film_text import printable_lines
 from tinynode.show.recorder import record
@@ -29,27 +29,37 @@ def add_command(commands: Any) -> None:
     summary = "run a script, and show its forward and backward steps one by one"
     parser = commands.add_parser("step", help=summary, description=summary)
     parser.set_defaults(run=run, parser=parser)
-    parser.epilog = "Options of this command stand before the script."
+    parser.epilog = (
+        "Options stand before or after the script. After --, all belongs to the script."
+    )
+    _add_options(parser)
+    parser.add_argument(
+        "words", metavar="SCRIPT", nargs=argparse.PARSER, help="a Python file, and what it gets"
+    )
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--text", action="store_true", help="walk through it in the terminal, by keys")
     help_text = "the page; default: the script's name with .html, in this folder"
     add("--output", metavar="PATH", help=help_text)
     add("--no-open", action="store_true", help="do not open the page in a browser")
-    add("script", metavar="SCRIPT", help="a Python file")
-    add("arguments", metavar="...", nargs=argparse.REMAINDER, help="what the script gets")
+    add("--quiz", action="store_true", help="the page asks questions about the steps")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the script and show the film; returns 1 if the script failed."""
-    script = options.script
+    script, arguments = _take_script(options)
     if not os.path.isfile(script):
         what = "is a folder" if os.path.isdir(script) else "does not exist"
         raise CommandError(f"{script} {what}: give the path of a Python file.")
+    if options.quiz and options.text:
+        raise CommandError("--quiz: the questions are on the page; leave out --text.")
     output = options.output or f"{Path(script).stem}.html"
     path = Path(output).absolute()  # the script may go to another folder
     if not options.text:
         _check_output(output, path)
-    film, status = film_of_script(script, options.arguments)
+    film, status = film_of_script(script, arguments)
     if not len(film):
         why = "ended before it did anything with" if status else "did nothing with"
         raise CommandError(
@@ -60,15 +70,33 @@ def run(options: argparse.Namespace) -> int:
     if options.text:
         film.walk()
         return status
-    try:
-        film.save(path)
-    except OSError as error:
-        raise CommandError(f"--output {output}: {error.strerror}", status=1) from None
-    print(printable_lines(f"{plural(len(film), 'step')}, written to {output}"), flush=True)
+    content = plural(len(film), "step")
+    if options.quiz:
+        film.quiz()
+        content += f" with {plural(len(film.data()['questions']), 'question')}"
+    _save(film, output, path)
+    print(printable_lines(f"{content}, written to {output}"), flush=True)
     is_page = path.suffix.lower() != ".json"
     if is_page and not options.no_open and not webbrowser.open(path.as_uri()):
         print(f"no browser was found here: open {path.as_uri()} in one")
     return status
+
+
+def _take_script(options: argparse.Namespace) -> tuple[str, list[str]]:
+    """The script and its arguments; options of the command behind the script are taken out."""
+    script, *words = options.words
+    end = words.index("--") if "--" in words else len(words)
+    parser = Parser(prog=options.parser.prog, add_help=False, allow_abbrev=False)
+    _add_options(parser)
+    _, arguments = parser.parse_known_args(words[:end], options)
+    return script, [*arguments, *words[end + 1 :]]
+
+
+def _save(film: Film, output: str, path: Path) -> None:
+    try:
+        film.save(path)
+    except OSError as error:
+        raise CommandError(f"--output {output}: {error.strerror}", status=1) from None
 
 
 def _check_output(output: str, path: Path) -> None:

@@ -19,7 +19,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-STYLE = ("style.css",)
+STYLE = ("style.css", "quiz.css")
 """The style sheets, later ones in front."""
 
 SCRIPT = (
@@ -30,6 +30,7 @@ SCRIPT = (
     "focus.js",
     "iterations.js",
     "panels.js",
+    "quiz.js",
     "stepper.js",
 )
 """The files of the script, each after the files with the names in use."""

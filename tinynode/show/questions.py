@@ -419,7 +419,12 @@ def _update_question(scene: _Scene) -> Question | None:
     name = scene.data["classes"][scene.step["class"]]["name"]
     for parameter, old, gradient, value, moments in scene.step["updates"]:
         numbers = scene.numbers(value)
-        if not name.endswith(".SGD") or moments or numbers is None or gradient is None:
+        if (
+            not name.endswith(".SGD")
+            or moments
+            or numbers is None
+            or _cancels(scene, old, numbers)
+        ):
             continue
         label = scene.labels[parameter]
         given = f"{label} = {scene.words(old)}, with the gradient {scene.words(gradient)}"
