@@ -242,7 +242,7 @@ def test_the_command_asks(
     assert main(["step", "--quiz", "--no-open", "large.py"]) == 0
     assert "1 step with 0 questions, written to large.html" in capsys.readouterr().out
     assert main(["step", "--quiz", "--text", "small.py"]) == 2
-    assert "--quiz: the questions are on the page" in capsys.readouterr().err
+    assert "--quiz needs the page: leave out --text." in capsys.readouterr().err
 
 
 # --- the page ------------------------------------------------------------------------------------

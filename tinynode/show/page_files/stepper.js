@@ -298,6 +298,7 @@ function start() {
   connectControls();
   drawIterations();
   drawQuiz();
+  drawEditor();
   if (!goToAddress()) go(0, 0);
   fitAtStart();
   isStarted = true;
