@@ -13,7 +13,7 @@ SCRIPT = """\
 import sys
 import tinynode as tn
 
-tn.functions.exp(tn.Variable(1.0))
+tn.functions.exp(tn.asarray(1.0))
 print("got", sys.argv[1:])
 """
 
@@ -57,7 +57,7 @@ def test_our_options_on_both_sides(words: list[str], folder: Path, opened: list[
     ("words", "got"),
     [
         (["a", "-1", "b"], ["a", "-1", "b"]),
-        (["-a", "--no-open", "b", "--lr=0.1", "--lr", "0.1"], ["-a", "b", "--lr=0.1", "--lr", "0.1"]),
+        (["-a", "--no-open", "b", "--lr=1", "--lr", "1"], ["-a", "b", "--lr=1", "--lr", "1"]),
         (["--out", "x", "--no", "--help", "-h"], ["--out", "x", "--no", "--help", "-h"]),
         (["a", "--", "--no-open", "--output", "x"], ["a", "--no-open", "--output", "x"]),
         (["--", "--", "--text"], ["--", "--text"]),
