@@ -75,7 +75,8 @@ def test_the_script_gets_the_others(
 
 def test_behind_two_dashes_no_option_is_ours(opened: list[str]) -> None:
     assert main(["step", "script.py", "--", "--no-open"]) == 0
-    assert len(opened) == 1
+    assert main(["step", "--", "script.py", "--no-open"]) == 0
+    assert len(opened) == 2
 
 
 def test_json_behind_the_script() -> None:

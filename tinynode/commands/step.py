@@ -128,6 +128,8 @@ def _serve(options: argparse.Namespace, script: str, arguments: list[str]) -> in
 def _take_script(options: argparse.Namespace) -> tuple[str, list[str]]:
     """The script and its arguments; options of the command behind the script are taken out."""
     script, *words = options.words
+    if script == "--" and words:
+        script, words = words[0], ["--", *words[1:]]
     end = words.index("--") if "--" in words else len(words)
     parser = Parser(prog=options.parser.prog, add_help=False, allow_abbrev=False)
     _add_options(parser)

@@ -45,7 +45,7 @@ function drawEditor() {
   panel.firstElementChild.append(button("edit", "Edit", "Edit the program and run it again"));
   panel.append(
     html("div", { id: "editor", hidden: true },
-      html("p", { id: "run-error", class: "notice", role: "alert", tabindex: -1, hidden: true }),
+      html("p", { id: "run-error", class: "notice", role: "alert", tabindex: 0, hidden: true }),
       html("textarea", {
         id: "program",
         spellcheck: "false",
@@ -94,7 +94,8 @@ function openEditor([start, end]) {
   find("editor").hidden = false;
   find("edit").hidden = true;
   pause();
-  area.focus();
+  area.focus({ preventScroll: true });
+  find("editor").scrollIntoView({ block: "nearest" });
   area.setSelectionRange(start, end);
   const line = area.value.slice(0, start).split("\n").length;
   area.scrollTop = (line - 4) * Number.parseFloat(getComputedStyle(area).lineHeight);
@@ -124,6 +125,7 @@ async function runProgram() {
   setText(find("run-text"), error ? "" : "Done.");
   find("run-error").hidden = !error;
   setText(find("run-error"), error || "");
+  find("run-error").scrollTop = find("run-error").scrollHeight; // an error is at the end
 }
 
 // --- places in the program ---------------------------------------------------------------------
