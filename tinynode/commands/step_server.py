@@ -1,12 +1,12 @@
 """A server of one film: the reader edits the program in the page, and the program runs again.
 
-Requirement: an edit needs no file and no installation, and nobody else can run programs here.
+Requirement: an edit needs no file and no installation, and no other site can run programs here.
 
-- The server listens at 127.0.0.1. Its address has a random token.
-- Each request must name this host, against DNS rebinding.
-- A request for a run must come from the origin of this page.
-- A program runs in a fresh child process with a time limit, and the server ends its child.
-- The script's file never changes.
+The server listens at 127.0.0.1, and the address has a random token. Each request must name this
+host, against DNS rebinding. A request for a run must come from the page's own origin.
+
+A program runs in a fresh child process with a time limit, and the server ends the child. The
+script's file never changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_BYTES = 1_000_000
 """The largest request, in bytes."""
 
 MOST_OUTPUT = 20_000
-"""The most bytes of a program's output that are kept: the last ones."""
+"""The server keeps at most so many bytes of a program's output, from the end."""
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -77,7 +77,7 @@ class Runner:
         self._is_stopped = False
 
     def run(self, text: str) -> Outcome | None:
-        """Run a text of the program; None if a run is under way."""
+        """Run a text of the program; None while another run lasts."""
         if not self._busy.acquire(blocking=False):
             return None
         try:
@@ -131,7 +131,7 @@ class Runner:
             return None
 
     def stop(self) -> None:
-        """End the run that is under way, if there is one."""
+        """End a running program."""
         process = self._process
         if process is not None:
             self._is_stopped = True
@@ -173,7 +173,7 @@ class FilmServer(ThreadingHTTPServer):
         self.address = f"http://{self.host}/{self.token}/"
 
     def close(self) -> None:
-        """End the run that is under way, and the server."""
+        """End a running program, and the server."""
         self.runner.stop()
         self.server_close()
 
