@@ -165,6 +165,18 @@ def test_the_update_is_asked_for() -> None:
     assert update["answer"] == [1.8, 1.2] and "What is w then?" in update["text"]
 
 
+def test_two_structures_have_their_own_questions() -> None:
+    x = tn.Variable(np.array([1.0, 2.0]), name="x")
+    with record() as film:
+        for i in range(4):
+            y = F.exp(x) * x if i % 2 else x * x + x
+            F.sum(y).backward()
+    film.quiz()
+    data = film.data()
+    assert len(data["pictures"]) == 2
+    assert {q["iteration"] for q in data["questions"]} == {0, 1}
+
+
 def test_the_loss_on_the_page_is_not_asked_for() -> None:
     film = loop_film()
     film.quiz(100)

@@ -30,7 +30,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import to_host
 from tinynode.errors import describe
 from tinynode.show.film_iterations import Segment, with_values
-from tinynode.show.film_text import labels_of, numbers_text
+from tinynode.show.film_text import numbers_text
 
 Question = dict[str, Any]
 Step = dict[str, Any]
@@ -165,6 +165,7 @@ class _Scene:
         before: the step before.
         step: the step that a question is about.
         loss: the index of the iteration's loss if the page shows the loss, else None.
+        edges: the edges of the picture.
         uses: for each variable, the number of functions with the variable as an input.
     """
 
@@ -173,7 +174,8 @@ class _Scene:
     before: Step
     step: Step
     loss: int | None
-    uses: Mapping[str, int]
+    edges: Sequence[dict[str, Any]]
+    uses: dict[str, int]
 
     def is_computable(self) -> bool:
         """True if a reader can compute the step's results from small arrays."""
@@ -256,20 +258,21 @@ def _spread(questions: list[Question], count: int) -> list[Question]:
 
 def _scenes(data: dict[str, Any]) -> Iterator[tuple[_Scene, int, int]]:
     """The steps of the first iteration of each picture, with iteration and step."""
-    labels = labels_of(data)
-    uses = Counter(edge["from"] for picture in data["pictures"] for edge in picture["edges"])
     seen = set()
     for number, iteration in enumerate(data["iterations"]):
         if iteration["picture"] in seen:
             continue
         seen.add(iteration["picture"])
+        picture = data["pictures"][iteration["picture"]]
+        labels = {node["id"]: node["label"] for node in picture["nodes"]}
+        uses = Counter(edge["from"] for edge in picture["edges"])
         values = iter(iteration["values"])
-        steps = [
-            with_values(step, values) for step in data["pictures"][iteration["picture"]]["steps"]
-        ]
+        steps = [with_values(step, values) for step in picture["steps"]]
         loss = iteration["loss"] if len(data["iterations"]) > 1 else None
         for index in range(1, len(steps)):
-            yield _Scene(data, labels, steps[index - 1], steps[index], loss, uses), number, index
+            before, step = steps[index - 1], steps[index]
+            scene = _Scene(data, labels, before, step, loss, picture["edges"], uses)
+            yield scene, number, index
 
 
 def _questions_about(scene: _Scene) -> Iterator[tuple[str, Question]]:
@@ -342,8 +345,7 @@ def _distinct_names(scene: _Scene, functions: Sequence[str]) -> list[str] | None
     if len(set(names)) < len(names):
         outputs = {
             edge["from"]: scene.labels[edge["to"]]
-            for picture in scene.data["pictures"]
-            for edge in picture["edges"]
+            for edge in scene.edges
             if edge["from"][0] == "f"
         }
         names = [
