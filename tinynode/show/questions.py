@@ -146,7 +146,7 @@ def placed_questions(
     for index, question in asked:
         for number, segment in enumerate(segments):
             if index < segment.last or number == len(segments) - 1:
-                step = index - segment.first
+                step = max(0, index - segment.first)
                 placed.append({"iteration": number, "step": step, **question})
                 break
     return placed
@@ -265,9 +265,14 @@ def _scenes(data: dict[str, Any]) -> Iterator[tuple[_Scene, int, int]]:
         seen.add(iteration["picture"])
         picture = data["pictures"][iteration["picture"]]
         labels = {node["id"]: node["label"] for node in picture["nodes"]}
-        uses = Counter(edge["from"] for edge in picture["edges"])
         values = iter(iteration["values"])
         steps = [with_values(step, values) for step in picture["steps"]]
+        uses = Counter(
+            name
+            for step in steps
+            for name in {entry[0] for entry in step["inputs"]}
+            if step["kind"] == "forward"
+        )
         loss = iteration["loss"] if len(data["iterations"]) > 1 else None
         for index in range(1, len(steps)):
             before, step = steps[index - 1], steps[index]
