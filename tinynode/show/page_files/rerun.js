@@ -84,7 +84,7 @@ function connectEditor() {
   find("user-code").addEventListener("click", (event) => editNumber(event.target));
   graph.addEventListener("click", (event) => {
     const id = event.target.closest(".numbers-here .value") && event.target.closest("[data-id]");
-    if (id) editVariable(id.dataset.id);
+    if (id) editVariable(nodes.get(id.dataset.id)?.of ?? id.dataset.id); // a leaf drawn again
   });
 }
 
