@@ -21,7 +21,7 @@ from tinynode.show.film_nodes import GONE, FilmNode, Recording, Step
 from tinynode.show.film_sources import Files, describe_class
 from tinynode.show.grouping import spread_groups
 from tinynode.show.layout import layout
-from tinynode.show.questions import automatic_questions, placed_questions
+from tinynode.show.questions import film_questions
 from tinynode.show.text_sizes import NUMBER_WIDTH
 
 MOST_NUMBERS = 6
@@ -82,9 +82,7 @@ def film_data(film: Recording) -> dict[str, Any]:
         "files": files.data,
         "values": values,
     }
-    data["questions"] = placed_questions(film.asked, segments)
-    if film.automatic:
-        data["questions"] += automatic_questions(data, film.automatic)
+    data["questions"] = film_questions(film, segments, data)
     return data
 
 

@@ -30,16 +30,13 @@ from tinynode.core.variable import Variable
 from tinynode.devices import to_host
 from tinynode.errors import describe
 from tinynode.show.film_iterations import Segment, with_values
+from tinynode.show.film_nodes import Recording, Step
 from tinynode.show.film_text import numbers_text
 
 Question = dict[str, Any]
-Step = dict[str, Any]
 
 MOST_ANSWERS = 36
 """The most numbers of an answer."""
-
-MOST = 8
-"""The most automatic questions of a film."""
 
 QUOTAS = {"next": 3, "how": 2, "gradient": 3, "update": 1, "value": 2}
 """How many automatic questions of each sort a film gets first."""
@@ -67,6 +64,16 @@ SHORT = 3
 
 FIRST = "The first contribution"
 ADDED = "It adds to the gradient in the table"
+
+
+def film_questions(
+    film: Recording, segments: Sequence[Segment], data: dict[str, Any]
+) -> list[Question]:
+    """All questions of a film, in the order of the steps."""
+    questions = placed_questions(film.asked, segments)
+    if film.automatic:
+        questions += automatic_questions(data, film.automatic)
+    return sorted(questions, key=_place)
 
 
 # --- questions of a teacher ----------------------------------------------------------------------
@@ -225,7 +232,7 @@ class _Scene:
         return "; ".join(parts).replace(":;", ":") + "."
 
 
-def automatic_questions(data: dict[str, Any], most: int = MOST) -> list[Question]:
+def automatic_questions(data: dict[str, Any], most: int) -> list[Question]:
     """Questions about sensible steps of a film, in the order of the steps; one a step."""
     sorts: dict[str, list[Question]] = {sort: [] for sort in QUOTAS}
     for scene, iteration, number in _scenes(data):

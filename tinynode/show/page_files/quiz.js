@@ -54,7 +54,6 @@ function questionAtEnd() {
 
 function drawQuiz() {
   if (questions.length === 0) return;
-  questions.sort((a, b) => a.iteration - b.iteration || a.step - b.step);
   const form = html("form", { id: "quiz", "aria-labelledby": "quiz-title", hidden: true });
   form.append(
     html("p", null, html("strong", { id: "quiz-title" }), " ", html("span", { id: "quiz-hint" })),
