@@ -348,7 +348,7 @@ def test_it_is_json_of_one_version() -> None:
     assert data["version"] == 2 and data["device"] == "numpy" and data["note"] is None
     assert data["tinynode"] == tn.__version__ and data["title"] == "example"
     assert set(data) == {
-        "version", "title", "note", "tinynode", "device", "pictures", "iterations", "classes",
+        "version", "title", "note", "tinynode", "device", "pictures", "iterations", "classes", "questions",
         "files", "values",
     }  # fmt: skip
     (picture,), (iteration,) = data["pictures"], data["iterations"]

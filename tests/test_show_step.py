@@ -263,7 +263,9 @@ def test_the_script_runs_as_python_runs_it(folder: Path) -> None:
     )
     script = os.path.join("inner", "script.py")
     plain = python(folder, script, "-a", "--text", "b")
-    filmed = python(folder, "-m", "tinynode", "step", "--no-open", script, "-a", "--text", "b")
+    filmed = python(
+        folder, "-m", "tinynode", "step", "--no-open", script, "--", "-a", "--text", "b"
+    )
     first, last = filmed.stdout.splitlines()
     assert plain.stdout.strip() == first and last == "6 steps, written to script.html"
     assert plain.returncode == filmed.returncode == 0 and filmed.stderr == ""

@@ -7,8 +7,11 @@ runs as under ``python script.py``. After an error, the film ends at the error.
 from __future__ import annotations
 
 import argparse
+import linecache
 import os
 import sys
+import threading
+import tokenize
 import traceback
 import types
 import webbrowser
@@ -18,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.atomic_file import check_writable
-from tinynode.commands.command_line import CommandError
+from tinynode.commands.command_line import CommandError, Parser, positive_number
 from tinynode.show.film import Film, plural
 from tinynode.show.film_text import printable_lines
 from tinynode.show.recorder import record
@@ -29,27 +32,43 @@ def add_command(commands: Any) -> None:
     summary = "run a script, and show its forward and backward steps one by one"
     parser = commands.add_parser("step", help=summary, description=summary)
     parser.set_defaults(run=run, parser=parser)
-    parser.epilog = "Options of this command stand before the script."
+    parser.epilog = (
+        "Options stand before or after the script. After --, all belongs to the script."
+    )
+    _add_options(parser)
+    parser.add_argument(
+        "words", metavar="SCRIPT", nargs=argparse.PARSER, help="a Python file, and what it gets"
+    )
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--text", action="store_true", help="walk through it in the terminal, by keys")
     help_text = "the page; default: the script's name with .html, in this folder"
     add("--output", metavar="PATH", help=help_text)
     add("--no-open", action="store_true", help="do not open the page in a browser")
-    add("script", metavar="SCRIPT", help="a Python file")
-    add("arguments", metavar="...", nargs=argparse.REMAINDER, help="what the script gets")
+    add("--serve", action="store_true", help="serve the page here: its reader edits the program")
+    help_text = "with --serve, the longest run of the program; default: 60"
+    add("--limit", metavar="SECONDS", type=positive_number, default=60.0, help=help_text)
+    add("--quiz", action="store_true", help="the page asks questions about the steps")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the script and show the film; returns 1 if the script failed."""
-    script = options.script
+    script, arguments = _take_script(options)
     if not os.path.isfile(script):
         what = "is a folder" if os.path.isdir(script) else "does not exist"
         raise CommandError(f"{script} {what}: give the path of a Python file.")
+    for name, is_set in (("--quiz", options.quiz), ("--serve", options.serve)):
+        if is_set and options.text:
+            raise CommandError(f"{name} needs the page: leave out --text.")
+    if options.serve:
+        return _serve(options, script, arguments)
     output = options.output or f"{Path(script).stem}.html"
     path = Path(output).absolute()  # the script may go to another folder
     if not options.text:
         _check_output(output, path)
-    film, status = film_of_script(script, options.arguments)
+    film, status = film_of_script(script, arguments)
     if not len(film):
         why = "ended before it did anything with" if status else "did nothing with"
         raise CommandError(
@@ -60,15 +79,69 @@ def run(options: argparse.Namespace) -> int:
     if options.text:
         film.walk()
         return status
-    try:
-        film.save(path)
-    except OSError as error:
-        raise CommandError(f"--output {output}: {error.strerror}", status=1) from None
-    print(printable_lines(f"{plural(len(film), 'step')}, written to {output}"), flush=True)
+    content = plural(len(film), "step")
+    if options.quiz:
+        film.quiz()
+        content += f" with {plural(len(film.data()['questions']), 'question')}"
+    _save(film, output, path)
+    print(printable_lines(f"{content}, written to {output}"), flush=True)
     is_page = path.suffix.lower() != ".json"
     if is_page and not options.no_open and not webbrowser.open(path.as_uri()):
         print(f"no browser was found here: open {path.as_uri()} in one")
     return status
+
+
+def _serve(options: argparse.Namespace, script: str, arguments: list[str]) -> int:
+    """Serve the page until Ctrl-C."""
+    # here, since other commands need no server
+    from tinynode.commands.step_server import FilmServer, Runner
+
+    if options.output:
+        raise CommandError("--serve writes no file: leave out --output.")
+    try:
+        with tokenize.open(script) as file:
+            text = file.read()
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise CommandError(f"{script} is no text in its encoding: {error}") from None
+    runner = Runner(script, arguments, quiz=options.quiz, limit=options.limit)
+    try:
+        outcome = runner.run(text)
+    finally:
+        runner.stop()
+    if outcome is None or outcome.page is None:
+        told = "" if outcome is None else f"{outcome.error}\n{outcome.output}"
+        sys.stderr.write(printable_lines(told))
+        raise CommandError(f"{script}: there are no steps to show.", status=1)
+    print(printable_lines(outcome.output), end="")
+    server = FilmServer(runner, outcome.page)
+    try:
+        print(f"The page is at {server.address}; Ctrl-C ends the server.", flush=True)
+        if not options.no_open:
+            # some browsers run until they are closed
+            threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
+        server.serve_forever()
+    finally:
+        server.close()
+    return 0
+
+
+def _take_script(options: argparse.Namespace) -> tuple[str, list[str]]:
+    """The script and its arguments; options of the command behind the script are taken out."""
+    script, *words = options.words
+    if script == "--" and words:
+        script, words = words[0], ["--", *words[1:]]
+    end = words.index("--") if "--" in words else len(words)
+    parser = Parser(prog=options.parser.prog, add_help=False, allow_abbrev=False)
+    _add_options(parser)
+    _, arguments = parser.parse_known_args(words[:end], options)
+    return script, [*arguments, *words[end + 1 :]]
+
+
+def _save(film: Film, output: str, path: Path) -> None:
+    try:
+        film.save(path)
+    except OSError as error:
+        raise CommandError(f"--output {output}: {error.strerror}", status=1) from None
 
 
 def _check_output(output: str, path: Path) -> None:
@@ -81,13 +154,24 @@ def _check_output(output: str, path: Path) -> None:
         raise CommandError(f"--output {output}: {error.strerror}") from None
 
 
-def film_of_script(script: str, arguments: Sequence[str]) -> tuple[Film, int]:
-    """The film of a script run as the main program, and the exit status of the command."""
+def film_of_script(
+    script: str, arguments: Sequence[str], text: str | None = None
+) -> tuple[Film, int]:
+    """The film of a script run as the main program, and the exit status of the command.
+
+    Args:
+        script: the path of the script.
+        arguments: the script's arguments.
+        text: runs in place of the file's text.
+    """
     film, status = Film(), 0
     with _as_main(script, arguments) as module:
         try:
-            source = Path(script).read_bytes()
-            code = compile(source, module["__file__"], "exec", dont_inherit=True)
+            file = module["__file__"]
+            source: bytes | str = Path(script).read_bytes() if text is None else text
+            if text is not None:  # for tracebacks, and the film's lines
+                linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+            code = compile(source, file, "exec", dont_inherit=True)
             with record(os.path.basename(script)) as film:
                 exec(code, module)
         except BaseException as error:

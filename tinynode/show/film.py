@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -50,6 +51,47 @@ class Film(Recording):
         note = f"; {self.note}" if self.note else ""
         counts = f"{plural(len(self), 'step')}, {plural(functions, 'function')}"
         return f"<Film{title}: {counts}{note}>"
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def ask(
+        self, text: str, answer: Any, *, choices: Sequence[str] | None = None, why: str = ""
+    ) -> None:
+        """Ask the reader of the page, before the page shows the next recorded step.
+
+            with tn.show.record() as film:
+                z = x * y
+                film.ask("What is the gradient of y?", answer=[1, 2, 3], why="It is x.")
+                F.sum(z).backward()
+
+        The page stops there until an answer or a skip. A question after the last step comes at
+        the end.
+
+        Args:
+            text: the question.
+            answer: a number, numbers (a list, an array or a Variable) or a string. The page
+                compares numbers with 3 significant digits, and strings without case.
+            choices: the possible answers; the answer is one of these strings.
+            why: shown after the answer.
+
+        Raises:
+            TypeError: an argument has a wrong type.
+            ValueError: the answer is not a choice, is empty or has a number that is not finite.
+        """
+        # here, since a film without questions needs none of it
+        from tinynode.show.questions import asked_question
+
+        self.asked.append((len(self.steps), asked_question(text, answer, choices, why)))
+
+    def quiz(self, most: int = 8) -> None:
+        """Let the page ask automatic questions: next functions, values and gradients.
+
+        Raises:
+            ValueError: ``most`` is not an integer of 1 or more.
+        """
+        if type(most) is not int or most < 1:
+            raise ValueError(f"Film.quiz: most must be an integer, 1 or more, got {most!r}.")
+        self.automatic = most
 
     # --- formats ---------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from tinynode.show.film_nodes import GONE, MAX_PICTURE, FilmNode, Recording, Ste
 from tinynode.show.film_sources import Files, describe_class
 from tinynode.show.grouping import spread_groups
 from tinynode.show.layout import layout
+from tinynode.show.questions import film_questions
 from tinynode.show.repeats import with_repeats
 from tinynode.show.text_sizes import NUMBER_WIDTH
 
@@ -66,7 +67,7 @@ def film_data(film: Recording) -> dict[str, Any]:
     for picture in pictures:
         picture.labels = _labels(film, picture, names)
         drawn.append(_drawn(film, picture, values, files))
-    return {
+    data: dict[str, Any] = {
         "version": 2,
         "title": film.title or "Forward and backward, step by step",
         "note": _note(film, segments),
@@ -79,6 +80,8 @@ def film_data(film: Recording) -> dict[str, Any]:
         "files": files.data,
         "values": values,
     }
+    data["questions"] = film_questions(film, segments, data)
+    return data
 
 
 def _note(film: Recording, segments: list[Segment]) -> str | None:

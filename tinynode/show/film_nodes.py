@@ -63,6 +63,8 @@ class Recording:
     Attributes:
         title: shown above the film.
         note: the reason if the film ended early, else None.
+        asked: questions, each with the number of steps recorded before the question.
+        automatic: the largest number of automatic questions.
         nodes: the nodes, in the order of their appearance.
         edges: for source and target, the phase of the edge.
         steps: the events in their order.
@@ -74,6 +76,8 @@ class Recording:
 
     title: str | None = None
     note: str | None = None
+    asked: list[tuple[int, dict[str, Any]]] = field(default_factory=list, repr=False)
+    automatic: int = field(default=0, repr=False)
     nodes: list[FilmNode] = field(default_factory=list, repr=False)
     edges: dict[tuple[str, str], str] = field(default_factory=dict, repr=False)
     steps: list[Step] = field(default_factory=list, repr=False)

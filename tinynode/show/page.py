@@ -19,7 +19,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-STYLE = ("style.css",)
+STYLE = ("style.css", "quiz.css", "rerun.css")
 """The style sheets, later ones in front."""
 
 SCRIPT = (
@@ -31,6 +31,8 @@ SCRIPT = (
     "focus.js",
     "iterations.js",
     "panels.js",
+    "quiz.js",
+    "rerun.js",
     "stepper.js",
 )
 """The files of the script, each after the files with the names in use."""
@@ -44,7 +46,8 @@ def page(data: dict[str, Any]) -> str:
     """A film as a self-contained HTML document.
 
     Args:
-        data: the film, from ``Film.data()``.
+        data: the film, from ``Film.data()``. With a text "program", the page offers an edit, and
+            may send the program to the page's own server.
 
     Raises:
         ValueError: the film has a number without a form in JSON (nan, infinity).
@@ -53,7 +56,7 @@ def page(data: dict[str, Any]) -> str:
     script = "\n".join(_part(name) for name in SCRIPT)
     return Template(_part("template.html")).substitute(
         title=html.escape(str(data["title"])),
-        policy=_policy(style, script),
+        policy=_policy(style, script, is_served="program" in data),
         style=style,
         script=script,
         data=_json_for_html(packed(data)),
@@ -90,9 +93,12 @@ def _part(name: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _policy(style: str, script: str) -> str:
-    """A Content-Security-Policy: no requests, and only the given style and script."""
-    return (
+def _policy(style: str, script: str, *, is_served: bool) -> str:
+    """A Content-Security-Policy: no requests, and only the given style and script.
+
+    A served page may send requests to its own origin.
+    """
+    return ("connect-src 'self'; " if is_served else "") + (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )

@@ -274,6 +274,7 @@ function nodeContent(node) {
   return [
     html("p", { class: "facts" }, facts.join(" · ")),
     html("p", { class: "facts" }, stateOfNode(node)),
+    editButton(node),
     node.kind === "function" ? formulaView(classOfNode(node)) : null,
     ...(node.kind === "variable" ? arraysOfVariable(node) : arraysOfFunction(node)),
     stepList(node),

@@ -2,13 +2,14 @@
 
 let position = -1; // the index of the step in the present iteration
 let timer = null;
+let isStarted = false; // before, the page takes no focus
 
 function currentStep() {
   return steps[position] ?? null;
 }
 
-// Goes to a step of an iteration.
-function go(target, number = iteration) {
+// Goes to a step of an iteration; `go` of quiz.js stops at questions.
+function moveTo(target, number = iteration) {
   const wantedIteration = Math.max(0, Math.min(iterations.length - 1, number));
   const isNew = wantedIteration !== iteration;
   const touched = { nodes: new Set(), gradients: new Set(), edges: new Set() };
@@ -185,7 +186,8 @@ function hasModifier(event) {
 // Keys that an element uses itself stay its own: space on a button, arrows on the slider.
 function isTaken(event) {
   const { key, target } = event;
-  if (target.matches("select")) return key !== "Escape";
+  if (target.matches("select, textarea, input[type=text]")) return key !== "Escape";
+  if (target.matches("input[type=radio]")) return /^(Arrow.*| )$/.test(key);
   if (target.matches("input[type=range]")) return /^(Arrow.*|Home|End|Page.*)$/.test(key);
   if (target.matches("button, input[type=checkbox]")) return key === " ";
   return false;
@@ -227,7 +229,7 @@ function tryToSetAddress(fragment) {
 
 function goToAddress() {
   const match = /^#(?:iteration=(\d+)&)?step=(\d+)$/.exec(location.hash);
-  if (match) go(Number(match[2]) - 1, Number(match[1] ?? 1) - 1);
+  if (match) goFreely(Number(match[2]) - 1, Number(match[1] ?? 1) - 1);
   return match !== null;
 }
 
@@ -304,8 +306,11 @@ function start() {
   connectControls();
   drawWords();
   drawIterations();
+  drawQuiz();
+  drawEditor();
   if (!goToAddress()) go(0, 0);
   fitAtStart();
+  isStarted = true;
   if (flags.has("play") && !wantsLittleMotion()) play();
 }
 

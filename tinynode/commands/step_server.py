@@ -1,0 +1,269 @@
+"""A server of one film: the reader edits the program in the page, and the program runs again.
+
+Requirement: an edit needs no file and no installation, and no other site can run programs here.
+
+The server listens at 127.0.0.1, and the address has a random token. Each request must name this
+host, against DNS rebinding. A request for a run must come from the page's own origin.
+
+A program runs in a fresh child process with a time limit, and the server ends the child. The
+script's file never changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import IO, Any
+
+HOST = "127.0.0.1"
+
+MOST_BYTES = 1_000_000
+"""The largest request, in bytes."""
+
+MOST_OUTPUT = 20_000
+"""The server keeps at most so many bytes of a program's output, from the end."""
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a run.
+
+    Attributes:
+        page: the film's page, or None without a step.
+        output: the end of the program's output, with a traceback after an error.
+        error: the reason why the run failed, or an empty string.
+    """
+
+    page: bytes | None
+    output: str
+    error: str
+
+
+class Runner:
+    """Runs the texts of a program, one at a time, each in a child process.
+
+    Args:
+        script: the path of the script; gives the name and the folder.
+        arguments: the script's arguments.
+        quiz: True if the page asks automatic questions.
+        limit: seconds after which a run is ended.
+    """
+
+    def __init__(self, script: str, arguments: list[str], *, quiz: bool, limit: float) -> None:
+        self.job = {"script": script, "arguments": arguments, "quiz": quiz}
+        self.limit = limit
+        self._busy = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_stopped = False
+
+    def run(self, text: str) -> Outcome | None:
+        """Run a text of the program; None while another run lasts."""
+        if not self._busy.acquire(blocking=False):
+            return None
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                return self._run(text, Path(folder, "film.html"))
+        finally:
+            self._process = None
+            self._busy.release()
+
+    def _run(self, text: str, page: Path) -> Outcome:
+        self._is_stopped = False
+        job = json.dumps({**self.job, "text": text, "page": str(page)})
+        with subprocess.Popen(
+            [sys.executable, "-m", "tinynode.commands.edited_script"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            start_new_session=True,  # Ctrl-C goes to the server only
+        ) as process:
+            self._process = process
+            kept = bytearray()
+            reader = threading.Thread(target=_read, args=(process.stdout, kept), daemon=True)
+            reader.start()
+            try:
+                status = self._wait(process, job)
+            finally:
+                _kill(process)
+                reader.join(5)
+        output = kept.decode("utf-8", "replace")
+        error = ""
+        if self._is_stopped:
+            error = "The program was stopped."
+        elif status is None:
+            error = f"The program ran longer than {self.limit:g} s, and was ended."
+        elif not page.exists():
+            error = "The program has no step to show."
+        elif status:
+            error = "The program ended with an error."
+        return Outcome(page.read_bytes() if page.exists() else None, output, error)
+
+    def _wait(self, process: subprocess.Popen[bytes], job: str) -> int | None:
+        """The exit status; None after the time limit."""
+        if process.stdin is not None:
+            with contextlib.suppress(OSError):  # the child has ended
+                process.stdin.write(job.encode() + b"\n")
+                process.stdin.flush()
+        try:
+            return process.wait(self.limit)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def stop(self) -> None:
+        """End a running program."""
+        process = self._process
+        if process is not None:
+            self._is_stopped = True
+            _kill(process)
+
+
+def _read(pipe: IO[bytes], kept: bytearray) -> None:
+    """Read a pipe to the end, and keep the last bytes."""
+    while chunk := os.read(pipe.fileno(), 65536):
+        kept += chunk
+        del kept[:-MOST_OUTPUT]
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a child and the processes that the child has started."""
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+class FilmServer(ThreadingHTTPServer):
+    """The server of a film.
+
+    Attributes:
+        page: the page of the last run with a film.
+        token: the secret part of the address.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, runner: Runner, page: bytes) -> None:
+        super().__init__((HOST, 0), _Handler)
+        self.runner = runner
+        self.page = page
+        self.token = secrets.token_urlsafe(24)
+        self.host = f"{HOST}:{self.server_port}"
+        self.address = f"http://{self.host}/{self.token}/"
+
+    def close(self) -> None:
+        """End a running program, and the server."""
+        self.runner.stop()
+        self.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET for the page, POST ``run`` and POST ``stop``."""
+
+    server: FilmServer
+    timeout = 10
+
+    def do_GET(self) -> None:
+        """The page."""
+        if self._is_allowed("GET", ("",)):
+            self._send(200, "text/html; charset=utf-8", self.server.page)
+
+    def do_POST(self) -> None:
+        """Run a text of the program, or stop the run."""
+        if not self._is_allowed("POST", ("run", "stop")):
+            return
+        content = self._read_json()
+        if content is None:
+            return
+        if self.path.endswith("/stop"):
+            self.server.runner.stop()
+            self._send_json({"error": ""})
+        elif not isinstance(content.get("program"), str):
+            self._refuse(400, 'The request must be {"program": text}.')
+        else:
+            self._run(content["program"])
+
+    def _run(self, text: str) -> None:
+        outcome = self.server.runner.run(text)
+        if outcome is None:
+            self._refuse(409, "A run is under way.")
+            return
+        if outcome.page is not None and not outcome.error:
+            self.server.page = outcome.page
+        self._send_json({"error": outcome.error, "output": outcome.output})
+
+    def _is_allowed(self, method: str, names: tuple[str, ...]) -> bool:
+        """Check host, token and origin; a refused request gets its answer here."""
+        host, origin = self.server.host, self.headers.get("Origin")
+        _, token, name = (*self.path.split("/", 2), "", "")[:3]
+        is_token = hmac.compare_digest(token.encode(), self.server.token.encode())
+        if self.headers.get("Host") != host:
+            self._refuse(403, "This server answers at another host only.")
+        elif not is_token:
+            self._refuse(403, "The address has no valid token.")
+        elif name not in names:
+            self._refuse(404, "There is no such page.")
+        elif origin != f"http://{host}" and (method == "POST" or origin is not None):
+            self._refuse(403, "This origin is not allowed.")
+        else:
+            return True
+        return False
+
+    def _read_json(self) -> dict[str, Any] | None:
+        """The request's content; a bad request gets its answer here."""
+        length = self.headers.get("Content-Length", "")
+        if self.headers.get("Content-Type") != "application/json":
+            self._refuse(415, "The content must be application/json.")
+        elif not (length.isascii() and length.isdecimal()):
+            self._refuse(411, "The request has no length.")
+        elif len(length) > 9 or int(length) > MOST_BYTES:
+            self._refuse(413, f"The program has more than {MOST_BYTES} bytes.")
+        else:
+            try:
+                content = json.loads(self.rfile.read(int(length)))
+            except (ValueError, RecursionError):
+                content = None
+            if isinstance(content, dict):
+                return content
+            self._refuse(400, "The content must be an object in JSON.")
+        return None
+
+    def _refuse(self, status: int, text: str) -> None:
+        self._send(status, "text/plain; charset=utf-8", text.encode())
+
+    def _send_json(self, content: dict[str, str]) -> None:
+        self._send(200, "application/json", json.dumps(content).encode())
+
+    def _send(self, status: int, kind: str, content: bytes) -> None:
+        with contextlib.suppress(ConnectionError):  # the reader has closed the page
+            self.send_response(status)
+            for name, value in HEADERS.items():
+                self.send_header(name, value)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write no line for each request."""
