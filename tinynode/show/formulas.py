@@ -1,0 +1,721 @@
+"""The formulas in a docstring: read as trees, set as MathML, and as tokens for a film's page.
+
+Requirement: a function's docstring is the only place of its formula. A film sets this formula as
+mathematics, and puts arrays in the places of the letters. Sentences remain sentences: an equation
+outside of the grammar remains text.
+
+The grammar: names, numbers, ``+ - * / ^ @``, products by juxtaposition, calls, ``|x|``,
+subscripts, ``a where x > 0, else b``, and ``sum of a over the axis``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree
+
+PREFIXES = frozenset(
+    [
+        "sin",
+        "cos",
+        "tan",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arsinh",
+        "arcosh",
+        "artanh",
+        "ln",
+        "exp",
+        "sqrt",
+        "mean",
+        "det",
+        "sign",
+    ]
+)
+"""Functions with an argument without parentheses."""
+
+CONSTANTS = frozenset(
+    [
+        "pi",
+        "alpha",
+        "scale",
+        "slope",
+        "eps",
+        "delta",
+        "low",
+        "high",
+        "smoothing",
+        "classes",
+        "label",
+        "gx",
+        "gy",
+        "gw",
+        "kh",
+        "kw",
+        "index",
+        "indices",
+    ]
+)
+"""Names of several letters without a declaration."""
+
+ENDS = frozenset(
+    [
+        "with",
+        "without",
+        "over",
+        "along",
+        "for",
+        "in",
+        "on",
+        "off",
+        "at",
+        "everywhere",
+        "repeated",
+        "cast",
+        "reversed",
+        "moved",
+        "added",
+        "to",
+        "between",
+    ]
+)
+"""Words of prose after a formula."""
+
+_NAME = r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*"
+_TOKEN = re.compile(
+    rf"(?P<space>\s+)|(?P<gradient>dL/d{_NAME})|(?P<name>{_NAME})|(?P<number>\d+(?:\.\d+)?)"
+    r"|(?P<sign>\.\.\.|<=|>=|==|!=|_\(|[-+*/^@()\[\]|,;:.<>=])|(?P<other>.)",
+    re.DOTALL,
+)
+_LEFT = re.compile(rf"(?:dL/d)?{_NAME}(?:\^T|_\([^()]*\)|\[[^\]]*\])? = ")
+_NAMES = re.compile(
+    rf"(?:^({_NAME}(?:, {_NAME})+)|(?<![\w/+=-])({_NAME}(?:\^T)?(?: and {_NAME})?)):\s",
+    re.MULTILINE,
+)
+_COMPARED = frozenset(["<", "<=", ">", ">=", "==", "!=", "="])
+
+
+@dataclass(frozen=True)
+class Term:
+    """A node of a formula's tree.
+
+    Attributes:
+        kind: ``"name"``, ``"gradient"``, ``"number"``, ``"words"``, ``"sum"``, ``"minus"``,
+            ``"product"``, ``"quotient"``, ``"power"``, ``"index"``, ``"subscript"``, ``"call"``,
+            ``"group"``, ``"size"``, ``"compare"``, ``"cases"`` or ``"total"``.
+        text: the name, the number, the sign or the words.
+        parts: the terms below.
+    """
+
+    kind: str
+    text: str = ""
+    parts: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An equation of a docstring: ``left = right``, and the words behind."""
+
+    left: Term
+    right: Term
+    source: str
+    note: str
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    start: int
+    spaced: bool
+
+
+class _NoFormulaError(Exception):
+    """The text is outside of the grammar."""
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def read(docstring: str) -> list[str | Formula]:
+    """The docstring in parts: texts, and the formulas between them."""
+    names = _declared(docstring)
+    parts: list[str | Formula] = []
+    position = 0
+    for match in _LEFT.finditer(docstring):
+        start = match.start()
+        if start < position or not _can_begin(docstring[:start]):
+            continue
+        try:
+            formula, end = _formula(docstring, start, names)
+        except _NoFormulaError:
+            continue
+        if start > position:
+            parts.append(docstring[position:start])
+        parts.append(formula)
+        position = end
+    if position < len(docstring):
+        parts.append(docstring[position:])
+    return parts
+
+
+def _can_begin(before: str) -> bool:
+    """True if an equation can begin behind the text."""
+    if re.search(r"(^|\n| {3}|[.;:] |\b[Ww]ith |\band )$", before):
+        return True
+    return before.endswith(", ") and "=" in re.split(r"\.\s|\n", before)[-1]
+
+
+def declared(docstring: str) -> tuple[list[str], list[str]]:
+    """The names of the inputs and of the outputs: ``x: (s), y: (t) -> z: (s)``."""
+    match = re.search(r"->\s", docstring)
+    if match is None:
+        return [], []
+    before = docstring[: match.start()]
+    before = before[before.rfind("\n\n") + 1 :]
+    after = re.split(r"\.\s|\.$| {3}|;", docstring[match.end() :], maxsplit=1)[0]
+    return _split_names(before), _split_names(after)
+
+
+def _split_names(text: str) -> list[str]:
+    found = [
+        name for match in _NAMES.finditer(text) for name in re.split(", | and ", match[0][:-2])
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _declared(docstring: str) -> frozenset[str]:
+    found = {name.removesuffix("^T") for part in declared(docstring) for name in part}
+    found.update(re.findall(rf"dL/d({_NAME})", docstring))
+    found.update(re.findall(rf"(?:^|With |with |, |; )({_NAME}) = ", docstring, re.MULTILINE))
+    return frozenset(found | CONSTANTS)
+
+
+def _formula(docstring: str, start: int, names: frozenset[str]) -> tuple[Formula, int]:
+    reader = _Reader(docstring, start, names)
+    left = reader.factor()
+    reader.take("=")
+    right = reader.value()
+    end = reader.end()
+    source = docstring[start:end].strip()
+    note = re.split(r"\.\s|\.$|;|:|\n\n| {3}|\n(?=\S+ = )", docstring[end:], maxsplit=1)[0]
+    note = re.split(rf",? (?:and|[Ww]ith) (?={_LEFT.pattern})", note, maxsplit=1)[0]
+    note = "" if _LEFT.search(note) else " ".join(note.split())
+    return Formula(left, right, source, note.strip(" ,")), start + len(source)
+
+
+class _Reader:
+    """Reads an expression from left to right, by the rank of its signs."""
+
+    def __init__(self, text: str, start: int, names: frozenset[str]) -> None:
+        self.text, self.names, self.at, self.sizes = text, names, 0, 0
+        self.tokens: list[_Token] = []
+        spaced = False
+        for match in _TOKEN.finditer(text, start):
+            kind = str(match.lastgroup)
+            if kind == "space":
+                space, rest = match[0], text[match.end() :]
+                lines = space.count("\n")
+                is_new = lines == 1 and re.match(rf"\S+ = |{_NAME}: |[A-Z][a-z]+ ", rest)
+                if lines > 1 or is_new or (not lines and len(space) > 2):
+                    break
+                spaced = True
+                continue
+            self.tokens.append(_Token(kind, match[0], match.start(), spaced))
+            spaced = False
+        self.last = match.start() if kind == "space" else len(text)
+        self.tokens += [_Token("end", "", self.last, True)] * 3
+
+    @property
+    def now(self) -> _Token:
+        return self.tokens[self.at]
+
+    def next_text(self, distance: int = 1) -> str:
+        return self.tokens[min(self.at + distance, len(self.tokens) - 1)].text
+
+    def take(self, text: str) -> None:
+        """Step over an expected token."""
+        if self.now.text != text:
+            raise _NoFormulaError
+        self.at += 1
+
+    def end(self) -> int:
+        """The position behind the expression, which must end where a sentence can go on."""
+        token = self.now
+        if token.kind == "end":
+            return token.start
+        if token.text in (",", ";", ":", ".", "(") or token.text in ENDS:
+            return token.start
+        if token.text == "and" and _LEFT.match(self.text[token.start + 4 :]):
+            return token.start
+        raise _NoFormulaError
+
+    def value(self) -> Term:
+        """A sum, a comparison, or cases: ``a where x > 0, else b``."""
+        first = self.sum()
+        if self.now.text in _COMPARED:
+            return self.compared(first)
+        if self.now.text != "where":
+            return first
+        parts = [first]
+        while self.now.text == "where":
+            self.take("where")
+            condition = self.sum()
+            if self.now.text in _COMPARED:
+                condition = self.compared(condition)
+            parts.append(condition)
+            if self.now.text == ",":
+                self.take(",")
+            if self.now.text == "else":
+                self.take("else")
+                return Term("cases", "", (*parts, self.sum()))
+            parts.append(self.sum())
+        raise _NoFormulaError
+
+    def compared(self, first: Term) -> Term:
+        parts = [first]
+        signs = []
+        while self.now.text in _COMPARED:
+            signs.append(self.now.text)
+            self.at += 1
+            parts.append(self.sum())
+        return Term("compare", " ".join(signs), tuple(parts))
+
+    def sum(self) -> Term:
+        parts = []
+        sign = self.now.text if self.now.text in ("+", "-") else ""
+        self.at += bool(sign)
+        parts.append(Term("minus", sign, (self.product(),)) if sign else self.product())
+        while self.now.text in ("+", "-") and self.now.spaced:
+            sign = self.now.text
+            self.at += 1
+            parts.append(Term("minus", sign, (self.product(),)))
+        if len(parts) == 1 and self.now.text in ("+", "-") and self.next_text() != "th":
+            sign = self.now.text  # i+1, without spaces
+            self.at += 1
+            parts.append(Term("minus", sign, (self.product(),)))
+        return parts[0] if len(parts) == 1 else Term("sum", "", tuple(parts))
+
+    def product(self) -> Term:
+        found = self.factor()
+        while True:
+            sign = self.now.text
+            if sign in ("*", "@"):
+                self.at += 1
+                found = Term("product", sign, (found, self.factor(or_words=True)))
+            elif sign == "/":
+                self.at += 1
+                found = Term("quotient", "", (found, self.factor(or_words=True)))
+            elif self.can_follow():
+                here = self.at
+                try:
+                    found = Term("product", " ", (found, self.factor()))
+                except _NoFormulaError:
+                    self.at = here
+                    return found
+            else:
+                return found
+
+    def can_follow(self) -> bool:
+        """True if the next token can be a factor without a sign of multiplication."""
+        token = self.now
+        if not token.spaced and token.text != "(":
+            return False
+        if token.kind == "name":
+            return self.is_known() or token.text in PREFIXES
+        return token.kind == "gradient" or token.text == "("
+
+    def is_known(self) -> bool:
+        text = self.now.text
+        base = text.partition("_")[0]
+        if self.next_text() == "(" and not self.tokens[self.at + 1].spaced:
+            return True
+        return text in self.names or len(base) == 1 or (base in self.names and base != text)
+
+    def factor(self, or_words: bool = False) -> Term:
+        here = self.at
+        try:
+            found = self.primary()
+        except _NoFormulaError:
+            if not or_words or self.tokens[here].text != "(":
+                raise
+            self.at = here
+            found = self.words_in_parentheses()
+        while True:
+            if self.now.text == "^":
+                self.at += 1
+                found = Term("power", "", (found, self.exponent()))
+            elif self.now.text == "_(":
+                self.at += 1
+                found = Term("subscript", "", (found, self.sum()))
+                self.take(")")
+            elif self.now.text == "[" and not self.now.spaced:
+                self.at += 1
+                found = Term("index", "", (found, *self.arguments("]")))
+            else:
+                return found
+
+    def exponent(self) -> Term:
+        if self.now.text in ("-", "+"):
+            sign = self.now.text
+            self.at += 1
+            if self.now.kind == "name" or self.now.kind == "number" or self.now.text in "(|":
+                return Term("minus", sign, (self.primary(),))
+            return Term("words", sign)
+        return self.primary()
+
+    def primary(self) -> Term:
+        token = self.now
+        if token.kind == "number" or token.text == "...":
+            self.at += 1
+            return Term("number", token.text)
+        if token.kind == "gradient":
+            self.at += 1
+            name = token.text.removeprefix("dL/d")
+            if self.now.text == "^" and self.next_text() == "T" and f"{name}^T:" in self.text:
+                self.at += 2
+                name += "^T"
+            return Term("gradient", name)
+        if token.text == "(":
+            self.at += 1
+            inner = self.value()
+            self.take(")")
+            return Term("group", "", (inner,))
+        if token.text == "|" and not self.sizes:
+            self.at += 1
+            self.sizes += 1
+            inner = self.sum()
+            self.take("|")
+            self.sizes -= 1
+            return Term("size", "", (inner,))
+        if token.kind != "name":
+            raise _NoFormulaError
+        return self.named(token)
+
+    def named(self, token: _Token) -> Term:
+        if token.text in ("sum", "the"):
+            return self.total()
+        self.at += 1
+        if self.now.text == "(" and not self.now.spaced:
+            self.at += 1
+            return Term("call", token.text, self.arguments(")"))
+        if token.text in PREFIXES:
+            return Term("call", token.text, (self.factor(),))
+        self.at -= 1
+        if not self.is_known():
+            raise _NoFormulaError
+        self.at += 1
+        return Term("name", token.text)
+
+    def total(self) -> Term:
+        """``sum of a over the axis``, or other words: ``the largest element of x``."""
+        words: list[str] = []
+        while self.now.text != "of":
+            if self.now.kind == "end" or self.now.text in "().;:" or len(words) > 8:
+                raise _NoFormulaError
+            words.append(self.now.text)
+            self.at += 1
+        self.take("of")
+        if self.now.text == "the" and words[-1] == "sum" and self.next_text() == "rows":
+            words += ["of", "the", "rows"]
+            self.at += 2
+            self.take("of")
+        inner = self.product()
+        over: list[str] = []
+        while self.now.kind == "name" and (over or self.now.text == "over"):
+            if len(over) > 3 or (over and self.now.text in ENDS):
+                break
+            over.append(self.now.text)
+            self.at += 1
+        text = " ".join(words).replace(" ,", ",").replace(" - ", "-")
+        return Term("total", text, (inner, Term("words", " ".join(over))))
+
+    def arguments(self, close: str) -> tuple[Term, ...]:
+        found = []
+        while self.now.text != close:
+            here = self.at
+            try:
+                found.append(self.value())
+                if self.now.text not in (",", close):
+                    raise _NoFormulaError
+            except _NoFormulaError:
+                if not found:
+                    raise
+                self.at = here
+                found.append(self.words_until(close))
+            if self.now.text == ",":
+                self.at += 1
+        self.take(close)
+        return tuple(found)
+
+    def words_until(self, close: str) -> Term:
+        words = []
+        while self.now.text not in (close, ","):
+            if self.now.kind == "end":
+                raise _NoFormulaError
+            words.append(self.now.text)
+            self.at += 1
+        return Term("words", " ".join(words))
+
+    def words_in_parentheses(self) -> Term:
+        start, depth = self.now.start, 0
+        while True:
+            if self.now.kind == "end":
+                raise _NoFormulaError
+            depth += (self.now.text in ("(", "_(")) - (self.now.text == ")")
+            self.at += 1
+            if not depth:
+                break
+        text = self.text[start + 1 : self.tokens[self.at - 1].start]
+        return Term("group", "", (Term("words", " ".join(text.split())),))
+
+
+# --- MathML --------------------------------------------------------------------------------------
+
+_SIGNS = {"*": "·", "-": "\u2212", "<=": "≤", ">=": "≥", "==": "=", "!=": "≠", "@": "@"}
+_LETTERS = {"pi": "π", "alpha": "\u03b1", "eps": "ε", "delta": "δ"}
+
+
+def mathml(formula: Formula) -> str:
+    """The formula as a ``math`` element."""
+    math = _element("math", xmlns="http://www.w3.org/1998/Math/MathML")
+    math.append(_row(_set(formula.left), _sign("="), _set(formula.right)))
+    return ElementTree.tostring(math, encoding="unicode")
+
+
+def _element(tag: str, *children: ElementTree.Element, **attributes: str) -> ElementTree.Element:
+    element = ElementTree.Element(tag, attributes)
+    element.extend(children)
+    return element
+
+
+def _leaf(tag: str, text: str, **attributes: str) -> ElementTree.Element:
+    element = _element(tag, **attributes)
+    element.text = text
+    return element
+
+
+def _sign(text: str) -> ElementTree.Element:
+    return _leaf("mo", _SIGNS.get(text, text))
+
+
+def _row(*children: ElementTree.Element) -> ElementTree.Element:
+    return _element("mrow", *children)
+
+
+def _name(text: str) -> ElementTree.Element:
+    base, _, below = text.partition("_")
+    if below and len(base) == 1:
+        return _element("msub", _leaf("mi", base), _leaf("mi", below))
+    return _leaf("mi", _LETTERS.get(text, text))
+
+
+def _fenced(opening: str, closing: str, *inner: ElementTree.Element) -> ElementTree.Element:
+    return _row(_sign(opening), *inner, _sign(closing))
+
+
+def _listed(parts: tuple[Term, ...]) -> list[ElementTree.Element]:
+    found = []
+    for i, part in enumerate(parts):
+        found += [_sign(","), _set(part)] if i else [_set(part)]
+    return found
+
+
+def _set(term: Term) -> ElementTree.Element:
+    """A term as MathML."""
+    kind, text, parts = term.kind, term.text, term.parts
+    if kind == "number":
+        return _leaf("mn", text)
+    if kind == "name":
+        return _name(text)
+    if kind == "words":
+        return _leaf("mtext", text)
+    if kind == "gradient":
+        top = _row(_leaf("mi", "∂"), _leaf("mi", "L"))
+        below, transposed, _ = text.partition("^T")
+        name = _element("msup", _name(below), _leaf("mi", "T")) if transposed else _name(below)
+        return _element("mfrac", top, _row(_leaf("mi", "∂"), name))
+    if kind in ("sum", "minus"):
+        return _row(*([_sign(text)] if kind == "minus" else []), *map(_set, parts))
+    if kind == "product":
+        between = [] if text == "@" else [_sign("*" if text == "*" else "\u2062")]
+        return _row(_set(parts[0]), *between, _set(parts[1]))
+    if kind == "quotient":
+        return _element("mfrac", *(_set(_bare(part)) for part in parts))
+    if kind == "power":
+        return _element("msup", _set(parts[0]), _set(_bare(parts[1])))
+    return _set_other(term)
+
+
+def _set_other(term: Term) -> ElementTree.Element:
+    kind, text, parts = term.kind, term.text, term.parts
+    if kind == "subscript":
+        return _element("msub", _set(parts[0]), _set(parts[1]))
+    if kind == "index":
+        return _row(_set(parts[0]), _fenced("[", "]", *_listed(parts[1:])))
+    if kind == "group":
+        return _fenced("(", ")", _set(parts[0]))
+    if kind == "size":
+        return _fenced("|", "|", _set(parts[0]))
+    if kind == "call" and text == "sqrt":
+        return _element("msqrt", _set(_bare(parts[0])))
+    if kind == "call":
+        inner = parts[0] if len(parts) == 1 and parts[0].kind in ("group", "size") else None
+        argument = _set(inner) if inner else _fenced("(", ")", *_listed(parts))
+        return _row(_leaf("mi", text), _sign("\u2061"), argument)
+    if kind == "compare":
+        found = [_set(parts[0])]
+        for sign, part in zip(text.split(), parts[1:], strict=True):
+            found += [_sign(sign), _set(part)]
+        return _row(*found)
+    if kind == "total":
+        words = "" if text in ("sum", "the sum") else text
+        head = _leaf("mtext", f"{words} of\u00a0") if words else _leaf("mo", "∑")
+        over = parts[1].text
+        tail = [_leaf("mtext", f"\u00a0{over}")] if over else []
+        return _row(head, _set(parts[0]), *tail)
+    rows = []
+    for value, condition in zip(parts[::2], [*parts[1::2], None], strict=False):
+        when = (
+            _row(_leaf("mtext", "where\u00a0"), _set(condition))
+            if condition
+            else _leaf("mtext", "else")
+        )
+        rows.append(_element("mtr", _element("mtd", _set(value)), _element("mtd", when)))
+    return _row(_sign("{"), _element("mtable", *rows, columnalign="left left"))
+
+
+def _bare(term: Term) -> Term:
+    return term.parts[0] if term.kind == "group" else term
+
+
+# --- tokens --------------------------------------------------------------------------------------
+
+Token = list[str]
+"""``["", sign]``, ``["name", x]``, ``["gradient", z]``, with "T" behind a transposed array."""
+
+
+def tokens(term: Term) -> list[Token]:
+    """The term in a line, letters and signs alternating."""
+    kind, text, parts = term.kind, term.text, term.parts
+    if kind in ("name", "gradient"):
+        return [[kind, text]]
+    if kind in ("number", "words"):
+        return [["", text]]
+    if kind == "minus":
+        return [["", _SIGNS.get(text, text)], *tokens(parts[0])]
+    if kind == "product":
+        return [*tokens(parts[0]), ["", _SIGNS.get(text, "·")], *tokens(parts[1])]
+    if kind == "quotient":
+        return [*tokens(parts[0]), ["", "/"], *tokens(parts[1])]
+    if kind == "power":
+        base, exponent = parts
+        if base == Term("name", "e"):
+            return [["", "exp("], *tokens(_bare(exponent)), ["", ")"]]
+        if exponent == Term("name", "T") and base.kind in ("name", "gradient"):
+            return [[base.kind, base.text, "T"]]
+        return [*tokens(base), ["", "^"], *tokens(exponent)]
+    if kind in ("subscript", "index"):
+        name, *inner = ("".join(token[1] for token in tokens(part)) for part in parts)
+        name = f"∂L/∂{name}" if parts[0].kind == "gradient" else name
+        listed = ", ".join(inner)
+        return [["", f"{name}[{listed}]" if kind == "index" else f"{name}_({listed})"]]
+    if kind == "compare":
+        found = tokens(parts[0])
+        for sign, part in zip(text.split(), parts[1:], strict=True):
+            found += [["", _SIGNS.get(sign, sign)], *tokens(part)]
+        return found
+    if kind == "total":
+        over = [["", parts[1].text]] if parts[1].text else []
+        return [["", f"{text} of"], *tokens(parts[0]), *over]
+    if kind == "cases":
+        found = []
+        for i, part in enumerate(parts):
+            word = "" if not i else "where" if i % 2 else "else" if part is parts[-1] else ","
+            found += [["", word]] if word else []
+            found += tokens(part)
+        return found
+    return _in_signs(term)
+
+
+def _in_signs(term: Term) -> list[Token]:
+    """A sum, or a term in parentheses."""
+    if term.kind == "sum":
+        return [token for part in term.parts for token in tokens(part)]
+    if term.kind == "call" and len(term.parts) == 1 and term.parts[0].kind in ("group", "size"):
+        return [["", term.text], *tokens(term.parts[0])]
+    opening, closing = ("|", "|") if term.kind == "size" else (f"{term.text}(", ")")
+    found: list[Token] = []
+    for part in term.parts:
+        found += [["", ","], *tokens(part)] if found else tokens(part)
+    return [["", opening], *found, ["", closing]]
+
+
+def describe(docstring: str) -> dict[str, Any]:
+    """The docstring for a film's page, in the types of JSON.
+
+    "parts" has the texts, and the MathML of formulas, in turns. "formulas" has tokens for each
+    left side, with equal names replaced: after ``g = dL/dz``, the letter g is the gradient of z.
+    """
+    parts: list[list[str]] = []
+    formulas: dict[str, dict[str, Any]] = {}
+    same: dict[str, Term] = {}
+    inputs, outputs = declared(docstring)
+    for part in read(docstring):
+        if isinstance(part, str):
+            parts.append(["text", part])
+            continue
+        parts.append(["math", mathml(part)])
+        if part.left.kind == "name" and part.right.kind == "gradient":
+            same[part.left.text] = part.right
+        key = "".join(token[1] for token in tokens(part.left))
+        key = f"dL/d{key}" if part.left.kind == "gradient" else key
+        if part.left.kind == "gradient" or key in outputs:
+            formulas.setdefault(key, _chain(part, same))
+    return {"parts": parts, "inputs": inputs, "outputs": outputs, "formulas": formulas}
+
+
+def _chain(formula: Formula, same: dict[str, Term]) -> dict[str, Any]:
+    """The right side in tokens; "summed" if an outer ``sum_to`` goes around them."""
+    inner = formula.right.parts[0] if formula.right.kind == "minus" else formula.right
+    sign = formula.right.text.replace("+", "")
+    sign = sign if formula.right.kind == "minus" else ""
+    summed = inner.kind == "call" and inner.text == "sum_to"
+    core = inner.parts[0] if summed else inner
+    found = tokens(core)
+    if sign:
+        is_long = core.kind in ("sum", "cases")
+        found = [
+            ["", "\u2212(" if is_long else "\u2212"],
+            *found,
+            *([["", ")"]] if is_long else []),
+        ]
+    for token in found:
+        if token[0] == "name" and token[1] in same:
+            token[:2] = ["gradient", same[token[1]].text]
+    return {
+        "tokens": found,
+        "summed": summed,
+        "note": formula.note,
+        "matrix": not sign and _is_matrix_product(core),
+    }
+
+
+def _is_matrix_product(term: Term) -> bool:
+    """True for ``x @ y``, and for ``x W^T + b``: matrices have capitals, or are transposed."""
+    if term.kind == "sum":
+        first, *rest = term.parts
+        return len(rest) == 1 and rest[0].text == "+" and _is_matrix_product(first)
+    if term.kind != "product" or term.text == "*":
+        return False
+    factors = [token for part in term.parts for token in tokens(part)]
+    if len(factors) != 2 or not all(factor[0] for factor in factors):
+        return False
+    if term.text == "@":
+        return True
+    return any(len(factor) > 2 or factor[1][:1].isupper() for factor in factors)
