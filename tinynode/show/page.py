@@ -19,7 +19,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-STYLE = ("style.css",)
+STYLE = ("style.css", "chain.css")
 """The style sheets, later ones in front."""
 
 SCRIPT = (
@@ -27,6 +27,7 @@ SCRIPT = (
     "elements.js",
     "arrays.js",
     "graph.js",
+    "chain.js",
     "focus.js",
     "iterations.js",
     "panels.js",
