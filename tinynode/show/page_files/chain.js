@@ -21,6 +21,7 @@ function mathView(text) {
 function chainParts(step) {
   if (step.kind === "forward") return [chainSection(forwardChains(step), "forward")];
   if (step.kind === "backward") return [chainSection(backwardChains(step), "backward")];
+  if (step.kind === "end") return [chainSection(endChains(step), "backward")];
   return [];
 }
 
@@ -115,16 +116,28 @@ function equationCard(key, result, sign, tokens, formula, extra = null) {
   const all = [result, { text: "=", above: sign }, ...tokens, ...note];
   const views = new Map();
   const columns = all.map((token) => columnView(token, isMatrix, views));
+  const summed = formula?.summed ? summedLine(tokens, result) : null;
+  const words = equationInWords(result, sign, tokens, summed);
   const card = html(
     "div",
     { class: "card equation-card" },
-    html("div", { class: "equation", role: "group", "aria-label": inWords(result, sign, tokens) }, ...columns),
-    formula?.summed ? summedLine(tokens, result) : null,
+    html("div", { class: "equation", role: "group", "aria-label": words }, ...grouped(columns)),
+    summed,
     extra,
   );
   const product = isMatrix ? matrixProduct(result, tokens, views) : null;
   if (product) card.append(readProduct(key, product));
   return card;
+}
+
+// Signs and words stay with the array behind them where the line is broken.
+function grouped(columns) {
+  const groups = [[]];
+  for (const column of columns) {
+    groups.at(-1).push(column);
+    if (!column.matches(".operator, .letter, .note")) groups.push([]);
+  }
+  return groups.filter((group) => group.length).map((group) => html("span", { class: "together" }, ...group));
 }
 
 function columnView(token, isMatrix, views) {
@@ -151,7 +164,17 @@ function letterView(token) {
   const transposed = token.transposed ? html("sup", null, "T") : null;
   const letter = token.letter && token.letter !== name ? html("span", { class: "quiet docletter" }, token.letter) : null;
   if (!token.gradient) return html("span", { class: "above" }, button, transposed, letter);
-  return html("span", { class: "above" }, html("span", { class: "partial" }, "∂L/∂"), button, transposed, letter);
+  const isLong = /[^\w.]/.test(name);
+  const [opening, closing] = token.transposed ? ["(", ")"] : ["", ""];
+  return html(
+    "span",
+    { class: "above" },
+    `${opening}∂L/∂${isLong ? "(" : ""}`,
+    button,
+    `${isLong ? ")" : ""}${closing}`,
+    transposed,
+    letter,
+  );
 }
 
 // An array in an equation: numbers, or a heat map. A null value remains a letter.
@@ -165,7 +188,7 @@ function arrayView(token, isMatrix) {
   if (isWritten) return writtenView(token.value, value);
   if (value.thinned || value.cells.length === 0) return { element: smallView(token.value), value: null };
   const image = heatMapImage(value);
-  image.classList.add(isMatrix ? "middle" : "small");
+  image.classList.add(isMatrix && value.rows > 1 ? "middle" : "small");
   const element = html(
     "span",
     { class: "mini", "data-value": token.value },
@@ -190,7 +213,8 @@ function writtenView(number, value) {
 
 function wordOf(token) {
   if (token.id === undefined) return token.text;
-  const name = token.gradient ? `dL/d${nameOf(token.id)}` : nameOf(token.id);
+  const own = nameOf(token.id);
+  const name = token.gradient ? `dL/d${/[^\w.]/.test(own) ? `(${own})` : own}` : own;
   return token.transposed ? `${name} transposed` : name;
 }
 
@@ -199,14 +223,20 @@ function numbersOf(token) {
   const value = token.value === null || token.value === undefined ? null : film.values[token.value];
   if (value === null) return token.letter;
   if (value.thinned || value.sampled || value.cells.length > MOST_NUMBERS) return `array ${shapeText(value.shape)}`;
-  const text = value.cells.map(numberText).join(", ");
-  return value.shape.length ? `[${text}]` : text;
+  const rows = [];
+  for (let row = 0; row < value.rows; row++) {
+    rows.push(value.cells.slice(row * value.columns, (row + 1) * value.columns).map(numberText).join(", "));
+  }
+  if (value.shape.length < 2) return value.shape.length ? `[${rows.join()}]` : rows.join();
+  return `[${rows.map((row) => `[${row}]`).join(", ")}]`;
 }
 
 // "dL/dx += dL/dz · y: [1, 1, 1] · [4, 5, 6] = [4, 5, 6]"
-function inWords(result, sign, tokens) {
+function equationInWords(result, sign, tokens, summed) {
   const letters = tokens.map(wordOf).join(" ");
-  return `${wordOf(result)} ${sign} ${letters}: ${tokens.map(numbersOf).join(" ")} = ${numbersOf(result)}`;
+  const numbers = tokens.map(numbersOf).join(" ");
+  const axes = summed ? `, ${summed.textContent.replace("∑", "")},` : "";
+  return `${wordOf(result)} ${sign} ${letters}: ${numbers}${axes} = ${numbersOf(result)}`;
 }
 
 // --- broadcasting -----------------------------------------------------------------------------
@@ -251,15 +281,35 @@ function contributionsView(step, i, id, old, value, total) {
   const earlier = earlierContributions(step, i, id);
   const name = film.classes[step.class] ? step.class : nameOf(step.function);
   const parts = earlier.length > 0 && earlier.length <= 3 ? earlier : [{ value: old, from: "so far", at: null }];
-  const columns = [...parts, { value, from: `from ${name}`, at: null }].map(contributionColumn);
-  const joined = columns.flatMap((column, k) => (k ? [operatorColumn("+"), column] : [column]));
+  return additionView(id, [...parts, { value, from: `from ${name}`, at: null }], total);
+}
+
+// What the end of a pass adds to a gradient from before the pass.
+function endChains(step) {
+  const there = gradientsBefore(step);
+  return step.grad_inputs
+    .map(([id, value, how, total]) => ({ id, value, how, total, old: there.get(id) ?? null }))
+    .filter(({ how, old, value }) => how === "added" && old !== null && value !== null)
+    .map(({ id, value, total, old }) => {
+      const parts = [
+        { value: old, from: "from before this pass", at: null },
+        { value, from: "from this pass", at: null },
+      ];
+      const head = letterView({ id, letter: "", gradient: true });
+      head.classList.add("head");
+      return html("div", { class: "card equation-card" }, head, additionView(id, parts, total));
+    });
+}
+
+function additionView(id, parts, total) {
+  const columns = parts.map(contributionColumn).flatMap((column, k) => (k ? [operatorColumn("+"), column] : [column]));
   if (total !== null) {
-    joined.push(operatorColumn("="), contributionColumn({ value: total, from: "now", at: null }));
+    columns.push(operatorColumn("="), contributionColumn({ value: total, from: "now", at: null }));
   }
-  const numbers = [...parts, { value }].map((part) => numbersOf({ id, ...part }));
-  const words = numbers.join(" + ") + (total === null ? "" : ` = ${numbersOf({ id, value: total })}`);
-  const label = `gradient of ${nameOf(id)}: ${words}`;
-  return html("div", { class: "equation contributions", role: "group", "aria-label": label }, ...joined);
+  const words = parts.map(({ value, from }) => `${numbersOf({ id, value })} ${from}`).join(" + ");
+  const sum = total === null ? "" : ` = ${numbersOf({ id, value: total })}`;
+  const label = `gradient of ${nameOf(id)}: ${words}${sum}`;
+  return html("div", { class: "equation contributions", role: "group", "aria-label": label }, ...grouped(columns));
 }
 
 function operatorColumn(text) {
@@ -326,7 +376,7 @@ function factorOf(token, views) {
 
 // Marks an element of the product, the row and the column that made it, and writes the sum.
 function readProduct(key, { left, right, plus, whole }) {
-  const hint = "Point at an element, or use the arrow keys: its row, its column, its sum.";
+  const hint = "Point at an element (or arrow keys): row, column and sum.";
   const readout = html("output", { class: "readout product" }, hint);
   const element = whole.view.element;
   const { rows, columns } = whole.value;
@@ -339,7 +389,8 @@ function readProduct(key, { left, right, plus, whole }) {
     const shownColumn = at(shownSize(right, true), column, columns);
     markCells(left, (r, c) => (left.isT ? c : r) === shownRow, "row");
     markCells(right, (r, c) => (right.isT ? r : c) === shownColumn, "column");
-    if (plus?.value) markCells(plus, (r, c) => c === column, "row");
+    const shownPlus = plus?.value ? at(plus.value.columns, column, columns) : 0;
+    if (plus?.value) markCells(plus, (r, c) => c === shownPlus, "row");
     setText(readout, writtenSum(left, right, plus, whole, row, column));
   };
   const clear = () => {
@@ -392,15 +443,20 @@ function cellUnder({ cells, image, value }, event) {
   ];
 }
 
+// The marked cells of an array: a cell, a row or a column; one frame on a heat map.
 function markCells({ view, value }, isMarked, kind) {
   if (!view) return;
-  for (let row = 0; row < value.rows; row++) {
-    for (let column = 0; column < value.columns; column++) {
-      if (!isMarked(row, column)) continue;
-      if (view.cells) view.cells[row * value.columns + column].classList.add(kind);
-      else view.image.append(svg("rect", { x: column, y: row, width: 1, height: 1, class: `band ${kind}` }));
-    }
+  const marked = value.cells
+    .map((_, index) => [Math.floor(index / value.columns), index % value.columns])
+    .filter(([row, column]) => isMarked(row, column));
+  if (marked.length === 0) return;
+  if (view.cells) {
+    for (const [row, column] of marked) view.cells[row * value.columns + column].classList.add(kind);
+    return;
   }
+  const [[y, x], [lastY, lastX]] = [marked[0], marked.at(-1)];
+  const [width, height] = [lastX - x + 1, lastY - y + 1];
+  view.image.append(svg("rect", { x, y, width, height, class: `band ${kind}` }));
 }
 
 function unmark(view) {
