@@ -289,10 +289,10 @@ function endChains(step) {
   const there = gradientsBefore(step);
   return step.grad_inputs
     .map(([id, value, how, total]) => ({ id, value, how, total, old: there.get(id) ?? null }))
-    .filter(({ how, old, value }) => how === "added" && old !== null && value !== null)
+    .filter(({ how, value }) => how === "added" && value !== null)
     .map(({ id, value, total, old }) => {
       const parts = [
-        { value: old, from: "from before this pass", at: null },
+        { value: old, letter: `${nameOf(id)}.grad`, from: "from before this pass", at: null },
         { value, from: "from this pass", at: null },
       ];
       const head = letterView({ id, letter: "", gradient: true });
@@ -306,7 +306,7 @@ function additionView(id, parts, total) {
   if (total !== null) {
     columns.push(operatorColumn("="), contributionColumn({ value: total, from: "now", at: null }));
   }
-  const words = parts.map(({ value, from }) => `${numbersOf({ id, value })} ${from}`).join(" + ");
+  const words = parts.map(({ value, letter, from }) => `${numbersOf({ id, value, letter })} ${from}`).join(" + ");
   const sum = total === null ? "" : ` = ${numbersOf({ id, value: total })}`;
   const label = `gradient of ${nameOf(id)}: ${words}${sum}`;
   return html("div", { class: "equation contributions", role: "group", "aria-label": label }, ...grouped(columns));
@@ -316,8 +316,9 @@ function operatorColumn(text) {
   return html("span", { class: "column operator" }, html("span", { class: "above" }, text), html("span", { class: "below" }));
 }
 
-function contributionColumn({ value, from, at }) {
-  const numbers = html("span", { class: "above" }, arrayView({ value, gradient: true }, false).element);
+// An array that the film does not have remains a letter.
+function contributionColumn({ value, letter, from, at }) {
+  const numbers = html("span", { class: "above" }, arrayView({ value, letter }, false).element);
   if (at === null) return html("span", { class: "column" }, numbers, html("span", { class: "below quiet" }, from));
   const button = html("button", { type: "button", class: "name", "data-key": `from ${at}` }, from);
   button.addEventListener("click", () => go(at));
