@@ -82,6 +82,8 @@ def _set(term: Term) -> ElementTree.Element:
         between = [] if text == "@" else [_sign("*" if text == "*" else "\u2062")]
         return _row(_set(parts[0]), *between, _set(parts[1]))
     if kind == "quotient":
+        if any(token[0] == "gradient" for token in tokens(parts[0])):
+            return _row(_set(parts[0]), _sign("/"), _set(parts[1]))
         return _element("mfrac", *(_set(_bare(part)) for part in parts))
     if kind == "power":
         return _element("msup", _set(parts[0]), _set(_bare(parts[1])))
