@@ -348,8 +348,8 @@ def test_it_is_json_of_one_version() -> None:
     assert data["version"] == 2 and data["device"] == "numpy" and data["note"] is None
     assert data["tinynode"] == tn.__version__ and data["title"] == "example"
     assert set(data) == {
-        "version", "title", "note", "tinynode", "device", "pictures", "iterations", "classes", "questions",
-        "files", "values",
+        "version", "title", "note", "tinynode", "device", "pictures", "iterations", "classes",
+        "questions", "files", "values",
     }  # fmt: skip
     (picture,), (iteration,) = data["pictures"], data["iterations"]
     assert set(picture) == {"width", "height", "shared", "nodes", "edges", "steps"}
@@ -1245,7 +1245,7 @@ def test_save_and_repr(tmp_path: Path) -> None:
     film.save(str(tmp_path / "film.html"))
     page = (tmp_path / "film.html").read_text(encoding="utf-8")
     assert page.lstrip().lower().startswith("<!doctype html") and "a title" in page
-    with pytest.raises(ValueError, match=r"\.html or \.json, got 'film.png'"):
+    with pytest.raises(ValueError, match=r"\.html, \.json, \.svg or \.gif, got 'film.png'"):
         film.save("film.png")
     frame = film._repr_html_()
     assert frame.startswith("<iframe ") and frame.count("<iframe") == 1

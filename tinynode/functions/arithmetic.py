@@ -358,7 +358,7 @@ def abs(x: Any) -> Variable:
 
 
 class Sign(FunctionNode):
-    """y = -1, 0 or 1 as x is below, at or above 0.   x: (s) -> y: (s). No gradient."""
+    """y = sign(x): -1, 0 or 1 as x is below, at or above 0.   x: (s) -> y: (s). No gradient."""
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -187,10 +187,10 @@ def outer(x1: Any, x2: Any) -> Variable:
 
 
 class Cross(BroadcastingNode):
-    """z = x x y, the cross product along an axis of length 3, counted from the last.
+    """z = cross(x, y), the cross product along an axis of length 3, counted from the last.
 
     x: (s), y: (t) -> z: (broadcast of s and t).
-    With g = dL/dz:   dL/dx = sum_to(y x g, s)   dL/dy = sum_to(g x x, t)
+    With g = dL/dz:   dL/dx = sum_to(cross(y, g), s)   dL/dy = sum_to(cross(g, x), t)
     """
 
     input_names = ("x1", "x2")

@@ -21,6 +21,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import backend_names
+from tinynode.show import formula_views
 
 SourceLocation = tuple[str, int]
 """A file, and the number of a line."""
@@ -146,6 +147,7 @@ def describe_class(cls: type) -> dict[str, Any]:
     return {
         "name": f"{cls.__module__}.{cls.__qualname__}",
         "formula": inspect.cleandoc(cls.__doc__ or ""),
+        "chain": formula_views.describe(inspect.cleandoc(cls.__doc__ or "")),
         "forward": _source(cls, ("forward", "forward_cpu", "forward_gpu")),
         "backward": _source(cls, ("backward_accumulate", "backward", "backward_cpu")),
         "update": _source(cls, ("step",)),

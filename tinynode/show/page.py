@@ -19,7 +19,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-STYLE = ("style.css", "quiz.css", "rerun.css")
+STYLE = ("style.css", "chain.css", "quiz.css", "rerun.css")
 """The style sheets, later ones in front."""
 
 SCRIPT = (
@@ -28,6 +28,7 @@ SCRIPT = (
     "words.js",
     "arrays.js",
     "graph.js",
+    "chain.js",
     "focus.js",
     "iterations.js",
     "panels.js",

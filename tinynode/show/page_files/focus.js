@@ -47,6 +47,7 @@ function stepContent(step) {
   const parts = { sweep: seedParts, backward: backwardParts, end: resultParts, update: updateParts };
   return [
     factsOfStep(step),
+    ...chainParts(step),
     formulaView(step.class),
     ...(parts[step.kind] ?? forwardParts)(step),
     nodeList("retained", "Retained for backward:", step.retained),
@@ -155,8 +156,8 @@ function timeText(seconds) {
 }
 
 function formulaView(className) {
-  const formula = film.classes[className]?.formula;
-  return formula ? html("pre", { class: "formula" }, formula) : null;
+  const known = film.classes[className];
+  return known?.formula ? docstringView(known) : null;
 }
 
 function section(title, explanation, phase, cards) {
