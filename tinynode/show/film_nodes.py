@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinynode.show.film_sources import Place
 from tinynode.show.film_values import Values
+from tinynode.show.film_watched import Watched
 
 if TYPE_CHECKING:
     from tinynode.core.function_node import FunctionNode
@@ -66,6 +67,7 @@ class Recording:
         values: summaries of arrays; the steps refer to them by index.
         devices: the names of the devices.
         classes: by key, the classes of functions and optimizers.
+        watched: the pictures of predictions.
     """
 
     title: str | None = None
@@ -76,6 +78,7 @@ class Recording:
     values: Values = field(default_factory=Values, repr=False)
     devices: dict[str, None] = field(default_factory=dict, repr=False)
     classes: dict[str, type] = field(default_factory=dict, repr=False)
+    watched: Watched = field(default_factory=Watched, repr=False)
     _variables: int = field(default=0, repr=False)
 
     def add_variable(

@@ -11,6 +11,7 @@ from typing import Any
 
 from tinynode.errors import printable
 from tinynode.show.film_iterations import with_values
+from tinynode.show.film_watched import in_words
 
 Step = dict[str, Any]
 
@@ -28,6 +29,8 @@ def sentence(step: Step, labels: Mapping[str, str]) -> str:
     if kind == "update":
         changed = [labels[entry[0]] for entry in step["updates"]]
         return f"{step['class']} updates {_joined(changed)}."
+    if kind == "watch":
+        return f"The program watches {step['watched']['about']}."
     return _end(step, labels)
 
 
@@ -117,9 +120,13 @@ def steps_of(data: dict[str, Any]) -> Iterator[tuple[int, Step]]:
     """All steps with their values, and the number of the iteration, from 1."""
     for number, iteration in enumerate(data["iterations"], 1):
         values = iter(iteration["values"])
+        watched = iter(iteration["watched"])
         steps = data["pictures"][iteration["picture"]]["steps"]
         for step, seconds in zip(steps, iteration["seconds"], strict=True):
-            yield number, {**with_values(step, values), "seconds": seconds}
+            told = {**with_values(step, values), "seconds": seconds}
+            if step["watched"]:
+                told["watched"] = {**step["watched"], "picture": next(watched)}
+            yield number, told
 
 
 def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list[str]:
@@ -131,6 +138,9 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
                 lines.append(f"{heading} {labels[entry[0]]}: {_entry(data, entry)}")
     for node, *three, moments in step["updates"]:
         lines += _update_lines(data, labels[node], three, moments)
+    if step["watched"]:
+        subject = data["watched"]["subjects"][step["watched"]["subject"]]
+        lines.append(in_words(subject, data["watched"]["pictures"][step["watched"]["picture"]]))
     used_up = [node for node in step["freed"] if node in step["table"]["removed"]]
     freed = [node for node in step["freed"] if node not in used_up]
     for heading, found in (
