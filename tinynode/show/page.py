@@ -19,7 +19,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-STYLE = ("style.css",)
+STYLE = ("style.css", "watch.css")
 """The style sheets, later ones in front."""
 
 SCRIPT = (
@@ -30,6 +30,7 @@ SCRIPT = (
     "graph.js",
     "focus.js",
     "iterations.js",
+    "watch.js",
     "panels.js",
     "stepper.js",
 )
