@@ -104,7 +104,8 @@ function watchParts(step) {
   const contents = watched.pictures[drawn];
   const show = pictureView(subject, false);
   show.update(contents);
-  const notes = [pictureInWords(subject, contents)];
+  const words = subject.kind === "border" ? pictureInWords(subject, contents) : rightText(subject, contents);
+  const notes = words === null ? [] : [words];
   if (subject.kind === "border") {
     const [left, right, low, high] = subject.range.map(numberText);
     notes.push(`x from ${left} to ${right}, y from ${low} to ${high}`);
@@ -114,7 +115,7 @@ function watchParts(step) {
   if (watched.distance > 1)
     notes.push(`this long film keeps one of ${watched.distance} pictures`);
   const list = html("ul", { class: "facts" }, ...notes.map((note) => html("li", null, note)));
-  return [html("section", { class: "part watch" }, show.element, show.legend, list)];
+  return [html("section", { class: "part watch" }, show.element, show.readout, show.legend, list)];
 }
 
 function rightText(subject, contents) {
@@ -186,13 +187,35 @@ function borderView(subject, isSmall) {
   const element = isSmall ? image : html("div", { class: "border-frame", role: "img" }, image);
   const legend = isSmall ? null : html("p", { class: "class-legend" });
   const update = (contents) => {
-    areas.replaceChildren(...areaPaths(subject, contents[0]));
+    areas.classes = cellsOf(contents[0]).map((cell) => classOfCell(subject, cell));
+    areas.replaceChildren(...areaPaths(subject, contents[0], areas.classes));
     if (isSmall) return;
     element.setAttribute("aria-label", `Decision border: ${pictureInWords(subject, contents)}`);
     legend.replaceChildren(...classLegend(subject, contents[0]));
   };
   if (isSmall) image.setAttribute("aria-hidden", "true");
-  return { element, legend, update };
+  return { element, legend, readout: isSmall ? null : borderReadout(subject, image, areas), update };
+}
+
+// Where the pointer is in the plane, and the class there.
+function borderReadout({ size, range }, image, areas) {
+  const [left, right, low, high] = range;
+  const readout = html("output", { class: "readout" }, "\u00a0");
+  image.addEventListener("pointermove", (event) => {
+    const box = image.getBoundingClientRect();
+    const across = (event.clientX - box.left) / box.width;
+    const down = (event.clientY - box.top) / box.height;
+    const x = left + across * (right - left);
+    const y = high - down * (high - low);
+    const place = `x ${numberText(Number(x.toPrecision(3)))}, y ${numberText(Number(y.toPrecision(3)))}`;
+    const [column, row] = [across, down].map((part) =>
+      Math.max(0, Math.min(size - 1, Math.floor(part * size))),
+    );
+    const number = areas.classes[row * size + column];
+    setText(readout, `${place}: ${number < 0 ? "nan" : `class ${number}`}`);
+  });
+  image.addEventListener("pointerleave", () => setText(readout, "\u00a0"));
+  return readout;
 }
 
 function pointMark(label, x, y, size) {
@@ -204,7 +227,7 @@ function pointMark(label, x, y, size) {
   });
 }
 
-function areaPaths(subject, text) {
+function areaPaths(subject, text, classes) {
   const { size, levels } = subject;
   const cells = cellsOf(text);
   const paths = new Map();
@@ -222,7 +245,6 @@ function areaPaths(subject, text) {
     if (number >= 0) area.setAttribute("fill-opacity", strength.toFixed(2));
     return area;
   });
-  const classes = cells.map((cell) => classOfCell(subject, cell));
   return [...found, svg("path", { class: "line-between", d: lineBetween(classes, size) })];
 }
 
@@ -287,7 +309,7 @@ function imagesView(subject, isSmall) {
       setText(cell.score, scores[i] === null ? "score nan" : `score ${numberText(scores[i])}`);
     });
   };
-  return { element, legend: null, update };
+  return { element, legend: null, readout: null, update };
 }
 
 // The pixels: base 36, one digit for each channel.
