@@ -1,11 +1,12 @@
-"""The cost of a film: a training step of a perceptron 64-100-10, with and without recording.
+"""The cost of a film: a training step of a perceptron 64-100-10, and films of training loops.
 
-Batch 64, Adam, float32, random images of 8 by 8. Times are processor times, medians over the
-rounds. Plain and recorded step take turns in each round. The recorded step includes ``record()``.
-The making of the data and the page has a time of its own.
+Batch 64, Adam, float32, random images. Times are processor times. The times of the step are
+medians over the rounds. Plain and recorded step take turns in each round. The recorded step
+includes ``record()``. The loops are recorded once: 1,000 iterations of 64-100-10, and 50
+iterations of 784-256-10. The data and the page are made once for each loop.
 
     python -m benchmarks.film
-    python -m benchmarks.film --rounds 20
+    python -m benchmarks.film --rounds 20 --iterations 100
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ from tinynode.show import Film, record
 from tinynode.show.film import to_json
 from tinynode.show.page import page
 
-SIZES = (64, 100, 10)
+DIGITS = (64, 100, 10)
+IMAGES = (784, 256, 10)
 BATCH = 64
 
 
-def make_step() -> Callable[[], None]:
+def make_step(sizes: tuple[int, int, int]) -> Callable[[], None]:
     """A training step, for repeated calls."""
     rng = np.random.default_rng(0)
-    images = rng.random((BATCH, SIZES[0]), dtype=np.float32)
-    labels = rng.integers(0, SIZES[-1], BATCH)
-    model = nn.Sequential(nn.Linear(*SIZES[:2]), functions.relu, nn.Linear(*SIZES[1:]))
+    images = rng.random((BATCH, sizes[0]), dtype=np.float32)
+    labels = rng.integers(0, sizes[-1], BATCH)
+    model = nn.Sequential(nn.Linear(*sizes[:2]), functions.relu, nn.Linear(*sizes[1:]))
     optimizer = nn.Adam(model)
 
     def step() -> None:
@@ -45,9 +47,11 @@ def make_step() -> Callable[[], None]:
     return step
 
 
-def recorded(step: Callable[[], None]) -> Film:
-    with record("One training step") as film:
-        step()
+def recorded(step: Callable[[], None], iterations: int = 1) -> Film:
+    """A film of some iterations."""
+    with record("Training steps") as film:
+        for _ in range(iterations):
+            step()
     return film
 
 
@@ -67,29 +71,42 @@ def compare(step: Callable[[], None], rounds: int) -> tuple[list[float], list[fl
     return plain[3:], filmed[3:]  # the first rounds fill caches
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="The cost of a film of a training step.")
-    parser.add_argument("--rounds", type=int, default=200, help="medians are over these")
-    options = parser.parse_args(arguments)
-    step = make_step()
-    plain, filmed = compare(step, options.rounds)
-    film = recorded(step)
+def sizes_of(film: Film) -> tuple[float, float, float]:
+    """The seconds that making the data takes; megabytes of the data and of the page."""
     start = time.process_time_ns()
     data = film.data()
     seconds = (time.process_time_ns() - start) / 1e9
-    sizes = (len(to_json(data).encode()), len(page(data).encode()))
+    return seconds, len(to_json(data).encode()) / 1e6, len(page(data).encode()) / 1e6
+
+
+def film_row(sizes: tuple[int, int, int], iterations: int) -> list[str]:
+    """A row of the table of films."""
+    film = recorded(make_step(sizes), iterations)
+    seconds, data, whole = sizes_of(film)
+    shown = [f"{seconds:.2f}", f"{data:.2f}", f"{whole:.2f}"]
+    return ["-".join(map(str, sizes)), str(iterations), str(len(film)), *shown]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="The cost of films of training.")
+    parser.add_argument("--rounds", type=int, default=200, help="medians are over these")
+    parser.add_argument(
+        "--iterations", type=int, default=1000, help="of the loop of small images; at least 20"
+    )
+    options = parser.parse_args(arguments)
+    plain, filmed = compare(make_step(DIGITS), options.rounds)
     print(measure.describe_setting(["numpy", "tinynode"]))
-    print(f"one step of {'-'.join(map(str, SIZES))}, batch {BATCH}, {options.rounds} rounds")
+    print(f"one step of {'-'.join(map(str, DIGITS))}, batch {BATCH}, {options.rounds} rounds")
     rows = [
         ["step, ms", f"{statistics.median(plain) * 1e3:.2f}"],
         ["recorded step, ms", f"{statistics.median(filmed) * 1e3:.2f}"],
         ["slower by", f"{measure.median_ratio(filmed, plain):.2f}"],
-        ["steps of the film", str(len(film))],
-        ["making its data, ms", f"{seconds * 1e3:.1f}"],
-        ["data, kB", f"{sizes[0] / 1e3:.1f}"],
-        ["page, kB", f"{sizes[1] / 1e3:.1f}"],
     ]
     measure.print_table(["", "result"], rows)
+    print("films")
+    films = [(DIGITS, 1), (DIGITS, options.iterations), (IMAGES, options.iterations // 20)]
+    headings = ["perceptron", "iterations", "steps", "making data, s", "data, MB", "page, MB"]
+    measure.print_table(headings, [film_row(*film) for film in films])
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import contextlib
 import io
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -268,6 +269,20 @@ def test_one_object_of_a_mode_serves_nested_blocks():
         with mode:
             assert not tn.config.enable_backprop
         assert not tn.config.enable_backprop
+    assert tn.config.enable_backprop
+
+
+def test_a_block_may_end_in_another_thread() -> None:
+    def inside() -> Iterator[None]:
+        with tn.no_backprop_mode():
+            yield
+
+    generator = inside()
+    next(generator)
+    assert not tn.config.enable_backprop
+    thread = threading.Thread(target=generator.close)
+    thread.start()
+    thread.join()
     assert tn.config.enable_backprop
 
 

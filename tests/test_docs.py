@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import itertools
+import linecache
 import os
 import re
 from pathlib import Path
@@ -44,8 +45,10 @@ def run_page(page: Path) -> None:
     for line, code, expected in python_blocks(page):
         printed = io.StringIO()
         lifted = "\n" * line + code  # so that a traceback shows the line of the page
+        cell = f"{page}:{line}"  # films read names from the text, as from a notebook's cell
+        linecache.cache[cell] = (len(lifted), None, lifted.splitlines(keepends=True), cell)
         with contextlib.redirect_stdout(printed):
-            exec(compile(lifted, str(page), "exec"), names)
+            exec(compile(lifted, cell, "exec"), names)
         assert printed.getvalue().strip() == expected.strip(), f"{page}:{line}"
 
 

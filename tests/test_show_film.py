@@ -19,6 +19,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from film_views import (
+    Data,
+    all_edges,
+    all_nodes,
+    all_steps,
+    cells,
+    functions,
+    labels,
+    named,
+    rounded,
+    steps,
+    tables,
+)
 
 import tinynode as tn
 from tinynode import nn
@@ -30,7 +43,6 @@ from tinynode.show.film_values import CELLS, Values
 from tinynode.show.recorder import record
 
 F = tn.functions
-Data = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
@@ -53,44 +65,6 @@ def example() -> tuple[Data, tn.Variable, tn.Variable]:
         loss.name = "loss"
         loss.backward()
     return film.data(), x, y
-
-
-def labels(data: Data) -> dict[str, str]:
-    return {node["id"]: node["label"] for node in data["nodes"]}
-
-
-def steps(data: Data, kind: str) -> list[Data]:
-    return [step for step in data["steps"] if step["kind"] == kind]
-
-
-def functions(data: Data, kind: str) -> list[str]:
-    """The labels of the functions of the steps of one kind."""
-    return [labels(data)[step["function"]] for step in steps(data, kind)]
-
-
-def cells(data: Data, value: int | None) -> list[Any] | None:
-    return None if value is None else data["values"][value]["cells"]
-
-
-def named(data: Data, entries: list[list[Any]]) -> list[tuple[Any, ...]]:
-    """Entries of a step, with labels for ids and cells for values."""
-    names = labels(data)
-    return [
-        (names[e[0]], cells(data, e[1]), *e[2:3], *(cells(data, t) for t in e[3:]))
-        for e in entries
-    ]
-
-
-def tables(data: Data) -> list[dict[str, int | None]]:
-    """The gradient table after each step."""
-    table: dict[str, int | None] = {}
-    found = []
-    for step in data["steps"]:
-        for node in step["table"]["removed"]:
-            del table[node]  # a KeyError where it was not there
-        table.update(dict(step["table"]["set"]))
-        found.append(dict(table))
-    return found
 
 
 class Truth(tn.FunctionHook):
@@ -119,15 +93,11 @@ class Truth(tn.FunctionHook):
         self.queues.append([(-rank, f.label) for rank, _, f in sorted(sweep.heap)[:20]])
 
 
-def rounded(array: Any) -> list[float]:
-    return [float(f"{x:.4g}") for x in np.ravel(array).tolist()]
-
-
 def check_against_truth(data: Data, truth: Truth) -> None:
     """Order, table and queue of the sweep steps."""
     sweep_steps = [
         (step, table)
-        for step, table in zip(data["steps"], tables(data), strict=True)
+        for step, table in zip(all_steps(data), tables(data), strict=True)
         if step["kind"] in ("sweep", "backward")
     ]
     assert [labels(data)[s["function"]] for s, _ in sweep_steps if s["function"]] == truth.order
@@ -144,14 +114,14 @@ def check_against_truth(data: Data, truth: Truth) -> None:
 
 def test_the_steps_of_an_example() -> None:
     data, _, _ = example()
-    kinds = [step["kind"] for step in data["steps"]]
+    kinds = [step["kind"] for step in all_steps(data)]
     assert kinds == ["forward"] * 3 + ["sweep"] + ["backward"] * 3 + ["end"]
     assert functions(data, "forward") == ["Multiply", "Add", "Sum"]
     assert functions(data, "backward") == ["Sum", "Add", "Multiply"]
-    assert [step["depth"] for step in data["steps"]] == [0, 0, 0, 1, 1, 1, 1, 1]
-    first = data["steps"][0]
+    assert [step["depth"] for step in all_steps(data)] == [0, 0, 0, 1, 1, 1, 1, 1]
+    first = all_steps(data)[0]
     assert named(data, first["inputs"]) == [("x", [1, 2, 3]), ("y", [4, 5, 6])]
-    assert named(data, first["outputs"]) == [("#1", [4, 10, 18])]
+    assert named(data, first["outputs"]) == [("x * y", [4, 10, 18])]
 
 
 def test_contributions_and_totals() -> None:
@@ -159,7 +129,7 @@ def test_contributions_and_totals() -> None:
     _, add, multiply = steps(data, "backward")
     assert named(data, add["grad_outputs"]) == [("z", [1, 1, 1])]
     assert named(data, add["grad_inputs"]) == [
-        ("#1", [1, 1, 1], "first", [1, 1, 1]),
+        ("x * y", [1, 1, 1], "first", [1, 1, 1]),
         ("x", [1, 1, 1], "first", [1, 1, 1]),
     ]
     assert named(data, multiply["grad_inputs"]) == [
@@ -199,7 +169,7 @@ def test_a_backward_step_shows_the_arrays_that_were_retained_and_no_others() -> 
     total, _, multiply = steps(data, "backward")
     assert named(data, total["inputs"]) == [("z", None)]
     assert named(data, multiply["inputs"]) == [("x", [1, 2, 3]), ("y", [4, 5, 6])]
-    assert named(data, multiply["outputs"]) == [("#1", None)]
+    assert named(data, multiply["outputs"]) == [("x * y", None)]
     x = variable(0.5, name="x")
     with record() as film:
         y = F.exp(x)
@@ -215,12 +185,12 @@ def test_a_backward_step_shows_the_arrays_that_were_retained_and_no_others() -> 
 def test_retained_and_freed() -> None:
     data, _, _ = example()
     names = labels(data)
-    retained = [[names[n] for n in step["retained"]] for step in data["steps"]]
+    retained = [[names[n] for n in step["retained"]] for step in all_steps(data)]
     assert retained == [["x", "y"], [], [], [], [], [], [], []]
-    freed = [[names[n] for n in step["freed"]] for step in data["steps"]]
-    # the array of #1 goes when the statement is over: the next step is the first to see it;
-    # the gradients of loss, z and #1 go with the backward that used them
-    assert freed == [[], [], ["#1"], [], ["loss"], ["z"], ["#1"], []]
+    freed = [[names[n] for n in step["freed"]] for step in all_steps(data)]
+    # the array of x * y goes when the statement is over: the next step is the first to see it;
+    # the gradients of loss, z and x * y go with the backward that used them
+    assert freed == [[], [], ["x * y"], [], ["loss"], ["z"], ["x * y"], []]
 
 
 def test_a_variable_that_has_a_new_array_is_not_freed() -> None:
@@ -238,7 +208,7 @@ def test_a_variable_that_has_a_new_array_is_not_freed() -> None:
         del x
         F.log(variable(1.0))
     data = film.data()
-    freed = [[labels(data)[node] for node in step["freed"]] for step in data["steps"]]
+    freed = [[labels(data)[node] for node in step["freed"]] for step in all_steps(data)]
     assert [number for number, names in enumerate(freed) if "x" in names] == [len(freed) - 1]
 
 
@@ -247,11 +217,11 @@ def test_the_text_says_what_has_gone() -> None:
     with record() as film:
         y = F.sum(F.exp(x))
         y.backward()
-    assert "   gradient used up: #2\n" in film.to_text()  # y itself is there
+    assert "   gradient used up: F.exp(x)\n" in film.to_text()  # y itself is there
     with record() as film:
         F.exp(variable(1.0))
         F.log(x)
-    assert "   array freed: #1 and #2" in film.to_text()
+    assert "   array freed: variable(1.0) and F.exp(variable(1.0))" in film.to_text()
 
 
 def test_a_cell_of_a_notebook_is_called_so() -> None:
@@ -309,7 +279,7 @@ def test_random_graphs(seed: int) -> None:
     ranks = [
         node["rank"]
         for s in steps(data, "backward")
-        for node in data["nodes"]
+        for node in all_nodes(data)
         if node["id"] == s["function"]
     ]
     assert ranks == sorted(ranks, reverse=True) == truth.ranks
@@ -324,30 +294,31 @@ def test_random_graphs(seed: int) -> None:
 def test_the_graph_and_when_it_grows() -> None:
     data, _, _ = example()
     names = labels(data)
-    edges = {(names[edge["from"]], names[edge["to"]]): edge["born"] for edge in data["edges"]}
+    edges = {(names[edge["from"]], names[edge["to"]]): edge["born"] for edge in all_edges(data)}
     assert edges == {
         ("x", "Multiply"): 0,
         ("y", "Multiply"): 0,
-        ("Multiply", "#1"): 0,
-        ("#1", "Add"): 1,
+        ("Multiply", "x * y"): 0,
+        ("x * y", "Add"): 1,
         ("x", "Add"): 1,
         ("Add", "z"): 1,
         ("z", "Sum"): 2,
         ("Sum", "loss"): 2,
     }
-    assert {n["label"]: (n["kind"], n["rank"], n["born"]) for n in data["nodes"]} == {
+    assert {n["label"]: (n["kind"], n["rank"], n["born"]) for n in all_nodes(data)} == {
         "x": ("variable", 0, 0),
         "y": ("variable", 0, 0),
         "Multiply": ("function", 0, 0),
-        "#1": ("variable", 1, 0),
+        "x * y": ("variable", 1, 0),
         "Add": ("function", 1, 1),
         "z": ("variable", 2, 1),
         "Sum": ("function", 2, 2),
         "loss": ("variable", 3, 2),
     }
-    for node in data["nodes"]:
-        assert node["w"] / 2 <= node["x"] <= data["width"] - node["w"] / 2
-        assert node["h"] / 2 <= node["y"] <= data["height"] - node["h"] / 2
+    (picture,) = data["pictures"]
+    for node in picture["nodes"]:
+        assert node["w"] / 2 <= node["x"] <= picture["width"] - node["w"] / 2
+        assert node["h"] / 2 <= node["y"] <= picture["height"] - node["h"] / 2
 
 
 def test_times() -> None:
@@ -374,14 +345,28 @@ def test_it_is_json_of_one_version() -> None:
     data, _, _ = example()
     again = json.loads(json.dumps(data, allow_nan=False))
     assert again == data
-    assert data["version"] == 1 and data["device"] == "numpy" and data["note"] is None
+    assert data["version"] == 2 and data["device"] == "numpy" and data["note"] is None
     assert data["tinynode"] == tn.__version__ and data["title"] == "example"
-    for step in data["steps"]:
+    assert set(data) == {
+        "version", "title", "note", "tinynode", "device", "pictures", "iterations", "classes",
+        "files", "values",
+    }  # fmt: skip
+    (picture,), (iteration,) = data["pictures"], data["iterations"]
+    assert set(picture) == {"width", "height", "shared", "nodes", "edges", "steps"}
+    assert set(iteration) == {"picture", "values", "seconds", "loss", "optimizers", "arrays"}
+    for step in picture["steps"]:
         assert set(step) == {
             "kind", "function", "class", "title", "inputs", "outputs", "grad_outputs",
             "grad_inputs", "retained", "freed", "queue", "queued", "table", "ran", "at",
-            "seconds", "depth",
+            "seconds", "depth", "cleared", "updates",
         }  # fmt: skip
+    for node in picture["nodes"]:
+        assert set(node) == {
+            "id", "of", "kind", "label", "facts", "rank", "phase", "group", "x", "y", "w", "h",
+            "born",
+        }  # fmt: skip
+    for edge in picture["edges"]:
+        assert set(edge) == {"from", "to", "points", "phase", "born"}
 
 
 # --- the user's code, and the classes ------------------------------------------------------------
@@ -390,7 +375,7 @@ def test_it_is_json_of_one_version() -> None:
 def test_the_line_of_the_users_code() -> None:
     data, _, _ = example()
     shown = []
-    for step in data["steps"]:
+    for step in all_steps(data):
         key, line = step["at"]
         file = data["files"][key]
         assert file["name"] == "test_show_film.py"
@@ -407,7 +392,7 @@ def test_a_layer_is_the_users_line_too() -> None:
     with record() as film:
         layer(np.ones((1, 2), np.float32))
     data = film.data()
-    (step,) = data["steps"]
+    (step,) = all_steps(data)
     key, line = step["at"]
     file = data["files"][key]
     assert file["lines"][line - file["first"]].strip() == "layer(np.ones((1, 2), np.float32))"
@@ -463,7 +448,7 @@ def test_two_classes_of_one_name() -> None:
         one().apply((x,))
         two().apply((x,))
         one().apply((x,))
-    assert [step["class"] for step in film.data()["steps"]] == ["Scale", "Scale 2", "Scale"]
+    assert [step["class"] for step in all_steps(film.data())] == ["Scale", "Scale 2", "Scale"]
 
 
 def test_a_class_without_source() -> None:
@@ -500,7 +485,7 @@ def test_inherited_methods_have_sources() -> None:
 def value_of(array: Any) -> Data:
     values = Values()
     values.add(array, tn.get_device("numpy"))
-    (data,) = values.data()
+    (data,) = values.data([{"values": [0]}])
     return data
 
 
@@ -517,6 +502,7 @@ def test_small_values_are_whole() -> None:
         "columns": 2,
         "cells": [1.235, 2.0, 3.0, 123500.0],
         "sampled": False,
+        "thinned": False,
     }
 
 
@@ -584,7 +570,7 @@ def test_values_are_of_the_time_of_the_step() -> None:
         z = x * 2.0
     del y, z
     data = film.data()
-    assert [named(data, s["inputs"])[0] for s in data["steps"]] == [
+    assert [named(data, s["inputs"])[0] for s in all_steps(data)] == [
         ("x", [1, 1, 1]),
         ("x", [6, 6, 6]),
     ]
@@ -606,15 +592,15 @@ def test_double_backprop() -> None:
     check_against_truth(data, truth)
     assert x.grad.tolist() == [12.0]
     inside = [s for s in steps(data, "forward") if s["depth"] == 1]
-    nodes = {node["id"]: node for node in data["nodes"]}
+    nodes = {node["id"]: node for node in all_nodes(data)}
     assert inside and {nodes[s["function"]]["phase"] for s in inside} == {"backward"}
     assert {nodes[s["function"]]["phase"] for s in steps(data, "forward")[:2]} == {"forward"}
-    second = data["steps"][[s["kind"] for s in data["steps"]].index("end") + 1 :]
+    second = all_steps(data)[[s["kind"] for s in all_steps(data)].index("end") + 1 :]
     phases = {nodes[s["function"]]["phase"] for s in second if s["kind"] == "backward"}
     assert phases == {"forward", "backward"}  # it goes through both graphs
     last = steps(data, "end")[-1]
     assert named(data, last["grad_inputs"]) == [("x", [12.0], "first", [12.0])]
-    born = [edge["phase"] for edge in data["edges"]]
+    born = [edge["phase"] for edge in all_edges(data)]
     assert "backward" in born and "forward" in born
 
 
@@ -634,7 +620,7 @@ def test_grad() -> None:
     assert functions(data, "backward") == ["Sum", "Add", "Multiply"]
     (end,) = steps(data, "end")
     assert named(data, end["grad_inputs"]) == [("x", gx.array.tolist(), "none", None)]
-    assert x.grad is None and "returned: the gradient of x" in end["title"]
+    assert x.grad is None and "grad returns the gradient of x" in end["title"]
     assert tables(data)[-1] == {}
 
 
@@ -695,7 +681,7 @@ def test_a_sweep_inside_of_a_sweep() -> None:
         y.backward()
     data = film.data()
     assert x.grad.tolist() == [12.0]
-    kinds = [(s["kind"], s["depth"]) for s in data["steps"]]
+    kinds = [(s["kind"], s["depth"]) for s in all_steps(data)]
     assert kinds == [
         ("forward", 0),
         ("forward", 0),
@@ -710,7 +696,7 @@ def test_a_sweep_inside_of_a_sweep() -> None:
         ("backward", 1),
         ("end", 1),
     ]
-    assert data["steps"][9]["ran"] == ["Multiply"]
+    assert all_steps(data)[9]["ran"] == ["Multiply"]
     assert functions(data, "backward")[2] == "GradientInside"
 
 
@@ -817,7 +803,7 @@ def test_the_recording_of_a_net_is_no_step() -> None:
     for _ in range(2):
         with record() as film:
             train()
-        films.append([(s["kind"], s["class"]) for s in film.data()["steps"]])
+        films.append([(s["kind"], s["class"]) for s in all_steps(film.data())])
         assert x.grad.tolist() == [2.0, 4.0]
     assert "sweep" not in {kind for kind, _ in films[0]}
     assert films[0] == films[1]
@@ -831,12 +817,12 @@ def test_without_a_graph() -> None:
         F.sum(y)
     data = film.data()
     assert functions(data, "forward") == ["Exp", "Multiply", "Sum"]
-    assert all(step["retained"] == [] for step in data["steps"])
-    assert all(n["facts"] == ["no graph"] for n in data["nodes"] if n["kind"] == "function")
+    assert all(step["retained"] == [] for step in all_steps(data))
+    assert all(n["facts"] == ["no graph"] for n in all_nodes(data) if n["kind"] == "function")
     names = labels(data)
-    assert ("y", "Sum") in {(names[e["from"]], names[e["to"]]) for e in data["edges"]}
+    assert ("y", "Sum") in {(names[e["from"]], names[e["to"]]) for e in all_edges(data)}
     assert x._node is None  # watching gives it none
-    ranks = [n["rank"] for n in data["nodes"] if n["kind"] == "function"]
+    ranks = [n["rank"] for n in all_nodes(data) if n["kind"] == "function"]
     assert ranks == [0, 1, 2]
 
 
@@ -846,7 +832,7 @@ def test_what_was_used_without_a_graph_is_the_same_node_with_one() -> None:
         with tn.no_backprop_mode():
             F.exp(x)
         F.exp(x)
-    assert [n["label"] for n in film.data()["nodes"] if n["kind"] == "variable"].count("x") == 1
+    assert [n["label"] for n in all_nodes(film.data()) if n["kind"] == "variable"].count("x") == 1
 
 
 def test_in_place_operators_point_at_a_new_node() -> None:
@@ -861,15 +847,15 @@ def test_in_place_operators_point_at_a_new_node() -> None:
     assert functions(data, "forward") == ["Multiply", "Add", "SetItem", "Sum"]
     (end,) = steps(data, "end")
     assert named(data, end["grad_inputs"])[0][3] == [0.0, 3.0] == x.grad.tolist()
-    names = [node["label"].partition("#")[0] for node in data["nodes"]]
-    assert names.count("y") == 3 and len({node["label"] for node in data["nodes"]}) == len(names)
+    names = [node["label"].partition(" (")[0] for node in all_nodes(data)]
+    assert names.count("y") == 3 and len({node["label"] for node in all_nodes(data)}) == len(names)
     with record() as film, tn.no_backprop_mode():
         z = x.detach()
         z += 1.0
         F.exp(z)
     data = film.data()
-    (exp,) = [s for s in data["steps"] if s["class"] == "Exp"]
-    (add,) = [s for s in data["steps"] if s["class"] == "Add"]
+    (exp,) = [s for s in all_steps(data) if s["class"] == "Exp"]
+    (add,) = [s for s in all_steps(data) if s["class"] == "Add"]
     assert exp["inputs"][0][0] == add["outputs"][0][0]
 
 
@@ -882,7 +868,7 @@ def test_an_output_that_is_the_array_of_an_input_is_another_node(with_graph: boo
         F.exp(y)
         with tn.using_config(enable_backprop=with_graph):
             F.log(x)
-    identity, add, exp, log = film.data()["steps"]  # laid out: no circle
+    identity, add, exp, log = all_steps(film.data())  # laid out: no circle
     (x_node, _), (y_node, _) = *identity["inputs"], *identity["outputs"]
     assert x_node != y_node == add["inputs"][0][0]
     assert exp["inputs"][0][0] == add["outputs"][0][0] not in (x_node, y_node)
@@ -898,7 +884,7 @@ def test_devices() -> None:
     assert functions(data, "backward") == ["Sum", "Multiply", "ToDevice"]
     (end,) = steps(data, "end")
     assert named(data, end["grad_inputs"])[0][3] == [2.0, 2.0]
-    assert any(str(tn.get_device("strict")) in node["facts"] for node in data["nodes"])
+    assert any(str(tn.get_device("strict")) in node["facts"] for node in all_nodes(data))
 
 
 def test_a_graph_from_before_the_recording() -> None:
@@ -909,12 +895,12 @@ def test_a_graph_from_before_the_recording() -> None:
         y.backward()
     data = film.data()
     check_against_truth(data, truth)
-    assert {n["born"] for n in data["nodes"]} == {0}  # the whole graph is there from the start
+    assert {n["born"] for n in all_nodes(data)} == {0}  # the whole graph is there from the start
     assert functions(data, "backward") == ["Sum", "Multiply", "Exp"]
     assert all(step["at"] is None for step in steps(data, "backward"))
     assert sorted(labels(data).values()) == sorted(
-        ["Sum", "Multiply", "Exp", "x", "#1", "#2"]
-    ) or (len(data["nodes"]) == 7)
+        ["Sum", "Multiply", "Exp", "x", "y", "input"]
+    ) or (len(all_nodes(data)) == 7)
 
 
 def test_an_output_that_is_gone_and_comes_back() -> None:
@@ -942,7 +928,7 @@ def test_an_output_that_is_gone_and_comes_back() -> None:
         assert named(data, steps(data, "end")[0]["grad_inputs"])[0][3] == [2.718]
         (step,) = steps(data, "backward")
         assert [entry[1] is None for entry in step["grad_outputs"]] == [True, False]
-        multiply = next(s for s in data["steps"] if s["class"] == "Multiply")
+        multiply = next(s for s in all_steps(data) if s["class"] == "Multiply")
         assert multiply["inputs"][0][0] == step["grad_outputs"][0][0]
 
 
@@ -1005,7 +991,7 @@ def test_the_names_of_a_script() -> None:
     assert not names & {"_hidden", "given"}
     (end,) = steps(data, "end")
     assert "model.layers.0.weight" in {e[0] for e in named(data, end["grad_inputs"])}
-    groups = {node["label"]: node["group"] for node in reversed(data["nodes"])}
+    groups = {node["label"]: node["group"] for node in reversed(all_nodes(data))}
     assert groups["model.layers.0.weight"] == groups["Linear"] == "model.layers[0]"
     assert groups["loss"] is None
 
@@ -1016,8 +1002,8 @@ def test_a_name_of_a_script_goes_with_the_variable() -> None:
     space |= {"x": variable(2.0), "y": variable(3.0)}
     exec(code, space)
     data = space["film"].data()
-    assert [node["label"] for node in data["nodes"] if node["kind"] == "variable"] == [
-        "x", "y", "y#1", "y#2", "y#3",
+    assert [node["label"] for node in all_nodes(data) if node["kind"] == "variable"] == [
+        "x", "y", "y (2)", "y (3)", "y (4)",
     ]  # fmt: skip
 
 
@@ -1037,7 +1023,7 @@ def test_a_model_names_its_parameters() -> None:
 def test_dots_are_modules_for_parameters_alone() -> None:
     with record() as film:
         F.exp(variable(1.0, name="a.b"))
-    assert [node["group"] for node in film.data()["nodes"]] == [None] * 3
+    assert [node["group"] for node in all_nodes(film.data())] == [None] * 3
 
 
 def test_names_inside_of_functions_are_left_alone() -> None:
@@ -1046,7 +1032,13 @@ def test_names_inside_of_functions_are_left_alone() -> None:
         inner = variable(1.0)
         inner = F.exp(inner)
         F.log(inner)
-    assert set(labels(film.data()).values()) == {"#1", "Exp", "#2", "Log", "#3"}
+    assert set(labels(film.data()).values()) == {
+        "inner",
+        "Exp",
+        "inner (2)",
+        "Log",
+        "F.log(inner)",
+    }
     code = "def f(v):\n    h = w * v\n    return h\nwith record() as film:\n    y = f(x)"
     space: dict[str, Any] = {"record": record, "__name__": "script"}
     space |= {"x": variable(2.0), "w": variable(3.0)}
@@ -1071,7 +1063,7 @@ def test_arrays_variables_and_graph_are_freed_while_it_is_recorded() -> None:
             assert array() is None and node() is None and function() is None
     finally:
         gc.enable()
-    assert len(film.data()["steps"]) == 8
+    assert len(all_steps(film.data())) == 8
 
 
 def test_a_recorder_that_is_left_keeps_nothing() -> None:
@@ -1143,7 +1135,7 @@ def test_an_error_in_a_backward_that_is_caught() -> None:
             Fails().apply((x * -1.0,))
         F.sum(x * x).backward()
     data = film.data()
-    assert [(s["kind"], s["depth"]) for s in data["steps"]] == [
+    assert [(s["kind"], s["depth"]) for s in all_steps(data)] == [
         *[("forward", 0)] * 3,
         ("sweep", 1),
         ("backward", 1),
@@ -1153,9 +1145,9 @@ def test_an_error_in_a_backward_that_is_caught() -> None:
         *[("backward", 1)] * 2,
         ("end", 1),
     ]
-    assert "ValueError: backward failed" in data["steps"][5]["title"]
-    assert data["steps"][5]["grad_inputs"] == [] and tables(data)[5] == {}
-    assert named(data, data["steps"][-1]["grad_inputs"])[0][3] == [2, 4] == x.grad.tolist()
+    assert "ValueError: backward failed" in all_steps(data)[5]["title"]
+    assert all_steps(data)[5]["grad_inputs"] == [] and tables(data)[5] == {}
+    assert named(data, all_steps(data)[-1]["grad_inputs"])[0][3] == [2, 4] == x.grad.tolist()
     assert data["note"] is None
 
 
@@ -1173,18 +1165,19 @@ def test_a_long_film_is_cut_with_one_warning(monkeypatch: pytest.MonkeyPatch) ->
     assert x.grad.tolist() == [512.0] and len(film) == 10
     data = film.data()
     assert "10 steps" in data["note"] and "10 steps" in film.to_text()
-    assert [s["kind"] for s in data["steps"][-2:]] == ["sweep", "backward"]
+    assert [s["kind"] for s in all_steps(data)[-2:]] == ["sweep", "backward"]
 
 
 def test_what_was_there_before_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "MAX_STEPS", 5)
+    monkeypatch.setattr(recorder, "MAX_PICTURE", 5)
     y = x = variable(1.0)
     for _ in range(50):
         y = F.tanh(y)
     with pytest.warns(UserWarning, match="5 steps"), record() as film:
         y.backward()
     assert len(film) == 5 and x.grad is not None
-    assert sum(node["kind"] == "function" for node in film.data()["nodes"]) == 5
+    assert sum(node["kind"] == "function" for node in all_nodes(film.data())) == 5
 
 
 def test_a_film_that_just_fits_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1228,14 +1221,14 @@ def test_a_thousand_nodes_are_quick() -> None:
     start = time.process_time()
     data = film.data()
     assert time.process_time() - start < 3.0
-    assert len(data["nodes"]) == 1003 and len(data["steps"]) == 1004
+    assert len(all_nodes(data)) == 1003 and len(all_steps(data)) == 1004
 
 
 def test_an_empty_film() -> None:
     with record() as film:
         pass
     data = film.data()
-    assert data["steps"] == data["nodes"] == data["values"] == [] and len(film) == 0
+    assert all_steps(data) == all_nodes(data) == data["values"] == [] and len(film) == 0
     assert film.to_text()
 
 
@@ -1277,25 +1270,36 @@ def test_variables_of_one_name_are_told_apart() -> None:
         return film
 
     data = inside().data()
-    names = [node["label"] for node in data["nodes"] if node["kind"] == "variable"]
+    names = [node["label"] for node in all_nodes(data) if node["kind"] == "variable"]
     assert sorted(set(names)) == sorted(names) and {"weight", "bias"} < set(names)
     (end,) = steps(data, "end")
     assert end["title"].count("weight") == end["title"].count("bias") == 2
 
 
 def test_the_benchmark_runs() -> None:
-    command = [sys.executable, "-W", "error", "-m", "benchmarks.film", "--rounds=2"]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "benchmarks.film",
+        "--rounds=2",
+        "--iterations=40",
+    ]
     root = Path(__file__).resolve().parent.parent
     result = subprocess.run(command, cwd=root, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert re.search(r"\| steps of the film +\| +10 \|", result.stdout)
-    page = re.search(r"\| page, kB +\| +([\d.]+) \|", result.stdout)
-    assert page and 10 < float(page[1]) < 1000
+    assert re.search(r"\| slower by +\| +[\d.]+ \|", result.stdout)
+    films = re.findall(r"\| ([\d-]+) +((?:\| +[\d.]+ ){5})\|", result.stdout)
+    assert [name for name, _ in films] == ["64-100-10", "64-100-10", "784-256-10"]
+    found = [[float(cell) for cell in row.split("|")[1:]] for _, row in films]
+    assert [row[:2] for row in found] == [[1, 11], [40, 440], [2, 22]]
+    assert all(0.05 < row[-1] < 1.5 for row in found)  # the page, MB
 
 
 def test_data_within_the_block() -> None:
     with record() as film:
         F.exp(variable(1.0))
-        assert len(film.data()["steps"]) == len(film) == 1
+        assert len(all_steps(film.data())) == len(film) == 1
         F.exp(variable(1.0))
     assert len(film) == 2

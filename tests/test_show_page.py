@@ -757,7 +757,7 @@ def test_keyboard_alone_reaches_everything_and_is_never_trapped(
     assert "step 7" in seen  # what the panel shows of that node
     shown.press("Tab", "Enter")  # the first link leads to the values of the step
     seen = tab_to_the_end(shown)
-    assert seen[:2] == ["gradient in 0", "gradient in 0 cells"]
+    assert [one for one in seen if one != "term"][:2] == ["gradient in 0", "gradient in 0 cells"]
     assert "gradient out 0 cells" in seen
 
 
@@ -791,10 +791,10 @@ def test_keyboard_in_the_graph(show: Callable[..., Shown]) -> None:
     shown.press("Escape")
     assert shown.page.get_attribute("#focus-body", "data-focus") == "step"
     shown.page.focus("#graph [tabindex='0']")
-    shown.press("Tab")  # to what the panel shows of the node
+    shown.press("Tab", "Tab")  # behind the legend, to what the panel shows of the node
     assert shown.page.get_attribute("#focus-body", "data-focus") == order[-1]
     assert shown.active("e.closest('#focus') !== null")
-    shown.press("Shift+Tab", "Shift+Tab")  # it was only looked at: the step is back
+    shown.press("Shift+Tab", "Shift+Tab", "Shift+Tab")  # it was only looked at: the step is back
     assert shown.active("e.id") == "fit"
     assert shown.page.get_attribute("#focus-body", "data-focus") == "step"
     shown.page.focus("#graph [tabindex='0']")

@@ -275,10 +275,10 @@ def _restore(own: dict[str, Any], changes: dict[str, Any], before: dict[str, Any
 
 
 class _Blocks(threading.local):
-    """The values of ``enable_backprop`` before the open blocks of this thread, innermost last."""
+    """The open blocks of this thread, and ``enable_backprop`` before each; innermost last."""
 
     def __init__(self) -> None:
-        self.before: list[bool | None] = []
+        self.open: list[tuple[backprop_mode, bool | None]] = []
 
 
 _blocks = _Blocks()
@@ -288,24 +288,25 @@ class backprop_mode(ContextDecorator):  # noqa: N801 - used as a function: with 
     """``with backprop_mode(False):`` is a quick ``using_config("enable_backprop", False)``.
 
     Python handles Ctrl-C after a call. So no call stands between the change and the end of
-    ``__enter__``, nor in ``__exit__`` before the change back.
+    ``__enter__``, nor in ``__exit__`` before the change back. A block of a generator may end in
+    another thread; the setting of the first thread changes back.
     """
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
 
     def __enter__(self) -> None:
-        own = vars(config)
-        _blocks.before += [own.get("enable_backprop")]
+        self.entered = own, blocks = vars(config), _blocks.open
+        blocks += [(self, own.get("enable_backprop"))]
         own["enable_backprop"] = self.enabled
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        own, before = config.__dict__, _blocks.before[-1]
-        del _blocks.before[-1]
-        if before is None:
-            own.pop("enable_backprop", None)
-        else:
-            own["enable_backprop"] = before
+        own, blocks = config.__dict__, _blocks.open
+        if not blocks or blocks[-1][0] is not self:  # entered in another thread
+            own, blocks = self.entered
+        before = blocks[-1][1]
+        del blocks[-1]
+        own.pop("enable_backprop", 0) if before is None else own.update(enable_backprop=before)
 
 
 def no_backprop_mode() -> Any:

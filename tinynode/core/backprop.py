@@ -10,7 +10,7 @@ Gradients are written to the Variables only at the end. On an error, every ``gra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Any, Self
 
 from tinynode.configuration import backprop_mode, config
@@ -44,8 +44,7 @@ class Sweep:
         creators = dict.fromkeys([node._creator_node for node in table.gradients])
         creators.pop(None, None)  # that of a leaf
         self.seen: set[FunctionNode] = set(creators)
-        self.heap = [(-f.rank, number, f) for number, f in enumerate(creators, 1)]
-        heapify(self.heap)
+        self.heap = sorted([(-f.rank, number, f) for number, f in enumerate(creators, 1)])
         self.results: dict[VariableNode, Variable] = {}
 
     def __enter__(self) -> Self:

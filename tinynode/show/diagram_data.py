@@ -28,6 +28,7 @@ class DiagramNode:
         marks: some of ``MARKS``.
         group: the dotted name of the node's module: ``"layers.0"`` lies in ``"layers"``.
         room: width and height of free room below the facts, in pixels.
+        repeats: for a leaf drawn again, the id of the leaf's first box.
     """
 
     id: str
@@ -39,6 +40,7 @@ class DiagramNode:
     marks: frozenset[str] = frozenset()
     group: str | None = None
     room: tuple[float, float] = (0.0, 0.0)
+    repeats: str | None = None
 
 
 @dataclass(slots=True)

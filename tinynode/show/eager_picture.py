@@ -6,13 +6,17 @@ functions retain, gradients, and outputs that were freed.
 
 from __future__ import annotations
 
+import ast
+import linecache
 from collections.abc import Sequence
+from types import FrameType
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_name
+from tinynode.show.film_sources import script_names, user_frame
 from tinynode.show.text_picture import functions_behind
 
 
@@ -38,6 +42,7 @@ class EagerPicture:
         self._names = names
         self._labels: dict[tuple[object, int], str] = {}
         self._drawn: dict[VariableNode, DiagramNode] = {}
+        self._unnamed_roots: dict[str, tuple[int, int, str]] = {}
         self._roots = {root.node for root in (*roots, *gradients)}
         functions = functions_behind(root.node for root in (*roots, *gradients))
         self._gradient_labels = _gradients_in(functions, self._roots, names)
@@ -51,8 +56,10 @@ class EagerPicture:
         self._one_device = len(devices) == 1
         for function in functions:
             self._add_function(function, "forward" if function in forward else "backward")
-        for root in (*roots, *gradients):
-            self._variable(root.node, self._phase_of(root.node))
+        for position, root in enumerate((*roots, *gradients)):
+            box = self._variable(root.node, self._phase_of(root.node))
+            if not box.label and root.creator_node is not None:
+                self._unnamed_roots[box.id] = (id(root), position, root.creator_node.label)
         self.notes = [f"all on {devices.pop()}"] if self._one_device else []
 
     def _add_function(self, function: FunctionNode, phase: str) -> None:
@@ -137,8 +144,51 @@ class EagerPicture:
             taken.add(node.label)
 
     def title(self, nodes: Sequence[DiagramNode]) -> str:
-        """The names of the roots."""
-        return f"graph of {', '.join(node.label for node in nodes if 'root' in node.marks)}"
+        """The names of the roots.
+
+        A root without a name has the name in the user's script, or the name in the line of the
+        call. Other roots are named after their functions.
+        """
+        frame = user_frame()
+        script = [] if frame is None else script_names(frame)
+        names = {id(value): name for name, value in reversed(script)}
+        arguments = {} if frame is None else _names_in_call(frame)
+        words = []
+        for node in nodes:
+            if node.id in self._unnamed_roots:
+                number, position, function = self._unnamed_roots[node.id]
+                name = names.get(number) or arguments.get(position)
+                words.append(name or f"{function}'s output")
+            elif "root" in node.marks:
+                words.append(node.label)
+        return f"graph of {', '.join(words)}"
+
+
+def _names_in_call(frame: FrameType) -> dict[int, str]:
+    """The names among the arguments of ``graph`` in a frame's present line, by position.
+
+    The text of the line has the local names of functions. A read of the values would keep the
+    values alive.
+    """
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    try:
+        calls = [found for found in ast.walk(ast.parse(line)) if isinstance(found, ast.Call)]
+    except (SyntaxError, ValueError):  # a call over several lines
+        return {}
+    for call in calls:
+        if isinstance(call.func, ast.Attribute):
+            called = call.func.attr
+        else:
+            called = call.func.id if isinstance(call.func, ast.Name) else ""
+        if called == "graph":
+            names: dict[int, str] = {}
+            for position, argument in enumerate(call.args):
+                if isinstance(argument, ast.Starred):
+                    break
+                if isinstance(argument, ast.Name):
+                    names[position] = argument.id
+            return names
+    return {}
 
 
 def _gradients_in(

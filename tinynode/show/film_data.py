@@ -17,17 +17,15 @@ from tinynode.show import film_text
 from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_name
 from tinynode.show.film_iterations import Segment, segments_of, values_of
 from tinynode.show.film_names import SourceNames
-from tinynode.show.film_nodes import GONE, FilmNode, Recording, Step
+from tinynode.show.film_nodes import GONE, MAX_PICTURE, FilmNode, Recording, Step
 from tinynode.show.film_sources import Files, describe_class
 from tinynode.show.grouping import spread_groups
 from tinynode.show.layout import layout
+from tinynode.show.repeats import with_repeats
 from tinynode.show.text_sizes import NUMBER_WIDTH
 
 MOST_NUMBERS = 6
 """A box shows the numbers of an array of at most so many elements; else a heat map."""
-
-MAX_PICTURE = 3000
-"""The most steps of a picture."""
 
 HEAT_MAP = (150.0, 62.0)
 """Width and height of the heat maps of an array and its gradient in a box, in pixels."""
@@ -57,9 +55,9 @@ class Picture:
 
 def film_data(film: Recording) -> dict[str, Any]:
     """All of a film, in the types of JSON."""
-    segments = segments_of(film) if film.steps else []
+    segments = segments_of(film, MAX_PICTURE) if film.steps else []
     pictures = _pictures(segments)
-    names = SourceNames()
+    names = SourceNames(film.modules)
     files = Files(step["places"][0][:2] for step in film.steps if step["places"])
     of_segment = {segment: picture for picture in pictures for segment in picture.segments}
     watched, stands_for = film.watched.data()
@@ -69,12 +67,12 @@ def film_data(film: Recording) -> dict[str, Any]:
     values = film.values.data(iterations)
     drawn = []
     for picture in pictures:
-        picture.labels = _labels(picture, names)
+        picture.labels = _labels(film, picture, names)
         drawn.append(_drawn(film, picture, values, files))
     return {
         "version": 2,
         "title": film.title or "Forward and backward, step by step",
-        "note": film.note,
+        "note": _note(film, segments),
         # read at call time, since tinynode imports this module
         "tinynode": vars(sys.modules["tinynode"])["__version__"],
         "device": ", ".join(film.devices),
@@ -85,6 +83,15 @@ def film_data(film: Recording) -> dict[str, Any]:
         "values": values,
         "watched": watched,
     }
+
+
+def _note(film: Recording, segments: list[Segment]) -> str | None:
+    """The film's note, and a note on segments with too many steps for a picture."""
+    missing = sum(segment.missing for segment in segments)
+    if not missing:
+        return film.note
+    note = f"Cut: a picture holds {MAX_PICTURE} steps, and {missing} more are left out."
+    return note if film.note is None else f"{film.note.removesuffix('.')}. {note}"
 
 
 def _pictures(segments: list[Segment]) -> list[Picture]:
@@ -104,14 +111,14 @@ def _pictures(segments: list[Segment]) -> list[Picture]:
 # --- names ---------------------------------------------------------------------------------------
 
 
-def _labels(picture: Picture, names: SourceNames) -> dict[str, str]:
+def _labels(film: Recording, picture: Picture, names: SourceNames) -> dict[str, str]:
     """The label of each node: own names, names in the program's text, then numbered repeats."""
     found = {node.id: node.label for node in picture.nodes}
     for segment in picture.segments:
         for node, other in zip(picture.nodes, segment.nodes, strict=True):
             if other.is_named and not found[node.id]:
                 found[node.id] = other.label
-    _name_from_text(picture, names, found)
+    _name_from_text(film, picture, names, found)
     times: dict[str, int] = {}
     for node in picture.nodes:
         label = found[node.id]
@@ -122,46 +129,55 @@ def _labels(picture: Picture, names: SourceNames) -> dict[str, str]:
     return found
 
 
-def _name_from_text(picture: Picture, names: SourceNames, found: dict[str, str]) -> None:
+def _name_from_text(
+    film: Recording, picture: Picture, names: SourceNames, found: dict[str, str]
+) -> None:
     """Name the nodes without a name from the program's text."""
-    inputs: dict[int, list[FilmNode]] = {}
     outputs: dict[int, list[FilmNode]] = {}
-    nodes = picture.nodes
-    for source, target in picture.segments[0].edges:
+    nodes, segment = picture.nodes, picture.segments[0]
+    for source, target in segment.edges:
         if nodes[source].kind == "function":
             outputs.setdefault(source, []).append(nodes[target])
-        else:
-            inputs.setdefault(target, []).append(nodes[source])
-    last_of_call = _last_of_calls(picture)
+    inputs = {
+        step["function"]: [entry[0] for entry in step["inputs"]]
+        for step in film.steps[segment.first : segment.last]
+        if step["kind"] == "forward"
+    }
+    firsts, lasts = _ends_of_calls(picture)
+    told: dict[str, str] = {}
+    for number in sorted(firsts):
+        for index, name in enumerate(inputs.get(nodes[number].id, ())):
+            told[name] = told.get(name) or names.of_input(nodes[number].places, index)
     for number, node in enumerate(nodes):
-        if node.kind != "function":
-            continue
-        for index, output in enumerate(outputs.get(number, ())):
-            if not found[output.id]:
-                told = names.of_output(node.places, index) if number in last_of_call else ""
-                found[output.id] = told or f"{node.label} output"
-    for number, node in enumerate(nodes):
-        given = inputs.get(number, [])
-        for index, one in enumerate(given):
-            if node.kind == "function" and not found[one.id]:
-                found[one.id] = names.of_input(node.places, index, len(given)) or "input"
+        outs = outputs.get(number, [])
+        for index, output in enumerate(outs):
+            if found[output.id]:
+                continue
+            name = names.of_output(node.places, index) if number in lasts else ""
+            if len(outs) > 1:  # parts = f(x), and elsewhere g(parts[1])
+                operand = told.get(output.id, "")
+                name = operand if not name or operand.startswith(f"{name}[") else name
+            number_of_many = f" {index + 1}" if len(outs) > 1 else ""
+            found[output.id] = name or f"{node.label} output{number_of_many}"
     for node in nodes:
-        found[node.id] = found[node.id] or "input"
+        found[node.id] = found[node.id] or told.get(node.id) or "input"
 
 
-def _last_of_calls(picture: Picture) -> set[int]:
-    """The numbers of the functions with the result of a call.
+def _ends_of_calls(picture: Picture) -> tuple[set[int], set[int]]:
+    """The numbers of the functions with the operands of a call, and with the result of a call.
 
-    ``y = model(x)`` runs several functions at one place of the program, and only the last computes
-    ``y``. A loop runs the functions of the place again. So the functions at a place are cut into
-    equal parts, the shortest possible, and the last function of each part counts.
+    ``y = model(x)`` runs several functions at one place of the program. The first takes ``x``, and
+    only the last computes ``y``. A loop runs the functions of the place again. So the functions at
+    a place are cut into equal parts, the shortest possible: the first and the last function of
+    each part count. A backward pass calls functions without operands in the text.
     """
     at_place: dict[Any, list[int]] = {}
     for number, node in enumerate(picture.nodes):
         if node.kind == "function":
             at_place.setdefault((node.places, node.phase), []).append(number)
+    first: set[int] = set()
     last: set[int] = set()
-    for numbers in at_place.values():
+    for (_, phase), numbers in at_place.items():
         words = [picture.nodes[number].label for number in numbers]
         part = next(
             size
@@ -169,7 +185,9 @@ def _last_of_calls(picture: Picture) -> set[int]:
             if len(words) % size == 0 and words[:size] * (len(words) // size) == words
         )
         last.update(numbers[part - 1 :: part])
-    return last
+        if phase == "forward":
+            first.update(numbers[::part])
+    return first, last
 
 
 # --- pictures ------------------------------------------------------------------------------------
@@ -180,6 +198,39 @@ def _drawn(
 ) -> dict[str, Any]:
     """A picture with layout, and the steps of its first segment."""
     segment = picture.segments[0]
+    births = {
+        node.id: 0 if node.id in picture.shared else max(0, node.born - segment.first)
+        for node in picture.nodes
+    }
+    ids = set(births)
+    boxes, arrows = _boxes_and_arrows(film, picture, values)
+    plan = layout(boxes, arrows)
+    edges = []
+    for arrow, (source, target, points) in zip(arrows, plan.edges, strict=True):
+        born = births[source if source[0] == "f" else target]
+        births.setdefault(source, born)  # the leaf drawn again at its first use
+        rounded = [[round(x, 1), round(y, 1)] for x, y in points]
+        edges.append(
+            {"from": source, "to": target, "points": rounded, "phase": arrow.phase, "born": born}
+        )
+    steps = film.steps[segment.first : segment.last]
+    return {
+        "width": round(plan.width, 1),
+        "height": round(plan.height, 1),
+        "shared": picture.shared,
+        "nodes": [_node(box, births[box.id], *plan.position[box.id]) for box in boxes],
+        "edges": edges,
+        "steps": [
+            _step(step, picture.labels, files, ids, cleared)
+            for step, cleared in zip(steps, _cleared(film, picture), strict=True)
+        ],
+    }
+
+
+def _boxes_and_arrows(
+    film: Recording, picture: Picture, values: Sequence[dict[str, Any]]
+) -> tuple[list[DiagramNode], list[DiagramEdge]]:
+    """The boxes with room for numbers, leaves again beside distant uses, and the arrows."""
     texts = _number_texts(film, picture, values)
     boxes = []
     for node in picture.nodes:
@@ -191,35 +242,10 @@ def _drawn(
         boxes.append(box)
     arrows = [
         DiagramEdge(boxes[a].id, boxes[b].id, film.edges[boxes[a].id, boxes[b].id])
-        for a, b in segment.edges
+        for a, b in picture.segments[0].edges
     ]
     spread_groups(boxes, arrows, None)
-    plan = layout(boxes, arrows)
-    births = {
-        node.id: 0 if node.id in picture.shared else max(0, node.born - segment.first)
-        for node in picture.nodes
-    }
-    ids = set(births)
-    return {
-        "width": round(plan.width, 1),
-        "height": round(plan.height, 1),
-        "shared": picture.shared,
-        "nodes": [_node(box, births[box.id], *plan.position[box.id]) for box in boxes],
-        "edges": [
-            {
-                "from": source,
-                "to": target,
-                "points": [[round(x, 1), round(y, 1)] for x, y in points],
-                "phase": arrow.phase,
-                "born": births[source if source[0] == "f" else target],
-            }
-            for arrow, (source, target, points) in zip(arrows, plan.edges, strict=True)
-        ],
-        "steps": [
-            _step(step, picture.labels, files, ids)
-            for step in film.steps[segment.first : segment.last]
-        ],
-    }
+    return with_repeats(boxes, arrows)
 
 
 def _node(
@@ -227,6 +253,7 @@ def _node(
 ) -> dict[str, Any]:
     return {
         "id": box.id,
+        "of": box.repeats,
         "kind": box.kind,
         "label": box.label,
         "facts": list(box.facts),
@@ -241,10 +268,27 @@ def _node(
     }
 
 
-def _step(step: Step, labels: dict[str, str], files: Files, ids: set[str]) -> Step:
+def _cleared(film: Recording, picture: Picture) -> list[list[str]]:
+    """For each step the nodes with a gradient cleared before the step, in any iteration.
+
+    The first iteration knows no parameter at its first step, and has no gradient to clear.
+    """
+    first = picture.segments[0]
+    found: list[dict[str, None]] = [{} for _ in range(first.last - first.first)]
+    for segment in picture.segments:
+        names = {b.id: a.id for a, b in zip(picture.nodes, segment.nodes, strict=True)}
+        for cleared, step in zip(found, film.steps[segment.first : segment.last], strict=True):
+            cleared.update((names[name], None) for name in step["cleared"] if name in names)
+    return [list(cleared) for cleared in found]
+
+
+def _step(
+    step: Step, labels: dict[str, str], files: Files, ids: set[str], cleared: list[str]
+) -> Step:
     """A step with texts in place of what only the recording needs."""
     told = {key: step[key] for key in step if key not in ("places", "in_graph", "error")}
-    for key in ("freed", "cleared", "retained"):
+    told["cleared"] = cleared
+    for key in ("freed", "retained"):
         told[key] = [name for name in step[key] if name in ids]
     if step["seconds"] is not None:
         told["seconds"] = float(f"{step['seconds']:.3g}")
@@ -287,8 +331,17 @@ def _room(value: dict[str, Any]) -> tuple[float, float]:
 def _iteration(
     film: Recording, segment: Segment, picture: Picture, stands_for: Sequence[int]
 ) -> dict[str, Any]:
-    """One run through a picture: the value of each place in its steps, and the seconds."""
+    """One run through a picture: the value of each place in its steps, and the seconds.
+
+    ``"optimizers"`` has the settings of each update; None for the settings in the picture's step.
+    """
     steps = film.steps[segment.first : segment.last]
+    of_picture = film.steps[picture.segments[0].first :]
+    optimizers = [
+        None if step["optimizer"] == told["optimizer"] else step["optimizer"]
+        for step, told in zip(steps, of_picture, strict=False)
+        if step["kind"] == "update"
+    ]
     return {
         "picture": picture.number,
         "values": [value for step in steps for value in values_of(step)],
@@ -297,6 +350,7 @@ def _iteration(
         ],
         "loss": _loss(film, steps),
         "watched": [stands_for[step["watched"]["picture"]] for step in steps if step["watched"]],
+        "optimizers": optimizers,
     }
 
 
@@ -307,7 +361,7 @@ def _loss(film: Recording, steps: Sequence[Step]) -> int | None:
         return None
     root = seeds[0][0][0]
     for step in steps:
-        for entry in step["outputs"]:
-            if entry[0] == root:
-                return int(entry[1])
+        for name, value in step["outputs"]:
+            if name == root and value is not None:
+                return int(value)
     return None

@@ -2,12 +2,13 @@
 
 Requirement: the recorder meets the same Variable many times, and must not keep the Variable alive.
 So weak references recognise nodes, until the film ends. The name of a node is the Variable's name,
-the name in a model, the name in the script, or a number.
+the name in a model, or the name in the script.
 """
 
 from __future__ import annotations
 
 import weakref
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tinynode.core.variable import Variable
@@ -196,6 +197,8 @@ class FilmGraph:
                 self._name_variable(value, name)
             elif isinstance(value, Module) and value is not self._model:
                 models.append((f"{name}.", value))
+            elif isinstance(value, ModuleType):
+                self.film.modules.add(name)
             elif id(value) in self._leaf_arrays:
                 self._set_name(self._find(self._leaf_arrays, value), name)
         if self._has_new_state:  # a walk through a model takes longer than a step

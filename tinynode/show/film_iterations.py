@@ -33,6 +33,7 @@ class Segment:
         nodes: the nodes, in the order of their first appearance in the steps.
         edges: the edges between the nodes, as numbers of ``nodes``.
         structure: equal for segments with equal pictures and steps.
+        missing: the number of steps that were cut off.
     """
 
     first: int
@@ -40,10 +41,16 @@ class Segment:
     nodes: list[FilmNode] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
     structure: Signature = ()
+    missing: int = 0
 
 
-def segments_of(film: Recording) -> list[Segment]:
-    """The segments of a film in order; a film without a loop is a single segment."""
+def segments_of(film: Recording, limit: int) -> list[Segment]:
+    """The segments of a film in order; a film without a loop is a single segment.
+
+    Args:
+        film: the recording, with at least a step.
+        limit: the most steps of a segment; further steps are cut off.
+    """
     signatures = [(step["kind"], step["class"], step["places"]) for step in film.steps]
     clean = _clean_cuts(film)
     waiting = [(0, len(film.steps))]
@@ -62,6 +69,8 @@ def segments_of(film: Recording) -> list[Segment]:
         born.setdefault(node.born, []).append(node)
     edges = _edges_by_function(film)
     for segment in segments:
+        segment.missing = max(0, segment.last - segment.first - limit)
+        segment.last -= segment.missing
         _describe(film, segment, by_id, born, edges)
     return segments
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import ast
 import linecache
+import warnings
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
+from tinynode.core.variable import Variable
 from tinynode.show.film_sources import Place
 
 LONGEST = 24
@@ -27,26 +30,36 @@ class _Text:
     Attributes:
         nodes: the expressions and statements by their places.
         parents: for each expression the statement or expression around.
+        modules: the imported names.
     """
 
-    nodes: dict[Span, ast.AST] = field(default_factory=dict)
+    nodes: dict[Span, ast.expr | ast.AugAssign] = field(default_factory=dict)
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    modules: set[str] = field(default_factory=set)
 
 
 class SourceNames:
-    """Reads names from the files of a program, each file once."""
+    """Reads names from the files of a program, each file once.
 
-    def __init__(self) -> None:
+    Args:
+        modules: names of Python modules in the program: in ``F.exp(x)``, ``F`` is no operand.
+    """
+
+    def __init__(self, modules: Iterable[str] = ()) -> None:
+        self._modules = frozenset(modules)
         self._texts: dict[str, _Text] = {}
 
     def of_output(self, places: tuple[Place, ...], index: int) -> str:
-        """The name of a function's output; empty if the text has no name."""
+        """The name of a function's output; empty if the text has no name.
+
+        The second and further outputs have names in a tuple only: ``a, b = f(x)``.
+        """
         expression = ""
         for place in places:
             node = self._node(place)
             if node is None:
                 break
-            if not expression and index == 0:
+            if not expression and index == 0 and isinstance(node, ast.expr):
                 expression = _short(node)
             parent = self._texts[place[0]].parents.get(node)
             target = _target(node, parent, index)
@@ -56,13 +69,16 @@ class SourceNames:
                 break
         return expression
 
-    def of_input(self, places: tuple[Place, ...], index: int, count: int) -> str:
+    def of_input(self, places: tuple[Place, ...], index: int) -> str:
         """The name of a function's input; empty if the text has no name."""
         node = self._node(places[0]) if places else None
-        operands = [] if node is None else _operands(node, count)
+        if node is None:
+            return ""
+        modules = self._modules | self._texts[places[0][0]].modules
+        operands = _operands(node, modules)
         return _short(operands[index]) if index < len(operands) else ""
 
-    def _node(self, place: Place) -> ast.AST | None:
+    def _node(self, place: Place) -> ast.expr | ast.AugAssign | None:
         file, *span = place
         if file not in self._texts:
             self._texts[file] = _read(file)
@@ -73,13 +89,18 @@ def _read(file: str) -> _Text:
     """The expressions of a file; none for a text that is missing or cannot be read."""
     text = _Text()
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the text's warnings were shown at its import
+            tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text
     for node in ast.walk(tree):
         if isinstance(node, ast.expr | ast.AugAssign) and node.end_lineno is not None:
             span = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset or 0)
             text.nodes[span] = node
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = (alias.asname or alias.name for alias in node.names)
+            text.modules.update(name.partition(".")[0] for name in names)
         for child in ast.iter_child_nodes(node):
             text.parents[child] = node
     return text
@@ -90,19 +111,28 @@ def _target(node: ast.AST, parent: ast.AST | None, index: int) -> str:
     targets: list[ast.expr] = []
     if isinstance(node, ast.AugAssign):
         targets = [node.target]
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        targets = [node.value]  # x[0] = v gives a new value to x
     elif isinstance(parent, ast.Assign):
         targets = parent.targets
     elif isinstance(parent, ast.AnnAssign | ast.NamedExpr):
         targets = [parent.target]
     for target in targets:
         if isinstance(target, ast.Tuple | ast.List):
-            return _short(target.elts[index]) if index < len(target.elts) else ""
+            return _element(target.elts, index)
         if index == 0 and isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
             return _short(target)
     return ""
 
 
-def _operands(node: ast.AST, count: int) -> list[ast.expr]:
+def _element(expressions: list[ast.expr], index: int) -> str:
+    """The text of an expression in a sequence; empty behind an expression with a star."""
+    if any(isinstance(one, ast.Starred) for one in expressions[: index + 1]):
+        return ""
+    return _short(expressions[index]) if index < len(expressions) else ""
+
+
+def _operands(node: ast.AST, modules: Set[str]) -> list[ast.expr]:
     """The expressions of a function's inputs."""
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
@@ -112,15 +142,34 @@ def _operands(node: ast.AST, count: int) -> list[ast.expr]:
         return [node.left, *node.comparators]
     if isinstance(node, ast.UnaryOp):
         return [node.operand]
-    if not isinstance(node, ast.Call):
-        return []
-    arguments = list(node.args)
-    if isinstance(node.func, ast.Attribute) and len(arguments) < count:
-        arguments.insert(0, node.func.value)  # a method: x.sum()
-    return arguments
+    if isinstance(node, ast.Attribute):
+        return [node.value]  # x.T
+    if isinstance(node, ast.Subscript):
+        return [node.value] if isinstance(node.ctx, ast.Load) else []
+    return _arguments(node, modules) if isinstance(node, ast.Call) else []
 
 
-def _short(node: ast.AST) -> str:
+def _arguments(call: ast.Call, modules: Set[str]) -> list[ast.expr]:
+    """The arguments of a call up to a star; the object of a method is the first."""
+    found = []
+    for argument in call.args:
+        if isinstance(argument, ast.Starred):
+            break
+        found.append(argument)
+    function = call.func
+    if isinstance(function, ast.Attribute) and hasattr(Variable, function.attr):
+        root: ast.expr = function
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not (isinstance(root, ast.Name) and root.id in modules):
+            return [function.value, *found]
+    return found
+
+
+def _short(node: ast.expr) -> str:
     """The text of an expression, if the text is short."""
+    width = (node.end_col_offset or 0) - node.col_offset
+    if node.end_lineno != node.lineno or width > 4 * LONGEST:  # in bytes
+        return ""  # a deep expression takes long to write
     text = ast.unparse(node)
     return text if len(text) <= LONGEST else ""

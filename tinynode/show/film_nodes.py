@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Step = dict[str, Any]
 
+MAX_PICTURE = 3000
+"""The most steps of a picture, and the most functions from before the recording."""
+
 GONE = "(gone)"
 """The label of a variable freed before the film knew the variable."""
 
@@ -67,6 +70,7 @@ class Recording:
         values: summaries of arrays; the steps refer to them by index.
         devices: the names of the devices.
         classes: by key, the classes of functions and optimizers.
+        modules: the names of Python modules in the program, such as ``F``.
         watched: the pictures of predictions.
     """
 
@@ -78,6 +82,7 @@ class Recording:
     values: Values = field(default_factory=Values, repr=False)
     devices: dict[str, None] = field(default_factory=dict, repr=False)
     classes: dict[str, type] = field(default_factory=dict, repr=False)
+    modules: set[str] = field(default_factory=set, repr=False)
     watched: Watched = field(default_factory=Watched, repr=False)
     _variables: int = field(default=0, repr=False)
 

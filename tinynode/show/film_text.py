@@ -95,38 +95,46 @@ def text(data: dict[str, Any]) -> str:
     lines = [data["title"]]
     if data["note"]:
         lines.append(data["note"])
-    labels = labels_of(data)
+    labels = [labels_of(picture) for picture in data["pictures"]]
     iterations = len(data["iterations"])
-    shown = 0
-    for number, (iteration, step) in enumerate(steps_of(data), 1):
-        if iterations > 1 and iteration != shown:
-            shown = iteration
-            lines += ["", f"Iteration {iteration} of {iterations}"]
-        lines += ["", f"{number}. {step['title']}"]
-        line = source_line(data, step)
-        if line:
-            lines.append(f"   {line}")
-        lines += [f"   {line}" for line in details(data, step, labels)]
+    number = 0
+    for index, one in enumerate(data["iterations"], 1):
+        if iterations > 1:
+            lines += ["", f"Iteration {index} of {iterations}"]
+        for step in steps_of_iteration(data, one):
+            number += 1
+            lines += ["", f"{number}. {step['title']}"]
+            line = source_line(data, step)
+            if line:
+                lines.append(f"   {line}")
+            lines += [f"   {line}" for line in details(data, step, labels[one["picture"]])]
     return printable_lines("\n".join(lines))
 
 
-def labels_of(data: dict[str, Any]) -> dict[str, str]:
-    """The label of each node."""
-    nodes = [node for picture in data["pictures"] for node in picture["nodes"]]
-    return {node["id"]: node["label"] for node in nodes}
+def labels_of(picture: dict[str, Any]) -> dict[str, str]:
+    """The label of each node of a picture."""
+    return {node["id"]: node["label"] for node in picture["nodes"]}
 
 
 def steps_of(data: dict[str, Any]) -> Iterator[tuple[int, Step]]:
     """All steps with their values, and the number of the iteration, from 1."""
     for number, iteration in enumerate(data["iterations"], 1):
-        values = iter(iteration["values"])
-        watched = iter(iteration["watched"])
-        steps = data["pictures"][iteration["picture"]]["steps"]
-        for step, seconds in zip(steps, iteration["seconds"], strict=True):
-            told = {**with_values(step, values), "seconds": seconds}
-            if step["watched"]:
-                told["watched"] = {**step["watched"], "picture": next(watched)}
-            yield number, told
+        for step in steps_of_iteration(data, iteration):
+            yield number, step
+
+
+def steps_of_iteration(data: dict[str, Any], iteration: dict[str, Any]) -> Iterator[Step]:
+    """The steps of an iteration with their values."""
+    values, optimizers = iter(iteration["values"]), iter(iteration["optimizers"])
+    watched = iter(iteration["watched"])
+    steps = data["pictures"][iteration["picture"]]["steps"]
+    for step, seconds in zip(steps, iteration["seconds"], strict=True):
+        told = {**with_values(step, values), "seconds": seconds}
+        if step["kind"] == "update":
+            told["optimizer"] = next(optimizers) or step["optimizer"]
+        if step["watched"]:
+            told["watched"] = {**step["watched"], "picture": next(watched)}
+        yield told
 
 
 def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list[str]:
@@ -136,6 +144,8 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
         for entry in step[key]:
             if entry[1] is not None:
                 lines.append(f"{heading} {labels[entry[0]]}: {_entry(data, entry)}")
+    if step["updates"]:
+        lines.append(f"optimizer: {step['optimizer']}")
     for node, *three, moments in step["updates"]:
         lines += _update_lines(data, labels[node], three, moments)
     if step["watched"]:

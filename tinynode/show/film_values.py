@@ -7,6 +7,7 @@ with the smallest, the largest and the mean. Arrays of equal content share one e
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +22,7 @@ CELLS = 256
 IMAGE = (5, 32)
 """The smallest and the largest side of an image."""
 
-KEPT_CELLS = 160_000
+KEPT_CELLS = 120_000
 """The largest number of elements kept of all arrays of a film."""
 
 ALWAYS = 6
@@ -115,6 +116,17 @@ def _steps(host: Any, rows: int, columns: int) -> tuple[int, int]:
     return math.ceil(rows / max(shown_rows, 1)), math.ceil(columns / max(shown_columns, 1))
 
 
+@functools.lru_cache(maxsize=256)
+def _shown(shape: tuple[int, ...]) -> tuple[int, int]:
+    """The rows and columns of the elements kept of an array."""
+    empty = numpy.broadcast_to(numpy.False_, shape)
+    rows, columns = _grid(empty).shape
+    if math.prod(shape) <= CELLS:
+        return rows, columns
+    k, m = _steps(empty, rows, columns)
+    return math.ceil(rows / k), math.ceil(columns / m)
+
+
 def _sample(host: Any) -> Any:
     grid = _grid(host)
     k, m = _steps(host, *grid.shape)
@@ -158,14 +170,11 @@ def _describe(
 ) -> dict[str, Any]:
     cells = numpy.frombuffer(content, dtype)
     size = math.prod(shape)
-    empty = numpy.broadcast_to(numpy.False_, shape)
-    rows, columns = _grid(empty).shape
+    rows, columns = _shown(shape)
     if statistics is None:
         three, bad = _statistics(cells) if size else (numpy.full(3, numpy.nan).tobytes(), 0)
     else:
         three, bad = statistics
-        k, m = _steps(empty, rows, columns)
-        rows, columns = math.ceil(rows / k), math.ceil(columns / m)
     low, high, mean = numpy.frombuffer(three, numpy.float64).tolist()
     whole = dtype.kind in "iub"
     if dtype.kind == "c":

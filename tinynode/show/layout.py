@@ -22,6 +22,7 @@ hierarchical system structures", 1981:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from tinynode.show.diagram_data import DiagramEdge, DiagramNode
@@ -58,35 +59,45 @@ def layout(
 
 def _assign_coordinates(grid: Grid) -> None:
     """Give each box and bend a coordinate along the layer."""
-    for row in grid.rows:
-        _settle(grid, row, dict.fromkeys(row, (0.0, 1.0)))
+    rows = [(row, _offsets(grid, row)) for row in grid.rows]
+    for row, offsets in rows:
+        _settle(grid, row, offsets, [(0.0, 1.0)] * len(row))
+    upwards = [_wish(grid, item, downwards=False) for item in range(len(grid.layer))]
+    downwards = [_wish(grid, item, downwards=True) for item in range(len(grid.layer))]
     for _ in range(_ROUNDS):
-        _sweep_coordinates(grid, downwards=False)
-        _sweep_coordinates(grid, downwards=True)
+        for row, offsets in reversed(rows):
+            _settle(grid, row, offsets, [_wanted(grid, item, *upwards[item]) for item in row])
+        for row, offsets in rows:
+            _settle(grid, row, offsets, [_wanted(grid, item, *downwards[item]) for item in row])
 
 
-def _sweep_coordinates(grid: Grid, downwards: bool) -> None:
-    """Move each layer to the coordinates wanted by its neighbours in the layer before."""
-    rows = grid.rows if downwards else grid.rows[::-1]
-    for row in rows:
-        wanted = {}
-        for item in row:
-            near = grid.up[item] if downwards else grid.down[item]
-            seen = _through_labels(grid, item, downwards)
-            weight = _BEND_WEIGHT if grid.is_bend(seen) else 1.0
-            is_upwards = downwards if near else not downwards
-            if not near:
-                near = grid.down[item] if downwards else grid.up[item]
-                weight = _LEAF_WEIGHT
-            elif grid.is_source[seen]:
-                weight = _LEAF_WEIGHT
-            chosen = _leading(grid, near, is_upwards)
-            if chosen:
-                middle = sum(grid.coordinate[other] for other in chosen) / len(chosen)
-            else:
-                middle = grid.coordinate[item]
-            wanted[item] = (middle, weight)
-        _settle(grid, row, wanted)
+def _offsets(grid: Grid, row: list[int]) -> list[float]:
+    """The smallest distance of each box and bend of a layer from the first."""
+    gaps = itertools.starmap(grid.gap, itertools.pairwise(row))
+    return list(itertools.accumulate(gaps, initial=0.0))
+
+
+def _wish(grid: Grid, item: int, downwards: bool) -> tuple[list[int], float]:
+    """The neighbours that decide in a sweep on the coordinate of a box or bend, and the weight."""
+    near = grid.up[item] if downwards else grid.down[item]
+    seen = _through_labels(grid, item, downwards)
+    weight = _BEND_WEIGHT if grid.is_bend(seen) else 1.0
+    is_upwards = downwards if near else not downwards
+    if not near:
+        near = grid.down[item] if downwards else grid.up[item]
+        weight = _LEAF_WEIGHT
+    elif grid.is_source[seen]:
+        weight = _LEAF_WEIGHT
+    return _leading(grid, near, is_upwards), weight
+
+
+def _wanted(grid: Grid, item: int, chosen: list[int], weight: float) -> tuple[float, float]:
+    """The mean coordinate of the deciding neighbours, and the weight."""
+    if len(chosen) == 1:
+        return grid.coordinate[chosen[0]], weight
+    if not chosen:
+        return grid.coordinate[item], weight
+    return sum([grid.coordinate[other] for other in chosen]) / len(chosen), weight
 
 
 def _leading(grid: Grid, near: list[int], upwards: bool) -> list[int]:
@@ -104,19 +115,19 @@ def _through_labels(grid: Grid, item: int, upwards: bool) -> int:
     return others[0] if others else item
 
 
-def _settle(grid: Grid, row: list[int], wanted: dict[int, tuple[float, float]]) -> None:
+def _settle(
+    grid: Grid, row: list[int], offsets: list[float], wanted: list[tuple[float, float]]
+) -> None:
     """Set the coordinates nearest to the wanted coordinates, in the row's order, without overlap.
 
     Boxes with wishes that overlap are pooled into a block. A block goes to the weighted mean of
     the members' wishes: the least sum of weighted squares.
     """
-    offsets, offset = [], 0.0
+    if len(row) == 1:
+        grid.coordinate[row[0]] = wanted[0][0]
+        return
     blocks: list[tuple[float, float, int]] = []  # mean, weight, number of members
-    for number, item in enumerate(row):
-        if number:
-            offset += grid.gap(row[number - 1], item)
-        offsets.append(offset)
-        middle, weight = wanted[item]
+    for (middle, weight), offset in zip(wanted, offsets, strict=True):
         mean, count = middle - offset, 1
         while blocks and blocks[-1][0] > mean:
             other, other_weight, other_count = blocks.pop()

@@ -22,7 +22,10 @@ _BEND_GAP = 10.0  # beside a bend
 _GROUP_GAP = 12.0  # between a box and its group's outline, for each level,
 _TURNED_GROUP_GAP = 18.0  # and with room for the groups' names
 _TITLE_HEIGHT = 14.0  # of a group's name
-_BENDS = 6  # bends for each node; further arrows go along the margin
+_BENDS = 6  # bends for each node,
+_SHARED = (
+    10  # and bends of all arrows, shared ones counted again; further arrows: along the margin
+)
 
 
 class Grid:
@@ -30,7 +33,7 @@ class Grid:
 
     Attributes:
         layer: the layer of each box and bend.
-        up: the neighbours of each in the layer above.
+        up: the neighbours of each in the layer above; of a function, in the arguments' order.
         down: the neighbours of each in the layer below.
         paths: for each edge the boxes and bends from source to target; two without bends.
         rows: the boxes and bends of each layer, in order.
@@ -81,6 +84,7 @@ class Grid:
     def _add_bends(self) -> None:
         """Make the bends of each edge, the shortest edges first, up to the allowed number."""
         left = _BENDS * len(self.nodes) + 1000
+        left_shared = _SHARED * len(self.nodes) + 10_000
         bends: dict[tuple[int, str, int], int] = {}
         paths: dict[int, list[int]] = {}
         for number in sorted(range(len(self.ends)), key=self._length):
@@ -88,7 +92,9 @@ class Grid:
             label = self.edges[number].label
             first, last = self.layer[source] + 1, self.layer[target] - bool(label)
             path = [source]
-            is_free = last - first <= left  # else the arrow goes along the margin
+            # else the arrow goes along the margin
+            is_free = last - first <= min(left, left_shared)
+            left_shared -= last - first if is_free else 0
             for layer in range(first, last if is_free else first):
                 key = (source, self.edges[number].phase, layer)
                 if key not in bends:
@@ -104,6 +110,12 @@ class Grid:
                 self._join(path[-1], target)
             paths[number] = [*path, target]
         self.paths = [paths[number] for number in range(len(self.ends))]
+        above: dict[int, dict[int, None]] = {}
+        for path in self.paths:
+            if path[-2] in self.up[path[-1]]:
+                above.setdefault(path[-1], {})[path[-2]] = None
+        for target, arguments in above.items():
+            self.up[target] = list(arguments)
 
     def _length(self, number: int) -> int:
         source, target = self.ends[number]
@@ -150,6 +162,15 @@ class Grid:
         levels = len(self.groups[left]) + len(self.groups[right]) - 2 * shared
         between = (_GAP, (_GAP + _BEND_GAP) / 2, _BEND_GAP)[bends] + self.group_gap * levels
         return self.behind[left] + self.before[right] + between
+
+
+def layers_of(nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge]) -> list[int]:
+    """The layer of each node, without layers for labels.
+
+    Raises:
+        ValueError: two nodes have one id, an edge leads to no node, or the edges form a cycle.
+    """
+    return _layers(nodes, _ends(nodes, edges))
 
 
 def _ends(nodes: Sequence[DiagramNode], edges: Sequence[DiagramEdge]) -> list[tuple[int, int]]:

@@ -30,7 +30,7 @@ from tinynode.errors import describe
 from tinynode.nn.module import Module
 from tinynode.show.film import Film
 from tinynode.show.film_graph import FilmGraph
-from tinynode.show.film_nodes import FilmNode
+from tinynode.show.film_nodes import MAX_PICTURE, FilmNode
 from tinynode.show.film_sources import Place
 
 MAX_STEPS = 30_000
@@ -52,10 +52,11 @@ def record(title: str | None = None, *, model: Module | None = None) -> Iterator
         film.save("film.html")
 
     Recording changes no result. A film holds small summaries of arrays, never the arrays. After
-    3,000 steps the film ends, with a warning. An error in the block ends the film, and is raised
+    30,000 steps the film ends, with a warning. An error in the block ends the film, and is raised
     as usual.
 
-    A Variable's label is the ``name``, else the name in the script or notebook, else a number.
+    A Variable's label is the ``name``, else the name in the script or notebook, else the name or
+    the expression in the program's text.
 
     Args:
         title: shown above the film.
@@ -89,7 +90,7 @@ class _SweepState:
         places: the places of user code at the sweep's start.
         step: the step under way; empty if no step is recorded.
         start: the time when the step began.
-        table: the film's nodes in the gradient table.
+        table: the film's nodes in the gradient table, in the order of their arrival.
         before: the function's inputs with a gradient before the step.
         entries: for each of the step's ``grad_inputs`` the VariableNode.
     """
@@ -99,7 +100,7 @@ class _SweepState:
         self.places = places
         self.step: Step = {}
         self.start = 0.0
-        self.table: set[str] = set()
+        self.table: dict[str, None] = {}
         self.before: list[VariableNode] = []
         self.entries: list[VariableNode] = []
 
@@ -197,11 +198,11 @@ class FilmRecorder(FunctionHook):
         self._sweeps.append(state)
         if not self._has_room():
             return
-        self.graph.add_behind([function for _, _, function in sweep.heap], MAX_STEPS)
+        self.graph.add_behind([function for _, _, function in sweep.heap], MAX_PICTURE)
         step = self._step("sweep", state.places)
         for node, gradient in sweep.table.gradients.items():
             shown = self.graph.variable(node)
-            state.table.add(shown.id)
+            state.table[shown.id] = None
             step["grad_outputs"].append([shown.id, self._value(gradient)])
         step["table"]["set"] = list(step["grad_outputs"])
         self._add(step)
@@ -269,12 +270,12 @@ class FilmRecorder(FunctionHook):
         for name, entry in last.items():
             entry[3] = new[name]
         table["set"] = [list(item) for item in new.items()]
-        state.table.update(new)
+        state.table.update(dict.fromkeys(new))
         kept = {shown.id for shown in map(self.graph.variable, sweep.table.kept)}
         for shown in self.graph.outputs[step["function"]]:
             if shown.id in state.table:
                 table["removed"].append(shown.id)
-                state.table.discard(shown.id)
+                del state.table[shown.id]
                 if shown.id not in kept:
                     step["freed"].append(shown.id)
         state.entries, state.before = [], []
@@ -287,7 +288,7 @@ class FilmRecorder(FunctionHook):
             return
         if self._has_room():
             step = self._step("end", state.places)
-            step["table"]["removed"] = sorted(state.table)
+            step["table"]["removed"] = list(state.table)
             step["error"] = None if error is None else f"{type(error).__name__}: {error}"
             for node, gradient in sweep.results.items():
                 self._add_result(step, sweep, node, gradient)
@@ -342,6 +343,8 @@ class FilmRecorder(FunctionHook):
         step["optimizer"] = repr(optimizer)
         for slot, (old, gradient, moments) in zip(parameters, self._before_update, strict=True):
             p = slot.parameter
+            if gradient is None:
+                continue  # the optimizer left out this parameter
             shown = self.graph.variable(p.node, p)
             both = [[name, old_moment, self._array(slot.moments[name], p)]
                     for name, old_moment in moments.items()]  # fmt: skip

@@ -18,6 +18,7 @@ from tinynode.show.dot import layout_by_graphviz
 from tinynode.show.layout import layout
 from tinynode.show.layout_pixels import CentredBox, GroupArea, Layout, Point
 from tinynode.show.palette import DARK, LIGHT, Theme
+from tinynode.show.repeats import with_repeats
 from tinynode.show.text_diagram import one_line
 from tinynode.show.text_sizes import FACT_WIDTH, LABEL_WIDTH, cut, short_label, text_columns
 
@@ -39,6 +40,8 @@ _SHAPES = f"""
 .tn-diagram .gone {{ stroke-dasharray: 1 3; }}
 .tn-diagram .root {{ stroke-width: 3; }}
 .tn-diagram .mark {{ stroke-width: 1; }}
+.tn-diagram .again {{ stroke-opacity: 0.5; }}
+.tn-diagram .again ~ .label {{ font-weight: 400; font-style: italic; }}
 """
 _LABEL_SHAPES = """
 .tn-diagram .beside { stroke-width: 3px; stroke-linejoin: round; paint-order: stroke; }
@@ -81,13 +84,15 @@ def _label_colours(theme: Theme) -> str:
 def to_svg(diagram: DiagramData) -> str:
     """The picture as one ``<svg>`` element."""
     has_labels = any(edge.label for edge in diagram.edges)
+    nodes, edges = with_repeats(diagram.nodes, diagram.edges)
+    drawn = DiagramData(diagram.title, nodes, edges, diagram.notes, diagram.direction)
     geometry = None
     if len(diagram.nodes) > LARGE and not has_labels:
-        geometry = layout_by_graphviz(diagram)
+        geometry = layout_by_graphviz(drawn)
     if geometry is None:
-        geometry = layout(diagram.nodes, diagram.edges, diagram.direction)
+        geometry = layout(nodes, edges, diagram.direction)
     head = [_cut_line(diagram.title)] if diagram.title else []
-    feet = [*map(one_line, diagram.notes), *_legend(diagram)]
+    feet = [*map(one_line, diagram.notes), *_legend(drawn)]
     top = 24.0 if head else 0.0
     texts = [text_columns(t) * LABEL_WIDTH for t in head]
     texts += [text_columns(t) * FACT_WIDTH for t in feet]
@@ -104,9 +109,9 @@ def to_svg(diagram: DiagramData) -> str:
     body += [f'<text class="head" x="16" y="20">{_escaped(text)}</text>' for text in head]
     body.append(f'<g transform="translate({_n(shift)} {_n(top)})">')
     body += [_group(area) for area in geometry.groups]
-    for edge, (_, _, points) in zip(diagram.edges, geometry.edges, strict=True):
+    for edge, (_, _, points) in zip(edges, geometry.edges, strict=True):
         body.append(_edge(edge, points, geometry))
-    for node in diagram.nodes:
+    for node in nodes:
         body.append(_node(node, geometry.position[node.id]))
     body += [_beside(diagram.edges[i].label, box) for i, box in geometry.labels.items()]
     body.append("</g>")
@@ -150,6 +155,8 @@ def _legend(diagram: DiagramData) -> list[str]:
         words.append("dashed: backward")
     if any("gone" in node.marks for node in diagram.nodes):
         words.append("dotted: gone")
+    if any(node.repeats for node in diagram.nodes):
+        words.append("slanted: a leaf drawn again")
     return ["; ".join(words)] if words else []
 
 
@@ -167,12 +174,15 @@ def _node(node: DiagramNode, box: CentredBox) -> str:
     left, top = x - width / 2, y - height / 2
     classes = [node.kind, *(["backward"] if node.phase == "backward" else [])]
     classes += sorted(node.marks & {"leaf", "gone", "root"})
+    if node.repeats:
+        classes.append("again")
     radius = 12 if node.kind == "variable" else 2
     rectangle = (
         f'<rect class="{" ".join(classes)}" x="{_n(left)}" y="{_n(top)}" width="{_n(width)}" '
         f'height="{_n(height)}" rx="{radius}"/>'
     )
     words = [node.label, *node.facts, *(["backward"] if node.phase == "backward" else [])]
+    words += ["drawn again"] if node.repeats else []
     parts = [f"<g><title>{_escaped(', '.join(words))}</title>"]
     if node.kind == "fold":
         parts.append(rectangle.replace(f'x="{_n(left)}" y="{_n(top)}"', _aside(left, top)))

@@ -23,6 +23,8 @@ _LABEL_HEIGHT = 13.0
 
 def text_columns(text: str) -> int:
     """The number of columns of a text in a monospace font; a wide character takes two."""
+    if text.isascii():
+        return len(text)
     columns = 0
     for letter in text:
         if not unicodedata.combining(letter):

@@ -6,7 +6,8 @@ terminal, the whole film is printed.
 
     right, space, n    next step            g    first step
     left, p            step before          G    last step
-    q                  leave
+    down, j            next iteration       q    leave
+    up, k              iteration before
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, TextIO
 
 from tinynode.show import film_text
@@ -26,12 +29,51 @@ HELP = "right, space, n: next   left, p: back   g, G: first, last   q: leave"
 
 _NEXT = ("right", " ", "n")
 _BACK = ("left", "p")
+_DOWN = ("down", "j")
+_UP = ("up", "k")
 _LEAVE = ("q", "\x04")
-_ESCAPES = {"C": "right", "D": "left", "H": "g", "F": "G"}
+_ESCAPES = {"A": "up", "B": "down", "C": "right", "D": "left", "H": "g", "F": "G"}
 """The last letter of a terminal's code for an arrow key, home and end."""
 
 _AROUND = 2
 """The number of lines of source before and after the user's line."""
+
+
+class _PictureGraph:
+    """The functions of a picture, with the names of their inputs and outputs.
+
+    Attributes:
+        labels: the label of each node.
+    """
+
+    def __init__(self, picture: dict[str, Any]) -> None:
+        self.labels = film_text.labels_of(picture)
+        self._functions = [node["id"] for node in picture["nodes"] if node["kind"] == "function"]
+        self._inputs: dict[str, list[str]] = {}
+        self._outputs: dict[str, list[str]] = {}
+        for edge in picture["edges"]:
+            if edge["to"][0] == "f":
+                self._inputs.setdefault(edge["to"], []).append(edge["from"])
+            else:
+                self._outputs.setdefault(edge["from"], []).append(edge["to"])
+
+    def around(self, step: dict[str, Any]) -> Iterator[str]:
+        """``input <- Function <- output``: the present function and the functions next to it."""
+        here = step["function"]
+        nodes = [entry[0] for entry in step["grad_outputs"] + step["grad_inputs"]]
+        inputs = set(self._inputs.get(here, () if here else nodes))
+        outputs = set(self._outputs.get(here, () if here else nodes))
+        for function in self._functions:
+            before = inputs.intersection(self._outputs.get(function, ()))
+            after = outputs.intersection(self._inputs.get(function, ()))
+            if function == here or before or after:
+                mark = ">" if function == here else " "
+                ins = self._names(self._inputs.get(function, ()))
+                outs = self._names(self._outputs.get(function, ()))
+                yield f"{mark} {ins} <- {self.labels[function]} <- {outs}"
+
+    def _names(self, nodes: Iterable[str]) -> str:
+        return ", ".join(self.labels[node] for node in nodes)
 
 
 class Walker:
@@ -44,55 +86,75 @@ class Walker:
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
         self.position = 0
-        self._labels = film_text.labels_of(data)
-        self._functions = [node["id"] for node in data["nodes"] if node["kind"] == "function"]
-        self._inputs: dict[str, list[str]] = {}
-        self._outputs: dict[str, list[str]] = {}
-        for edge in data["edges"]:
-            if edge["to"][0] == "f":
-                self._inputs.setdefault(edge["to"], []).append(edge["from"])
-            else:
-                self._outputs.setdefault(edge["from"], []).append(edge["to"])
+        self._pictures = [_PictureGraph(picture) for picture in data["pictures"]]
+        self._first = [0]  # the position of each iteration's first step; the end of the film
+        for one in data["iterations"]:
+            self._first.append(self._first[-1] + len(one["seconds"]))
+
+    def __len__(self) -> int:
+        """The number of steps."""
+        return self._first[-1]
+
+    @property
+    def iteration(self) -> int:
+        """The index of the present iteration."""
+        return bisect_right(self._first, self.position) - 1
 
     def press(self, key: str) -> bool:
         """Move by a key; False for a key that ends the walk."""
-        last = len(self.data["steps"]) - 1
+        here, last = self.iteration, len(self) - 1
         if key in _NEXT:
             self.position = min(last, self.position + 1)
         elif key in _BACK:
             self.position = max(0, self.position - 1)
+        elif key in _DOWN:
+            self._move_to(min(here + 1, len(self._first) - 2))
+        elif key in _UP:
+            self._move_to(max(here - 1, 0))
         elif key == "g":
             self.position = 0
         elif key == "G":
             self.position = last
         return key not in _LEAVE
 
+    def _move_to(self, iteration: int) -> None:
+        """Go to the same step of another iteration, or to its last step."""
+        within = self.position - self._first[self.iteration]
+        self.position = min(self._first[iteration] + within, self._first[iteration + 1] - 1)
+
+    def _steps(self) -> list[dict[str, Any]]:
+        """The steps of the present iteration up to the position, with their values."""
+        number = self.iteration
+        steps = film_text.steps_of_iteration(self.data, self.data["iterations"][number])
+        return list(islice(steps, self.position - self._first[number] + 1))
+
     def table(self) -> dict[str, int | None]:
         """The gradient table after the present step."""
-        table: dict[str, int | None] = {}
-        for step in self.data["steps"][: self.position + 1]:
-            for node in step["table"]["removed"]:
-                table.pop(node, None)
-            table.update(step["table"]["set"])
-        return table
+        return _table_after(self._steps())
 
     def screen(self, columns: int = 80, rows: int = 24) -> list[str]:
         """The lines to show; the last line names the keys."""
-        step = self.data["steps"][self.position]
+        steps = self._steps()
+        step, count = steps[-1], len(self.data["iterations"])
+        picture = self._pictures[self.data["iterations"][self.iteration]["picture"]]
+        where = f"step {self.position + 1} of {len(self)}"
+        if count > 1:
+            where = f"iteration {self.iteration + 1} of {count}, {where}"
         lines = [
-            f"{self.data['title']}  [step {self.position + 1} of {len(self.data['steps'])}]",
+            f"{self.data['title']}  [{where}]",
             *textwrap.wrap(step["title"], max(20, columns)),
             *_part("", self._source(step)),
-            *_part("graph", self._graph(step)),
-            *_part("values", film_text.details(self.data, step, self._labels)),
-            *_part("gradient table", self._table_lines()),
+            *_part("graph", picture.around(step)),
+            *_part("values", film_text.details(self.data, step, picture.labels)),
+            *_part("gradient table", self._table_lines(steps, picture.labels)),
         ]
         if self.data["note"]:
             lines.insert(1, self.data["note"])
         room = max(1, rows - 1)
         if len(lines) > room:
             lines = [*lines[: room - 1], f"... {len(lines) - room + 1} more lines"]
-        return [_cut(film_text.printable_lines(line), columns) for line in [*lines, HELP]]
+        keys = HELP if count < 2 else f"{HELP}   up, down: iteration"
+        return [_cut(film_text.printable_lines(line), columns) for line in [*lines, keys]]
 
     def _source(self, step: dict[str, Any]) -> Iterator[str]:
         if step["at"] is None:
@@ -106,28 +168,22 @@ class Walker:
             mark = ">" if line == number else " "
             yield f"{mark} {line:>4}  {file['lines'][line - file['first']]}"
 
-    def _graph(self, step: dict[str, Any]) -> Iterator[str]:
-        """``input <- Function <- output``: the present function and the functions next to it."""
-        here = step["function"]
-        nodes = [entry[0] for entry in step["grad_outputs"] + step["grad_inputs"]]
-        inputs = set(self._inputs.get(here, () if here else nodes))
-        outputs = set(self._outputs.get(here, () if here else nodes))
-        for function in self._functions:
-            before = inputs.intersection(self._outputs.get(function, ()))
-            after = outputs.intersection(self._inputs.get(function, ()))
-            if function == here or before or after:
-                mark = ">" if function == here else " "
-                ins = self._names(self._inputs.get(function, ()))
-                outs = self._names(self._outputs.get(function, ()))
-                yield f"{mark} {ins} <- {self._labels[function]} <- {outs}"
-
-    def _names(self, nodes: Iterable[str]) -> str:
-        return ", ".join(self._labels[node] for node in nodes)
-
-    def _table_lines(self) -> Iterator[str]:
-        for node, value in self.table().items():
+    def _table_lines(
+        self, steps: list[dict[str, Any]], labels: Mapping[str, str]
+    ) -> Iterator[str]:
+        for node, value in _table_after(steps).items():
             shown = "" if value is None else film_text.value_text(self.data["values"][value])
-            yield f"{self._labels[node]}: {shown}"
+            yield f"{labels[node]}: {shown}"
+
+
+def _table_after(steps: Iterable[dict[str, Any]]) -> dict[str, int | None]:
+    """The gradient table after some steps."""
+    table: dict[str, int | None] = {}
+    for step in steps:
+        for node in step["table"]["removed"]:
+            table.pop(node, None)
+        table.update(step["table"]["set"])
+    return table
 
 
 def _part(title: str, lines: Iterable[str]) -> list[str]:
@@ -157,7 +213,7 @@ def walk(
         out: the file to write to; default: the standard output.
     """
     out = sys.stdout if out is None else out
-    if not data["steps"]:
+    if not data["iterations"]:
         print("The film has no steps.", file=out)
         return
     if keys is None:

@@ -2,7 +2,8 @@
 //
 // The page holds the film as JSON: pictures, iterations, and arrays. A picture has nodes and edges
 // with their places, and steps. An iteration is one run through a picture, with its own values. A
-// program without a loop has one picture and one iteration.
+// program without a loop has one picture and one iteration. A leaf with distant uses is drawn again
+// beside them: such a box has the id of the leaf in "of", and shows the state of the leaf.
 //
 // A step says what changed: an array was computed, a gradient came into the table of the backward
 // pass, an array was freed, an optimizer updated a parameter.
@@ -51,12 +52,14 @@ function emptyState() {
 
 // The steps of an iteration: those of its picture, with its own values.
 function stepsOf(number) {
-  const { values, seconds, watched: drawn, picture: index } = iterations[number];
+  const { values, seconds, optimizers, watched: drawn, picture: index } = iterations[number];
   let next = 0;
+  let updates = 0;
   let nextDrawn = 0;
   const entry = ([id]) => [id, values[next++]];
   return film.pictures[index].steps.map((step, i) => {
     const told = { ...step, seconds: seconds[i] };
+    if (step.kind === "update") told.optimizer = optimizers[updates++] ?? step.optimizer;
     for (const key of ["inputs", "outputs", "grad_outputs"]) told[key] = step[key].map(entry);
     told.grad_inputs = step.grad_inputs.map(([id, , how]) => [id, values[next++], how, values[next++]]);
     told.table = { ...step.table, set: step.table.set.map(entry) };
@@ -108,8 +111,8 @@ function enterIteration(number) {
   now = startOf(number);
   changes = recordChanges(picture, steps, startOf(number));
   if (picture === old) return false;
-  nodes = new Map(picture.nodes.map((node) => [node.id, node]));
-  stepsOfNode = new Map(picture.nodes.map((node) => [node.id, []]));
+  nodes = new Map(picture.nodes.filter(({ of }) => of === null).map((node) => [node.id, node]));
+  stepsOfNode = new Map([...nodes.keys()].map((id) => [id, []]));
   steps.forEach((step, index) => {
     const ids = new Set([step.function, ...allEntries(step).map((entry) => entry[0])]);
     for (const id of ids) stepsOfNode.get(id)?.push(index);
@@ -128,7 +131,9 @@ function recordChanges(shown, list, state) {
         found.push({ fact, id, before, after });
       }
     };
-    for (const node of births[index]) change("born", shown.nodes[node].id, true);
+    for (const node of births[index]) {
+      if (shown.nodes[node].of === null) change("born", shown.nodes[node].id, true);
+    }
     for (const id of step.cleared) change("grad", id, undefined);
     for (const [id, value] of arraysOf(step)) {
       if (value !== null) change("value", id, value);

@@ -12,7 +12,8 @@ function pin(id) {
 
 // The keyboard looks at a node as long as it is in the graph, or in the panel that shows it.
 function endPreview(event) {
-  if (!graph.contains(event.target) && !find("focus").contains(event.target)) preview(null);
+  const isNear = event.target.closest("#graph, .legend, #focus") !== null;
+  if (!isNear) preview(null);
 }
 
 function preview(id) {

@@ -3,6 +3,7 @@
 const view = find("view");
 const graph = find("graph");
 let nodeElements = new Map();
+let repeats = new Map(); // the further boxes of a leaf
 let edgeElements = [];
 let edgesBetween = new Map(); // "v0 f1" -> numbers of edges
 let edgesBornIn = [];
@@ -16,11 +17,12 @@ let previewed = null; // the node that the keyboard is on
 
 // Draws the present picture in place of the one before.
 function drawGraph() {
-  nodeElements = new Map();
+  [nodeElements, repeats] = [new Map(), new Map()];
+  const idOf = new Map(picture.nodes.map(({ id, of }) => [id, of ?? id]));
   edgeElements = [];
   edgesBetween = new Map();
   edgesBornIn = bornInEachStep(picture.edges, steps);
-  readingOrder = [...picture.nodes].sort((a, b) => a.rank - b.rank || a.y - b.y || a.x - b.x);
+  readingOrder = [...nodes.values()].sort((a, b) => a.rank - b.rank || a.y - b.y || a.x - b.x);
   getsGradient = new Set(
     steps.flatMap(({ grad_inputs, table }) => [...grad_inputs, ...table.set].map(([id]) => id)),
   );
@@ -31,13 +33,14 @@ function drawGraph() {
   picture.edges.forEach((edge, index) => {
     const path = svg("path", { d: edgePath(edge.points, isDown) });
     edgeElements.push(path);
-    const key = `${edge.from} ${edge.to}`;
+    const key = `${idOf.get(edge.from)} ${idOf.get(edge.to)}`;
     edgesBetween.set(key, [...(edgesBetween.get(key) ?? []), index]);
     graph.append(path);
   });
   for (const node of picture.nodes) {
     const element = nodeElement(node);
-    nodeElements.set(node.id, element);
+    if (node.of === null) nodeElements.set(node.id, element);
+    else repeats.set(node.of, [...(repeats.get(node.of) ?? []), element]);
     graph.append(element);
   }
   picture.edges.forEach((_, index) => updateEdge(index));
@@ -87,7 +90,9 @@ function nodeElement(node) {
   const top = node.y - node.h / 2;
   const element = svg(
     "g",
-    { "data-id": node.id, tabindex: -1, role: "button" },
+    node.of === null
+      ? { "data-id": node.id, tabindex: -1, role: "button" }
+      : { "data-of": node.of, "aria-hidden": "true" },
     svg("title", null, [node.label, ...node.facts].join("\n")),
     svg("rect", {
       class: "box",
@@ -102,7 +107,7 @@ function nodeElement(node) {
       svg("text", { class: "fact", x: node.x, y: top + 30 + 13 * i }, shortened(fact)),
     ),
   );
-  if (node.kind === "variable") {
+  if (node.kind === "variable" && node.of === null) {
     const numbers = top + 24 + 13 * node.facts.length;
     element.append(
       svg("g", { class: "numbers-here", transform: `translate(${node.x} ${numbers})` }),
@@ -110,8 +115,8 @@ function nodeElement(node) {
       svg("path", { class: "mark gradient", d: `M${left + node.w - 9} ${top - 5}h13l-6.5 11z` }),
     );
   }
-  element.addEventListener("click", () => pin(node.id));
-  element.addEventListener("focus", () => preview(node.id));
+  element.addEventListener("click", () => pin(node.of ?? node.id));
+  element.addEventListener("focus", () => preview(node.of ?? node.id));
   return element;
 }
 
@@ -134,6 +139,9 @@ function updateNode(id) {
   if (now.freed.get(id)) (names.push("freed"), said.push("freed"));
   if (id === pinned) names.push("pinned");
   setAttribute(element, "class", names.join(" "));
+  for (const again of repeats.get(id) ?? []) {
+    setAttribute(again, "class", [...names, "again"].join(" "));
+  }
   if (node.kind === "variable") said.push(...showNumbers(node, element));
   setAttribute(element, "aria-label", [node.label, node.kind, ...node.facts, ...said].join(", "));
   setAttribute(element, "aria-pressed", String(id === pinned));
