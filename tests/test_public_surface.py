@@ -53,7 +53,9 @@ take take_along_axis tan tanh tensordot tile to_device tril triu trunc unstack u
 var vecdot where zero_safe_multiply
 """
 
-SHOW = "Diagram Film Plot bars fallbacks graph histogram lines points record text training_curves"
+SHOW = """
+Diagram Film Plot bars fallbacks graph histogram lines points record text training_curves watch
+"""
 
 LINALG = """
 cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_transpose

@@ -349,16 +349,18 @@ def test_it_is_json_of_one_version() -> None:
     assert data["tinynode"] == tn.__version__ and data["title"] == "example"
     assert set(data) == {
         "version", "title", "note", "tinynode", "device", "pictures", "iterations", "classes",
-        "questions", "files", "values",
+        "questions", "files", "values", "watched",
     }  # fmt: skip
     (picture,), (iteration,) = data["pictures"], data["iterations"]
     assert set(picture) == {"width", "height", "shared", "nodes", "edges", "steps"}
-    assert set(iteration) == {"picture", "values", "seconds", "loss", "optimizers", "arrays"}
+    assert set(iteration) == {
+        "picture", "values", "seconds", "loss", "optimizers", "arrays", "watched",
+    }  # fmt: skip
     for step in picture["steps"]:
         assert set(step) == {
             "kind", "function", "class", "title", "inputs", "outputs", "grad_outputs",
             "grad_inputs", "retained", "freed", "queue", "queued", "table", "ran", "at",
-            "seconds", "depth", "cleared", "updates",
+            "seconds", "depth", "cleared", "updates", "watched",
         }  # fmt: skip
     for node in picture["nodes"]:
         assert set(node) == {

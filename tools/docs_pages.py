@@ -35,7 +35,7 @@ PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 SAVED = {
     "debug-a-gradient.md": ("exp.html",),
-    "films.md": ("film.html", "film.svg", "training.html"),
+    "films.md": ("film.html", "film.svg", "training.html", "moons.html"),
     "pictures.md": ("graph.svg", "double.svg"),
 }
 """Guides whose Python saves files, which the site shows."""

@@ -1,8 +1,8 @@
 """Pictures of the graph, films of its computation, plots, and a table of kernels.
 
 ``text`` draws a graph with characters: ``x.node <- Multiply <- y.node``. ``graph`` draws a
-picture. ``record`` films forward and backward steps. ``fallbacks`` is the table of the kernels in
-use, and of the functions without a kernel.
+picture. ``record`` films forward and backward steps; ``watch`` adds pictures of predictions.
+``fallbacks`` is the table of the kernels in use, and of the functions without a kernel.
 """
 
 from tinynode.show import explain as explain  # the methods of Variable call them
@@ -14,6 +14,7 @@ from tinynode.show.graph_picture import graph
 from tinynode.show.plots import Plot, bars, histogram, lines, points, training_curves
 from tinynode.show.recorder import record
 from tinynode.show.text_picture import text
+from tinynode.show.watching import watch
 
 __all__ = [
     "Diagram",
@@ -28,4 +29,5 @@ __all__ = [
     "record",
     "text",
     "training_curves",
+    "watch",
 ]

@@ -6,6 +6,7 @@ page, the terminal and tests read these parts:
     pictures        nodes and edges with their layout, and the steps of one run through them
     iterations      the runs: the picture, and the values of each step
     values          summaries of arrays; steps refer to them by index
+    watched         examples and pictures of predictions; iterations refer to pictures by index
     classes, files  the texts beside the picture
 
 A program without a loop has one picture and one iteration. "born" is the step of the picture from

@@ -61,7 +61,10 @@ def film_data(film: Recording) -> dict[str, Any]:
     names = SourceNames(film.modules)
     files = Files(step["places"][0][:2] for step in film.steps if step["places"])
     of_segment = {segment: picture for picture in pictures for segment in picture.segments}
-    iterations = [_iteration(film, segment, of_segment[segment]) for segment in segments]
+    watched, stands_for = film.watched.data()
+    iterations = [
+        _iteration(film, segment, of_segment[segment], stands_for) for segment in segments
+    ]
     values = film.values.data(iterations)
     drawn = []
     for picture in pictures:
@@ -79,6 +82,7 @@ def film_data(film: Recording) -> dict[str, Any]:
         "classes": {key: describe_class(cls) for key, cls in film.classes.items()},
         "files": files.data,
         "values": values,
+        "watched": watched,
     }
     data["questions"] = film_questions(film, segments, data)
     return data
@@ -327,7 +331,9 @@ def _room(value: dict[str, Any]) -> tuple[float, float]:
 # --- iterations ----------------------------------------------------------------------------------
 
 
-def _iteration(film: Recording, segment: Segment, picture: Picture) -> dict[str, Any]:
+def _iteration(
+    film: Recording, segment: Segment, picture: Picture, stands_for: Sequence[int]
+) -> dict[str, Any]:
     """One run through a picture: the value of each place in its steps, and the seconds.
 
     ``"optimizers"`` has the settings of each update; None for the settings in the picture's step.
@@ -346,6 +352,7 @@ def _iteration(film: Recording, segment: Segment, picture: Picture) -> dict[str,
             None if step["seconds"] is None else float(f"{step['seconds']:.2g}") for step in steps
         ],
         "loss": _loss(film, steps),
+        "watched": [stands_for[step["watched"]["picture"]] for step in steps if step["watched"]],
         "optimizers": optimizers,
     }
 

@@ -199,6 +199,7 @@ def _shape_of(step: Step, number: dict[str, int]) -> Signature:
         tuple(number[name] for name in step["retained"] if name in number),
         tuple(entry[2] for entry in step["grad_inputs"]),
         tuple(value is not None for value in values_of(step)),
+        None if step["watched"] is None else step["watched"]["subject"],
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinynode.show.film_sources import Place
 from tinynode.show.film_values import Values
+from tinynode.show.film_watched import Watched
 
 if TYPE_CHECKING:
     from tinynode.core.function_node import FunctionNode
@@ -72,6 +73,7 @@ class Recording:
         devices: the names of the devices.
         classes: by key, the classes of functions and optimizers.
         modules: the names of Python modules in the program, such as ``F``.
+        watched: the pictures of predictions.
     """
 
     title: str | None = None
@@ -85,6 +87,7 @@ class Recording:
     devices: dict[str, None] = field(default_factory=dict, repr=False)
     classes: dict[str, type] = field(default_factory=dict, repr=False)
     modules: set[str] = field(default_factory=set, repr=False)
+    watched: Watched = field(default_factory=Watched, repr=False)
     _variables: int = field(default=0, repr=False)
 
     def add_variable(

@@ -11,6 +11,7 @@ from typing import Any
 
 from tinynode.errors import printable
 from tinynode.show.film_iterations import with_values
+from tinynode.show.film_watched import in_words
 
 Step = dict[str, Any]
 
@@ -28,6 +29,8 @@ def sentence(step: Step, labels: Mapping[str, str]) -> str:
     if kind == "update":
         changed = [labels[entry[0]] for entry in step["updates"]]
         return f"{step['class']} updates {_joined(changed)}."
+    if kind == "watch":
+        return f"The program watches {step['watched']['about']}."
     return _end(step, labels)
 
 
@@ -123,11 +126,14 @@ def steps_of(data: dict[str, Any]) -> Iterator[tuple[int, Step]]:
 def steps_of_iteration(data: dict[str, Any], iteration: dict[str, Any]) -> Iterator[Step]:
     """The steps of an iteration with their values."""
     values, optimizers = iter(iteration["values"]), iter(iteration["optimizers"])
+    watched = iter(iteration["watched"])
     steps = data["pictures"][iteration["picture"]]["steps"]
     for step, seconds in zip(steps, iteration["seconds"], strict=True):
         told = {**with_values(step, values), "seconds": seconds}
         if step["kind"] == "update":
             told["optimizer"] = next(optimizers) or step["optimizer"]
+        if step["watched"]:
+            told["watched"] = {**step["watched"], "picture": next(watched)}
         yield told
 
 
@@ -142,6 +148,9 @@ def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list
         lines.append(f"optimizer: {step['optimizer']}")
     for node, *three, moments in step["updates"]:
         lines += _update_lines(data, labels[node], three, moments)
+    if step["watched"]:
+        subject = data["watched"]["subjects"][step["watched"]["subject"]]
+        lines.append(in_words(subject, data["watched"]["pictures"][step["watched"]["picture"]]))
     used_up = [node for node in step["freed"] if node in step["table"]["removed"]]
     freed = [node for node in step["freed"] if node not in used_up]
     for heading, found in (

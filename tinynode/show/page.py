@@ -19,7 +19,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-STYLE = ("style.css", "chain.css", "quiz.css", "rerun.css")
+STYLE = ("style.css", "chain.css", "watch.css", "quiz.css", "rerun.css")
 """The style sheets, later ones in front."""
 
 SCRIPT = (
@@ -31,6 +31,7 @@ SCRIPT = (
     "chain.js",
     "focus.js",
     "iterations.js",
+    "watch.js",
     "panels.js",
     "quiz.js",
     "rerun.js",

@@ -127,6 +127,7 @@ class FilmRecorder(FunctionHook):
         self.graph.forget()
         self._begun.clear()
         self._sweeps.clear()
+        self.film.watched.forget()
 
     # --- forward ---------------------------------------------------------------------------------
 
@@ -351,6 +352,15 @@ class FilmRecorder(FunctionHook):
         self._before_update = []
         self._add(step)
 
+    # --- watched pictures ------------------------------------------------------------------------
+
+    def watched(self, subject: int, picture: int, about: str) -> None:
+        """``tinynode.show.watch`` was called: a step."""
+        if self._has_room():
+            step = self._step("watch", self.graph.places())
+            step["watched"] = {"subject": subject, "picture": picture, "about": about}
+            self._add(step)
+
     def _array(self, array: Any, p: Variable) -> int | None:
         return self.film.values.add(array, p.device)
 
@@ -394,6 +404,7 @@ class FilmRecorder(FunctionHook):
             "ran": [],
             "cleared": self._take_cleared(),
             "updates": [],
+            "watched": None,
             "places": places,
             "in_graph": False,
             "seconds": None,

@@ -52,9 +52,10 @@ function emptyState() {
 
 // The steps of an iteration: those of its picture, with its own values.
 function stepsOf(number) {
-  const { values, seconds, optimizers, picture: index } = iterations[number];
+  const { values, seconds, optimizers, watched: drawn, picture: index } = iterations[number];
   let next = 0;
   let updates = 0;
+  let nextDrawn = 0;
   const entry = ([id]) => [id, values[next++]];
   return film.pictures[index].steps.map((step, i) => {
     const told = { ...step, seconds: seconds[i] };
@@ -69,6 +70,7 @@ function stepsOf(number) {
       values[next++],
       moments.map(([name]) => [name, values[next++], values[next++]]),
     ]);
+    if (step.watched) told.watched = { ...step.watched, picture: drawn[nextDrawn++] };
     return told;
   });
 }

@@ -40,11 +40,12 @@ function stepName(step) {
   if (step.kind === "sweep") return "Backward starts";
   if (step.kind === "end") return "Backward has ended";
   if (step.kind === "update") return step.optimizer;
+  if (step.kind === "watch") return `Watched: ${watched.subjects[step.watched.subject].name}`;
   return `${step.class ?? nameOf(step.function)}, ${step.kind}`;
 }
 
 function stepContent(step) {
-  const parts = { sweep: seedParts, backward: backwardParts, end: resultParts, update: updateParts };
+  const parts = { sweep: seedParts, backward: backwardParts, end: resultParts, update: updateParts, watch: watchParts };
   return [
     factsOfStep(step),
     ...chainParts(step),

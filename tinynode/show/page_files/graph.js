@@ -252,7 +252,7 @@ function directionOfStep() {
 }
 
 function directionOf(step) {
-  if (step?.kind === "update") return "update";
+  if (step?.kind === "update" || step?.kind === "watch") return step.kind;
   return isBackward(step) ? "backward" : "forward";
 }
 

@@ -24,10 +24,44 @@ function drawCurve(known) {
   });
   find("curve-lines").append(
     svg("path", { class: "curve", d: path }),
+    svg("path", { class: "marker pointed", id: "curve-pointed", visibility: "hidden" }),
     svg("path", { class: "marker", id: "curve-marker" }),
   );
+  find("curve-lines").setAttribute("aria-label", curveInWords(known));
+  pointAtCurve();
   setText(find("curve-high"), numberText(high));
   setText(find("curve-low"), numberText(low));
+}
+
+function curveInWords(known) {
+  const least = losses.indexOf(Math.min(...known));
+  const ends = `from ${numberText(known[0])} to ${numberText(known.at(-1))}`;
+  return `Curve of the loss: ${ends}, least ${numberText(losses[least])} at iteration ${least + 1}`;
+}
+
+// The pointer on the curve shows an iteration and its loss; a click goes there.
+function pointAtCurve() {
+  const [curve, here, line] = [find("curve"), find("curve-here"), find("curve-pointed")];
+  const indexAt = (event) => {
+    const box = find("curve-lines").getBoundingClientRect();
+    const part = Math.max(0, Math.min(1, (event.clientX - box.left) / box.width));
+    return Math.round(part * (iterations.length - 1));
+  };
+  const leave = () => {
+    here.hidden = true;
+    line.setAttribute("visibility", "hidden");
+  };
+  curve.addEventListener("pointermove", (event) => {
+    const index = indexAt(event);
+    const loss = losses[index] === null ? "no loss" : `loss ${numberText(losses[index])}`;
+    here.hidden = false;
+    setText(here, `iteration ${index + 1}, ${loss}`);
+    here.style.left = `${Math.max(12, Math.min(88, Number(placeOf(index))))}%`;
+    line.setAttribute("d", `M${placeOf(index)} 0V100`);
+    line.setAttribute("visibility", "visible");
+  });
+  curve.addEventListener("pointerleave", leave);
+  curve.addEventListener("click", (event) => byHand(() => goToIteration(indexAt(event))));
 }
 
 function placeOf(index) {

@@ -80,6 +80,7 @@ const CHIPS = {
   sweep: "backward starts",
   end: "backward ends",
   update: "update",
+  watch: "watch",
 };
 
 function showPosition() {
@@ -97,6 +98,7 @@ function showPosition() {
   for (const id of ["first", "back"]) setDisabled(find(id), isFirst);
   for (const id of ["next", "last"]) setDisabled(find(id), isAtEnd());
   if (iterations.length > 1) showIteration();
+  if (iterations.length > 1) showWatched();
   rememberInAddress();
 }
 
@@ -241,7 +243,7 @@ function drawStrip() {
   for (let start = 0, end = 0; start < steps.length; start = end) {
     const phase = directionOf(steps[start]);
     while (end < steps.length && directionOf(steps[end]) === phase) end++;
-    const [y, height] = { forward: [0, 0.5], backward: [0.5, 0.5], update: [0, 1] }[phase];
+    const [y, height] = { forward: [0, 0.5], backward: [0.5, 0.5], update: [0, 1], watch: [0.2, 0.6] }[phase];
     strip.append(svg("rect", { x: start, y, width: end - start, height, class: phase }));
   }
 }
@@ -308,6 +310,7 @@ function start() {
   drawIterations();
   drawQuiz();
   drawEditor();
+  drawWatched();
   if (!goToAddress()) go(0, 0);
   fitAtStart();
   isStarted = true;
