@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tinynode.commands.step import film_of_script
 from tinynode.learn import sources
 from tools import docs_pages
 
@@ -85,6 +86,16 @@ def test_a_program_that_stops_is_named(
     assert docs_pages.main(str(tmp_path / "cache")) == 1
     said = capsys.readouterr().err
     assert "guide.md stopped with an error" in said and "ZeroDivisionError" in said
+
+
+def test_the_animation_of_the_readme_shows_todays_program(tmp_path: Path) -> None:
+    script = "tutorials/examples/first_picture.py"
+    command = f"python -m tinynode step --no-open --output docs/first_film.svg {script}"
+    film, status = film_of_script(str(ROOT / script), [])
+    film.save(tmp_path / "film.svg")
+    made = (tmp_path / "film.svg").read_bytes()
+    assert status == 0 and "docs/first_film.svg" in (ROOT / "README.md").read_text("utf-8")
+    assert (ROOT / "docs" / "first_film.svg").read_bytes() == made, f"run {command}"
 
 
 def test_every_step_and_every_saving_guide_is_a_program() -> None:

@@ -100,3 +100,13 @@ def test_a_wrong_option_is_one_line(
         main(["step", *words])
     assert left.value.code == 2
     assert capsys.readouterr().err == f"python -m tinynode step: error: {message} (see --help)\n"
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".json", ".htm"])
+def test_the_suffix_gives_the_format(suffix: str, folder: Path, opened: list[str]) -> None:
+    assert main(["step", "script.py", "--output", f"film{suffix}"]) == 0
+    text = (folder / f"film{suffix}").read_text(encoding="utf-8")
+    assert (
+        text.lstrip().lower().startswith({".svg": "<svg", ".json": "{", ".htm": "<!doc"}[suffix])
+    )
+    assert len(opened) == (suffix == ".htm")

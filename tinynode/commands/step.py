@@ -26,6 +26,9 @@ from tinynode.show.film import Film, plural
 from tinynode.show.film_text import printable_lines
 from tinynode.show.recorder import record
 
+FORMATS = (".html", ".htm", ".json", ".svg", ".gif")
+"""The suffixes of films."""
+
 
 def add_command(commands: Any) -> None:
     """Describe the command to argparse."""
@@ -44,7 +47,7 @@ def add_command(commands: Any) -> None:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--text", action="store_true", help="walk through it in the terminal, by keys")
-    help_text = "the page; default: the script's name with .html, in this folder"
+    help_text = "a page (.html, the default), .json, or a picture (.svg, .gif)"
     add("--output", metavar="PATH", help=help_text)
     add("--no-open", action="store_true", help="do not open the page in a browser")
     add("--serve", action="store_true", help="serve the page here: its reader edits the program")
@@ -85,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         content += f" with {plural(len(film.data()['questions']), 'question')}"
     _save(film, output, path)
     print(printable_lines(f"{content}, written to {output}"), flush=True)
-    is_page = path.suffix.lower() != ".json"
+    is_page = path.suffix.lower() in (".html", ".htm")
     if is_page and not options.no_open and not webbrowser.open(path.as_uri()):
         print(f"no browser was found here: open {path.as_uri()} in one")
     return status
@@ -140,14 +143,16 @@ def _take_script(options: argparse.Namespace) -> tuple[str, list[str]]:
 def _save(film: Film, output: str, path: Path) -> None:
     try:
         film.save(path)
+    except ImportError as error:
+        raise CommandError(str(error), status=1) from None
     except OSError as error:
         raise CommandError(f"--output {output}: {error.strerror}", status=1) from None
 
 
 def _check_output(output: str, path: Path) -> None:
     """Refuse a wrong path before the script runs."""
-    if path.suffix.lower() not in (".html", ".htm", ".json"):
-        raise CommandError(f"--output {output}: the path must end in .html or .json.")
+    if path.suffix.lower() not in FORMATS:
+        raise CommandError(f"--output {output}: the path must end in {', '.join(FORMATS)}.")
     try:
         check_writable(path)
     except OSError as error:
