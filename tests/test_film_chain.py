@@ -81,6 +81,16 @@ def test_a_film_has_the_formulas_of_its_classes() -> None:
     assert set(chain["formulas"]) == {"z", "dL/dx", "dL/dy"}
 
 
+def test_a_copied_gradient_is_no_addition() -> None:
+    """The gradient of Sum is a view of one number, so the pass writes a copy to ``x.grad``."""
+    x = variable([[1, 2], [3, 4]], "x")
+    with record("sum") as film:
+        functions.sum(x).backward()
+        functions.sum(x).backward()
+    ends = [step for step in film.data()["pictures"][0]["steps"] if step["kind"] == "end"]
+    assert [step["grad_inputs"][0][2] for step in ends] == ["first", "added"]
+
+
 # --- in the browser ------------------------------------------------------------------------------
 
 
@@ -242,3 +252,15 @@ def test_the_docstring_is_set_as_mathematics(show: Callable[..., Any], scheme: s
     )
     assert "elementwise, with broadcasting." in texts(opened, ".formula")[0]
     assert opened.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.slow
+def test_names_of_gradients_have_room_beside_a_heat_map(show: Callable[..., Any]) -> None:
+    x = variable(numpy.linspace(-0.0012345, 0.0012345, 64), "Linear output")
+    with record("names") as film:
+        functions.sum(x * x).backward()
+    opened = show(film, "end", None)
+    height = opened.evaluate(
+        "document.querySelector('#gradients li:not([hidden]) .name').getBoundingClientRect().height"
+    )
+    assert height < 60

@@ -92,6 +92,7 @@ class _SweepState:
         start: the time when the step began.
         table: the film's nodes in the gradient table, in the order of their arrival.
         before: the function's inputs with a gradient before the step.
+        had_grad: the reached leaves with a ``grad`` from before the sweep.
         entries: for each of the step's ``grad_inputs`` the VariableNode.
     """
 
@@ -102,7 +103,13 @@ class _SweepState:
         self.start = 0.0
         self.table: dict[str, None] = {}
         self.before: list[VariableNode] = []
+        self.had_grad: set[VariableNode] = set()
         self.entries: list[VariableNode] = []
+
+
+def _has_grad(node: VariableNode) -> bool:
+    variable = node.get_variable_or_none()
+    return variable is not None and variable.grad_var is not None
 
 
 class FilmRecorder(FunctionHook):
@@ -213,6 +220,7 @@ class FilmRecorder(FunctionHook):
         if state is None:
             return
         state.step = {}
+        state.had_grad.update(filter(_has_grad, function.inputs or ()))
         if self._has_room():
             shown = self.graph.function(function)
             state.step = self._step("backward", shown.places, shown, function)
@@ -291,21 +299,23 @@ class FilmRecorder(FunctionHook):
             step["table"]["removed"] = list(state.table)
             step["error"] = None if error is None else f"{type(error).__name__}: {error}"
             for node, gradient in sweep.results.items():
-                self._add_result(step, sweep, node, gradient)
+                self._add_result(step, state, node, gradient)
             self._add(step)
         del self._sweeps[self._sweeps.index(state) :]
 
     def _add_result(
-        self, step: Step, sweep: Sweep, node: VariableNode, gradient: Variable
+        self, step: Step, state: _SweepState, node: VariableNode, gradient: Variable
     ) -> None:
         """``[node, gradient of this sweep, how, grad]``; "none": the sweep wrote no grad."""
-        found = sweep.table.gradients.get(node, gradient)
+        found = state.sweep.table.gradients.get(node, gradient)
         variable = node.get_variable_or_none()
         if variable is None:
             return  # freed, so no grad was written
         how = "none"
         if variable.grad_var is gradient:
-            how = "first" if found is gradient else "added"
+            # the sweep may also write a copy of what it found
+            is_added = found is not gradient and node in state.had_grad
+            how = "added" if is_added else "first"
         shown = self.graph.variable(node)
         total = None if how == "none" else self._value(gradient)
         step["grad_inputs"].append([shown.id, self._value(found), how, total])
