@@ -197,12 +197,17 @@ function card(id, key, tag, content) {
   return html("div", { class: "card", "data-node": id }, head, ...content);
 }
 
+// A dotted name, which may go on in a new line behind each dot.
+function breakable(name) {
+  return name.split(/(?<=\.)/).flatMap((word) => [word, html("wbr")]);
+}
+
 function nodeButton(id, key) {
   const facts = nodes.get(id)?.facts.join(", ") || null; // two nodes may have one name
   const button = html(
     "button",
     { type: "button", class: "name", "data-key": key, title: facts },
-    nameOf(id),
+    ...breakable(nameOf(id)),
   );
   button.addEventListener("click", () => {
     if (!nodes.has(id)) return;

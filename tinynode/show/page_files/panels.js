@@ -68,8 +68,8 @@ function scrollPanels() {
   isMethodNew = false;
   if (markedLine) scrollInside(find("user-code"), markedLine);
   if (newest) scrollInside(find("gradients"), newest);
-  if (find("follow").checked && currentStep().function !== null)
-    bringIntoView(currentStep().function);
+  const shown = currentStep().function ?? currentStep().grad_outputs[0]?.[0];
+  if (find("follow").checked && shown !== undefined) bringIntoView(shown);
 }
 
 // Scrolls a panel, never the page.
@@ -118,7 +118,7 @@ function showQueue(step) {
   if (rest > 0) rows.push(html("li", { class: "quiet" }, `and ${rest} more`));
   const text = isBackward(step)
     ? "Empty: no function is left."
-    : "Empty: backward has not started.";
+    : "Empty: no backward pass is under way.";
   const list = rows.length ? html("ol", { class: "rows" }, ...rows) : quietLine(text);
   replaceContent(find("queue"), [list]);
 }

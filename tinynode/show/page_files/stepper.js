@@ -12,6 +12,7 @@ function currentStep() {
 function moveTo(target, number = iteration) {
   const wantedIteration = Math.max(0, Math.min(iterations.length - 1, number));
   const isNew = wantedIteration !== iteration;
+  const before = position;
   const touched = { nodes: new Set(), gradients: new Set(), edges: new Set() };
   if (isNew) changeIteration(wantedIteration, touched);
   const wanted = Math.max(0, Math.min(steps.length - 1, target));
@@ -25,6 +26,7 @@ function moveTo(target, number = iteration) {
   showUserCode(currentStep());
   showClassCode(currentStep());
   showFocus();
+  if (position !== before) find("focus-body").scrollTop = 0;
   scrollPanels();
 }
 
@@ -313,6 +315,7 @@ function start() {
   drawWatched();
   if (!goToAddress()) go(0, 0);
   fitAtStart();
+  if (currentStep() !== null) scrollPanels(); // the view has its size now
   isStarted = true;
   if (flags.has("play") && !wantsLittleMotion()) play();
 }
