@@ -260,7 +260,5 @@ def test_names_of_gradients_have_room_beside_a_heat_map(show: Callable[..., Any]
     with record("names") as film:
         functions.sum(x * x).backward()
     opened = show(film, "end", None)
-    height = opened.evaluate(
-        "document.querySelector('#gradients li:not([hidden]) .name').getBoundingClientRect().height"
-    )
-    assert height < 60
+    name = opened.locator("#gradients li:not([hidden]) .name").first
+    assert name.bounding_box()["height"] < 60
