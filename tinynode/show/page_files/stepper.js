@@ -313,6 +313,7 @@ function start() {
   drawWatched();
   if (!goToAddress()) go(0, 0);
   fitAtStart();
+  scrollPanels(); // the scale is another one
   isStarted = true;
   if (flags.has("play") && !wantsLittleMotion()) play();
 }
