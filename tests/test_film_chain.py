@@ -260,7 +260,20 @@ def test_names_of_gradients_have_room_beside_a_heat_map(show: Callable[..., Any]
     with record("names") as film:
         functions.sum(x * x).backward()
     opened = show(film, "end", None)
-    height = opened.evaluate(
-        "document.querySelector('#gradients li:not([hidden]) .name').getBoundingClientRect().height"
-    )
-    assert height < 60
+    name = opened.locator("#gradients li:not([hidden]) .name").first
+    assert name.bounding_box()["height"] < 60
+
+
+@pytest.mark.slow
+def test_an_address_opens_a_long_graph_at_its_step(show: Callable[..., Any]) -> None:
+    x = variable([1.0], "x")
+    with record("long") as film:
+        y = x
+        for _ in range(20):
+            y = functions.tanh(y)
+        functions.exp(y).backward()
+    opened = show(film, "end", None, reduced_motion="reduce")
+    opened.goto(opened.url.split("#")[0] + "?#step=21")
+    view, node = opened.locator("#view"), opened.locator("#graph .node", has_text="Exp").first
+    frame, box = view.bounding_box(), node.bounding_box()
+    assert frame["y"] < box["y"] < frame["y"] + frame["height"]

@@ -178,6 +178,16 @@ def test_shades_show_sign_and_size() -> None:
 # --- SVG -------------------------------------------------------------------------------------
 
 
+def test_a_watched_step_is_a_picture(tmp_path: Path) -> None:
+    net, points = nn.Linear(2, 2), numpy.eye(2, dtype=numpy.float32)
+    with record() as film:
+        functions.sum(net(points)).backward()
+        tn.show.watch(net, points)
+    film.save(tmp_path / "film.svg")
+    last = film.frames(tmp_path, steps=[-1])[0].read_text("utf-8")
+    assert ">watch</text>" in last
+
+
 def test_each_step_is_a_picture_with_the_numbers_of_the_film(tmp_path: Path) -> None:
     film = small_film()
     paths = film.frames(tmp_path / "new" / "folder")

@@ -46,6 +46,7 @@ _CHIPS = {
     "sweep": "backward starts",
     "end": "backward ends",
     "update": "update",
+    "watch": "watch",
 }
 
 
@@ -227,8 +228,8 @@ def _losses(data: dict[str, Any]) -> list[float | None]:
 
 
 def direction_of(step: dict[str, Any]) -> str:
-    """The direction of a step: "forward", "backward" or "update"."""
-    if step["kind"] == "update":
+    """The direction of a step: "forward", "backward" or "update"; a watched step has "update"."""
+    if step["kind"] in ("update", "watch"):
         return "update"
     return "backward" if step["kind"] in ("backward", "sweep", "end") else "forward"
 
