@@ -1261,6 +1261,8 @@ def test_dropout_draws_at_each_call() -> None:
     fast = tn.compile(lambda x: fn.dropout(x, 0.5, generator))
     x = variable(np.ones(1000))
     assert not np.array_equal(fast(x).array, fast(x).array)
+    fast(x.detach())
+    assert [one.requires_grad for one in fast.recordings] == [True, False]
 
 
 # --- trace ---------------------------------------------------------------------------------------

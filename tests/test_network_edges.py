@@ -825,6 +825,16 @@ REFUSED = {
         InvalidType,
         "softmax_cross_entropy: x is float32, class_weight is float64: cast one with astype",
     ),
+    "class weights dtype of the function": (
+        lambda: fn.SoftmaxCrossEntropy("mean", -1).apply((ones(3, 2), whole([0, 1, 0]), WIDE)),
+        InvalidType,
+        r"SoftmaxCrossEntropy.*float64 != float32",
+    ),
+    "gradient without labels": (
+        lambda: fn.SoftmaxCrossEntropyGrad("mean", -1).apply((ones(3, 2), ones())),
+        InvalidType,
+        "SoftmaxCrossEntropyGrad.*size.* >= 3",
+    ),
     "scores of sequences": (
         lambda: fn.softmax_cross_entropy(ones(2, 3, 4), whole([[0, 1, 2], [0, 1, 2]])),
         InvalidType,
@@ -993,6 +1003,14 @@ REFUSED = {
         ValueError,
         r"conv2d: groups=3 does not divide.*\(1, 2, 4, 4\).*\(4, 1, 2, 2\)",
     ),
+    **{
+        f"conv2d groups of {what}": (
+            lambda x=x, w=w: fn.conv2d(ones(1, x, 4, 4), ones(w, 2, 2, 2), groups=2),
+            ValueError,
+            "conv2d: groups=2 does not divide",
+        )
+        for what, x, w in (("x", 3, 2), ("w", 4, 3))
+    },
     "conv2d no groups": (
         lambda: fn.conv2d(IMAGE, ones(4, 1, 2, 2), groups=0),
         ValueError,

@@ -84,14 +84,14 @@ class Program:
         self,
         net: NetOp,
         devices: dict[str, Device],
-        outputs: Sequence[str],
+        outputs: list[str],
         requires: Sequence[bool],
     ) -> None:
         self.title = net.type
         self.operators = net.flattened()
         self.devices = devices
         self.inputs = list(devices)
-        self.outputs = list(outputs)
+        self.outputs = outputs
         self.requires = tuple(requires)
         self.indexes: Indexes = tuple(range(len(self.inputs)))
         targets = tuple([i for i in self.indexes if self.requires[i]])
