@@ -1265,6 +1265,36 @@ def test_dropout_draws_at_each_call() -> None:
     assert [one.requires_grad for one in fast.recordings] == [True, False]
 
 
+def test_a_program_saves_and_computes_only_what_gradients_need(device: tn.Device) -> None:
+    fast = tn.compile(lambda x, w: fn.exp(fn.split(x, 2)[0] * w))
+    x, w = variable(), variable(W[:1])
+    fast(x.detach(), w.detach())
+    fast(x, w)
+    without, program = (recording.program for recording in fast.recordings)
+    assert without.gradients == program.gradients == {}
+    arrays = (x.raw, w.raw)
+    assert len([line for line in program.describe(arrays, "") if line == "  run:"]) == 1
+    tn.grad([fast(x, w)], [x, w])
+    lines = list(program.describe(arrays, "the net"))
+    assert "fill_like" not in "".join(lines)  # no zeros for the output that is not used
+    # the plan of the calls before the first gradient is gone, and only the gradient's is left
+    assert lines[1] == "  run, keeping what a backward reads:" and lines.count("  run:") == 1
+    assert list(program.gradients) == [program.full_key]
+    tn.grad([fast(x, w)], [w])
+    assert [one.combined for one in program.gradients.values()] == [None, None]
+    gy = variable(np.ones((1, 2)))
+    tn.grad([fast(x, w)], [x], [gy], enable_double_backprop=True)
+    made = [one.combined for one in program.gradients.values() if one.combined is not None]
+    assert [one.requires for one in made] == [(True, True, True)]
+
+
+def test_a_function_without_inputs_runs_on_the_device_of_its_results(device: tn.Device) -> None:
+    fast = tn.compile(lambda: tn.asarray([1.0, 2.0], device=device) * 2.0)
+    with Names(), tn.using_device("strict:device1"):
+        for _ in range(2):
+            assert fast().device is device
+
+
 # --- trace ---------------------------------------------------------------------------------------
 
 

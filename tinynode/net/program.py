@@ -161,6 +161,7 @@ class Program:
         targets, given = key
         scope = Scope()
         for name, array in zip(self.inputs, arrays, strict=True):
+            # pragma: no mutate (ReplaceFalseWithTrue): the operators of a net record no graph
             scope.put(name, wrap_array(array, self.devices[name], False))
         net = NetOp(self.operators, self.title)
         net.run(scope)
@@ -229,6 +230,7 @@ class Program:
         yield str(NetOp(found.operators, f"{self.title}_grad"))
         results, saved = self.run(arrays, True)
         floating = [i for i, y in enumerate(results) if is_floating(y)]
+        # pragma: no mutate (NeighbourFunction): a plan depends on no values
         given = tuple([namespace_of(results[i]).ones_like(results[i]) for i in floating])
         key = self.full_key[0], tuple(floating)
         self.run_gradient(key, arrays, saved, given)
