@@ -258,6 +258,18 @@ def test_the_whole_library_is_registered() -> None:
     assert all(name == info.name for name, info in OpInfoMap.items())
 
 
+def test_the_library_registers_at_the_first_use() -> None:
+    before = dict(OpInfoMap)
+    library = {n: i for n, i in before.items() if i.node_class.__module__.startswith(fn.__name__)}
+    OpInfoMap.clear()
+    try:
+        get_op_info("add")
+        assert OpInfoMap == library
+    finally:
+        OpInfoMap.clear()
+        OpInfoMap.update(before)
+
+
 def test_snake_case() -> None:
     assert [snake_case(n) for n in ("LogSoftmax", "Conv2d", "ReLU", "X")] == [
         "log_softmax",
