@@ -536,6 +536,8 @@ def test_a_determinant_of_zero_has_the_cofactors_as_its_gradient(device):
     assert_gradients(y, [x], [[1, -1], [-1, 1]], order=2)
     x = variable(np.ones((4, 4)), device)  # of rank 1: all its minors are singular too
     assert_gradients(linalg.det(x), [x], np.zeros((4, 4)))
+    x = variable(np.diag([0.0] + [1.0] * 31), device)
+    assert_gradients(linalg.det(x), [x], np.diag([1.0] + [0.0] * 31))
 
 
 def test_a_large_singular_matrix_has_no_gradient_of_its_determinant():
@@ -590,6 +592,7 @@ def test_results_have_names():
     assert linalg.eigh(x)._fields == ("eigenvalues", "eigenvectors")
     assert linalg.slogdet(x)._fields == ("sign", "logabsdet")
     assert linalg.svd(x)._fields == ("U", "S", "Vh")
+    assert linalg.qr(x, mode="complete").Q.shape == (2, 2)
 
 
 def test_einsum_says_what_it_does_in_its_label():
@@ -790,6 +793,7 @@ REFUSED = {
     "pad integers": (lambda: fn.pad(INTS, 1, 0.5), OperandError, "pad: value must be an integer"),
     "pinv vector": (lambda: linalg.pinv(ones(2)), InvalidType, r"Pinv.*\(2,\)"),
     "pinv rtol": (lambda: linalg.pinv(ones(2, 2), rtol="a"), OperandError, "pinv: rtol must be"),
+    "Concat axis": (lambda: fn.Concat(1).apply((ones(2), ones(2))), InvalidType, r"1 >= 1"),
     "qr vector": (lambda: linalg.qr(ones(2)), InvalidType, r"Qr.*\(2,\)"),
     "qr mode": (lambda: linalg.qr(ones(2, 2), mode="r"), ValueError, "qr: mode must be .*'r'"),
     "qr complete": (

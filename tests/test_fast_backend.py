@@ -550,6 +550,14 @@ def test_results_share_no_memory_with_other_results_or_inputs(name):
         assert not any(np.shares_memory(y, other) for other in others)
 
 
+def test_the_caller_of_a_pool_works_too(monkeypatch):
+    """All threads but the caller's are in the pool, and at least one."""
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor", lambda number, name: number)
+    for threads, number in ((1, 1), (2, 1), (4, 3)):
+        monkeypatch.setattr(blocks, "thread_count", lambda threads=threads: threads)
+        assert blocks.pool.__wrapped__() == number
+
+
 def test_one_long_row_is_not_shared_out(monkeypatch):
     force_kernels(monkeypatch)
     x, y = np.ones((1, 100)), np.empty((1, 100))
