@@ -793,7 +793,11 @@ REFUSED = {
     "pad integers": (lambda: fn.pad(INTS, 1, 0.5), OperandError, "pad: value must be an integer"),
     "pinv vector": (lambda: linalg.pinv(ones(2)), InvalidType, r"Pinv.*\(2,\)"),
     "pinv rtol": (lambda: linalg.pinv(ones(2, 2), rtol="a"), OperandError, "pinv: rtol must be"),
-    "Concat axis": (lambda: fn.Concat(1).apply((ones(2), ones(2))), InvalidType, r"1 >= 1"),
+    "Concat axis": (
+        lambda: fn.Concat(1).apply((ones(2), ones(2))),
+        InvalidType,
+        "Concat.*ndim > 1",
+    ),
     "qr vector": (lambda: linalg.qr(ones(2)), InvalidType, r"Qr.*\(2,\)"),
     "qr mode": (lambda: linalg.qr(ones(2, 2), mode="r"), ValueError, "qr: mode must be .*'r'"),
     "qr complete": (
