@@ -558,6 +558,19 @@ def test_the_caller_of_a_pool_works_too(monkeypatch):
         assert blocks.pool.__wrapped__() == number
 
 
+def test_blocks_have_as_many_elements_as_the_limit_says(monkeypatch):
+    force_kernels(monkeypatch)  # blocks of 8 elements
+    seen = []
+
+    def spy(inputs, outputs, scratch):
+        seen.append((inputs[0].shape, outputs[0].shape, scratch[0].base.shape))
+
+    blocks.run(spy, (np.ones((3, 4)),), (np.ones((3, 4)),), 1)
+    blocks.run(spy, (np.ones((3, 12)),), (np.ones((3, 12)),), 1)
+    two, one, long = ((2, 4),) * 3, ((1, 4),) * 2 + ((2, 4),), ((1, 12),) * 3
+    assert sorted(seen) == sorted([two, one, long, long, long])
+
+
 def test_one_long_row_is_not_shared_out(monkeypatch):
     force_kernels(monkeypatch)
     x, y = np.ones((1, 100)), np.empty((1, 100))

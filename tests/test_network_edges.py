@@ -693,6 +693,10 @@ def test_a_query_that_may_see_no_key_gets_zeros_and_gives_zero_gradients(causal,
     mask = tn.get_device(device).from_host(np.array([[False, False], [True, True]]))
     y = fn.scaled_dot_product_attention(query, key, value, mask, causal)
     np.testing.assert_array_equal(host(y)[0], [0, 0, 0])
+    default = fn.scaled_dot_product_attention(query, key, value)
+    assert (
+        host(fn.scaled_dot_product_attention(query, key, value, None, causal)) == host(default)
+    ).all() == (not causal)
     gradients = tn.grad([y * y], [query, key, value], enable_double_backprop=True)
     assert all(np.isfinite(host(g)).all() for g in gradients)
     np.testing.assert_array_equal(host(gradients[0])[0], [0, 0, 0])
@@ -1142,6 +1146,26 @@ REFUSED = {
         ValueError,
         r"bilinear: x1 must be .*\(4, 3\), \(4, 2\) and \(5, 2, 3\)",
     ),
+    **{
+        f"bilinear {what}": (
+            lambda shapes=shapes: fn.bilinear(*(ones(*shape) for shape in shapes)),
+            ValueError,
+            r"bilinear: x1 must be \(n, in1\)",
+        )
+        for what, *shapes in (
+            ("axes of x1", (4, 3, 1), (4, 2), (5, 3, 2)),
+            ("axes of x2", (4, 3), (4, 2, 1), (5, 3, 2)),
+            ("axes of w", (4, 3), (4, 2), (5, 3, 2, 1)),
+        )
+    },
+    **{
+        f"Linear of {number}": (
+            lambda number=number: fn.Linear().apply([ones(2, 2)] * number),
+            InvalidType,
+            rf"Linear.*size.*{number} [<>] ",
+        )
+        for number in (1, 4)
+    },
     "bilinear rows": (
         lambda: fn.bilinear(ones(4, 3), ones(5, 2), ones(5, 3, 2)),
         ValueError,
