@@ -7,6 +7,7 @@ turns by test function, so that different tests come before other parameters of 
 
 from __future__ import annotations
 
+import ast
 import difflib
 import json
 import os
@@ -76,7 +77,11 @@ class TestMap:
                 if pathlib.Path(path).parent == pathlib.Path(mutant.path).parent:
                     of_folder.update(*others.values())
         # a constant: the lines that use the name; code of a class, or new code: the block
-        return self.in_order(of_line or of_name or of_block or of_folder)
+        wider = (of_name, of_block, of_folder)
+        if runs_at_import("\n".join(now), mutant.start[0]):
+            # the line belongs to the tests that happened to be the first import of the module
+            return self.in_order(next((one for one in wider if one - of_line), of_line))
+        return self.in_order(next((one for one in (of_line, *wider) if one), of_line))
 
     def in_order(self, tests: set[str]) -> list[str]:
         """The tests by turns of their functions, each quickest first, up to ``SECONDS``."""
@@ -103,6 +108,16 @@ def old_line(then: list[str], now: list[str], line: int) -> int:
         if new < line <= new + size:
             return line - new + old
     return 0
+
+
+def runs_at_import(source: str, line: int) -> bool:
+    """True for a line outside of the bodies of functions."""
+    functions = (
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return not any(one.body[0].lineno <= line <= (one.end_lineno or 0) for one in functions)
 
 
 def lines_with_name(source: list[str], line: int) -> list[int]:
