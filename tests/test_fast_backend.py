@@ -569,6 +569,17 @@ def test_blocks_have_as_many_elements_as_the_limit_says(monkeypatch):
     blocks.run(spy, (np.ones((3, 12)),), (np.ones((3, 12)),), 1)
     two, one, long = ((2, 4),) * 3, ((1, 4),) * 2 + ((2, 4),), ((1, 12),) * 3
     assert sorted(seen) == sorted([two, one, long, long, long])
+    seen.clear()
+    set_limits(monkeypatch, threaded=0)
+    blocks.run(spy, (np.ones((3, 3)),), (np.ones((3, 3)),), 1)  # two shares
+    assert sorted(seen) == [((1, 3),) * 3, ((2, 3),) * 3]
+
+
+def test_memory_is_asked_for_once_so_that_the_c_library_keeps_pages(monkeypatch):
+    asked = []
+    monkeypatch.setattr(blocks.numpy, "empty", lambda *given: asked.append(given))
+    blocks.keep_pages()
+    assert asked == [(LIMITS.freed_bytes, np.uint8)]
 
 
 def test_one_long_row_is_not_shared_out(monkeypatch):
@@ -579,8 +590,8 @@ def test_one_long_row_is_not_shared_out(monkeypatch):
 
 
 def test_numbers_are_kept_and_cannot_be_written_to():
-    half = blocks.number(0.5, np.dtype(np.float32))
-    assert half is blocks.number(0.5, np.dtype(np.float32)) and half.dtype == np.float32
+    half = blocks.number(0.501, np.dtype(np.float32))
+    assert half is blocks.number(0.501, np.dtype(np.float32)) and half.dtype == np.float32
     with pytest.raises(ValueError, match="read-only"):
         half[...] = 1
 

@@ -27,7 +27,7 @@ from tinynode import functions as fn
 from tinynode.net import Operator
 from tinynode.net.operator import EMPTY, operator_of
 from tinynode.net.plan import Layout, Plan, Saved
-from tinynode_fast import blocks
+from tinynode_fast import blocks, fused
 from tinynode_fast.fused import Fused
 from tinynode_fast.kernel import Kernel
 from tinynode_fast.limits import LIMITS
@@ -41,7 +41,8 @@ LARGE = (600, 3)
 
 def threads(patch: pytest.MonkeyPatch) -> None:
     set_limits(patch, threaded=2)
-    patch.setattr(blocks, "thread_count", two_threads)
+    for module in (blocks, fused):
+        patch.setattr(module, "thread_count", two_threads)
 
 
 def plan_of(
@@ -777,6 +778,13 @@ def test_blocks_cover_everything_once(
     set_limits(monkeypatch, in_cache=2, chain_step=8, chain_bytes=64)
     if threaded:
         threads(monkeypatch)
+    shares = []
+
+    def noted_shares(length: int, size: int, work: Any) -> Any:
+        shares.append(size)
+        return blocks.in_shares(length, size, work)
+
+    monkeypatch.setattr(fused, "in_shares", noted_shares)
     rng = np.random.default_rng(length)
     net = [
         constant("c", 0.5),
@@ -803,6 +811,29 @@ def test_blocks_cover_everything_once(
         np.testing.assert_array_equal(found["w"], expected["w"])
         for name in "stv":
             close(found[name], expected[name])
+    assert set(shares) == {8 * -(-length // (16 if threaded else 8))}
+
+
+def test_a_chain_keeps_few_scratch_arrays_in_blocks_of_a_few_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    set_limits(monkeypatch, in_cache=2, chain_step=2, chain_bytes=500)
+    net = [
+        op("sin", "x", "a"),
+        op("cos", "x", "b"),
+        op("multiply", "ab", "c"),
+        op("sin", "c", "d"),
+        op("cos", "x", "e"),
+        op("exp", "x", "f"),
+        op("multiply", "ef", "g"),
+        op("multiply", "dg", "y"),
+    ]
+    x = np.linspace(0, 1, 30)
+    made = plan_of(net, {"x": x}, ["y"])
+    (chain,) = [step.function for step in steps_of(made) if isinstance(step.function, Fused)]
+    assert chain.scratch == 4  # d, e, f and g are needed at the same time
+    assert chain.block == 10  # 6 arrays of 8 bytes an element, in steps of 2 elements
+    close(made.run((x,))[0], expected_of(net, {"x": x}, "y")["y"])
 
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])

@@ -305,7 +305,7 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Variable:
     shape = (1,) * (ndim - x.ndim) + x.shape
     pairs = [m for pair in zip((1,) * ndim, shape, strict=True) for m in pair]
     wide = [m for pair in zip(times, shape, strict=True) for m in pair]
-    # pragma: no mutate (SwapArguments): factors commute
+    # pragma: no mutate (SwapArguments): the factors of a product commute
     result = tuple(n * m for n, m in zip(times, shape, strict=True))
     return reshape(broadcast_to(reshape(x, pairs), wide), result)
 
