@@ -595,6 +595,19 @@ def test_results_have_names():
     assert linalg.qr(x, mode="complete").Q.shape == (2, 2)
 
 
+def test_einsum_casts_its_operands_to_one_dtype(monkeypatch):
+    """Not every library's einsum promotes."""
+    dtypes, einsum = [], np.einsum
+
+    def noting(text, *operands, **options):
+        dtypes.extend(str(x.dtype) for x in operands)
+        return einsum(text, *operands, **options)
+
+    monkeypatch.setattr(np, "einsum", noting)
+    fn.einsum("i,i", variable([1.0, 2.0]), variable([1.0, 2.0], dtype="float32"))
+    assert dtypes == ["float64", "float64"]
+
+
 def test_einsum_says_what_it_does_in_its_label():
     x, y = variable(np.ones((2, 3))), variable(np.ones((3, 2)))
     assert fn.einsum("ij,jk", x, y).creator_node.label == "Einsum(ij,jk->ik)"

@@ -36,7 +36,7 @@ from tinynode import nn, show
 from tinynode.devices import Fallback, fallback_uses, kernel_uses
 from tinynode.functions import convolution, pooling
 from tinynode.functions.convolution import Windows
-from tinynode_fast import blocks, updates
+from tinynode_fast import blocks, images, updates
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.table import PLAIN
 
@@ -182,11 +182,14 @@ def square(size, name):
     ("name", "n", "channels", "side", "out", "size", "runs"),
     [
         ("conv2d", 1, 128, 4, 128, 3, False),
+        ("conv2d", 8, 128, 4, 128, 3, True),
         ("conv2d", 16, 128, 4, 128, 3, True),
         ("conv2d_gradient_w", 1, 128, 4, 128, 3, False),
         ("conv2d_gradient_w", 16, 128, 4, 128, 3, True),
         ("conv2d_gradient_x", 1, 128, 4, 128, 3, False),
-        ("conv2d_gradient_x", 4, 128, 4, 128, 3, True),
+        ("conv2d_gradient_x", 2, 128, 4, 128, 3, True),
+        ("conv2d_gradient_x", 16, 7, 8, 16, 3, False),
+        ("conv2d_gradient_x", 16, 8, 8, 16, 3, True),
         ("conv2d", 8, 64, 8, 64, 1, False),
         ("conv2d_gradient_w", 8, 64, 8, 64, 1, False),
     ],
@@ -206,6 +209,13 @@ def test_convolutions_that_numpy_does_as_quickly(name, n, channels, side, out, s
     if size == 1:  # with the channels last in memory there is nothing to copy
         tinynode_fast.forward(square(size, name)((side, side)), (channels_last(x), given[1]))
         assert [key[2] for key in kernel_uses] == [name]
+
+
+def test_images_come_in_parts_whose_columns_stay_in_the_cache(monkeypatch):
+    set_limits(monkeypatch, columns=10)
+    assert list(images.parts(5, 4)) == [slice(0, 2), slice(2, 4), slice(4, 5)]
+    assert list(images.parts(2, 11)) == [slice(0, 1), slice(1, 2)]
+    assert list(images.parts(2, 0)) == [slice(0, 2)]
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])

@@ -27,7 +27,8 @@ from tinynode import functions as fn
 from tinynode.net import Operator
 from tinynode.net.operator import EMPTY, operator_of
 from tinynode.net.plan import Layout, Plan, Saved
-from tinynode_fast import blocks, fused
+from tinynode_fast import blocks
+from tinynode_fast import fused as fused_module
 from tinynode_fast.fused import Fused
 from tinynode_fast.kernel import Kernel
 from tinynode_fast.limits import LIMITS
@@ -41,7 +42,7 @@ LARGE = (600, 3)
 
 def threads(patch: pytest.MonkeyPatch) -> None:
     set_limits(patch, threaded=2)
-    for module in (blocks, fused):
+    for module in (blocks, fused_module):
         patch.setattr(module, "thread_count", two_threads)
 
 
@@ -784,7 +785,7 @@ def test_blocks_cover_everything_once(
         shares.append(size)
         return blocks.in_shares(length, size, work)
 
-    monkeypatch.setattr(fused, "in_shares", noted_shares)
+    monkeypatch.setattr(fused_module, "in_shares", noted_shares)
     rng = np.random.default_rng(length)
     net = [
         constant("c", 0.5),
@@ -834,6 +835,15 @@ def test_a_chain_keeps_few_scratch_arrays_in_blocks_of_a_few_bytes(
     assert chain.scratch == 4  # d, e, f and g are needed at the same time
     assert chain.block == 10  # 6 arrays of 8 bytes an element, in steps of 2 elements
     close(made.run((x,))[0], expected_of(net, {"x": x}, "y")["y"])
+
+
+@pytest.mark.parametrize(("type", "fused"), [("sin", False), ("silu", True)])
+def test_a_call_alone_runs_in_blocks_if_it_has_several_passes(
+    type: str, fused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_pieces(monkeypatch)
+    made = plan_of([op(type, "x", "y")], {"x": np.linspace(0, 1, 30)}, ["y"])
+    assert [isinstance(step.function, Fused) for step in steps_of(made)] == [fused]
 
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
