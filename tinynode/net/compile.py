@@ -258,12 +258,10 @@ class Recording:
             for position, name in enumerate(found.outputs)
             if name not in devices and (found.updates or not found.flags[position])
         ]
-        is_single = isinstance(found.result, Slot) and len(computed) == 1
-        only_arguments = len(devices) == len(variables) and not (self.modules or values)
+        is_single = isinstance(found.result, Slot) and len(computed) == 1 and not self.detached
         # updates and writes need captured Variables, so arguments alone exclude both
-        self.is_pure = (
-            only_arguments and is_single and self.indexes == [len(devices)] and not self.detached
-        )
+        only_arguments = len(devices) == len(variables) and not (self.modules or values)
+        self.is_pure = only_arguments and is_single and self.indexes == [len(devices)]
 
     def fits(self, variables: Iterable[Variable]) -> bool:
         """True if captured Variables, modules, settings and optimizers match this recording.

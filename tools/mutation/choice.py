@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import json
 import os
 import pathlib
@@ -103,21 +104,32 @@ def old_line(then: list[str], now: list[str], line: int) -> int:
     """The number that a line had in an older text; 0 for a changed line."""
     if then == now:
         return line
-    matcher = difflib.SequenceMatcher(a=then, b=now, autojunk=False)
-    for old, new, size in matcher.get_matching_blocks():
+    for old, new, size in same_blocks("\n".join(then), "\n".join(now)):
         if new < line <= new + size:
             return line - new + old
     return 0
 
 
+@functools.lru_cache(maxsize=64)
+def same_blocks(then: str, now: str) -> list[difflib.Match]:
+    """The blocks of equal lines of two texts."""
+    texts = then.split("\n"), now.split("\n")
+    return difflib.SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks()
+
+
 def runs_at_import(source: str, line: int) -> bool:
     """True for a line outside of the bodies of functions."""
-    functions = (
-        node
+    return not any(first <= line <= last for first, last in bodies(source))
+
+
+@functools.lru_cache(maxsize=64)
+def bodies(source: str) -> list[tuple[int, int]]:
+    """The first and the last line of each function's body."""
+    return [
+        (node.body[0].lineno, node.end_lineno or 0)
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
-    return not any(one.body[0].lineno <= line <= (one.end_lineno or 0) for one in functions)
+    ]
 
 
 def lines_with_name(source: list[str], line: int) -> list[int]:
