@@ -211,6 +211,25 @@ def test_convolutions_that_numpy_does_as_quickly(name, n, channels, side, out, s
         assert [key[2] for key in kernel_uses] == [name]
 
 
+@pytest.mark.parametrize(
+    "windows",
+    [
+        Windows((2, 2), (2, 2), (0, 0), (1, 1)),
+        Windows((3, 2), (2, 2), (0, 0), (1, 1)),
+        Windows((2, 3), (2, 2), (0, 0), (1, 1)),
+        Windows((2, 2), (2, 2), (0, 0), (1, 2)),
+    ],
+)
+def test_the_gradient_of_windows_that_share_elements_is_added_up(windows, monkeypatch):
+    force_kernels(monkeypatch)
+    counts = windows.counts((9, 8))
+    gy, winners = draw(4, 3, *counts), RNG.integers(0, 4, (4, 3, *counts)).astype(np.int8)
+    node = pooling.MaxPool2dGrad(windows, (9, 8))
+    (y,), (wanted,) = tinynode_fast.forward(node, (gy, winners)), node.forward((gy, winners))
+    np.testing.assert_allclose(y, wanted, rtol=1e-6)
+    assert [key[2] for key in kernel_uses] == ["max_pool_gradient"]
+
+
 def test_images_come_in_parts_whose_columns_stay_in_the_cache(monkeypatch):
     set_limits(monkeypatch, columns=10)
     assert list(images.parts(5, 4)) == [slice(0, 2), slice(2, 4), slice(4, 5)]

@@ -157,11 +157,12 @@ def max_pool(node: Any, x: Any) -> Any:
 def max_pool_gradient(node: Any, gy: Any, winners: Any) -> Any:
     windows = node.windows
     here, chosen = numpy.empty_like(winners, bool), numpy.empty_like(winners, gy.dtype)
-    if gy.strides != chosen.strides:  # each pass below goes through both
+    if gy.strides != chosen.strides:  # pragma: no mutate: each pass below goes through both
         numpy.copyto(chosen, gy)
         gy, chosen = chosen, numpy.empty_like(chosen)
     shape = (*gy.shape[:2], *windows.padded(node.image))
     gx = numpy.zeros_like(winners, gy.dtype, shape=shape)
+    # pragma: no mutate (ReplaceComparisonOperator_GtE_Gt): the other way adds to zeros
     apart = windows.stride[0] >= windows.size[0] and windows.stride[1] >= windows.size[1]
     for number, (_, _, index) in enumerate(windows.places((gy.shape[2], gy.shape[3]))):
         numpy.equal(winners, winners.dtype.type(number), here)
