@@ -25,12 +25,13 @@ import tinynode_fast
 from tinynode import functions as fn
 from tinynode import nn
 from tinynode.devices import Fallback, fallback_uses, kernel_uses
-from tinynode.functions import convolution
+from tinynode.functions import convolution, pooling
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import Operator, operator_of
 from tinynode.net.passes import PASSES, MatMulOfTransposed, TimesNumber
 from tinynode.net.plan import Plan
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
+from tinynode_fast.images import CHANNELS_LAST
 from tinynode_fast.lowering import RULES, Call, Lowering, OpaqueCall
 from tinynode_fast.plan import FastPlan
 from tinynode_fast.table import KERNELS
@@ -183,6 +184,67 @@ def test_a_rule_gives_what_the_portable_forward_gives(
         made = plan_of(make(), arrays, len(expected))
         for _ in range(2):
             assert_same(made.run(tuple(arrays)), expected)
+
+
+def lowered(operators: list[Operator], arrays: dict[str, Any]) -> Lowering:
+    lowering = Lowering(dict(specs_of(operators, arrays, FAST)))
+    for operator in operators:
+        lowering.lower(operator)
+    return lowering
+
+
+def title_of(action: Any) -> str:
+    """The function of an action; a star if any slice of the result needs the same slices alone."""
+    if not isinstance(action, Call):
+        return type(action).__name__
+    function = getattr(action.function, "__name__", type(action.function).__name__)
+    return function + "*" * action.elementwise
+
+
+WHOLE = np.arange(12).reshape(3, 4)
+ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
+    "a sum of one": (fn.AddAll(), [draw(3, 4)], "View"),
+    "a sum of three": (fn.AddAll(), [draw(3, 4)] * 3, "add* add*"),
+    "a number": (TimesNumber(0.7), [draw(3, 4)], "multiply*"),
+    "integers": (fn.Add(), [WHOLE, WHOLE], "OpaqueCall"),
+    "two dtypes": (fn.Add(), [draw(3, 4), draw(3, 4).astype("float64")], "OpaqueCall"),
+    "matrices": (fn.MatMul(), [draw(3, 4), draw(4, 2)], "matmul"),
+    "a stack of matrices": (fn.MatMul(), [draw(5, 3, 4), draw(4, 2)], "product"),
+    "a matrix with a stack": (fn.MatMul(), [draw(3, 4), draw(5, 4, 2)], "matmul"),
+    "two stacks": (fn.MatMul(), [draw(5, 3, 4), draw(5, 4, 2)], "matmul"),
+    "transposed": (MatMulOfTransposed(True, True), [draw(4, 3), draw(2, 4)], "View View matmul"),
+    "a layer": (fn.Linear(), [draw(3, 4), draw(2, 4), draw(2)], "View matmul add*"),
+    "a layer of one row": (fn.Linear(), [draw(4), draw(2, 4)], "OpaqueCall"),
+    "a sum": (fn.SumTo((1, 4)), [draw(3, 4)], "SumOver View"),
+    "a sum of images": (fn.SumTo((1, 3, 1, 1)), [draw(2, 3, 4, 5)], "SumOver View"),
+}
+
+
+@pytest.mark.parametrize("what", ACTIONS)
+def test_a_rule_has_the_quickest_actions(what: str) -> None:
+    node, arrays, titles = ACTIONS[what]
+    inputs = {f"x{i}": x for i, x in enumerate(arrays)}
+    operators = [operator_of(node, list(inputs), ["y"])]
+    lowering = lowered(operators, inputs)
+    assert [title_of(action) for action in lowering.actions] == titles.split()
+    if what == "transposed":
+        shapes = [lowering.forms[action.writes[0]][0] for action in lowering.actions]
+        assert shapes == [(3, 4), (4, 2), (3, 2)]
+
+
+def test_values_after_a_convolution_have_the_channels_last() -> None:
+    windows = convolution.Windows((2, 2), (1, 1), (0, 0), (1, 1))
+    operators = [
+        operator_of(convolution.Conv2d(WINDOWS, 1, COUNTS), ["x", "w"], ["h"]),
+        op("add", "hb", "a"),
+        op("add", "hv", ["five"]),
+        operator_of(pooling.MaxPool2d(windows), ["a"], ["m", "winners"]),
+        op("sum_to", "h", "s", shape=(1, 4, 1, 1)),
+        op("exp", "x", "e"),
+    ]
+    inputs = {"x": IMAGES, "w": draw(4, 9, 3, 2), "b": draw(1, 4, 1, 1), "v": draw(1, 1, 1, 1, 1)}
+    orders = lowered(operators, inputs).orders
+    assert orders == dict.fromkeys(["h", "a", "m", "winners"], CHANNELS_LAST)
 
 
 def test_sums_over_all_but_the_channels_of_images() -> None:
