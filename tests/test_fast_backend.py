@@ -36,7 +36,7 @@ from tinynode import nn, show
 from tinynode.devices import Fallback, fallback_uses, kernel_uses
 from tinynode.functions import convolution, pooling
 from tinynode.functions.convolution import Windows
-from tinynode_fast import blocks, images, updates
+from tinynode_fast import blocks, images, rows, updates
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.table import PLAIN
 
@@ -228,6 +228,18 @@ def test_the_gradient_of_windows_that_share_elements_is_added_up(windows, monkey
     (y,), (wanted,) = tinynode_fast.forward(node, (gy, winners)), node.forward((gy, winners))
     np.testing.assert_allclose(y, wanted, rtol=1e-6)
     assert [key[2] for key in kernel_uses] == ["max_pool_gradient"]
+
+
+def test_long_rows_are_added_up_as_numpy_does(monkeypatch):
+    """NumPy adds pairwise, which rounds less than a product with ones."""
+    x = draw(50, 1001)
+    apart = []
+    for limit in (1000, 1001):
+        set_limits(monkeypatch, row_sum=limit)
+        found = rows.row_sums(x)[:, 0], rows.row_products(x, x)[:, 0]
+        wanted = x.sum(axis=1), (x * x).sum(axis=1)
+        apart.append([bool((y != z).any()) for y, z in zip(found, wanted, strict=True)])
+    assert apart == [[False, False], [True, True]]
 
 
 def test_images_come_in_parts_whose_columns_stay_in_the_cache(monkeypatch):

@@ -32,7 +32,7 @@ from tinynode_fast import fused as fused_module
 from tinynode_fast.fused import Fused
 from tinynode_fast.kernel import Kernel
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.plan import BoundCall, FastPlan, LateCall
+from tinynode_fast.plan import BoundCall, FastPlan, LateCall, Memory
 from tinynode_fast.table import KERNELS
 
 F = tn.get_device("fast")
@@ -765,6 +765,64 @@ def test_an_error_in_a_block_is_raised_and_leaves_the_plan_usable(
         y, s = made.run((x,))
         close(y, -np.log(x))
         close(s, np.asarray(-np.log(x).sum()))
+
+
+# --- memory and slots ----------------------------------------------------------------------------
+
+
+def test_memory_is_large_enough_and_is_counted() -> None:
+    memory = Memory()
+    sizes = [memory.take(((n,), np.dtype(np.int8))).nbytes for n in range(1, 300)]
+    assert all(n <= size <= max(64, 2 * n) for n, size in enumerate(sizes, 1))
+    assert memory.bytes == sum(sizes)
+
+
+def test_a_pool_keeps_a_few_results_and_gives_their_memory_without_a_copy() -> None:
+    made = plan_of([op("exp", "x", "y")], {"x": np.ones(LARGE)}, ["y"])
+    ((_, pool),) = made.pools
+    held = [made.run((np.ones(LARGE),))[0] for _ in range(LIMITS.results_kept + 2)]
+    assert len(pool.given) == LIMITS.results_kept
+    assert all(y.base is memory for y, memory in zip(held, pool.given, strict=False))
+
+
+class TwoViews(tn.FunctionNode):
+    """y, z = x backwards, and x."""
+
+    def forward(self, inputs: Any) -> Any:
+        return inputs[0][::-1], inputs[0][:]
+
+
+def test_memory_seen_by_two_views_is_kept_for_both() -> None:
+    net = [
+        op("exp", "x", "a"),
+        operator_of(TwoViews(), ["a"], ["b", "c"]),
+        op("sin", "b", "d"),
+        op("cos", "d", "e"),
+        op("sin", "e", "f"),
+        op("cos", "f", "g"),
+        op("add", "gc", "y"),
+    ]
+    x = np.linspace(0, 1, 10)
+    close(plan_of(net, {"x": x}, ["y"]).run((x,))[0], expected_of(net, {"x": x}, "y")["y"])
+
+
+def test_a_plan_without_inputs_and_a_copy_that_has_no_slot() -> None:
+    net = [constant("c", [1.0, 2.0]), op("flip", "c", "y", axes=(0,))]
+    assert plan_of(net, {}, ["y"]).run(())[0].tolist() == [2.0, 1.0]
+    net = [
+        op("permute_dims", "x", "a", axes=(1, 0)),
+        op("reshape", "a", "b", shape=(6,)),
+        op("sin", "b", "y"),
+        op("exp", "v", "z"),
+    ]
+    inputs = {"x": np.arange(6.0).reshape(2, 3), "v": np.ones(LARGE)}
+    specs = specs_of(net, inputs, F)
+    before = dict(specs)
+    made = FastPlan(net, dict.fromkeys(inputs, F), ["y", "z"], specs)
+    assert specs == before
+    found = made.run(tuple(inputs.values()))
+    for ours, theirs in zip(found, expected_of(net, inputs, "yz").values(), strict=True):
+        close(ours, theirs)
 
 
 # --- chains in blocks ----------------------------------------------------------------------------

@@ -215,6 +215,8 @@ ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
     "transposed": (MatMulOfTransposed(True, True), [draw(4, 3), draw(2, 4)], "View View matmul"),
     "a layer": (fn.Linear(), [draw(3, 4), draw(2, 4), draw(2)], "View matmul add*"),
     "a layer of one row": (fn.Linear(), [draw(4), draw(2, 4)], "OpaqueCall"),
+    "a step": (SGDUpdate(), UPDATED, "descend*"),
+    "a step with momentum": (*RULE_CASES[MomentumUpdate], "gather* descend*"),
     "a sum": (fn.SumTo((1, 4)), [draw(3, 4)], "SumOver View"),
     "a sum of images": (fn.SumTo((1, 3, 1, 1)), [draw(2, 3, 4, 5)], "SumOver View"),
 }
@@ -223,8 +225,10 @@ ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
 @pytest.mark.parametrize("what", ACTIONS)
 def test_a_rule_has_the_quickest_actions(what: str) -> None:
     node, arrays, titles = ACTIONS[what]
+    node = node() if isinstance(node, type) else node
     inputs = {f"x{i}": x for i, x in enumerate(arrays)}
-    operators = [operator_of(node, list(inputs), ["y"])]
+    written = ["y", "z"] if isinstance(node, MomentumUpdate) else ["y"]
+    operators = [operator_of(node, list(inputs), written)]
     lowering = lowered(operators, inputs)
     assert [title_of(action) for action in lowering.actions] == titles.split()
     if what == "transposed":
