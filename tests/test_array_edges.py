@@ -595,6 +595,13 @@ def test_results_have_names():
     assert linalg.qr(x, mode="complete").Q.shape == (2, 2)
 
 
+@pytest.mark.parametrize(
+    "f", [fn.sum, fn.mean, fn.prod, fn.max, fn.min, fn.var, fn.std, fn.argmax, fn.argmin]
+)
+def test_reduced_axes_go_by_default(f):
+    assert f(variable(np.ones((2, 3))), axis=0).shape == (3,)
+
+
 def test_einsum_casts_its_operands_to_one_dtype(monkeypatch):
     """Not every library's einsum promotes."""
     dtypes, einsum = [], np.einsum

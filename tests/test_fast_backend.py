@@ -242,6 +242,45 @@ def test_long_rows_are_added_up_as_numpy_does(monkeypatch):
     assert apart == [[False, False], [True, True]]
 
 
+@pytest.mark.parametrize("spread", [60.0, 95.0, 1000.0])
+@pytest.mark.parametrize("length", [20, 300])
+def test_softmax_of_rows_far_apart(spread, length, monkeypatch):
+    """The rows lie far below the largest number, and so do some numbers of each row."""
+    force_kernels(monkeypatch)
+    set_limits(monkeypatch, block=1 << 16, sampled_rows=1)
+    x = draw(30, length)
+    x[1:] -= np.float32(spread)
+    x[:, 0] += np.float32(spread / 2)
+    (y,) = tinynode_fast.forward(F.Softmax(1), (x,))
+    e = np.exp(x.astype("f8") - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-37)
+    assert [key[2] for key in kernel_uses] == ["softmax"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "runs"),
+    [((192, 255), True), ((191, 255), False), ((192, 256), False), ((4, 2000), True)],
+)
+def test_softmax_runs_from_many_short_rows_or_for_threads(shape, runs, monkeypatch):
+    if shape == (4, 2000):
+        set_limits(monkeypatch, threaded=8000)
+    tinynode_fast.forward(F.Softmax(1), (draw(*shape),))
+    assert [key[2] for key in kernel_uses] == (["softmax"] if runs else [])
+
+
+@pytest.mark.parametrize("ignored", [0, 6])
+def test_the_lowest_and_the_highest_label_may_be_ignored(ignored):
+    labels = np.concatenate([LABELS[:-2], [0, 6]])
+    for node in (
+        F.SoftmaxCrossEntropy("mean", ignored),
+        F.SoftmaxCrossEntropyGrad("mean", ignored),
+    ):
+        x = draw(40, 7)
+        given = (x, labels) if type(node) is F.SoftmaxCrossEntropy else (x, np.float32(1), labels)
+        assert isinstance(tinynode_fast.forward(node, given), Fallback)
+    assert kernel_uses == {}
+
+
 def test_images_come_in_parts_whose_columns_stay_in_the_cache(monkeypatch):
     set_limits(monkeypatch, columns=10)
     assert list(images.parts(5, 4)) == [slice(0, 2), slice(2, 4), slice(4, 5)]

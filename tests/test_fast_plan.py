@@ -814,6 +814,7 @@ def test_a_plan_without_inputs_and_a_copy_that_has_no_slot() -> None:
         op("reshape", "a", "b", shape=(6,)),
         op("sin", "b", "y"),
         op("exp", "v", "z"),
+        op("add_all", "xxx", "w"),
     ]
     inputs = {"x": np.arange(6.0).reshape(2, 3), "v": np.ones(LARGE)}
     specs = specs_of(net, inputs, F)

@@ -83,6 +83,7 @@ def where(condition: Any, x: Any, y: Any) -> Variable:
 def _number_beside(condition: Variable, x: float, y: float) -> Variable:
     """x as a 0-d Variable, floating if a number is floating."""
     xp, device = condition.xp, condition.device
+    # pragma: no mutate (ReplaceBinaryOperator_Add_Sub): both have the same type
     dtype = getattr(xp, config.dtype) if isinstance(x + y, float) else None
     return wrap_array(xp.asarray(x, dtype=dtype, device=condition.raw.device), device, False)
 
