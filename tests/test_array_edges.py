@@ -818,6 +818,11 @@ REFUSED = {
         InvalidType,
         "Concat.*ndim > 1",
     ),
+    "pad widths mixed": (
+        lambda: fn.pad(ones(2, 2), ((1, 1), 2)),
+        ValueError,
+        "pad: pad_width must be an integer, a pair, or a pair for each axis",
+    ),
     "qr vector": (lambda: linalg.qr(ones(2)), InvalidType, r"Qr.*\(2,\)"),
     "qr mode": (lambda: linalg.qr(ones(2, 2), mode="r"), ValueError, "qr: mode must be .*'r'"),
     "qr complete": (

@@ -844,6 +844,7 @@ REFUSED = {
         InvalidType,
         r"SoftmaxCrossEntropy.*Try: .*reshape x to \(-1, classes\)",
     ),
+    "nll text": (lambda: fn.nll("a", LABELS), OperandError, "nll: log_p must be a Variable or an"),
     "nll of sequences": (
         lambda: fn.nll(ones(2, 3, 4), whole([[0, 1, 2], [0, 1, 2]])),
         ValueError,
