@@ -281,6 +281,24 @@ def test_the_lowest_and_the_highest_label_may_be_ignored(ignored):
     assert kernel_uses == {}
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis", "runs"),
+    [
+        ((256, 40), 0, True),
+        ((255, 300), 0, False),
+        ((256, 40), 1, True),
+        ((255, 300), 1, False),
+        ((300, 4096), 1, True),
+        ((300, 4097), 1, False),
+    ],
+)
+def test_sums_run_as_products_from_many_rows_and_up_to_long_rows(shape, axis, runs):
+    x = draw(*shape)
+    (y,) = F.Sum((axis,), False).apply((tn.Variable(x),))
+    assert [key[2] for key in kernel_uses] == (["sum_axes"] if runs else [])
+    np.testing.assert_allclose(y.array, x.sum(axis=axis), rtol=1e-3, atol=1e-2)
+
+
 def test_images_come_in_parts_whose_columns_stay_in_the_cache(monkeypatch):
     set_limits(monkeypatch, columns=10)
     assert list(images.parts(5, 4)) == [slice(0, 2), slice(2, 4), slice(4, 5)]
