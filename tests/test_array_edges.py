@@ -602,6 +602,12 @@ def test_reduced_axes_go_by_default(f):
     assert f(variable(np.ones((2, 3))), axis=0).shape == (3,)
 
 
+def test_arrays_and_numbers_get_no_gradient():
+    x, array = variable(np.ones(3)).detach(), np.ones(3)
+    for y in (fn.exp(array), fn.where(array > 0, 1.0, 2.0), x + array, fn.where(array > 0, x, x)):
+        assert not y.requires_grad
+
+
 def test_einsum_casts_its_operands_to_one_dtype(monkeypatch):
     """Not every library's einsum promotes."""
     dtypes, einsum = [], np.einsum

@@ -32,6 +32,7 @@ from tinynode.net.passes import PASSES, MatMulOfTransposed, TimesNumber
 from tinynode.net.plan import Plan
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
 from tinynode_fast.images import CHANNELS_LAST
+from tinynode_fast.kernel import SINGLES
 from tinynode_fast.lowering import RULES, Call, Lowering, OpaqueCall
 from tinynode_fast.plan import FastPlan
 from tinynode_fast.table import KERNELS
@@ -85,6 +86,28 @@ def test_every_kernel_has_inputs() -> None:
     assert {kernel.name for kernel in KERNELS.values()} == set(KERNEL_CASES)
     kinds = {kernel.name: kind for kind, kernel in KERNELS.items()}
     assert all(type(make()) is kinds[name] for name, (make, _) in KERNEL_CASES.items())
+
+
+@pytest.mark.parametrize("name", KERNEL_CASES)
+def test_a_kernel_retains_what_the_portable_forward_retains(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, arrays = KERNEL_CASES[name]
+    set_least(monkeypatch, 0)
+    retained: list[list[Any]] = []
+    for forward in (lambda node: tinynode_fast.forward(node, tuple(arrays)),
+                    lambda node: node.forward(tuple(arrays))):  # fmt: skip
+        node = make()
+        retained.append([set(), set()])
+        for kind, found in zip(("inputs", "outputs"), retained[-1], strict=True):
+            monkeypatch.setattr(node, f"retain_{kind}", found.update, raising=False)
+        assert isinstance(forward(node), tuple)
+    assert retained[0] == retained[1]
+
+
+def test_few_kernels_have_dtypes_of_their_own() -> None:
+    for dtypes, names in ((SINGLES, {"gelu", "gelu_gradient"}), (None, {"matmul"})):
+        assert {kernel.name for kernel in KERNELS.values() if kernel.dtypes == dtypes} == names
 
 
 @pytest.mark.parametrize(("name", "dtype"), DECLARED)
@@ -217,6 +240,8 @@ ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
     "a layer of one row": (fn.Linear(), [draw(4), draw(2, 4)], "OpaqueCall"),
     "a step": (SGDUpdate(), UPDATED, "descend*"),
     "a step with momentum": (*RULE_CASES[MomentumUpdate], "gather* descend*"),
+    "a kernel of two shapes": (fn.activation.SiLUGrad(), [draw(3, 4), draw(4)], "OpaqueCall"),
+    "a kernel of one dtype": (fn.GELU(), [draw(3, 4).astype("float64")], "OpaqueCall"),
     "a sum": (fn.SumTo((1, 4)), [draw(3, 4)], "SumOver View"),
     "a sum of images": (fn.SumTo((1, 3, 1, 1)), [draw(2, 3, 4, 5)], "SumOver View"),
 }

@@ -1071,7 +1071,16 @@ REFUSED = {
         OperandError,
         "conv2d: x must be floating",
     ),
-    "conv2d w text": (lambda: fn.conv2d(IMAGE, "a"), OperandError, "conv2d: w .*str 'a'"),
+    "conv2d w text": (
+        lambda: fn.conv2d(IMAGE, "a"),
+        OperandError,
+        "conv2d: w must be a Variable, an array or a number, got str 'a'",
+    ),
+    "where condition text": (
+        lambda: fn.where("a", IMAGE, IMAGE),
+        OperandError,
+        "where: condition must be a Variable or an array, got str 'a'",
+    ),
     "conv1d axes": (
         lambda: fn.conv1d(IMAGE, ones(1, 2, 2)),
         ValueError,

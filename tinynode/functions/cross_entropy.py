@@ -308,6 +308,7 @@ class PutLabels(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (labels,) = self.get_retained_inputs()
+        # pragma: no mutate (CutGraph labels): integers have no gradient
         return TakeLabels(self.ignore_label).apply((gy, labels))[0], None
 
 

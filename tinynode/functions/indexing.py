@@ -231,7 +231,7 @@ def _clamped(item: Slice, length: int) -> slice:
     chosen = range(*slice(*item).indices(length))
     if not chosen:
         return slice(0, 0)
-    # pragma: no mutate (ReplaceComparisonOperator_Lt_LtE): a step of 0 was refused
+    # pragma: no mutate (ReplaceComparisonOperator_Lt_LtE, NextNumber 0): a step of 0 was refused
     if chosen.step < 0:
         return slice(length - 1 - chosen.start, length - chosen[-1], -chosen.step)
     return slice(chosen.start, chosen.stop, chosen.step)

@@ -235,12 +235,14 @@ def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:
 def _orders(einsum: Any) -> bool:
     """True if an einsum takes ``optimize``; PyTorch's optimizes by default."""
     parameters = inspect.signature(einsum).parameters.values()
-    # pragma: no mutate (NeighbourFunction): only the speed differs
+    # pragma: no mutate (NeighbourFunction, ReplaceComparisonOperator_Eq_NotEq): only the speed
+    # differs
     return any(p.name == "optimize" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _of_one_dtype(xp: Any, inputs: Arrays) -> Arrays:
     """The arrays, cast where the dtypes differ: not every einsum promotes."""
+    # pragma: no mutate (ReplaceComparisonOperator_Eq_NotEq): a cast to the same dtype is a copy
     if all(x.dtype == inputs[0].dtype for x in inputs):
         return inputs
     dtype = xp.result_type(*inputs)

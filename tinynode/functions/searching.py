@@ -210,6 +210,7 @@ class ArgSort(FunctionNode):
         return (x.shape[self.axis] - 1 - xp.flip(backwards, axis=self.axis),)
 
 
+# pragma: no mutate (ReplaceTrueWithFalse True): the sort is stable for either value
 def argsort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Variable:
     """The indices that sort x along an axis. The sort is stable, for either value of ``stable``.
 
@@ -220,6 +221,7 @@ def argsort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = 
     return ArgSort(normalize_axis("argsort", axis, x.ndim), descending).apply((x,))[0]
 
 
+# pragma: no mutate (ReplaceTrueWithFalse True): the sort is stable for either value
 def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Variable:
     """x sorted along an axis: x taken along the axis at ``argsort(x)``.
 
