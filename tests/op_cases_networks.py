@@ -577,6 +577,7 @@ conv2d("squared", lambda x, w: fn.conv2d(x, w) ** 2,
 
 for what, s, t, how in (
     ("plain", (2, 2, 5), (3, 2, 3), {}),
+    ("one-window", (2, 2, 3), (3, 2, 3), {}),
     ("stride", (2, 2, 6), (2, 2, 2), {"stride": 2}),
     ("padding", (2, 2, 3), (2, 2, 3), {"padding": 2}),
     ("dilation", (1, 2, 6), (2, 2, 2), {"dilation": 3}),

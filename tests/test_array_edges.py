@@ -536,6 +536,8 @@ def test_a_determinant_of_zero_has_the_cofactors_as_its_gradient(device):
     assert_gradients(y, [x], [[1, -1], [-1, 1]], order=2)
     x = variable(np.ones((4, 4)), device)  # of rank 1: all its minors are singular too
     assert_gradients(linalg.det(x), [x], np.zeros((4, 4)))
+    x = variable(np.diag([0.0] + [1.0] * 31), device)
+    assert_gradients(linalg.det(x), [x], np.diag([1.0] + [0.0] * 31))
 
 
 def test_a_large_singular_matrix_has_no_gradient_of_its_determinant():
@@ -590,6 +592,33 @@ def test_results_have_names():
     assert linalg.eigh(x)._fields == ("eigenvalues", "eigenvectors")
     assert linalg.slogdet(x)._fields == ("sign", "logabsdet")
     assert linalg.svd(x)._fields == ("U", "S", "Vh")
+    assert linalg.qr(x, mode="complete").Q.shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "f", [fn.sum, fn.mean, fn.prod, fn.max, fn.min, fn.var, fn.std, fn.argmax, fn.argmin]
+)
+def test_reduced_axes_go_by_default(f):
+    assert f(variable(np.ones((2, 3))), axis=0).shape == (3,)
+
+
+def test_arrays_and_numbers_get_no_gradient():
+    x, array = variable(np.ones(3)).detach(), np.ones(3)
+    for y in (fn.exp(array), fn.where(array > 0, 1.0, 2.0), x + array, fn.where(array > 0, x, x)):
+        assert not y.requires_grad
+
+
+def test_einsum_casts_its_operands_to_one_dtype(monkeypatch):
+    """Not every library's einsum promotes."""
+    dtypes, einsum = [], np.einsum
+
+    def noting(text, *operands, **options):
+        dtypes.extend(str(x.dtype) for x in operands)
+        return einsum(text, *operands, **options)
+
+    monkeypatch.setattr(np, "einsum", noting)
+    fn.einsum("i,i", variable([1.0, 2.0]), variable([1.0, 2.0], dtype="float32"))
+    assert dtypes == ["float64", "float64"]
 
 
 def test_einsum_says_what_it_does_in_its_label():
@@ -790,6 +819,16 @@ REFUSED = {
     "pad integers": (lambda: fn.pad(INTS, 1, 0.5), OperandError, "pad: value must be an integer"),
     "pinv vector": (lambda: linalg.pinv(ones(2)), InvalidType, r"Pinv.*\(2,\)"),
     "pinv rtol": (lambda: linalg.pinv(ones(2, 2), rtol="a"), OperandError, "pinv: rtol must be"),
+    "Concat axis": (
+        lambda: fn.Concat(1).apply((ones(2), ones(2))),
+        InvalidType,
+        "Concat.*ndim > 1",
+    ),
+    "pad widths mixed": (
+        lambda: fn.pad(ones(2, 2), ((1, 1), 2)),
+        ValueError,
+        "pad: pad_width must be an integer, a pair, or a pair for each axis",
+    ),
     "qr vector": (lambda: linalg.qr(ones(2)), InvalidType, r"Qr.*\(2,\)"),
     "qr mode": (lambda: linalg.qr(ones(2, 2), mode="r"), ValueError, "qr: mode must be .*'r'"),
     "qr complete": (

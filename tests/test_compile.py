@@ -237,6 +237,8 @@ def test_arrays_are_arguments_too() -> None:
     close(fast(x, X > 2).array, X * (X > 2))
     close(fast(x, X > 3).array, X * (X > 3))
     assert counted.calls == 1
+    with pytest.raises(TraceError, match="a shape that depends on values"):
+        tn.compile(lambda x, mask: x[mask])(x, X > 2)
     assert isinstance(tn.compile(lambda a: fn.exp(a))(X), tn.Variable)
 
 
@@ -1261,6 +1263,57 @@ def test_dropout_draws_at_each_call() -> None:
     fast = tn.compile(lambda x: fn.dropout(x, 0.5, generator))
     x = variable(np.ones(1000))
     assert not np.array_equal(fast(x).array, fast(x).array)
+    fast(x.detach())
+    assert [one.requires_grad for one in fast.recordings] == [True, False]
+
+
+def test_a_program_saves_and_computes_only_what_gradients_need(device: tn.Device) -> None:
+    fast = tn.compile(lambda x, w: fn.exp(fn.split(x, 2)[0] * w))
+    x, w = variable(), variable(W[:1])
+    fast(x.detach(), w.detach())
+    fast(x, w)
+    without, program = (recording.program for recording in fast.recordings)
+    assert without.gradients == program.gradients == {}
+    arrays = (x.raw, w.raw)
+    assert len([line for line in program.describe(arrays, "") if line == "  run:"]) == 1
+    gx, _ = tn.grad([fast(x, w)], [x, w])
+    assert gx is not None and not gx.requires_grad
+    lines = list(program.describe(arrays, "the net"))
+    assert "fill_like" not in "".join(lines)  # no zeros for the output that is not used
+    # the plan of the calls before the first gradient is gone, and only the gradient's is left
+    assert lines[1] == "  run, keeping what a backward reads:" and lines.count("  run:") == 1
+    assert list(program.gradients) == [program.full_key]
+    tn.grad([fast(x, w)], [w])
+    assert [one.combined for one in program.gradients.values()] == [None, None]
+    gy = variable(np.ones((1, 2)))
+    tn.grad([fast(x, w)], [x], [gy], enable_double_backprop=True)
+    made = [one.combined for one in program.gradients.values() if one.combined is not None]
+    assert [one.requires for one in made] == [(True, True, True)]
+
+
+class LooksAtGradients(tn.FunctionNode):
+    """y = x; backward reads the values of the gradient."""
+
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0] * 1,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        assert grad_outputs[0].array.shape == (2, 2)
+        return (grad_outputs[0] * 1.0,)
+
+
+def test_a_backward_may_look_at_values() -> None:
+    fast = tn.compile(lambda x: LooksAtGradients().apply((x,))[0])
+    x = variable()
+    (gx,) = tn.grad([fast(x)], [x])
+    assert gx is not None and gx.array.tolist() == np.ones((2, 2)).tolist()
+
+
+def test_a_function_without_inputs_runs_on_the_device_of_its_results(device: tn.Device) -> None:
+    fast = tn.compile(lambda: tn.asarray([1.0, 2.0], device=device) * 2.0)
+    with Names(), tn.using_device("strict:device1"):
+        for _ in range(2):
+            assert fast().device is device
 
 
 # --- trace ---------------------------------------------------------------------------------------

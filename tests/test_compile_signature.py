@@ -20,6 +20,7 @@ import pytest
 import tinynode as tn
 from tinynode import functions as fn
 from tinynode import nn
+from tinynode.net.structure import ByIdentity
 
 
 def variable(
@@ -358,6 +359,17 @@ class Held:
     """An object among the settings."""
 
     factor = 2.0
+
+
+def test_objects_by_identity() -> None:
+    """Two objects that were freed are two objects still."""
+    a, b = Held(), Held()
+    assert ByIdentity(a) == ByIdentity(a) != ByIdentity(b)
+    one, other = ByIdentity(a), ByIdentity(b)
+    for freed in (one, other):
+        freed.weaken(lambda _: None)
+    del a, b
+    assert one.value is other.value is None and one != other
 
 
 @pytest.mark.usefixtures("own_settings")

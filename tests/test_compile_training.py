@@ -319,18 +319,18 @@ def test_gradients_may_be_cleared_after_the_update():
 
 
 def test_parameters_without_a_gradient_may_be_missing():
-    w, unused = parameter(1.0), parameter(5.0)
-    optimizer = nn.SGD([w, unused], lr=0.1, allow_missing=True)
+    w, unused, v = parameter(1.0), parameter(5.0), parameter(2.0)
+    optimizer = nn.SGD([w, unused, v], lr=0.1, allow_missing=True)
 
     def step(x):
         optimizer.cleargrads()
-        F.sum(w * x).backward()
+        F.sum((w + v) * x).backward()
         optimizer.update()
 
     run = tn.compile(step)
     run(constant(1.0))
     run(constant(1.0))
-    np.testing.assert_allclose([w.array[0], unused.array[0]], [0.8, 5.0])
+    np.testing.assert_allclose([p.array[0] for p in (w, unused, v)], [0.8, 5.0, 1.8])
 
 
 @pytest.mark.parametrize(("make", "name"), [(nn.SGD, "lr"), (nn.SGD, "momentum"), (nn.Adam, "lr")])

@@ -441,6 +441,22 @@ def test_moments_that_step_does_not_name() -> None:
         training.compiled(data())
 
 
+def test_moments_that_do_not_fit_the_parameter_are_refused() -> None:
+    w = nn.Parameter(array(2))
+    optimizer = nn.Adam([w])
+
+    def step(x: Any) -> None:
+        optimizer.cleargrads()
+        F.sum(w * x).backward()
+        optimizer.update()
+
+    run = tn.compile(step)
+    run(tn.Variable(np.ones(2)).detach())
+    w.array = np.ones(3)
+    with pytest.raises(GraphError, match="make a new optimizer"):
+        run(tn.Variable(np.ones(3)).detach())
+
+
 def test_a_gradient_from_elsewhere_is_not_left_out() -> None:
     w, other = nn.Parameter(array(2)), nn.Parameter(array(2, seed=1))
     optimizer = nn.SGD([w, other], lr=0.1, allow_missing=True)

@@ -36,7 +36,7 @@ from tinynode import nn, show
 from tinynode.devices import Fallback, fallback_uses, kernel_uses
 from tinynode.functions import convolution, pooling
 from tinynode.functions.convolution import Windows
-from tinynode_fast import blocks, updates
+from tinynode_fast import blocks, images, rows, updates
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.table import PLAIN
 
@@ -182,11 +182,14 @@ def square(size, name):
     ("name", "n", "channels", "side", "out", "size", "runs"),
     [
         ("conv2d", 1, 128, 4, 128, 3, False),
+        ("conv2d", 8, 128, 4, 128, 3, True),
         ("conv2d", 16, 128, 4, 128, 3, True),
         ("conv2d_gradient_w", 1, 128, 4, 128, 3, False),
         ("conv2d_gradient_w", 16, 128, 4, 128, 3, True),
         ("conv2d_gradient_x", 1, 128, 4, 128, 3, False),
-        ("conv2d_gradient_x", 4, 128, 4, 128, 3, True),
+        ("conv2d_gradient_x", 2, 128, 4, 128, 3, True),
+        ("conv2d_gradient_x", 16, 7, 8, 16, 3, False),
+        ("conv2d_gradient_x", 16, 8, 8, 16, 3, True),
         ("conv2d", 8, 64, 8, 64, 1, False),
         ("conv2d_gradient_w", 8, 64, 8, 64, 1, False),
     ],
@@ -206,6 +209,101 @@ def test_convolutions_that_numpy_does_as_quickly(name, n, channels, side, out, s
     if size == 1:  # with the channels last in memory there is nothing to copy
         tinynode_fast.forward(square(size, name)((side, side)), (channels_last(x), given[1]))
         assert [key[2] for key in kernel_uses] == [name]
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        Windows((2, 2), (2, 2), (0, 0), (1, 1)),
+        Windows((3, 2), (2, 2), (0, 0), (1, 1)),
+        Windows((2, 3), (2, 2), (0, 0), (1, 1)),
+        Windows((2, 2), (2, 2), (0, 0), (1, 2)),
+    ],
+)
+def test_the_gradient_of_windows_that_share_elements_is_added_up(windows, monkeypatch):
+    force_kernels(monkeypatch)
+    counts = windows.counts((9, 8))
+    gy, winners = draw(4, 3, *counts), RNG.integers(0, 4, (4, 3, *counts)).astype(np.int8)
+    node = pooling.MaxPool2dGrad(windows, (9, 8))
+    (y,), (wanted,) = tinynode_fast.forward(node, (gy, winners)), node.forward((gy, winners))
+    np.testing.assert_allclose(y, wanted, rtol=1e-6)
+    assert [key[2] for key in kernel_uses] == ["max_pool_gradient"]
+
+
+def test_long_rows_are_added_up_as_numpy_does(monkeypatch):
+    """NumPy adds pairwise, which rounds less than a product with ones."""
+    x = draw(50, 1001)
+    apart = []
+    for limit in (1000, 1001):
+        set_limits(monkeypatch, row_sum=limit)
+        found = rows.row_sums(x)[:, 0], rows.row_products(x, x)[:, 0]
+        wanted = x.sum(axis=1), (x * x).sum(axis=1)
+        apart.append([bool((y != z).any()) for y, z in zip(found, wanted, strict=True)])
+    assert apart == [[False, False], [True, True]]
+
+
+@pytest.mark.parametrize("spread", [60.0, 95.0, 1000.0])
+@pytest.mark.parametrize("length", [20, 300])
+def test_softmax_of_rows_far_apart(spread, length, monkeypatch):
+    """The rows lie far below the largest number, and so do some numbers of each row."""
+    force_kernels(monkeypatch)
+    set_limits(monkeypatch, block=1 << 16, sampled_rows=1)
+    x = draw(30, length)
+    x[1:] -= np.float32(spread)
+    x[:, 0] += np.float32(spread / 2)
+    (y,) = tinynode_fast.forward(F.Softmax(1), (x,))
+    e = np.exp(x.astype("f8") - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-37)
+    assert [key[2] for key in kernel_uses] == ["softmax"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "runs"),
+    [((192, 255), True), ((191, 255), False), ((192, 256), False), ((4, 2000), True)],
+)
+def test_softmax_runs_from_many_short_rows_or_for_threads(shape, runs, monkeypatch):
+    if shape == (4, 2000):
+        set_limits(monkeypatch, threaded=8000)
+    tinynode_fast.forward(F.Softmax(1), (draw(*shape),))
+    assert [key[2] for key in kernel_uses] == (["softmax"] if runs else [])
+
+
+@pytest.mark.parametrize("ignored", [0, 6])
+def test_the_lowest_and_the_highest_label_may_be_ignored(ignored):
+    labels = np.concatenate([LABELS[:-2], [0, 6]])
+    for node in (
+        F.SoftmaxCrossEntropy("mean", ignored),
+        F.SoftmaxCrossEntropyGrad("mean", ignored),
+    ):
+        x = draw(40, 7)
+        given = (x, labels) if type(node) is F.SoftmaxCrossEntropy else (x, np.float32(1), labels)
+        assert isinstance(tinynode_fast.forward(node, given), Fallback)
+    assert kernel_uses == {}
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "runs"),
+    [
+        ((256, 40), 0, True),
+        ((255, 300), 0, False),
+        ((256, 40), 1, True),
+        ((255, 300), 1, False),
+        ((300, 4096), 1, True),
+        ((300, 4097), 1, False),
+    ],
+)
+def test_sums_run_as_products_from_many_rows_and_up_to_long_rows(shape, axis, runs):
+    x = draw(*shape)
+    (y,) = F.Sum((axis,), False).apply((tn.Variable(x),))
+    assert [key[2] for key in kernel_uses] == (["sum_axes"] if runs else [])
+    np.testing.assert_allclose(y.array, x.sum(axis=axis), rtol=1e-3, atol=1e-2)
+
+
+def test_images_come_in_parts_whose_columns_stay_in_the_cache(monkeypatch):
+    set_limits(monkeypatch, columns=10)
+    assert list(images.parts(5, 4)) == [slice(0, 2), slice(2, 4), slice(4, 5)]
+    assert list(images.parts(2, 11)) == [slice(0, 1), slice(1, 2)]
+    assert list(images.parts(2, 0)) == [slice(0, 2)]
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
@@ -550,6 +648,38 @@ def test_results_share_no_memory_with_other_results_or_inputs(name):
         assert not any(np.shares_memory(y, other) for other in others)
 
 
+def test_the_caller_of_a_pool_works_too(monkeypatch):
+    """All threads but the caller's are in the pool, and at least one."""
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor", lambda number, name: number)
+    for threads, number in ((1, 1), (2, 1), (4, 3)):
+        monkeypatch.setattr(blocks, "thread_count", lambda threads=threads: threads)
+        assert blocks.pool.__wrapped__() == number
+
+
+def test_blocks_have_as_many_elements_as_the_limit_says(monkeypatch):
+    force_kernels(monkeypatch)  # blocks of 8 elements
+    seen = []
+
+    def spy(inputs, outputs, scratch):
+        seen.append((inputs[0].shape, outputs[0].shape, scratch[0].base.shape))
+
+    blocks.run(spy, (np.ones((3, 4)),), (np.ones((3, 4)),), 1)
+    blocks.run(spy, (np.ones((3, 12)),), (np.ones((3, 12)),), 1)
+    two, one, long = ((2, 4),) * 3, ((1, 4),) * 2 + ((2, 4),), ((1, 12),) * 3
+    assert sorted(seen) == sorted([two, one, long, long, long])
+    seen.clear()
+    set_limits(monkeypatch, threaded=0)
+    blocks.run(spy, (np.ones((3, 3)),), (np.ones((3, 3)),), 1)  # two shares
+    assert sorted(seen) == [((1, 3),) * 3, ((2, 3),) * 3]
+
+
+def test_memory_is_asked_for_once_so_that_the_c_library_keeps_pages(monkeypatch):
+    asked = []
+    monkeypatch.setattr(blocks.numpy, "empty", lambda *given: asked.append(given))
+    blocks.keep_pages()
+    assert asked == [(LIMITS.freed_bytes, np.uint8)]
+
+
 def test_one_long_row_is_not_shared_out(monkeypatch):
     force_kernels(monkeypatch)
     x, y = np.ones((1, 100)), np.empty((1, 100))
@@ -558,8 +688,8 @@ def test_one_long_row_is_not_shared_out(monkeypatch):
 
 
 def test_numbers_are_kept_and_cannot_be_written_to():
-    half = blocks.number(0.5, np.dtype(np.float32))
-    assert half is blocks.number(0.5, np.dtype(np.float32)) and half.dtype == np.float32
+    half = blocks.number(0.501, np.dtype(np.float32))
+    assert half is blocks.number(0.501, np.dtype(np.float32)) and half.dtype == np.float32
     with pytest.raises(ValueError, match="read-only"):
         half[...] = 1
 

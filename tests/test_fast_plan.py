@@ -28,10 +28,11 @@ from tinynode.net import Operator
 from tinynode.net.operator import EMPTY, operator_of
 from tinynode.net.plan import Layout, Plan, Saved
 from tinynode_fast import blocks
+from tinynode_fast import fused as fused_module
 from tinynode_fast.fused import Fused
 from tinynode_fast.kernel import Kernel
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.plan import BoundCall, FastPlan, LateCall
+from tinynode_fast.plan import BoundCall, FastPlan, LateCall, Memory
 from tinynode_fast.table import KERNELS
 
 F = tn.get_device("fast")
@@ -41,7 +42,8 @@ LARGE = (600, 3)
 
 def threads(patch: pytest.MonkeyPatch) -> None:
     set_limits(patch, threaded=2)
-    patch.setattr(blocks, "thread_count", two_threads)
+    for module in (blocks, fused_module):
+        patch.setattr(module, "thread_count", two_threads)
 
 
 def plan_of(
@@ -765,6 +767,65 @@ def test_an_error_in_a_block_is_raised_and_leaves_the_plan_usable(
         close(s, np.asarray(-np.log(x).sum()))
 
 
+# --- memory and slots ----------------------------------------------------------------------------
+
+
+def test_memory_is_large_enough_and_is_counted() -> None:
+    memory = Memory()
+    sizes = [memory.take(((n,), np.dtype(np.int8))).nbytes for n in range(1, 300)]
+    assert all(n <= size <= max(64, 2 * n) for n, size in enumerate(sizes, 1))
+    assert memory.bytes == sum(sizes)
+
+
+def test_a_pool_keeps_a_few_results_and_gives_their_memory_without_a_copy() -> None:
+    made = plan_of([op("exp", "x", "y")], {"x": np.ones(LARGE)}, ["y"])
+    ((_, pool),) = made.pools
+    held = [made.run((np.ones(LARGE),))[0] for _ in range(LIMITS.results_kept + 2)]
+    assert len(pool.given) == LIMITS.results_kept
+    assert all(y.base is memory for y, memory in zip(held, pool.given, strict=False))
+
+
+class TwoViews(tn.FunctionNode):
+    """y, z = x backwards, and x."""
+
+    def forward(self, inputs: Any) -> Any:
+        return inputs[0][::-1], inputs[0][:]
+
+
+def test_memory_seen_by_two_views_is_kept_for_both() -> None:
+    net = [
+        op("exp", "x", "a"),
+        operator_of(TwoViews(), ["a"], ["b", "c"]),
+        op("sin", "b", "d"),
+        op("cos", "d", "e"),
+        op("sin", "e", "f"),
+        op("cos", "f", "g"),
+        op("add", "gc", "y"),
+    ]
+    x = np.linspace(0, 1, 10)
+    close(plan_of(net, {"x": x}, ["y"]).run((x,))[0], expected_of(net, {"x": x}, "y")["y"])
+
+
+def test_a_plan_without_inputs_and_a_copy_that_has_no_slot() -> None:
+    net = [constant("c", [1.0, 2.0]), op("flip", "c", "y", axes=(0,))]
+    assert plan_of(net, {}, ["y"]).run(())[0].tolist() == [2.0, 1.0]
+    net = [
+        op("permute_dims", "x", "a", axes=(1, 0)),
+        op("reshape", "a", "b", shape=(6,)),
+        op("sin", "b", "y"),
+        op("exp", "v", "z"),
+        op("add_all", "xxx", "w"),
+    ]
+    inputs = {"x": np.arange(6.0).reshape(2, 3), "v": np.ones(LARGE)}
+    specs = specs_of(net, inputs, F)
+    before = dict(specs)
+    made = FastPlan(net, dict.fromkeys(inputs, F), ["y", "z"], specs)
+    assert specs == before
+    found = made.run(tuple(inputs.values()))
+    for ours, theirs in zip(found, expected_of(net, inputs, "yz").values(), strict=True):
+        close(ours, theirs)
+
+
 # --- chains in blocks ----------------------------------------------------------------------------
 
 
@@ -777,6 +838,13 @@ def test_blocks_cover_everything_once(
     set_limits(monkeypatch, in_cache=2, chain_step=8, chain_bytes=64)
     if threaded:
         threads(monkeypatch)
+    shares = []
+
+    def noted_shares(length: int, size: int, work: Any) -> Any:
+        shares.append(size)
+        return blocks.in_shares(length, size, work)
+
+    monkeypatch.setattr(fused_module, "in_shares", noted_shares)
     rng = np.random.default_rng(length)
     net = [
         constant("c", 0.5),
@@ -803,6 +871,38 @@ def test_blocks_cover_everything_once(
         np.testing.assert_array_equal(found["w"], expected["w"])
         for name in "stv":
             close(found[name], expected[name])
+    assert set(shares) == {8 * -(-length // (16 if threaded else 8))}
+
+
+def test_a_chain_keeps_few_scratch_arrays_in_blocks_of_a_few_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    set_limits(monkeypatch, in_cache=2, chain_step=2, chain_bytes=500)
+    net = [
+        op("sin", "x", "a"),
+        op("cos", "x", "b"),
+        op("multiply", "ab", "c"),
+        op("sin", "c", "d"),
+        op("cos", "x", "e"),
+        op("exp", "x", "f"),
+        op("multiply", "ef", "g"),
+        op("multiply", "dg", "y"),
+    ]
+    x = np.linspace(0, 1, 30)
+    made = plan_of(net, {"x": x}, ["y"])
+    (chain,) = [step.function for step in steps_of(made) if isinstance(step.function, Fused)]
+    assert chain.scratch == 4  # d, e, f and g are needed at the same time
+    assert chain.block == 10  # 6 arrays of 8 bytes an element, in steps of 2 elements
+    close(made.run((x,))[0], expected_of(net, {"x": x}, "y")["y"])
+
+
+@pytest.mark.parametrize(("type", "fused"), [("sin", False), ("silu", True)])
+def test_a_call_alone_runs_in_blocks_if_it_has_several_passes(
+    type: str, fused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_pieces(monkeypatch)
+    made = plan_of([op(type, "x", "y")], {"x": np.linspace(0, 1, 30)}, ["y"])
+    assert [isinstance(step.function, Fused) for step in steps_of(made)] == [fused]
 
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])

@@ -25,12 +25,14 @@ import tinynode_fast
 from tinynode import functions as fn
 from tinynode import nn
 from tinynode.devices import Fallback, fallback_uses, kernel_uses
-from tinynode.functions import convolution
+from tinynode.functions import convolution, pooling
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import Operator, operator_of
 from tinynode.net.passes import PASSES, MatMulOfTransposed, TimesNumber
 from tinynode.net.plan import Plan
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
+from tinynode_fast.images import CHANNELS_LAST
+from tinynode_fast.kernel import SINGLES
 from tinynode_fast.lowering import RULES, Call, Lowering, OpaqueCall
 from tinynode_fast.plan import FastPlan
 from tinynode_fast.table import KERNELS
@@ -84,6 +86,28 @@ def test_every_kernel_has_inputs() -> None:
     assert {kernel.name for kernel in KERNELS.values()} == set(KERNEL_CASES)
     kinds = {kernel.name: kind for kind, kernel in KERNELS.items()}
     assert all(type(make()) is kinds[name] for name, (make, _) in KERNEL_CASES.items())
+
+
+@pytest.mark.parametrize("name", KERNEL_CASES)
+def test_a_kernel_retains_what_the_portable_forward_retains(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, arrays = KERNEL_CASES[name]
+    set_least(monkeypatch, 0)
+    retained: list[list[Any]] = []
+    for forward in (lambda node: tinynode_fast.forward(node, tuple(arrays)),
+                    lambda node: node.forward(tuple(arrays))):  # fmt: skip
+        node = make()
+        retained.append([set(), set()])
+        for kind, found in zip(("inputs", "outputs"), retained[-1], strict=True):
+            monkeypatch.setattr(node, f"retain_{kind}", found.update, raising=False)
+        assert isinstance(forward(node), tuple)
+    assert retained[0] == retained[1]
+
+
+def test_few_kernels_have_dtypes_of_their_own() -> None:
+    for dtypes, names in ((SINGLES, {"gelu", "gelu_gradient"}), (None, {"matmul"})):
+        assert {kernel.name for kernel in KERNELS.values() if kernel.dtypes == dtypes} == names
 
 
 @pytest.mark.parametrize(("name", "dtype"), DECLARED)
@@ -183,6 +207,73 @@ def test_a_rule_gives_what_the_portable_forward_gives(
         made = plan_of(make(), arrays, len(expected))
         for _ in range(2):
             assert_same(made.run(tuple(arrays)), expected)
+
+
+def lowered(operators: list[Operator], arrays: dict[str, Any]) -> Lowering:
+    lowering = Lowering(dict(specs_of(operators, arrays, FAST)))
+    for operator in operators:
+        lowering.lower(operator)
+    return lowering
+
+
+def title_of(action: Any) -> str:
+    """The function of an action; a star if any slice of the result needs the same slices alone."""
+    if not isinstance(action, Call):
+        return type(action).__name__
+    function = getattr(action.function, "__name__", type(action.function).__name__)
+    return function + "*" * action.elementwise
+
+
+WHOLE = np.arange(12).reshape(3, 4)
+ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
+    "a sum of one": (fn.AddAll(), [draw(3, 4)], "View"),
+    "a sum of three": (fn.AddAll(), [draw(3, 4)] * 3, "add* add*"),
+    "a number": (TimesNumber(0.7), [draw(3, 4)], "multiply*"),
+    "integers": (fn.Add(), [WHOLE, WHOLE], "OpaqueCall"),
+    "two dtypes": (fn.Add(), [draw(3, 4), draw(3, 4).astype("float64")], "OpaqueCall"),
+    "matrices": (fn.MatMul(), [draw(3, 4), draw(4, 2)], "matmul"),
+    "a stack of matrices": (fn.MatMul(), [draw(5, 3, 4), draw(4, 2)], "product"),
+    "a matrix with a stack": (fn.MatMul(), [draw(3, 4), draw(5, 4, 2)], "matmul"),
+    "two stacks": (fn.MatMul(), [draw(5, 3, 4), draw(5, 4, 2)], "matmul"),
+    "transposed": (MatMulOfTransposed(True, True), [draw(4, 3), draw(2, 4)], "View View matmul"),
+    "a layer": (fn.Linear(), [draw(3, 4), draw(2, 4), draw(2)], "View matmul add*"),
+    "a layer of one row": (fn.Linear(), [draw(4), draw(2, 4)], "OpaqueCall"),
+    "a step": (SGDUpdate(), UPDATED, "descend*"),
+    "a step with momentum": (*RULE_CASES[MomentumUpdate], "gather* descend*"),
+    "a kernel of two shapes": (fn.activation.SiLUGrad(), [draw(3, 4), draw(4)], "OpaqueCall"),
+    "a kernel of one dtype": (fn.GELU(), [draw(3, 4).astype("float64")], "OpaqueCall"),
+    "a sum": (fn.SumTo((1, 4)), [draw(3, 4)], "SumOver View"),
+    "a sum of images": (fn.SumTo((1, 3, 1, 1)), [draw(2, 3, 4, 5)], "SumOver View"),
+}
+
+
+@pytest.mark.parametrize("what", ACTIONS)
+def test_a_rule_has_the_quickest_actions(what: str) -> None:
+    node, arrays, titles = ACTIONS[what]
+    node = node() if isinstance(node, type) else node
+    inputs = {f"x{i}": x for i, x in enumerate(arrays)}
+    written = ["y", "z"] if isinstance(node, MomentumUpdate) else ["y"]
+    operators = [operator_of(node, list(inputs), written)]
+    lowering = lowered(operators, inputs)
+    assert [title_of(action) for action in lowering.actions] == titles.split()
+    if what == "transposed":
+        shapes = [lowering.forms[action.writes[0]][0] for action in lowering.actions]
+        assert shapes == [(3, 4), (4, 2), (3, 2)]
+
+
+def test_values_after_a_convolution_have_the_channels_last() -> None:
+    windows = convolution.Windows((2, 2), (1, 1), (0, 0), (1, 1))
+    operators = [
+        operator_of(convolution.Conv2d(WINDOWS, 1, COUNTS), ["x", "w"], ["h"]),
+        op("add", "hb", "a"),
+        op("add", "hv", ["five"]),
+        operator_of(pooling.MaxPool2d(windows), ["a"], ["m", "winners"]),
+        op("sum_to", "h", "s", shape=(1, 4, 1, 1)),
+        op("exp", "x", "e"),
+    ]
+    inputs = {"x": IMAGES, "w": draw(4, 9, 3, 2), "b": draw(1, 4, 1, 1), "v": draw(1, 1, 1, 1, 1)}
+    orders = lowered(operators, inputs).orders
+    assert orders == dict.fromkeys(["h", "a", "m", "winners"], CHANNELS_LAST)
 
 
 def test_sums_over_all_but_the_channels_of_images() -> None:

@@ -232,6 +232,21 @@ def test_a_constant_meets_the_tests_of_the_lines_with_its_name(test_map, tmp_pat
     assert len(test_map.tests_of(mutant, tmp_path)) == 3  # the folder, for a file without tests
 
 
+def test_code_of_the_import_meets_more_tests_than_the_first_import(test_map, tmp_path):
+    path = tmp_path / "tinynode/core/a.py"
+    text = path.read_text(encoding="utf-8").replace("return -x", "return -x * K") + "K = 1\n"
+    for root in (tmp_path, tmp_path / "map" / "000" / "sources"):
+        (root / "tinynode/core/a.py").write_text(text, encoding="utf-8")
+    lines = test_map.lines[0]["tinynode/core/a.py"]
+    lines[6] = {"t.py::quick"}
+    for users, expected in (({"t.py::other"}, "other"), (set(), "slow")):
+        lines[5] = users
+        (mutant,) = (one for one in mutants_in(tmp_path) if not one.definition)
+        tests = test_map.tests_of(mutant, tmp_path)
+        assert set(tests) == {"t.py::quick", f"t.py::{expected}"}
+    assert not choice.runs_at_import(text, 5) and choice.runs_at_import(text, 4)
+
+
 def test_test_functions_take_turns(test_map):
     test_map.seconds = {"a[1]": 0.1, "a[2]": 0.2, "b[1]": 0.5, "c": 39.4, "d": 50.0}
     assert test_map.in_order(set(test_map.seconds)) == ["a[1]", "b[1]", "c"]

@@ -91,6 +91,22 @@ def test_large_constants_are_short_in_print() -> None:
     )
 
 
+def test_operators_and_nets_copy_what_they_are_given() -> None:
+    attrs, slots = {"shape": (2,)}, Operator("exp", ["x"], ["y"]).inputs
+    names, writes = {slot: list(found) for slot, found in slots.items()}, {"w": "y"}
+    operator, constant = (
+        Operator("exp", names, ["y"]),
+        Operator.with_constants("reshape", ["x"], ["y"], attrs),
+    )
+    net = NetOp([operator], "net", writes)
+    for given in (attrs, writes):
+        given.clear()
+    for found in names.values():
+        found.append("z")
+    assert operator.input_names == ["x"] and net.writes == {"w": "y"}
+    assert constant.attrs == {"shape": (2,)}
+
+
 def test_renamed_leaves_the_operator_as_it_was() -> None:
     operator = Operator("multiply", ["x", "x"], ["y"])
     assert str(operator.renamed({"x": "a", "z": "b"})) == "y = multiply(a, a)"
@@ -240,6 +256,18 @@ def test_the_whole_library_is_registered() -> None:
             if isinstance(thing, type) and issubclass(thing, tn.FunctionNode):
                 assert thing in registered, name
     assert all(name == info.name for name, info in OpInfoMap.items())
+
+
+def test_the_library_registers_at_the_first_use() -> None:
+    before = dict(OpInfoMap)
+    library = {n: i for n, i in before.items() if i.node_class.__module__.startswith(fn.__name__)}
+    OpInfoMap.clear()
+    try:
+        get_op_info("add")
+        assert OpInfoMap == library
+    finally:
+        OpInfoMap.clear()
+        OpInfoMap.update(before)
 
 
 def test_snake_case() -> None:
@@ -576,6 +604,12 @@ def test_trap_d_an_output_that_nobody_uses() -> None:
     assert not np.any(value(scope, "z@ZERO"))
     assert_close(value(scope, "x@GRAD"), W * np.exp(X))
     assert np.all(np.isfinite(value(scope, "x@GRAD")))
+    # an operator without a gradient needs no zeros; append_backward never fills
+    for inputs, targets in ((["x"], ["y"]), (["y"], ["v"])):
+        found = backward(net, run(net, x=X), inputs=inputs, targets=targets, zero_fill=True)
+        assert ("fill_like" in [one.type for one in found.flattened()]) == (inputs == ["x"])
+    append_backward(net, run(net, x=X), ["v"], ["x"])
+    assert net.output_names[-1] == "x@GRAD" and "z@ZERO" not in net.output_names
 
 
 def test_zero_fill_leaves_empty_names_alone() -> None:

@@ -693,6 +693,10 @@ def test_a_query_that_may_see_no_key_gets_zeros_and_gives_zero_gradients(causal,
     mask = tn.get_device(device).from_host(np.array([[False, False], [True, True]]))
     y = fn.scaled_dot_product_attention(query, key, value, mask, causal)
     np.testing.assert_array_equal(host(y)[0], [0, 0, 0])
+    default = fn.scaled_dot_product_attention(query, key, value)
+    assert (
+        host(fn.scaled_dot_product_attention(query, key, value, None, causal)) == host(default)
+    ).all() == (not causal)
     gradients = tn.grad([y * y], [query, key, value], enable_double_backprop=True)
     assert all(np.isfinite(host(g)).all() for g in gradients)
     np.testing.assert_array_equal(host(gradients[0])[0], [0, 0, 0])
@@ -825,11 +829,22 @@ REFUSED = {
         InvalidType,
         "softmax_cross_entropy: x is float32, class_weight is float64: cast one with astype",
     ),
+    "class weights dtype of the function": (
+        lambda: fn.SoftmaxCrossEntropy("mean", -1).apply((ones(3, 2), whole([0, 1, 0]), WIDE)),
+        InvalidType,
+        r"SoftmaxCrossEntropy.*float64 != float32",
+    ),
+    "gradient without labels": (
+        lambda: fn.SoftmaxCrossEntropyGrad("mean", -1).apply((ones(3, 2), ones())),
+        InvalidType,
+        "SoftmaxCrossEntropyGrad.*size.* >= 3",
+    ),
     "scores of sequences": (
         lambda: fn.softmax_cross_entropy(ones(2, 3, 4), whole([[0, 1, 2], [0, 1, 2]])),
         InvalidType,
         r"SoftmaxCrossEntropy.*Try: .*reshape x to \(-1, classes\)",
     ),
+    "nll text": (lambda: fn.nll("a", LABELS), OperandError, "nll: log_p must be a Variable or an"),
     "nll of sequences": (
         lambda: fn.nll(ones(2, 3, 4), whole([[0, 1, 2], [0, 1, 2]])),
         ValueError,
@@ -993,6 +1008,14 @@ REFUSED = {
         ValueError,
         r"conv2d: groups=3 does not divide.*\(1, 2, 4, 4\).*\(4, 1, 2, 2\)",
     ),
+    **{
+        f"conv2d groups of {what}": (
+            lambda x=x, w=w: fn.conv2d(ones(1, x, 4, 4), ones(w, 2, 2, 2), groups=2),
+            ValueError,
+            "conv2d: groups=2 does not divide",
+        )
+        for what, x, w in (("x", 3, 2), ("w", 4, 3))
+    },
     "conv2d no groups": (
         lambda: fn.conv2d(IMAGE, ones(4, 1, 2, 2), groups=0),
         ValueError,
@@ -1048,7 +1071,16 @@ REFUSED = {
         OperandError,
         "conv2d: x must be floating",
     ),
-    "conv2d w text": (lambda: fn.conv2d(IMAGE, "a"), OperandError, "conv2d: w .*str 'a'"),
+    "conv2d w text": (
+        lambda: fn.conv2d(IMAGE, "a"),
+        OperandError,
+        "conv2d: w must be a Variable, an array or a number, got str 'a'",
+    ),
+    "where condition text": (
+        lambda: fn.where("a", IMAGE, IMAGE),
+        OperandError,
+        "where: condition must be a Variable or an array, got str 'a'",
+    ),
     "conv1d axes": (
         lambda: fn.conv1d(IMAGE, ones(1, 2, 2)),
         ValueError,
@@ -1124,6 +1156,26 @@ REFUSED = {
         ValueError,
         r"bilinear: x1 must be .*\(4, 3\), \(4, 2\) and \(5, 2, 3\)",
     ),
+    **{
+        f"bilinear {what}": (
+            lambda shapes=shapes: fn.bilinear(*(ones(*shape) for shape in shapes)),
+            ValueError,
+            r"bilinear: x1 must be \(n, in1\)",
+        )
+        for what, *shapes in (
+            ("axes of x1", (4, 3, 1), (4, 2), (5, 3, 2)),
+            ("axes of x2", (4, 3), (4, 2, 1), (5, 3, 2)),
+            ("axes of w", (4, 3), (4, 2), (5, 3, 2, 1)),
+        )
+    },
+    **{
+        f"Linear of {number}": (
+            lambda number=number: fn.Linear().apply([ones(2, 2)] * number),
+            InvalidType,
+            rf"Linear.*size.*{number} [<>] ",
+        )
+        for number in (1, 4)
+    },
     "bilinear rows": (
         lambda: fn.bilinear(ones(4, 3), ones(5, 2), ones(5, 3, 2)),
         ValueError,

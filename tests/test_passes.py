@@ -179,7 +179,18 @@ def test_what_is_the_same_but_an_output_stays() -> None:
     assert lines == ["a = exp(x)", "b = exp(x)", "y = add(b, a)"]
 
 
+class Nameless:
+    """An object whose text tells nothing."""
+
+    def __repr__(self) -> str:
+        return "nameless"
+
+
 DIFFERENT = {
+    "objects of the same text": (
+        op("fill_like", "x", "a", value=Nameless()),
+        op("fill_like", "x", "b", value=Nameless()),
+    ),
     "operands": (op("subtract", "xy", "a"), op("subtract", "yx", "b")),
     "types": (op("exp", "x", "a"), op("sin", "x", "b")),
     "axes": (
@@ -240,6 +251,7 @@ SAME = {
     ),
     "tuples": (op("reshape", "x", "a", shape=(3, 2)), op("reshape", "x", "b", shape=(3, 2))),
     "small arrays": (constant("a", [1.0, 2.0]), constant("b", [1.0, 2.0])),
+    "arrays of 16 elements": (constant("a", np.zeros(16)), constant("b", np.zeros(16))),
 }
 
 
@@ -371,6 +383,9 @@ def test_large_results_are_not_kept() -> None:
         ]
         lines = after(fold_constants, net, ["y"], {"x": X})
         assert lines[1].startswith("a = constant") is folded
+        split = op("split", "c", "ab", indices=(512,), axis=0)
+        net = [constant("c", np.ones(length)), split, op("sin", "a", "y"), op("sin", "b", "z")]
+        assert (len(after(fold_constants, net, ["y", "z"], {"x": X})) == 5) is folded
 
 
 def test_an_input_is_no_constant() -> None:
@@ -396,6 +411,12 @@ def test_constants_stay_on_their_device() -> None:
 
 
 # --- ones ----------------------------------------------------------------------------------------
+
+
+def test_large_constants_are_not_searched_for_ones() -> None:
+    for length, dropped in ((1024, True), (1025, False)):
+        net = [ones("o", (length,)), op("multiply", "xo", "a"), op("exp", "a", "y")]
+        assert (len(after(drop_ones, net, ["y"], {"x": np.ones(length)})) == 2) is dropped
 
 
 @pytest.mark.parametrize("names", ["xo", "ox"])
@@ -547,7 +568,8 @@ def test_a_broadcast_that_is_an_output_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "wide"), [((3,), (2, 3)), ((2, 1), (4, 2, 5)), ((), (7,)), ((0, 1), (0, 3))]
+    ("shape", "wide"),
+    [((3,), (2, 3)), ((2, 1), (4, 2, 5)), ((), (7,)), ((3,), (1, 3)), ((0, 1), (0, 3))],
 )
 def test_a_sum_over_a_broadcast_is_a_product(shape: Any, wide: Any) -> None:
     net = [op("broadcast_to", "x", "a", shape=wide), op("sum_to", "a", "y", shape=shape)]
@@ -587,8 +609,9 @@ def test_other_sums_stay(x: Any, wide: Any, shape: Any) -> None:
 
 def test_a_cancelled_sum_may_be_an_output_and_its_broadcast_too() -> None:
     net = [op("broadcast_to", "x", "a", shape=(2, 3)), op("sum_to", "a", "y", shape=(3,))]
-    lines = after(cancel_sums, net, ["a", "y"], {"x": X[0].copy()})
-    assert lines == [str(net[0]), "y = times_number(x, number=2.0)"]
+    net.append(op("exp", "y", "z"))
+    lines = after(cancel_sums, net, ["a", "y", "z"], {"x": X[0].copy()})
+    assert lines == [str(net[0]), "y = times_number(x, number=2.0)", "z = exp(y)"]
 
 
 def test_a_large_number_of_float32() -> None:
@@ -596,6 +619,21 @@ def test_a_large_number_of_float32() -> None:
     x = np.asarray(1e-3, np.float32)
     (y,) = results(cancel_sums(net, ["y"], specs_of(net, {"x": x}, N)), {"x": x}, ["y"])
     assert y.dtype == np.float32 and y == np.float32(1e-3) * np.float32(1e5)
+
+
+# --- the plan ------------------------------------------------------------------------------------
+
+
+def test_a_plan_frees_what_no_later_step_reads() -> None:
+    net = [
+        constant("c", 2.0),
+        op("split", "x", "ab", indices=(1,), axis=1),
+        op("multiply", "ac", "d"),
+        op("exp", "d", "y"),
+    ]
+    plan = Plan(net, {"x": N}, ["y"])
+    freed = [(one.operator.type, one.freed) for one in plan.steps]
+    assert freed == [("split", (3,)), ("multiply", (2,)), ("exp", (4,))]
 
 
 # --- all together --------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import tinynode as tn
 import tinynode_numpy
@@ -130,6 +131,19 @@ def test_the_backward_of_a_product_stays_within_its_budget() -> None:
 def test_the_backward_of_a_product_and_a_sum_stays_in_few_files() -> None:
     steps = backward_of(product_and_sum)
     assert steps.changes_of_file() <= 30, steps.calls
+
+
+@pytest.mark.parametrize("captures", [False, True])
+def test_a_repeated_call_of_a_compiled_function_takes_the_short_way(captures: bool) -> None:
+    x, w, b = leaves()
+    compiled = tn.compile((lambda x, w: x * w + b) if captures else (lambda x, w: x * w + w))
+    for _ in range(3):  # the first call records, the second makes the plan
+        compiled(x, w)
+    steps = steps_of(lambda: compiled(x, w))
+    names = {function for _, function in steps.calls}
+    assert not {"CompiledFunction._recording", "flatten"} & names
+    assert ("Recording.run" in names) == captures
+    assert len(steps.calls) <= (30 if captures else 25), steps.calls
 
 
 def test_the_files_of_the_reading_path_stay_short() -> None:

@@ -14,7 +14,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
@@ -86,10 +86,7 @@ def in_shares(length: int, size: int, work: Callable[[int, int], Any]) -> list[A
             waiting.append(submit(work, start, min(start + size, length)))
         first = work(0, min(size, length))
     finally:  # no thread may write to the arrays after the return
-        errors = [future.exception() for future in waiting]
-    for error in errors:
-        if error is not None:
-            raise error
+        wait(waiting)
     return [first, *[future.result() for future in waiting]]
 
 
@@ -99,6 +96,7 @@ def run(function: BlockFunction, inputs: Arrays, outputs: Arrays, scratch: int =
     All arrays have the same length; the first output is the largest array.
     """
     first, length = outputs[0], len(outputs[0])
+    # pragma: no mutate (ReplaceComparisonOperator_LtE_Lt): one block by either branch
     if first.size <= LIMITS.block:
         function(inputs, outputs, tuple([numpy.empty_like(first) for _ in range(scratch)]))
         return

@@ -152,6 +152,6 @@ def _closed(
 ) -> list[Action | Fused]:
     """A chain as one action; a single call of one pass stays as it is."""
     if not group or (len(group) == 1 and not isinstance(group[0].function, Elementwise)):
-        return list(group)
+        return list(group)  # pragma: no mutate (DropCopy): the caller adds the elements to a list
     made = [call.writes[0] for call in group]
     return [Fused(group, forms, {n for n in made if n in outputs or last.get(n, -1) >= end})]

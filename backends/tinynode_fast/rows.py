@@ -51,8 +51,9 @@ def exponentials(x: Any, shifted: Any, e: Any) -> Any:
     several times quicker than the maxima of short rows. A sample of the rows foretells the case,
     and the sums prove it. Else the shift is the maximum of each row.
     """
-    if x.shape[1] < LIMITS.short_row:
+    if x.shape[1] < LIMITS.short_row:  # pragma: no mutate: both ways give the same sums
         largest = x.max()
+        # pragma: no mutate: the sums below prove whether one maximum serves
         if x[: LIMITS.sampled_rows].max(axis=1).min() > largest - LIMITS.near:
             total = row_sums(numpy.exp(numpy.subtract(x, largest, shifted), e))
             if total.min() > math.exp(-LIMITS.near):

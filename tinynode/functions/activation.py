@@ -599,6 +599,7 @@ class HardSiLUGrad(FunctionNode):
         x, gy = self.get_retained_inputs()
         gx = None
         if 0 in target_input_indexes:
+            # pragma: no mutate (CutGraph x): a comparison has no gradient
             gx = where(less(abs(x), 3), h * gy * (1.0 / 3.0), 0)
         return gx, HardSiLUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
 

@@ -296,6 +296,7 @@ class Remainder(BroadcastingNode):
         gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
         gy = None
         if 1 in target_input_indexes:
+            # pragma: no mutate (CutGraph x, CutGraph y): floor has the gradient 0
             gy = unbroadcast(-gz * floor(x / y), self, 1)
         return gx, gy
 
@@ -391,6 +392,7 @@ class CopySign(BroadcastingNode):
         (z,) = self.get_retained_outputs()
         gx = gy = None
         if 0 in target_input_indexes:
+            # pragma: no mutate (CutGraph x, CutGraph z): sign has the gradient 0
             gx = unbroadcast(gz * (sign(x) * sign(z)), self, 0)
         if 1 in target_input_indexes:
             # pragma: no mutate (CutGraph gz): the gradient of 0 times anything is 0

@@ -244,6 +244,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Variable:
     Raises:
         OperandError: a bound has another type.
     """
+    # pragma: no mutate (SwapArguments): all Variables of a call have one device
     x = as_operand("clip", "x", x, first_variable(min, max))
     if _is_constant(min) and _is_constant(max):
         return Clip(_number(min), _number(max)).apply((x,))[0]

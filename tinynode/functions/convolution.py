@@ -166,9 +166,11 @@ def crop_image(x: Array, windows: Windows, image: tuple[int, int]) -> Array:
     return x[..., rows : rows + image[0], columns : columns + image[1]]
 
 
+# pragma: no mutate: the limit decides about speed alone
 COLUMNS_IN_CACHE = 1 << 19
 
 
+# pragma: no mutate: the limit decides about memory and speed alone
 COLUMNS_ON_GPU = 1 << 27
 
 

@@ -308,6 +308,7 @@ class PutLabels(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (labels,) = self.get_retained_inputs()
+        # pragma: no mutate (CutGraph labels): integers have no gradient
         return TakeLabels(self.ignore_label).apply((gy, labels))[0], None
 
 
@@ -345,6 +346,7 @@ class SigmoidCrossEntropy(BroadcastingNode):
         xp = namespace_of(x)
         self.retain_inputs((0, 1))
         zero = xp.zeros((), dtype=x.dtype, device=x.device)
+        # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): |x| is 0 there
         size, factor = xp.abs(x), xp.where(x > zero, 1.0 - t, t)
         # max(x, 0) - x t = |x| factor; 0, not NaN, where |x| is infinite and the factor is 0
         return (xp.where(factor == 0, zero, size) * factor + xp.log1p(xp.exp(-size)),)

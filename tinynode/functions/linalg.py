@@ -409,6 +409,7 @@ def qr(x: Any, *, mode: str = "reduced") -> QrResult:
             f"qr: the complete Q of x (shape {x.shape}) has no gradient, since its last columns "
             'are arbitrary; use mode="reduced".'
         )
+    # pragma: no mutate (ReplaceComparisonOperator_GtE_Gt): both ways are equal where n = m
     if x.ndim < 2 or x.shape[-2] >= x.shape[-1]:
         return QrResult(*Qr().apply((x,)))
     n = x.shape[-2]
@@ -526,6 +527,7 @@ def vector_norm(
     if ord == 1:  # pragma: no mutate (NeverBranch): the branch saves time and changes no value
         return sum_(abs(x), axes, keepdims)
     wide = widened(x)  # the squares of float16 overflow soon
+    # pragma: no mutate (NeverBranch): the general formula gives the same
     if ord == 2:
         norm = SafeSqrt().apply((sum_(wide * wide, axes, keepdims),))[0]
     else:

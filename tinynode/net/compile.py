@@ -53,7 +53,7 @@ class CompiledFunction(Wrapper):
         function: the eager function.
     """
 
-    def __init__(self, function: Callable[..., Any], inside_hooks: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any], inside_hooks: bool) -> None:
         if not callable(function):
             raise TypeError(f"compile: function must be callable, got {describe(function)}.")
         functools.update_wrapper(self, function, updated=())
@@ -229,6 +229,7 @@ class Recording:
         self.settings = {name: _comparable(value) for name, value in values.items()}
         self.modules = [(weakref.ref(module), training) for module, training in found.modules]
         self.trace = found._replace(modules=[])  # an argument of the function must stay freeable
+        # pragma: no mutate (DropCopy): a view of a dict that never changes is as good
         self.captured = list(found.captured.values())
         self.captured_specs = specs_of(self.captured)
         self.written_ids = frozenset(map(id, found.written_variables()))
@@ -257,12 +258,10 @@ class Recording:
             for position, name in enumerate(found.outputs)
             if name not in devices and (found.updates or not found.flags[position])
         ]
-        changes = found.updates or found.writes or self.detached
-        is_single = isinstance(found.result, Slot) and len(computed) == 1
+        is_single = isinstance(found.result, Slot) and len(computed) == 1 and not self.detached
+        # updates and writes need captured Variables, so arguments alone exclude both
         only_arguments = len(devices) == len(variables) and not (self.modules or values)
-        self.is_pure = (
-            only_arguments and is_single and self.indexes == [len(devices)] and not changes
-        )
+        self.is_pure = only_arguments and is_single and self.indexes == [len(devices)]
 
     def fits(self, variables: Iterable[Variable]) -> bool:
         """True if captured Variables, modules, settings and optimizers match this recording.
@@ -348,6 +347,7 @@ def specs_of(variables: Iterable[Variable]) -> tuple[Any, ...]:
 
 def settings() -> tuple[Any, ...]:
     """The settings that functions read while they run, and the number of the users' settings."""
+    # pragma: no mutate (SwapReturned): the parts are compared in any order
     return *_known_settings(config), len(added_settings)
 
 

@@ -115,6 +115,7 @@ def _value_key(value: Any) -> Any:
         return repr(value)
     if math.prod(value.shape) > 16:
         return id(value)
+    # pragma: no mutate (SwapReturned): the parts of a key may have any order
     return tuple(value.shape), str(value.dtype), to_host(value).tobytes()
 
 
@@ -252,9 +253,11 @@ def drop_broadcasts(
             for position, other in ((0, 1), (1, 0)):
                 names = operator.input_names
                 if names[0] == names[1]:
+                    # pragma: no mutate (ReplaceBreakWithContinue): both rounds see the same
                     break
                 if names[position] in origin and specs[names[other]] == form:
                     operator = operator.renamed({names[position]: origin[names[position]]})
+                    # pragma: no mutate (ReplaceBreakWithContinue): the new input is narrower
                     break
         kept.append(operator)
     return kept

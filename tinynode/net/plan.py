@@ -8,7 +8,7 @@ may bring its own plan (see ``plan_of``).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tinynode.core.dispatch import run_forward
@@ -100,6 +100,7 @@ class Plan:
     ) -> None:
         nodes = [(operator, operator.make_node()) for operator in operators]
         constants = {o.output_names[0]: n.value for o, n in nodes if isinstance(n, Constant)}
+        # pragma: no mutate (DropCopy): a run reads the values, in their order
         self.constants = list(constants.values())
         where = dict(devices)
         indexes = {name: index for index, name in enumerate((*devices, *constants))}
@@ -191,7 +192,7 @@ def name_operator(error: Exception, operator: Operator) -> None:
     error.add_note(f"It was raised by this operator of a net: {operator}")
 
 
-def note_specs(specs: ArraySpecs, names: Sequence[str], arrays: Sequence[Any]) -> None:
+def note_specs(specs: ArraySpecs, names: Iterable[str], arrays: Sequence[Any]) -> None:
     """Write shape and dtype of each array into ``specs``."""
     for name, array in zip(names, arrays, strict=True):
         if array is not None:
@@ -199,7 +200,7 @@ def note_specs(specs: ArraySpecs, names: Sequence[str], arrays: Sequence[Any]) -
 
 
 def first_run(
-    operators: Sequence[Operator],
+    operators: list[Operator],
     devices: Mapping[str, Device],
     outputs: Sequence[str],
     arrays: Arrays,
@@ -214,7 +215,7 @@ def first_run(
         The arrays of outputs and saved variables, and the plan.
     """
     specs: ArraySpecs = {}
-    note_specs(specs, list(devices), arrays)
+    note_specs(specs, devices, arrays)
     for operator in operators:
         if "value" in operator.attrs and not operator.input_names:
             note_specs(specs, operator.output_names, [operator.attrs["value"]])
@@ -222,7 +223,7 @@ def first_run(
     first = Plan(operators, devices, wanted)
     results = first.run(arrays, specs)
     used = {device for step in first.steps for device in (step.device, step.output_device)}
-    simple = simplify(list(operators), wanted, specs)
+    simple = simplify(operators, wanted, specs)
     return results, plan_of(simple, devices, outputs, specs, saved, layout, used)
 
 

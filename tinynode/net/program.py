@@ -84,14 +84,14 @@ class Program:
         self,
         net: NetOp,
         devices: dict[str, Device],
-        outputs: Sequence[str],
+        outputs: list[str],
         requires: Sequence[bool],
     ) -> None:
         self.title = net.type
         self.operators = net.flattened()
         self.devices = devices
         self.inputs = list(devices)
-        self.outputs = list(outputs)
+        self.outputs = outputs
         self.requires = tuple(requires)
         self.indexes: Indexes = tuple(range(len(self.inputs)))
         targets = tuple([i for i in self.indexes if self.requires[i]])
@@ -161,6 +161,7 @@ class Program:
         targets, given = key
         scope = Scope()
         for name, array in zip(self.inputs, arrays, strict=True):
+            # pragma: no mutate (ReplaceFalseWithTrue): the operators of a net record no graph
             scope.put(name, wrap_array(array, self.devices[name], False))
         net = NetOp(self.operators, self.title)
         net.run(scope)
@@ -229,6 +230,7 @@ class Program:
         yield str(NetOp(found.operators, f"{self.title}_grad"))
         results, saved = self.run(arrays, True)
         floating = [i for i, y in enumerate(results) if is_floating(y)]
+        # pragma: no mutate (NeighbourFunction): a plan depends on no values
         given = tuple([namespace_of(results[i]).ones_like(results[i]) for i in floating])
         key = self.full_key[0], tuple(floating)
         self.run_gradient(key, arrays, saved, given)
@@ -287,6 +289,7 @@ class NetFunction(FunctionNode):
             results = NetFunction(combined, recorded).apply((*xs, *gys)) if found.reached else ()
         else:
             results = self._first_order(key, arrays, tuple([gy.raw for gy in gys]))
+        # pragma: no mutate (NeverBranch): the branch saves time and changes no value
         if len(results) == len(found.results):
             return results
         each = iter(results)

@@ -408,7 +408,7 @@ class NetRecorder(FunctionHook):
             name = self._check_update(optimizer, parameter, gradient)
             self.operators.append(update.add(slot, name, self._names[gradient.node]))
             self._updated.add(parameter.node)
-        update.skipped += [p for p in missing if p.node not in self._cleared]
+        update.skipped = [p for p in missing if p.node not in self._cleared]
         self.updates.append(update)
         return True
 

@@ -50,7 +50,7 @@ class Scope:
             if name in scope._variables:
                 return scope._variables[name]
             scope = scope.parent
-        close = difflib.get_close_matches(name, list(self), n=1)
+        close = difflib.get_close_matches(name, self, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise NetError(f"{reader}: there is no variable {name!r} in the scope.{hint}")
 

@@ -221,9 +221,9 @@ def _input_names(function: Any, treedef: Any, namer: Namer) -> list[str]:
     titles: list[str] = []
     with contextlib.suppress(TypeError, ValueError):  # a function not written in Python
         titles = list(inspect.signature(function).parameters)
-    names = {}
+    names: dict[int, str] = {}
     for number, item in enumerate(args.items):
         title = titles[number] if number < len(titles) else f"x{number}"
-        names.update(dict(paths(item, title)))
-    names.update(dict(paths(keywords)))
+        names.update(paths(item, title))
+    names.update(paths(keywords))
     return [namer.of_user(names[position]) for position in sorted(names)]

@@ -7,7 +7,9 @@ turns by test function, so that different tests come before other parameters of 
 
 from __future__ import annotations
 
+import ast
 import difflib
+import functools
 import json
 import os
 import pathlib
@@ -76,16 +78,26 @@ class TestMap:
                 if pathlib.Path(path).parent == pathlib.Path(mutant.path).parent:
                     of_folder.update(*others.values())
         # a constant: the lines that use the name; code of a class, or new code: the block
-        return self.in_order(of_line or of_name or of_block or of_folder)
+        wider = (of_name, of_block, of_folder)
+        if runs_at_import("\n".join(now), mutant.start[0]):
+            # the line belongs to the tests that happened to be the first import of the module
+            found = next((one for one in wider if one - of_line), of_line)
+            name = name_at(now, mutant.start[0])
+            files = {one.partition("::")[0] for one in found}
+            named = {one for one in files if name and mentions(root / one, name)}
+            first = {one for one in found if one.partition("::")[0] in named}
+            # an entry of a table may show in one parameter of a test alone
+            return [*self.in_order(first, in_turns=False), *self.in_order(found - first)]
+        return self.in_order(next((one for one in (of_line, *wider) if one), of_line))
 
-    def in_order(self, tests: set[str]) -> list[str]:
+    def in_order(self, tests: set[str], in_turns: bool = True) -> list[str]:
         """The tests by turns of their functions, each quickest first, up to ``SECONDS``."""
         turns: dict[str, int] = {}
         ranked = []
         for test in sorted(tests, key=lambda one: (self.seconds[one], one)):
             function = test.partition("[")[0]
             turns[function] = turns.get(function, 0) + 1
-            ranked.append((turns[function], self.seconds[test], test))
+            ranked.append((turns[function] * in_turns, self.seconds[test], test))
         chosen, total = [], 0.0
         for _, seconds, test in sorted(ranked):
             if total + seconds <= SECONDS:
@@ -98,21 +110,54 @@ def old_line(then: list[str], now: list[str], line: int) -> int:
     """The number that a line had in an older text; 0 for a changed line."""
     if then == now:
         return line
-    matcher = difflib.SequenceMatcher(a=then, b=now, autojunk=False)
-    for old, new, size in matcher.get_matching_blocks():
+    for old, new, size in same_blocks("\n".join(then), "\n".join(now)):
         if new < line <= new + size:
             return line - new + old
     return 0
 
 
+@functools.lru_cache(maxsize=64)
+def same_blocks(then: str, now: str) -> list[difflib.Match]:
+    """The blocks of equal lines of two texts."""
+    texts = then.split("\n"), now.split("\n")
+    return difflib.SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks()
+
+
+def runs_at_import(source: str, line: int) -> bool:
+    """True for a line outside of the bodies of functions."""
+    return not any(first <= line <= last for first, last in bodies(source))
+
+
+@functools.lru_cache(maxsize=64)
+def bodies(source: str) -> list[tuple[int, int]]:
+    """The first and the last line of each function's body."""
+    return [
+        (node.body[0].lineno, node.end_lineno or 0)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
 def lines_with_name(source: list[str], line: int) -> list[int]:
     """The lines that have the name assigned by a statement of a module."""
+    name = name_at(source, line)
+    if not name:
+        return []
+    return [i for i, one in enumerate(source, 1) if re.search(rf"\b{name}\b", one)]
+
+
+def name_at(source: list[str], line: int) -> str:
+    """The name assigned by the statement of a module around a line; empty without a name."""
     while line > 1 and not re.match(r"\w", source[line - 1]):
         line -= 1
     name = re.match(r"\w+", source[line - 1])
-    if name is None:
-        return []
-    return [i for i, one in enumerate(source, 1) if re.search(rf"\b{name[0]}\b", one)]
+    return name[0] if name else ""
+
+
+@functools.lru_cache(maxsize=256)
+def mentions(path: pathlib.Path, name: str) -> bool:
+    """True if a file of tests has a name: its tests know a table better than others."""
+    return path.is_file() and bool(re.search(rf"\b{name}\b", path.read_text(encoding="utf-8")))
 
 
 def around(source: list[str], definition: str) -> range:

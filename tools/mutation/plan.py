@@ -29,7 +29,7 @@ ROOMS = {
     "net": "tinynode/net",
     "fast": "backends/tinynode_fast",
 }
-PER_OPERATOR = 50
+PER_OPERATOR = 30
 """The mutants of an operator in a room; more are sampled by their numbers."""
 TEXT_OR_ERROR = ("str", "Error", "Exception", "InvalidType", "NoReturn")
 SKIPPED_CALLS = {"TypeVar", "NewType", "TypeAlias", "ParamSpec", "cast", "warn", "namedtuple"}
