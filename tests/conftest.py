@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -16,6 +18,22 @@ tn.register_backend(strict_backend)
 # the same examples in every run, and no time limit for one of them: machines differ
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("tests")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One browser for all tests of a module; without one, or without playwright, they skip."""
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="the page is driven with playwright, which is not installed"
+    )
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    program = next(filter(None, map(shutil.which, names)), None)
+    if program is None:
+        pytest.skip("there is no Chromium or Chrome to open the page in")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield running
+        running.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -272,19 +270,6 @@ def test_the_style_sheet_has_the_colours_of_the_palette() -> None:
 
 
 # --- the page, in a browser ----------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    program = next((path for name in names if (path := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no Chromium and no Chrome")
-    with playwright.sync_playwright() as running:
-        chromium = running.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 def opened(browser: Any, film: Any, file: Path) -> tuple[Any, list[str]]:

@@ -12,7 +12,6 @@ import hashlib
 import html
 import json
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -234,22 +233,6 @@ class State:
 
 
 # --- the browser -----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """One browser for all tests of this module."""
-    api = pytest.importorskip(
-        "playwright.sync_api", reason="the page is driven with playwright, which is not installed"
-    )
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    program = next(filter(None, map(shutil.which, names)), None)
-    if program is None:
-        pytest.skip("there is no Chromium or Chrome to open the page in")
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield running
-        running.close()
 
 
 class Shown:

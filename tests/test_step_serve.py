@@ -8,7 +8,6 @@ import json
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -376,15 +375,9 @@ def test_the_end_of_the_server_ends_its_child(script: Path, end: signal.Signals)
 
 
 @pytest.mark.slow
-def test_the_reader_edits_a_number_and_runs_it(script: Path) -> None:
-    api = pytest.importorskip("playwright.sync_api", reason="the page is driven with playwright")
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    program = next(filter(None, map(shutil.which, names)), None)
-    if program is None:
-        pytest.skip("there is no Chromium or Chrome to open the page in")
+def test_the_reader_edits_a_number_and_runs_it(script: Path, browser: Any) -> None:
     problems: list[str] = []
-    with api.sync_playwright() as playwright, served(script.parent, "--limit", "5") as (_, url):
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with served(script.parent, "--limit", "5") as (_, url):
         page = browser.new_page()
         page.set_default_timeout(20_000)
         page.on("console", lambda message: problems.append(message.text))
@@ -411,31 +404,24 @@ def test_the_reader_edits_a_number_and_runs_it(script: Path) -> None:
         page.click("#stop")
         wait_until(lambda: "was stopped" in (page.text_content("#run-error") or ""))
         page.keyboard.press("Escape")
-        browser.close()
+        page.close()
     assert problems == []
     assert script.read_text(encoding="utf-8") == SCRIPT
 
 
 @pytest.mark.slow
-def test_a_saved_page_offers_no_edit_but_to_a_hook(script: Path) -> None:
-    api = pytest.importorskip("playwright.sync_api", reason="the page is driven with playwright")
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    program = next(filter(None, map(shutil.which, names)), None)
-    if program is None:
-        pytest.skip("there is no Chromium or Chrome to open the page in")
+def test_a_saved_page_offers_no_edit_but_to_a_hook(script: Path, browser: Any) -> None:
     outcome = Runner("script.py", [], quiz=False, limit=60).run(SCRIPT)
     assert outcome is not None and outcome.page is not None
     Path("film.html").write_bytes(outcome.page)
     hook = "window.tinynodeRun = async (text) => `ran ${text.length}`"
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.goto(Path("film.html").resolve().as_uri())
-        assert page.query_selector("#edit") is None
-        page.add_init_script(hook)
-        page.reload()
-        page.click("#edit")
-        page.click("#run")
-        page.wait_for_selector("#run-error:not([hidden])")
-        assert page.text_content("#run-error") == f"ran {len(SCRIPT)}"
-        browser.close()
+    page = browser.new_page()
+    page.goto(Path("film.html").resolve().as_uri())
+    assert page.query_selector("#edit") is None
+    page.add_init_script(hook)
+    page.reload()
+    page.click("#edit")
+    page.click("#run")
+    page.wait_for_selector("#run-error:not([hidden])")
+    assert page.text_content("#run-error") == f"ran {len(SCRIPT)}"
+    page.close()

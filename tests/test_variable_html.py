@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import struct
 import zlib
 from collections.abc import Iterator
@@ -348,20 +347,13 @@ img { max-width: 100%; height: auto; }
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Any]:
+def page(browser: Any) -> Iterator[Any]:
     """A page like a notebook's, with the cards."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    program = next(filter(None, map(shutil.which, names)), None)
-    if program is None:
-        pytest.skip("there is no Chromium or Chrome to open the page in")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1000, "height": 800})
-        body = "".join(x._repr_html_() for x in cards())
-        page.set_content(f'<style>{NOTEBOOK}</style><body class="light">{body}</body>')
-        yield page
-        browser.close()
+    page = browser.new_page(viewport={"width": 1000, "height": 800})
+    body = "".join(x._repr_html_() for x in cards())
+    page.set_content(f'<style>{NOTEBOOK}</style><body class="light">{body}</body>')
+    yield page
+    page.close()
 
 
 @pytest.mark.slow
