@@ -1278,6 +1278,7 @@ def test_variables_of_one_name_are_told_apart() -> None:
     assert end["title"].count("weight") == end["title"].count("bias") == 2
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs() -> None:
     command = [
         sys.executable,
