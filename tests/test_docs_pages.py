@@ -27,6 +27,7 @@ def guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_film_is_that_of_the_page() -> None:
     guide = docs_pages.DOCS / "films.md"
     files = docs_pages.make(guide)
@@ -36,6 +37,7 @@ def test_the_film_is_that_of_the_page() -> None:
     assert re.search(r'<(script|link|img|iframe)[^>]+(src|href)="?(https?:)?//', page) is None
 
 
+@pytest.mark.slow
 def test_the_pictures_are_those_of_the_page() -> None:
     files = docs_pages.make(docs_pages.DOCS / "pictures.md")
     assert set(files) == {"graph.svg", "double.svg"}

@@ -231,6 +231,7 @@ def shown_at(root: ElementTree.Element, part: float | None) -> list[str]:
     return sorted(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [small_film, loop_film])
 def test_an_animated_svg_shows_each_frame_at_its_time(make: Any, tmp_path: Path) -> None:
     film = make()

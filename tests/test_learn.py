@@ -565,6 +565,7 @@ def test_what_the_learner_prints_is_shown_at_its_place(learn) -> None:
     assert lines[1] == "      | loading"
 
 
+@pytest.mark.slow
 def test_an_endless_loop_is_stopped(learn) -> None:
     Path("step01.py").write_text(ENDLESS)
     start = time.monotonic()
@@ -988,6 +989,7 @@ def test_ctrl_c_leaves_no_half_notebook(tmp_path: Path, monkeypatch: pytest.Monk
 # pages
 
 
+@pytest.mark.slow
 def test_pages_show_text_code_output_and_pictures(learn, course: Path) -> None:
     write_notebooks()
     (course / "capstone_last.py").write_text(STEP_10 + "\n# %%\nint('x')\n")

@@ -49,6 +49,7 @@ def test_an_unreadable_mark_is_refused():
         marks_of("x = 1  # pragma: no mutate (CutGraph) and so on\n")
 
 
+@pytest.mark.slow
 def test_every_mark_has_a_reason():
     marks = {path: marks_of(path.read_text(encoding="utf-8")) for path in FILES}
     without = [

@@ -932,6 +932,7 @@ def test_a_chain_with_labels_is_straight(direction: str) -> None:
     assert max(middles) - min(middles) < 0.5
 
 
+@pytest.mark.slow
 def test_labels_of_very_long_arrows() -> None:
     size = 400
     nodes = [DiagramNode(f"v{i}", "variable", "x") for i in range(size)]

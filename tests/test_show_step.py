@@ -417,6 +417,7 @@ def terminal_with(folder: Path, *arguments: str, term: str = "xterm") -> Iterato
         os.close(ours)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals like these")
 def test_keys_in_a_terminal(folder: Path) -> None:
     with terminal_with(folder, "-m", "tinynode", "step", "--text", "script.py") as terminal:
@@ -441,6 +442,7 @@ def test_keys_in_a_terminal(folder: Path) -> None:
         terminal.wait_for("\x1b[?1049l")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals like these")
 def test_ctrl_c_in_a_terminal_restores_it(folder: Path) -> None:
     code = (
@@ -455,6 +457,7 @@ def test_ctrl_c_in_a_terminal_restores_it(folder: Path) -> None:
         terminal.wait_for("status 130 same True")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals like these")
 def test_a_terminal_that_has_no_single_keys(folder: Path) -> None:
     with terminal_with(
@@ -468,6 +471,7 @@ def test_a_terminal_that_has_no_single_keys(folder: Path) -> None:
         assert "\x1b" not in terminal.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["sys.stdout.close()", "sys.stdout = None"])
 def test_a_script_that_closes_its_output(folder: Path, how: str) -> None:
     script = folder / "script.py"

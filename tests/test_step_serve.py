@@ -226,6 +226,7 @@ def film_in(page: bytes | None) -> Any:
     return json.loads(content.split("</script>")[0])
 
 
+@pytest.mark.slow
 def test_an_edited_program_runs(script: Path) -> None:
     runner = Runner("script.py", ["a"], quiz=True, limit=60)
     text = SCRIPT.replace("1.0", "3.0") + "import sys; print(sys.argv, sys.stdin.read() == '')\n"
@@ -240,6 +241,7 @@ def test_an_edited_program_runs(script: Path) -> None:
     assert list(script.parent.iterdir()) == [script]
 
 
+@pytest.mark.slow
 def test_an_error_comes_with_its_traceback(script: Path) -> None:
     runner = Runner("script.py", [], quiz=False, limit=60)
     outcome = runner.run(SCRIPT + "raise KeyError('planted')\n")
