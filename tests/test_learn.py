@@ -192,6 +192,7 @@ def test_a_wrong_cell_is_refused_with_its_line(text: str, said: str) -> None:
         cells.parse(text, "step.py")
 
 
+@pytest.mark.slow
 def test_cells_agree_with_jupytext() -> None:
     jupytext = pytest.importorskip("jupytext")
     for step in sources.steps():
@@ -578,6 +579,7 @@ def test_an_endless_loop_is_stopped(learn) -> None:
     assert facts["attempts"] == 1 and not facts["passed"]
 
 
+@pytest.mark.slow
 def test_a_loop_inside_of_c_is_stopped_too(learn, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python itself cannot say where it hangs: the lock of the interpreter is held."""
     monkeypatch.setattr(checking, "GRACE", 0.5)
@@ -586,6 +588,7 @@ def test_a_loop_inside_of_c_is_stopped_too(learn, monkeypatch: pytest.MonkeyPatc
     assert status == 1 and "more than 1 s" in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="POSIX signals")
 def test_ctrl_c_ends_a_check_and_what_it_started(tmp_path: Path) -> None:
     """In a process of its own, as in a terminal."""

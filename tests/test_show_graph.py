@@ -628,6 +628,7 @@ def along(points: list[tuple[float, float]], turned: bool) -> list[tuple[float, 
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["down", "right"])
 @pytest.mark.parametrize("seed", range(12))
 def test_boxes_do_not_overlap_and_arrows_meet_none(seed: int, direction: str) -> None:
@@ -740,6 +741,7 @@ def test_a_layout_uncrosses_what_can_be_uncrossed() -> None:
         assert places.position[source][0] == pytest.approx(places.position[target][0])
 
 
+@pytest.mark.slow
 def test_very_long_arrows_go_along_the_margin() -> None:
     size = 400
     nodes = [DiagramNode(f"v{i}", "variable", "x") for i in range(size)]
@@ -758,6 +760,7 @@ def test_very_long_arrows_go_along_the_margin() -> None:
             assert abs(x - x2) >= w / 2 - 1 or abs(y - y2) >= h / 2 - 1
 
 
+@pytest.mark.slow
 def test_two_thousand_boxes_in_two_seconds() -> None:
     rng = np.random.default_rng(0)
     nodes = [DiagramNode(f"v{i}", "variable", f"n{i}") for i in range(2000)]
@@ -850,6 +853,7 @@ def apart(a: tuple[float, float, float, float], b: tuple[float, float, float, fl
     return a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["down", "right"])
 @pytest.mark.parametrize("make", LABELLED)
 def test_a_label_meets_no_box_no_arrow_and_no_other_label(make: Any, direction: str) -> None:
@@ -874,6 +878,7 @@ def test_a_label_meets_no_box_no_arrow_and_no_other_label(make: Any, direction: 
         assert not met.all(1).any(), f"{text}: an arrow runs through it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["down", "right"])
 @pytest.mark.parametrize("make", LABELLED)
 def test_a_label_is_beside_its_own_arrow(make: Any, direction: str) -> None:
