@@ -128,7 +128,7 @@ def test_it_runs_leaves_nothing_behind_and_gives_a_page(step: Step) -> None:
 
 def links(page: str) -> set[str]:
     """The files that the text of a page links to and shows."""
-    prose = re.sub(r"^```.*?^```$", "", page, flags=re.M | re.S)
+    prose = re.sub(r"^```.*?^```$|<iframe.*?</iframe>", "", page, flags=re.M | re.S)
     return set(re.findall(r"\]\((?!https?:)([^)#]+)", prose))
 
 
