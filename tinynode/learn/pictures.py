@@ -50,9 +50,7 @@ def graph_of(
     return diagram
 
 
-def fit_of(
-    x: Any, t: Any, curves: Mapping[str, Callable[[Any], Any]], *, title: str = ""
-) -> Plot:
+def fit_of(x: Any, t: Any, curves: Mapping[str, Callable[[Any], Any]], *, title: str = "") -> Plot:
     """Data as points, and functions as curves through the points.
 
     Args:
@@ -134,5 +132,6 @@ def _numbers(array: Any) -> str:
     array = np.asarray(array)
     if array.size > MOST_ELEMENTS or array.dtype.kind not in "biuf":
         return f"shape {array.shape}"
-    texts = [f"{float(number):.4g}" for number in array.flat]
+    # -0.0 + 0.0 is 0.0
+    texts = [f"{float(number) + 0.0:.4g}" for number in array.flat]
     return texts[0] if array.ndim == 0 else f"[{', '.join(texts)}]"

@@ -12,8 +12,7 @@ from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expec
 from tinynode.learn.mynode import mistake
 
 HINTS = (
-    "numerical_grad: the page shows the whole function. Mind the line that puts the "
-    "element back.",
+    "numerical_grad: the page shows the whole function. Mind the line that puts the element back.",
     "check_backward has four parts: make a Variable of x_data.copy(), call backward of the "
     "creator with (0,) and (y_grad,), measure, compare.",
     "For measuring, write a function f without arguments that returns (function(x).array,). "
