@@ -81,6 +81,18 @@ def reference(key: str) -> Files:
     return files
 
 
+def mistake(key: str, path: str, old: str, new: str) -> Files:
+    """A file of the stage of a step with a wrong text, for the ``MISTAKES`` of checks.
+
+    Raises:
+        ValueError: The file does not have the text ``old``.
+    """
+    text = reference(key)[path]
+    if old not in text:
+        raise ValueError(f"{path} of step {key} does not have {old!r}")
+    return {path: text.replace(old, new)}
+
+
 def before(key: str) -> Files:
     """The stage before a step; {} for the first step."""
     earlier = [step.key for step in builders() if step.key < sources.find(key).key]
