@@ -11,6 +11,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode.learn import use_mynode
+from tinynode.learn.pictures import graph_of
 
 use_mynode("07")
 from mynode import Variable, square
@@ -115,12 +116,14 @@ tn.show.lines(
 # %%
 x = Variable(np.array(3.0), name="x")
 y = x + x
+y.name = "y"
 z = square(y)
 gone = weakref.ref(y)
 del y
 print("y is gone:", gone() is None)
 z.backward()
 print("the gradient of (x + x)^2 at 3:", x.grad)
+graph_of(z, title="z = (x + x)^2, after `del y`")
 
 # %% [markdown]
 # The film shows the table. Each operation takes an entry out of the table, and puts the gradients

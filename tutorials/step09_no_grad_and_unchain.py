@@ -9,6 +9,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode.learn import use_mynode
+from tinynode.learn.pictures import graph_of
 
 use_mynode("09")
 from mynode import Variable, config, no_backprop_mode, square, tanh
@@ -124,6 +125,9 @@ print("step   operations   with a cut after step 2")
 whole, cut = read(w, numbers), read(w, numbers, cut_after=2)
 for i, (a, b) in enumerate(zip(whole, cut, strict=True), 1):
     print(f"{i:>4}{count_operations(a):>13}{count_operations(b):>26}")
+
+# %%
+graph_of(cut[2], title="the graph behind h3: h2 is a leaf")
 
 # %% [markdown]
 # The film shows `backward` from the last `h`: through steps 4 and 3. It ends at `w`, and at the
