@@ -27,6 +27,7 @@ from pathlib import Path
 from tinynode.commands.command_line import CommandError
 from tinynode.learn import sources
 from tinynode.learn.sources import Step
+from tinynode.show import engine_recorder
 
 NAME = "mynode"
 
@@ -309,3 +310,4 @@ def use_mynode(step: str) -> None:
         write_files(reference(step), folder / NAME)
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
+    engine_recorder.found(importlib.import_module(NAME))
