@@ -108,8 +108,8 @@ def table(
     matrix = np.asarray(numbers, np.float64)
     shades, signed = _shades(matrix), bool((matrix < 0).any())
     left = 20 + 7 * max(map(len, (*rows, row_label)))
-    top = 26 + (18 if title else 0)
-    parts = [f'<text x="{left}" y="{top - 22}">{html.escape(column_label)}</text>']
+    top = 26 + (18 if title else 0) + (14 if column_label else 0)
+    parts = [f'<text x="{left}" class="quiet" y="{top - 22}">{html.escape(column_label)}</text>']
     parts.append(f'<text x="10" y="{top - 6}" class="quiet">{html.escape(row_label)}</text>')
     for j, name in enumerate(columns):
         x = left + j * CELL + CELL // 2
