@@ -87,6 +87,25 @@ def before(key: str) -> Files:
     return reference(earlier[-1]) if earlier else {}
 
 
+def mistake(key: str, *changes: tuple[str, str, str]) -> Files:
+    """Files of a stage with a mistake, for ``MISTAKES`` of a module of checks.
+
+    Args:
+        key: The step.
+        changes: A path, a text of this file of the stage, and the text in its place.
+
+    Raises:
+        ValueError: The stage has no such text.
+    """
+    stage, wrong = reference(key), Files()
+    for path, old, new in changes:
+        text = wrong.get(path, stage[path])
+        if old not in text:
+            raise ValueError(f"{path} of step {key} has no {old!r}")
+        wrong[path] = text.replace(old, new)
+    return wrong
+
+
 @dataclass(frozen=True)
 class Definition:
     """A definition in a file: the lines ``start`` to ``end``, counted from 0, ``end`` excluded."""
