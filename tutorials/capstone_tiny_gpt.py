@@ -67,8 +67,8 @@ print(f"lowest possible loss: {floor:.3f}")
 # %% [markdown]
 # ## Run
 # **Self-attention** computes three vectors for each position, by three linear maps: a **query**
-# $q$, a **key** $k$, and a **value** $v$. The weight $w_{ij}$ says how much position $i$ reads from
-# position $j$. For vectors of length $d$:
+# $q$, a **key** $k$, and a **value** $v$. The weight $w_{ij}$ says how much position $i$ reads
+# from position $j$. For vectors of length $d$:
 #
 # $$w_{ij} = \mathrm{softmax}_j\left(\frac{q_i \cdot k_j}{\sqrt d}\right)
 # \qquad y_i = \sum_j w_{ij}\, v_j$$
@@ -98,11 +98,11 @@ class Attention(nn.Module):
 
 
 # %% [markdown]
-# A **block** is attention, then a small network for each position by itself. **Residuals** add
-# the result of each to its input, so gradients pass unhindered. **Layer norm** keeps the numbers at
-# one scale. In front are two embeddings: a vector for each character, and a vector for each place in
-# the line, since attention alone knows no order. At the end, a linear layer gives scores for the
-# next character.
+# A **block** is attention, then a small network for each position by itself. **Residuals** add the
+# result of each to its input, so gradients pass unhindered. **Layer norm** keeps the numbers at
+# one scale. In front are two embeddings: a vector for each character, and a vector for each place
+# in the line, since attention alone knows no order. At the end, a linear layer gives scores for
+# the next character.
 
 
 # %%
