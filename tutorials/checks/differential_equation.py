@@ -13,7 +13,7 @@ HINTS = (
     "Start with t = tn.asarray(times, requires_grad=True) and y = network(t). Then "
     "tn.grad([F.sum(y)], [t], enable_double_backprop=True) gives a list of one gradient: y'.",
     "For solve: 16 hidden numbers with tanh, random biases of the hidden layer, and times moved "
-    "so that their middle is 0. Then 400 steps of nn.Adam with lr=0.05 that falls to 0 are enough.",
+    "so that their middle is 0. 400 steps of nn.Adam are enough, with lr=0.05 that falls to 0.",
 )
 
 TIMES = np.linspace(0.0, 2.0, 9)[:, None]
