@@ -184,8 +184,9 @@ class _Drawing:
         x0, x1 = sorted((self._x(box.x0), self._x(box.x1)))
         y0, y1 = sorted((self._y(box.y0), self._y(box.y1)))
         look = ' opacity="0.25" shape-rendering="crispEdges"' if box.faint else ""
-        if box.shade < 1:
-            look = f' opacity="{box.shade:.2f}"'
+        shade = box.shade * (0.7 if box.label else 1.0)  # paler behind a text
+        if shade < 1:
+            look = f' opacity="{shade:.2f}"'
         middle = (x0 + x1) / 2, (y0 + y1) / 2 + 4
         label = _text(*middle, box.label, "middle") if box.label else ""
         return (
