@@ -159,7 +159,7 @@ def events(step: Step, work: Path, seconds: float) -> Iterator[dict[str, Any]]:
 
 def _until_end(process: subprocess.Popen[str], seconds: float) -> Iterator[dict[str, Any]]:
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
+    threading.Thread(target=read_lines, args=(process.stdout, lines), daemon=True).start()
     end = time.monotonic() + seconds + GRACE
     last = ""
     while True:
@@ -177,7 +177,8 @@ def _until_end(process: subprocess.Popen[str], seconds: float) -> Iterator[dict[
         yield {"event": "crash", "status": process.wait()}
 
 
-def _read(stream: Iterable[str], lines: queue.SimpleQueue[str]) -> None:
+def read_lines(stream: Iterable[str], lines: queue.SimpleQueue[str]) -> None:
+    """Put the lines of a stream into a queue, then an empty text."""
     with contextlib.suppress(ValueError):  # closed at the end of the time
         for line in stream:
             lines.put(line)

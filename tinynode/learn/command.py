@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinynode.commands.command_line import Parser, positive_number, run_command
-from tinynode.learn import exercises, notebooks, pages, reading, sources
+from tinynode.learn import exercises, hunts, notebooks, pages, reading, sources
 from tinynode.learn.progress import PROGRAM, open_progress, say_next
 from tinynode.learn.sources import Step
 
@@ -60,6 +60,7 @@ def _parser() -> Parser:
     run = _add(commands, "run", reading.run_step, "run a step and show what it prints and draws")
     run.add_argument("--save", metavar="FOLDER", help="save its pictures too")
     run.add_argument("--mine", action="store_true", help="with your own mynode")
+    hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
     notebooks.add_arguments(_add(commands, "notebooks", notebooks.run, notebooks.SUMMARY, False))
     pages.add_arguments(_add(commands, "pages", pages.run, pages.SUMMARY, False))
     return parser
