@@ -207,7 +207,7 @@ def _definitions(text: str) -> dict[str, mynode.Definition]:
 
 
 def _files_of(step: Step, progress: Progress) -> list[tuple[str, str, str, str, dict[str, str]]]:
-    """For each file of a step: name, the learner's text, the stub, the reference, and the taken."""
+    """Each file of a step: name, learner's text, stub, reference, and what was taken."""
     if not step.builds:
         stub, reference = (path.read_text(encoding="utf-8") for path in (step.stub, step.solution))
         return [("", _text(Path(step.work)), stub, reference, {})]
