@@ -21,7 +21,7 @@ from typing import Any
 
 import tinynode
 from tinynode.commands.command_line import CommandError, Parser, positive_number
-from tinynode.learn import checking, exercises, hidden, mynode, sources
+from tinynode.learn import checking, examiner, exercises, hidden, hunts, mynode, sources
 from tinynode.learn.progress import PROGRAM, Progress, open_progress
 from tinynode.learn.sources import Step
 
@@ -95,9 +95,9 @@ def document(steps: Sequence[Step], seconds: float, with_hidden: bool) -> dict[s
     }
 
 
-def is_started(step: Step, progress: Progress) -> bool:
-    """True if the learner's folder has work for a step."""
-    if not Path(step.work).is_file():
+def is_started(step: Step, progress: Progress, folder: Path | None = None) -> bool:
+    """True if the learner's folder, by default the current one, has work for a step."""
+    if not (folder or Path()).joinpath(step.work).is_file():
         return False
     if not step.builds or not progress.path.exists():
         return True
@@ -111,7 +111,7 @@ def graded(step: Step, progress: Progress, seconds: float, with_hidden: bool) ->
     result |= {"passed": False, "checks": [], "stopped": None, "read_solution": []}
     result |= {"hidden": None, "definitions": None, "same_as_reference": []}
     result |= {"attempts": facts.get("attempts", 0), "hints": facts.get("hints", 0)}
-    result |= {"hunt": facts.get("hunt")}
+    result |= {"hunt": _hunt(step)}
     if not is_started(step, progress):
         return result
     result |= definitions_of(step, progress)
@@ -119,11 +119,11 @@ def graded(step: Step, progress: Progress, seconds: float, with_hidden: bool) ->
         passed = bool(facts.get("passed"))
         return {**result, "state": "passed earlier" if passed else "failed", "passed": passed}
     work = Path(step.work).absolute()
-    result |= fold(checking.events(step, work, seconds))
+    result |= fold(checking.events(step, work, seconds), step)
     result["state"] = "passed" if result["passed"] else "failed"
     paths = hidden.checks_of(step) if with_hidden else []
     if paths:
-        runs = [fold(checking.events(step, work, seconds, path)) for path in paths]
+        runs = [fold(checking.events(step, work, seconds, path), step) for path in paths]
         checks = [check for one in runs for check in one["checks"]]
         passed = all(one["passed"] for one in runs)
         result["hidden"] = {"passed": passed, "checks": checks}
@@ -131,7 +131,23 @@ def graded(step: Step, progress: Progress, seconds: float, with_hidden: bool) ->
     return result
 
 
-def fold(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def _hunt(step: Step) -> dict[str, Any] | None:
+    """The score of the learner's tests in the bug hunt of a step, if there are some."""
+    hunt = hunts.of(step)
+    if hunt is None or not Path(hunt.work).is_file():
+        return None
+    score = hunts.score(hunt, Path(hunt.work).absolute())
+    caught = len(score.caught) if score.counts else 0
+    return {"caught": caught, "of": len(score.bugs), "broken": list(score.broken)}
+
+
+def titles_of(checks: Path) -> list[str]:
+    """The titles of a file of checks."""
+    module = sources.load(checks, f"tinynode_check_{checks.stem}")
+    return [examiner.title_of(check) for check in examiner.functions_of(module)]
+
+
+def fold(events: Iterable[dict[str, Any]], step: Step) -> dict[str, Any]:
     """The checks of an examination with their results, from its events."""
     checks: list[dict[str, Any]] = []
     found: dict[str, Any] = {"stopped": None, "read_solution": []}
@@ -142,32 +158,33 @@ def fold(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
         ended = kind == "end"
         if kind == "checks":
             checks = [
-                {"title": title, "passed": False, "kind": "not run", "lines": [], "printed": []}
+                {"title": title, "passed": False, "kind": "not run", "text": [], "lines": []}
                 for title in event["titles"]
             ]
         elif kind == "begin":
             running = checks[event["check"]]
         elif kind in ("passed", "failed"):
-            checks[event["check"]] |= _result_of(event)
+            checks[event["check"]] |= _result_of(event, step)
             running = None
         elif kind == "read solution":
-            found["read_solution"].append({"path": event["path"], "lines": event["lines"]})
+            found["read_solution"].append(_result_of(event, step))
         elif kind in ("import failed", "too long", "crash"):
-            found["stopped"] = _result_of(event)
+            found["stopped"] = _result_of(event, step)
             if running is not None:
-                running |= _result_of(event)
+                running |= _result_of(event, step)
     passed = ended and bool(checks) and all(check["passed"] for check in checks)
     return {**found, "checks": checks, "passed": passed and not found["read_solution"]}
 
 
-def _result_of(event: dict[str, Any]) -> dict[str, Any]:
-    """The facts of an event, without the numbers of checks."""
+def _result_of(event: dict[str, Any], step: Step) -> dict[str, Any]:
+    """The facts of an event, and the failure as ``learn check`` says it."""
     kind = event["event"]
     result = {name: fact for name, fact in event.items() if name not in ("event", "check")}
-    result["passed"] = kind == "passed"
     if kind == "passed":
-        return {**result, "kind": "passed"}
-    return {**result, "kind": kind if kind in ("too long", "crash") else event["kind"]}
+        return {**result, "passed": True, "kind": kind}
+    text = list(checking.in_words(event, step.work))
+    kind = event["kind"] if kind in ("failed", "import failed") else kind
+    return {**result, "passed": False, "kind": kind, "text": text}
 
 
 # whose definitions

@@ -65,14 +65,16 @@ def engine(file: str) -> Files:
     return {f"engine_{path.stem}.py": text}
 
 
+def of(step: Step) -> Hunt | None:
+    """The bug hunt of a step, if there is one."""
+    folder = step.path.parent / "hunts"
+    path = folder / f"{step.name}.py"
+    return Hunt(step, path, folder / "stubs" / path.name) if path.exists() else None
+
+
 def hunts() -> list[Hunt]:
     """The bug hunts of the course, in the order of the steps."""
-    return [hunt for hunt in map(_hunt, sources.steps()) if hunt.path.exists()]
-
-
-def _hunt(step: Step) -> Hunt:
-    folder = step.path.parent / "hunts"
-    return Hunt(step, folder / f"{step.name}.py", folder / "stubs" / f"{step.name}.py")
+    return [hunt for hunt in map(of, sources.steps()) if hunt is not None]
 
 
 def find(text: str) -> Hunt:
@@ -81,10 +83,11 @@ def find(text: str) -> Hunt:
     Raises:
         CommandError: The step has no hunt; the message lists the steps with one.
     """
-    hunt = _hunt(sources.find(text))
-    if not hunt.path.exists():
+    step = sources.find(text)
+    hunt = of(step)
+    if hunt is None:
         keys = " ".join(one.step.key for one in hunts())
-        raise CommandError(f"step {hunt.step.key} has no bug hunt; steps with one are: {keys}")
+        raise CommandError(f"step {step.key} has no bug hunt; steps with one are: {keys}")
     return hunt
 
 
