@@ -12,7 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinynode.commands.command_line import Parser, run_command
-from tinynode.learn import exercises, grading, hunts, notebooks, pages, reading, sources
+from tinynode.learn import (
+    exercises,
+    grading,
+    hunts,
+    notebooks,
+    pages,
+    reading,
+    report,
+    slides,
+    sources,
+)
 from tinynode.learn.progress import PROGRAM, open_progress, say_next
 from tinynode.learn.sources import Step
 
@@ -58,6 +68,8 @@ def _parser() -> Parser:
     run.add_argument("--save", metavar="FOLDER", help="save its pictures too")
     run.add_argument("--mine", action="store_true", help="with your own mynode")
     hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
+    report.add_arguments(_add(commands, "report", report.run, report.SUMMARY, False))
+    slides.add_arguments(_add(commands, "slides", slides.run, slides.SUMMARY, False))
     notebooks.add_arguments(_add(commands, "notebooks", notebooks.run, notebooks.SUMMARY, False))
     pages.add_arguments(_add(commands, "pages", pages.run, pages.SUMMARY, False))
     return parser
