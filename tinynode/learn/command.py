@@ -11,8 +11,18 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinynode.commands.command_line import Parser, positive_number, run_command
-from tinynode.learn import exercises, notebooks, pages, reading, sources
+from tinynode.commands.command_line import Parser, run_command
+from tinynode.learn import (
+    exercises,
+    grading,
+    hunts,
+    notebooks,
+    pages,
+    reading,
+    report,
+    slides,
+    sources,
+)
 from tinynode.learn.progress import PROGRAM, open_progress, say_next
 from tinynode.learn.sources import Step
 
@@ -48,10 +58,7 @@ def _parser() -> Parser:
     start.add_argument(
         "--again", action="store_true", help="begin anew; your file is kept as stepNN.py.old-1"
     )
-    check = _add(commands, "check", exercises.check, "check your exercise")
-    check.add_argument(
-        "--seconds", type=positive_number, default=60.0, help="time limit; default: %(default)g"
-    )
+    grading.add_arguments(_add(commands, "check", grading.run, grading.SUMMARY, False))
     _add(commands, "hint", exercises.hint, "give a hint, the next one each time")
     show = _add(commands, "show", exercises.show, "compare your work with a solution")
     show.add_argument("--now", action="store_true", help="without a try before")
@@ -60,6 +67,9 @@ def _parser() -> Parser:
     run = _add(commands, "run", reading.run_step, "run a step and show what it prints and draws")
     run.add_argument("--save", metavar="FOLDER", help="save its pictures too")
     run.add_argument("--mine", action="store_true", help="with your own mynode")
+    hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
+    report.add_arguments(_add(commands, "report", report.run, report.SUMMARY, False))
+    slides.add_arguments(_add(commands, "slides", slides.run, slides.SUMMARY, False))
     notebooks.add_arguments(_add(commands, "notebooks", notebooks.run, notebooks.SUMMARY, False))
     pages.add_arguments(_add(commands, "pages", pages.run, pages.SUMMARY, False))
     return parser
