@@ -60,6 +60,8 @@ def _parser() -> Parser:
     run = _add(commands, "run", reading.run_step, "run a step and show what it prints and draws")
     run.add_argument("--save", metavar="FOLDER", help="save its pictures too")
     run.add_argument("--mine", action="store_true", help="with your own mynode")
+    run.add_argument("--no-pager", action="store_true", help="print all of it at once")
+    run.add_argument("--no-questions", action="store_true", help="ask for no prediction")
     notebooks.add_arguments(_add(commands, "notebooks", notebooks.run, notebooks.SUMMARY, False))
     pages.add_arguments(_add(commands, "pages", pages.run, pages.SUMMARY, False))
     return parser

@@ -14,9 +14,8 @@ from typing import Any
 
 from tinynode.atomic_file import replace_file
 from tinynode.learn import sources
+from tinynode.learn.shell import PROGRAM as PROGRAM
 from tinynode.learn.sources import Step
-
-PROGRAM = "python -m tinynode.learn"
 
 NAME = "tinynode-course.json"
 FORMAT = 2
