@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinynode.commands.command_line import Parser, positive_number, run_command
-from tinynode.learn import exercises, notebooks, pages, reading, sources
+from tinynode.learn import exercises, notebooks, pages, reading, sources, watch
 from tinynode.learn.progress import PROGRAM, open_progress, say_next
 from tinynode.learn.sources import Step
 
@@ -23,6 +23,7 @@ Make a folder of your own and work there. For each step
   {PROGRAM} run 00      shows the step: its text, its code, what it prints and draws
   {PROGRAM} start 01    writes the exercise into this folder: stubs in your package mynode
   {PROGRAM} check 01    checks your work
+  {PROGRAM} watch       checks your work whenever you save it
   {PROGRAM} hint 01     gives a hint, the next one each time
   {PROGRAM} show 01     compares your work with a solution
   {PROGRAM} take 01     takes the reference, if you skip the step
@@ -50,6 +51,11 @@ def _parser() -> Parser:
     )
     check = _add(commands, "check", exercises.check, "check your exercise")
     check.add_argument(
+        "--seconds", type=positive_number, default=60.0, help="time limit; default: %(default)g"
+    )
+    watching = _add(commands, "watch", watch.run, watch.SUMMARY, step=False)
+    watching.add_argument("step", metavar="STEP", nargs="?", help="default: the next open step")
+    watching.add_argument(
         "--seconds", type=positive_number, default=60.0, help="time limit; default: %(default)g"
     )
     _add(commands, "hint", exercises.hint, "give a hint, the next one each time")

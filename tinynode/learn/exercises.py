@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import checking, mynode, sources
+from tinynode.learn import checking, mynode, puzzle, sources
 from tinynode.learn.mynode import NAME, Definition
 from tinynode.learn.progress import PROGRAM, Progress, open_progress, say_next, unused
 from tinynode.learn.sources import Step
@@ -216,10 +216,10 @@ def _require_fitting_stage(step: Step, progress: Progress) -> None:
 
 
 def hint(options: argparse.Namespace) -> int:
-    """Print the next hint; after the last hint, the last hint again."""
+    """Print the next hint, first a puzzle; after the last hint, the last hint again."""
     step = _exercise(options)
     progress = open_progress()
-    hints = step.hints()
+    hints = puzzle.hints(step)
     seen = progress.of(step.key).get("hints")
     number = min(seen if isinstance(seen, int) and seen >= 0 else 0, len(hints) - 1)
     print(f"Hint {number + 1} of {len(hints)} for step {step.key}: {hints[number]}")

@@ -18,7 +18,7 @@ ADMONITION = re.compile(r'^(?:!!!|\?\?\?\+?) +(\w+)(?: +"([^"]*)")?\s*$')
 COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 CODE = re.compile(r"(`+)(.+?)\1(?!`)")
 LINK = re.compile(r"!?\[([^\]]+)\]\(([^)\s]+)(?: \"[^\"]*\")?\)")
-STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1", re.DOTALL)
+STRONG = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*", re.DOTALL)
 EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])")
 
 
@@ -79,7 +79,7 @@ def words(text: str) -> str:
         place = code.end()
     done += text[place:]
     done = LINK.sub(_link, done)
-    done = STRONG.sub(r"\2", done)
+    done = STRONG.sub(r"\1", done)
     done = EMPHASIS.sub(r"\1", done)
     for code in CODE.finditer(text):
         done = done.replace(f"\0{code.start()}\0", code[0])

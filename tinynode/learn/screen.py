@@ -59,7 +59,7 @@ class RichScreen(PlainScreen):
     """
 
     def __init__(self, paged: bool) -> None:
-        from rich import console, theme  # optional
+        from rich import console, theme  # rich is optional
 
         styles = theme.Theme({"markdown.code": "cyan", "markdown.link": "underline"})
         width = min(WIDEST, shutil.get_terminal_size().columns)
@@ -72,7 +72,7 @@ class RichScreen(PlainScreen):
 
     def text(self, text: str) -> None:
         """Show Markdown; headings at the left, in place of rich's headings in the middle."""
-        from rich import markdown
+        from rich import markdown  # rich is optional
 
         for heading, body in sections(text):
             if heading:
@@ -91,7 +91,7 @@ class RichScreen(PlainScreen):
 
     def code(self, code: str, marked: tuple[int, ...] = ()) -> None:
         """Show code; new lines have a green sign."""
-        from rich import syntax, text
+        from rich import syntax, text  # rich is optional
 
         highlighted = syntax.Syntax("", "python", theme="ansi_dark").highlight(code.strip("\n"))
         highlighted.rstrip()
@@ -108,7 +108,7 @@ class RichScreen(PlainScreen):
 
     def output(self, text: str) -> None:
         """Show printed text of a cell."""
-        from rich import text as texts
+        from rich import text as texts  # rich is optional
 
         for line in text.strip("\n").splitlines():
             shown = texts.Text.assemble(("  ▌ ", "yellow"), texts.Text.from_ansi(line))

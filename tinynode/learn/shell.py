@@ -18,6 +18,8 @@ MODULE = "-m tinynode.learn"
 WRITTEN = f"python {MODULE}"
 """The command as the pages of the course write it."""
 
+ON_WINDOWS = os.name == "nt"
+
 IN_A_NOTEBOOK = "%learn"
 """The line magic of ``%load_ext tinynode.learn``."""
 
@@ -44,7 +46,7 @@ def interpreter() -> str:
         if _is_this_interpreter(shutil.which(name)):
             return name
     in_environment = sys.prefix != sys.base_prefix
-    if os.name == "nt" and not in_environment and shutil.which("py"):
+    if ON_WINDOWS and not in_environment and shutil.which("py"):
         return f"py -{sys.version_info.major}.{sys.version_info.minor}"
     return quoted(_shortest(sys.executable))
 
@@ -74,7 +76,7 @@ def _shortest(path: str) -> str:
 
 def quoted(path: str) -> str:
     """A path as a word of the shell."""
-    if os.name == "nt":
+    if ON_WINDOWS:
         return f'"{path}"' if " " in path else path
     return shlex.quote(path)
 
