@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tutorials"
 STEPS = sources.steps()
 EXERCISES = [s for s in STEPS if s.stub.exists() and s.check.exists() and s.solution.exists()]
-BUILDERS = mynode.builders()
+BUILDERS = [step for step in mynode.builders() if step.builds]
 PORTABLE = [step for step in STEPS if "portable" in cells.read(step.path)[0].tags]
 ENGINES = [step for step in STEPS if "00" < step.key <= "09" and not step.builds]
 SECTIONS = ["Predict", "Run", "See", "Break it", "Fix it", "Exercise"]

@@ -27,6 +27,7 @@ from pathlib import Path
 from tinynode.commands.command_line import CommandError
 from tinynode.learn import sources
 from tinynode.learn.sources import Step
+from tinynode.show import engine_recorder
 
 NAME = "mynode"
 
@@ -55,13 +56,13 @@ def write_files(files: Files, folder: Path) -> None:
 
 def builders() -> list[Step]:
     """The steps that build ``mynode``, in order."""
-    return [step for step in sources.steps() if step.builds]
+    return [step for step in sources.steps() if step.part.is_dir()]
 
 
 def changed(key: str) -> Files:
     """The reference's files that a step adds or changes."""
     step = sources.find(key)
-    return read_files(step.solution) if step.builds else {}
+    return read_files(step.part)
 
 
 def reference(key: str) -> Files:
@@ -74,7 +75,7 @@ def reference(key: str) -> Files:
     files: Files = {}
     for step in builders():
         if sources.order(step) <= sources.order(last):
-            files |= read_files(step.solution)
+            files |= read_files(step.part)
     if not files:
         raise CommandError(f"{NAME} begins after step {key}")
     return files
@@ -309,3 +310,4 @@ def use_mynode(step: str) -> None:
         write_files(reference(step), folder / NAME)
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
+    engine_recorder.found(importlib.import_module(NAME))

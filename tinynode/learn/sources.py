@@ -77,7 +77,12 @@ class Step:
     @property
     def builds(self) -> bool:
         """True if the exercise is a part of the learner's package ``mynode``."""
-        return self._exercise("solutions", "").is_dir()
+        return self._exercise("exercises", "").is_dir()
+
+    @property
+    def part(self) -> Path:
+        """The folder of the files of ``mynode`` that the step adds or changes."""
+        return self._exercise("solutions", "")
 
     @property
     def stub(self) -> Path:
