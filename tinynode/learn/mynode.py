@@ -191,15 +191,36 @@ def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:
     new = new_definitions(key, path)
     text = with_imports(text, imports(after))
     for name in new:
-        definition = definitions(after)[name]
-        there = definitions(text).get(name)
-        if there is None:
-            text = text.rstrip("\n") + "\n\n\n" + definition.text + "\n"
-        else:
-            lines = text.splitlines()
-            lines[there.start : there.end] = definition.text.splitlines()
-            text = "\n".join(lines) + "\n"
+        text = with_definition(text, definitions(after)[name])
     return text, new
+
+
+def with_definition(text: str, definition: Definition) -> str:
+    """The text with a definition, in place of the definition of this name or at the end."""
+    there = definitions(text).get(definition.name)
+    if there is None:
+        return text.rstrip("\n") + "\n\n\n" + definition.text + "\n"
+    lines = text.splitlines()
+    lines[there.start : there.end] = definition.text.splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def merged(text: str, cell: str, stubs: str) -> tuple[str, list[str]]:
+    """A learner's file with the definitions of a notebook's cell, and their names.
+
+    A definition that is still the stub's replaces nothing.
+
+    Raises:
+        SyntaxError: The learner's file or the cell is no Python.
+    """
+    untouched = {name: one.meaning for name, one in definitions(stubs).items()}
+    new = [
+        one for name, one in definitions(cell).items() if one.meaning != untouched.get(name, "")
+    ]
+    text = with_imports(text, imports(cell))
+    for one in new:
+        text = with_definition(text, one)
+    return text, [one.name for one in new]
 
 
 def new_definitions(key: str, path: str) -> list[str]:
