@@ -5,9 +5,6 @@
 
 # %%
 import inspect
-import os
-import subprocess
-import sys
 import tempfile
 import types
 from pathlib import Path
@@ -17,6 +14,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
+from tinynode.config_sources import read_sources
 
 # %% [markdown]
 # There are many libraries of arrays: NumPy, PyTorch, JAX, CuPy for GPUs ... The **Array API
@@ -238,33 +236,37 @@ picture
 #    where the program is started or one above
 # 7. nobody: then it is `numpy`
 #
-# So a program that names no device can be moved without touching it. Here is a short one,
-# started four times. `origin` says who decided.
+# So a program that names no device can be moved without a change. `tn.config.origin` names the
+# source of a setting:
 
 # %%
-program = """
-import tinynode as tn
-origin = tn.config.origin("device").replace(FOLDER, ".").replace(chr(92), "/")
-print(tn.asarray([1.0]).device, "<-", origin)
-"""
-clean = {key: text for key, text in os.environ.items() if not key.startswith("TINYNODE_")}
-clean["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+print("nothing said:    ", tn.get_device())
+with tn.using_device("fast"):
+    print("a block:         ", tn.get_device(), "<-", tn.config.origin("device"))
+tn.global_config.device = "fast"
+print("for all threads: ", tn.get_device(), "<-", tn.config.origin("device"))
+tn.global_config.device = "numpy"
+
+# %% [markdown]
+# The environment and the file are read when tinynode is imported. The function that reads them is
+# `read_sources`, so it can be asked about other environments and folders:
 
 
-def start(folder, **environment):
-    code = f"FOLDER = {os.path.realpath(folder)!r}{program}"
-    command = [sys.executable, "-c", code]
-    settings = {**clean, **environment}
-    done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True)
-    print(done.stdout.strip() or done.stderr.strip().splitlines()[-1])
+# %%
+def decides(environment, folder):
+    source = read_sources(environment, Path(folder)).get("device")
+    if source is None:
+        return "numpy <- the default"
+    origin = source.origin.replace(str(Path(folder)), ".").replace(chr(92), "/")
+    return f"{source.value} <- {origin}"
 
 
 with tempfile.TemporaryDirectory() as folder:
-    start(folder)
-    start(folder, TINYNODE_DEVICE="fast")
+    print(decides({}, folder))
+    print(decides({"TINYNODE_DEVICE": "fast"}, folder))
     Path(folder, "tinynode.toml").write_text('device = "fast"\n')
-    start(folder)
-    start(folder, TINYNODE_DEVICE="numpy")
+    print(decides({}, folder))
+    print(decides({"TINYNODE_DEVICE": "numpy"}, folder))
 
 # %% [markdown]
 # ## Break it

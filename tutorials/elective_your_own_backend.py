@@ -5,9 +5,8 @@
 
 # %%
 import collections
+import importlib
 import inspect
-import os
-import subprocess
 import sys
 import tempfile
 import types
@@ -359,8 +358,9 @@ for block in text.split("\n\n\n")[3:]:
 # mine = "my_package.mine_backend"
 # ```
 #
-# Let us do what pip would do, in a folder that goes away: a module, and beside it the note of what
-# is installed. `mine` is small: it lies over NumPy's memory, and takes all functions from there.
+# The next cell does what pip would do, in a temporary folder on Python's search path: a module,
+# and beside it the note of an installed package. The backend `mine` is small: its memory and all
+# its functions are NumPy's.
 
 # %%
 module = """
@@ -371,24 +371,24 @@ from tinynode_numpy import (
 name = "mine"
 base = "numpy"
 """
-program = "import tinynode as tn; print(tn.asarray([1.0]).device, tn.config.origin('device'))"
-clean = {key: value for key, value in os.environ.items() if not key.startswith("TINYNODE_")}
-way = os.pathsep.join(path for path in sys.path if path)
-
 with tempfile.TemporaryDirectory() as folder:
     Path(folder, "mine_backend.py").write_text(module)
     note = Path(folder, "mine-1.0.dist-info")
     note.mkdir()
     (note / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     (note / "entry_points.txt").write_text("[tinynode.backends]\nmine = mine_backend\n")
-    settings = {**clean, "PYTHONPATH": f"{folder}{os.pathsep}{way}", "TINYNODE_DEVICE": "mine"}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=settings, cwd=folder, capture_output=True, text=True)
-    print(done.stdout or done.stderr)
+    sys.path.insert(0, folder)
+    importlib.invalidate_caches()  # new files: Python looks again
+    with tn.using_device("mine"):
+        print("a Variable on the device", tn.asarray([1.0]).device)
+    sys.path.remove(folder)
 
 # %% [markdown]
-# Nobody imported or registered it. The program names no device either: one variable of the
-# environment moved it to a backend that tinynode has never heard of.
+# The program imported and registered no backend. The name of the device was enough, and
+# `TINYNODE_DEVICE=mine` would do as well.
+#
+# **Cost.** A backend adds a call of its `forward` for each function. Bytes that go over the host
+# cost more: count them, as the page did.
 #
 # ## Exercise
 # Your file has a small library, `frozen`, whose arrays never change. Write its backend, with
