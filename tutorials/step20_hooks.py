@@ -217,7 +217,7 @@ print("part: ", part.counts)
 # | method | is called |
 # |---|---|
 # | `applied(function, inputs, outputs)` | after a function was applied |
-# | `after_backward(function, indexes, grad_outputs, grad_inputs)` | after the backward of a function |
+# | `after_backward(function, indexes, grad_outputs, grad_inputs)` | after a `backward` |
 
 
 # %%
