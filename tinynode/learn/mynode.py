@@ -21,6 +21,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -184,10 +185,11 @@ def with_imports(text: str, wanted: list[str]) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def add_stubs(text: str, stubs: str) -> tuple[str, list[str]]:
+def add_stubs(text: str, stubs: str, order: Sequence[str] = ()) -> tuple[str, list[str]]:
     """A learner's file with the missing definitions of a file of stubs, and their names.
 
-    Definitions that are there stay as they are.
+    Definitions that are there stay as they are. ``order`` has the names of the reference's file:
+    a base class is put before the classes that will inherit from it.
 
     Raises:
         SyntaxError: The learner's file is no Python.
@@ -196,8 +198,21 @@ def add_stubs(text: str, stubs: str) -> tuple[str, list[str]]:
     new = [one for name, one in definitions(stubs).items() if name not in there]
     text = with_imports(text, imports(stubs))
     for one in new:
-        text = text.rstrip("\n") + "\n\n\n" + one.text + "\n"
+        text = _inserted(text, one, order)
     return text, [one.name for one in new]
+
+
+def _inserted(text: str, new: Definition, order: Sequence[str]) -> str:
+    """The text with a new definition before the definitions that follow in the order."""
+    there = definitions(text)
+    following = order[order.index(new.name) + 1 :] if new.name in order else ()
+    starts = [there[name].start for name in following if name in there]
+    lines = text.rstrip("\n").splitlines()
+    if starts:
+        lines[min(starts) : min(starts)] = [*new.text.splitlines(), "", ""]
+    else:
+        lines += ["", "", *new.text.splitlines()]
+    return "\n".join(lines) + "\n"
 
 
 def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:
@@ -213,7 +228,7 @@ def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:
         definition = definitions(after)[name]
         there = definitions(text).get(name)
         if there is None:
-            text = text.rstrip("\n") + "\n\n\n" + definition.text + "\n"
+            text = _inserted(text, definition, list(definitions(after)))
         else:
             lines = text.splitlines()
             lines[there.start : there.end] = definition.text.splitlines()
