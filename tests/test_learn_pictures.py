@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tinynode.learn import use_mynode
-from tinynode.learn.pictures import graph_of
+from tinynode.learn.pictures import fit_of, graph_of
 
 
 @pytest.mark.parametrize("stage", ["05", "09"])
@@ -39,3 +39,12 @@ def test_a_leaf_alone_and_a_long_chain_can_be_drawn() -> None:
     for _ in range(2000):
         y = mynode.negative(y)
     assert len(graph_of(y).nodes) == 4001
+
+
+def test_data_are_points_and_functions_are_curves() -> None:
+    plot = fit_of([0.0, 1.0], [1.0, 2.0], {"flat": lambda x: 0.5, "line": lambda x: x + 1.0})
+    data, flat, line = plot.figure.curves
+    assert (data.joined, data.xs, data.ys) == (False, (0.0, 1.0), (1.0, 2.0))
+    assert set(flat.ys) == {0.5} and flat.joined
+    assert line.ys[-1] == 2.0
+    assert "line" in plot.to_text()

@@ -86,7 +86,7 @@ def test_every_file_belongs_to_a_step() -> None:
     for folder in ("exercises", "solutions", "checks"):
         found = {path.stem for path in (FOLDER / folder).iterdir() if path.name != "__pycache__"}
         assert found <= names
-    assert set((FOLDER / "notebooks").iterdir()) == {step.notebook for step in STEPS}
+    assert set((FOLDER / "notebooks").glob("*.ipynb")) == {step.notebook for step in STEPS}
 
 
 @each(STEPS)
@@ -120,9 +120,7 @@ def test_it_runs_leaves_nothing_behind_and_gives_a_page(step: Step) -> None:
     page = files.pop(f"{step.path.stem}.md")
     assert page.startswith(f"# {step.title}\n\n[Notebook]({step.path.stem}.ipynb)")
     guides = {name for name in links(page) if name.startswith("../")}
-    files_of_the_package = {name for name in guides if name.startswith("../source/")}
-    assert all((ROOT / name[10:-3]).with_suffix(".py").is_file() for name in files_of_the_package)
-    assert all((ROOT / "docs" / name[3:]).is_file() for name in guides - files_of_the_package)
+    assert all(target(name).is_file() for name in guides)
     assert links(page) - guides - {one.path.stem + ".md" for one in STEPS} == set(files)
     assert "<!-- mynode" not in page
     assert all(text in page for output in outputs for text in output.printed.splitlines())
@@ -132,6 +130,16 @@ def links(page: str) -> set[str]:
     """The files that the text of a page links to and shows."""
     prose = re.sub(r"^```.*?^```$|<iframe.*?</iframe>", "", page, flags=re.M | re.S)
     return set(re.findall(r"\]\((?!https?:)([^)#]+)", prose))
+
+
+def target(link: str) -> Path:
+    """The file of a link to another part of the site; pages of source files are made."""
+    path = Path(link[3:])
+    return ROOT / (
+        path.relative_to("source").with_suffix(".py")
+        if path.parts[0] == "source"
+        else "docs" / path
+    )
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ classes = np.repeat([0, 1], 50)
 #
 # | word | meaning | later |
 # |---|---|---|
-# | **network** | A function with numbers inside. Here it maps a point to two scores, one for each class. | step 12 |
+# | **network** | A function with numbers inside: from a point to two scores. | step 12 |
 # | **parameters** | The numbers inside of the network. They are random at the start. | step 12 |
 # | **loss** | A single number: large if the network's answers are wrong. | step 4 |
 # | **gradient** | For each parameter: how fast the loss grows if the parameter grows. | step 2 |

@@ -104,6 +104,15 @@ def expect_raises(
     raise CheckFailed(what, f"the error {error_class.__name__}", got, look)
 
 
+def leads_to(held: Any, variable: Any) -> bool:
+    """True if an entry of ``inputs`` or ``outputs`` is a Variable of ``mynode``, or leads to one.
+
+    From step 7 on, ``inputs`` has the Variable's node and ``outputs`` a weak reference to a node.
+    """
+    held = held() if callable(held) else held
+    return held is not None and (held is variable or held is getattr(variable, "node", None))
+
+
 def show(value: Any) -> str:
     """A value for a message: of an array the first elements, shape and dtype."""
     if value is None:

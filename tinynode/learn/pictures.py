@@ -6,13 +6,16 @@ graph has Variables; from step 7 on a graph has nodes and weak references to out
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tinynode.show.diagram import Diagram
 from tinynode.show.diagram_data import DiagramNode
+from tinynode.show.figure import Curve, Figure, curve_facts, legend
+from tinynode.show.plots import Plot
+from tinynode.show.scales import make_axis
 
 MOST_ELEMENTS = 3
 """Arrays with more elements are described by the shape."""
@@ -45,6 +48,33 @@ def graph_of(
     if not functions:
         _box(diagram, boxes, y, notes)
     return diagram
+
+
+def fit_of(x: Any, t: Any, curves: Mapping[str, Callable[[Any], Any]], *, title: str = "") -> Plot:
+    """Data as points, and functions as curves through the points.
+
+    Args:
+        x: The places of the data.
+        t: The values of the data.
+        curves: By name, a function from an array of places to an array of values.
+        title: A line above the plot.
+    """
+    x, t = np.asarray(x, float), np.asarray(t, float)
+    grid = np.linspace(float(x.min()), float(x.max()), 41)
+    drawn = [Curve("data", 0, tuple(x.tolist()), tuple(t.tolist()), joined=False)]
+    for number, (name, function) in enumerate(curves.items(), 1):
+        heights = np.broadcast_to(np.asarray(function(grid), float), grid.shape)
+        drawn.append(Curve(name, number, tuple(grid.tolist()), tuple(heights.tolist())))
+    heights_of_all = [height for curve in drawn for height in curve.ys]
+    figure = Figure(
+        title,
+        make_axis("x", grid.tolist(), pad=0.05),
+        make_axis("t", heights_of_all, pad=0.05),
+        curves=tuple(drawn),
+        names=legend([curve.name for curve in drawn]),
+        facts=tuple(curve_facts(drawn)),
+    )
+    return Plot(figure)
 
 
 def _functions(y: Any) -> list[Any]:
@@ -102,5 +132,6 @@ def _numbers(array: Any) -> str:
     array = np.asarray(array)
     if array.size > MOST_ELEMENTS or array.dtype.kind not in "biuf":
         return f"shape {array.shape}"
-    texts = [f"{float(number):.4g}" for number in array.flat]
+    # -0.0 + 0.0 is 0.0
+    texts = [f"{float(number) + 0.0:.4g}" for number in array.flat]
     return texts[0] if array.ndim == 0 else f"[{', '.join(texts)}]"
