@@ -66,5 +66,5 @@ def scaled_dot_product_attention(query, key, value, mask=None, causal=False):
     if causal:
         mask = np.tri(*scores.shape, dtype=bool)
     if mask is not None:
-        scores = scores + np.where(mask, 0.0, -np.inf)
+        scores = scores + np.where(mask, 0.0, -np.inf).astype(scores.dtype)
     return matmul(softmax(scores), value)
