@@ -215,6 +215,17 @@ def _inserted(text: str, new: Definition, order: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def tasks(step: Step) -> dict[str, str]:
+    """The tasks of a step by file: in the docstring of a stub, the text from "Step 5: " on."""
+    found = {}
+    for path, text in read_files(step.stub).items():
+        said = ast.get_docstring(ast.parse(text)) or ""
+        _, mark, task = said.partition(f"Step {int(step.key)}: ")
+        if mark:
+            found[path] = " ".join(task.split())
+    return found
+
+
 def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:
     """A learner's file with the reference's definitions of a step, and their names.
 
