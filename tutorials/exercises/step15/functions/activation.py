@@ -1,4 +1,7 @@
-"""Bends between layers. Step 15 adds the softmax."""
+"""Bends between layers.
+
+Step 15: Softmax and softmax are yours. The docstring has the formulas.
+"""
 
 import numpy as np
 from mynode.core.function_node import FunctionNode

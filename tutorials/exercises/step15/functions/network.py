@@ -1,4 +1,7 @@
-"""What the layers of a network compute. Step 15 adds rows of a table, and attention."""
+"""What the layers of a network compute.
+
+Step 15: the page shows embedding. Attention is yours; linear(x, w) is x W^T.
+"""
 
 import math
 

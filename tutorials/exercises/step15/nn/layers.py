@@ -1,4 +1,4 @@
-"""Layers: modules with parameters of their own. Step 15 adds Embedding, which the page shows."""
+"""Layers: modules with parameters of their own. Step 15: the page shows Embedding."""
 
 from mynode import random
 from mynode.functions.network import embedding
