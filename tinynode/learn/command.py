@@ -22,6 +22,7 @@ from tinynode.learn import (
     report,
     slides,
     sources,
+    templates,
 )
 from tinynode.learn.progress import PROGRAM, open_progress, say_next
 from tinynode.learn.sources import Step
@@ -70,6 +71,7 @@ def _parser() -> Parser:
     hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
     report.add_arguments(_add(commands, "report", report.run, report.SUMMARY, False))
     slides.add_arguments(_add(commands, "slides", slides.run, slides.SUMMARY, False))
+    templates.add_arguments(_add(commands, "template", templates.run, templates.SUMMARY, False))
     notebooks.add_arguments(_add(commands, "notebooks", notebooks.run, notebooks.SUMMARY, False))
     pages.add_arguments(_add(commands, "pages", pages.run, pages.SUMMARY, False))
     return parser

@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import time
+import types
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -185,6 +186,28 @@ def _result_of(event: dict[str, Any], step: Step) -> dict[str, Any]:
     text = list(checking.in_words(event, step.work))
     kind = event["kind"] if kind in ("failed", "import failed") else kind
     return {**result, "passed": False, "kind": kind, "text": text}
+
+
+# in notebooks
+
+
+def as_module(names: dict[str, Any]) -> types.ModuleType:
+    """The names of a notebook as the module that checks look at."""
+    module = types.ModuleType("answer")
+    vars(module).update(names)
+    return module
+
+
+def check_names(key: str, check: str, names: dict[str, Any]) -> None:
+    """Run a check of a step on the names of a notebook, as templates for nbgrader do.
+
+    Raises:
+        AssertionError: The check failed.
+    """
+    step = sources.find(key)
+    module = sources.load(step.check, f"tinynode_check_{step.name}")
+    functions = {one.__name__: one for one in examiner.functions_of(module)}
+    functions[check](as_module(names))
 
 
 # whose definitions
