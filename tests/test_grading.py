@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import types
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ import tinynode
 from tinynode.learn import (
     checking,
     command,
+    examiner,
     exercises,
     grading,
     hidden,
@@ -27,6 +31,7 @@ from tinynode.learn import (
     templates,
 )
 from tinynode.learn.progress import Progress
+from tinynode.learn.sealed import Seal
 from tinynode.learn.sources import Step
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,6 +81,22 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def events_here(
+    step: Step, work: Path, seconds: float, checks: Path | None = None
+) -> Iterator[dict]:
+    """The events of an examination in this process, without the seal."""
+    stream = io.StringIO()
+    examiner.Examiner(work, checks or step.check, stream).run()
+    yield from (json.loads(line) for line in stream.getvalue().splitlines())
+    yield {"event": "end"}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examinations in this process."""
+    monkeypatch.setattr(checking, "events", events_here)
+
+
 @pytest.fixture
 def learn(course: Path, capsys: pytest.CaptureFixture[str]):
     """Runs a command: its status, and what it printed."""
@@ -102,7 +123,7 @@ def results(said: str) -> dict:
 # check --json and check all
 
 
-def test_results_as_json(learn) -> None:
+def test_results_as_json(learn, quick) -> None:
     Path("step01.py").write_text(SOLUTION.replace("/ 2", "/ 3"))
     before = sorted(os.listdir())
     status, said = learn("check", "1", "--json")
@@ -124,7 +145,7 @@ def test_results_as_json(learn) -> None:
     assert sorted(os.listdir()) == before
 
 
-def test_hidden_checks_where_asked_for(learn) -> None:
+def test_hidden_checks_where_asked_for(learn, quick) -> None:
     Path("step01.py").write_text(
         "def triple(x):\n    return 6.0\n\n\ndef half(x):\n    return 4.0\n"
     )
@@ -155,6 +176,7 @@ def test_a_folder_without_work(learn) -> None:
     assert status == 2 and "there is no step01.py" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "kind"),
     [("1 / 0\n", "error"), ("import os\nos._exit(3)\n", "crash"), ("raise SystemExit", "error")],
@@ -180,6 +202,33 @@ def test_a_step_that_outgrew_its_checks(course: Path, monkeypatch: pytest.Monkey
 # a read of the solution
 
 
+def test_a_seal_knows_who_reads(tmp_path: Path) -> None:
+    """By the innermost frame that is of the checks, or of the learner's."""
+    sealed, checks = tmp_path / "solutions", tmp_path / "checks.py"
+    sealed.mkdir()
+    (sealed / "step01.py").write_text("")
+    seen: list[str] = []
+
+    def line(frame: types.FrameType) -> list[str]:
+        return ["the line"] if frame.f_code.co_filename == "learner.py" else []
+
+    seal = Seal([sealed], checks, line)
+    for file, inner in ((str(checks), "hook(*event)"), ("learner.py", "hook(*event)")):
+        for event in (
+            ("open", (str(tmp_path / "other.py"), "r", 0)),
+            ("open", (3, "r", 0)),
+            ("import", ("solutions", str(sealed))),
+            ("open", (str(sealed / "step01.py"), "r", 0)),
+        ):
+            exec(compile(inner, file, "exec"), {"hook": seal.hook, "event": event})
+        seen.append(str(len(seal.broken)))
+    assert seen == ["0", "1"]
+    assert seal.broken == [{"path": "solutions/step01.py", "lines": ["the line"]}]
+    seal.hook("subprocess.Popen", ("cat", ["cat", str(sealed / "x")], None, None))
+    assert seal.broken[1:] == [{"path": "solutions", "lines": []}]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "line"),
     [
@@ -213,7 +262,7 @@ def test_a_read_of_the_solution_is_noticed(learn, course: Path, code: str, line:
     assert read["path"].startswith("solutions") and line in read["lines"][0]
 
 
-def test_a_copied_solution_is_named_and_passes(learn) -> None:
+def test_a_copied_solution_is_named_and_passes(learn, quick) -> None:
     Path("step01.py").write_text("# my own\n" + SOLUTION)
     one = results(learn("check", "1", "--json")[1])
     assert one["passed"] and one["same_as_reference"] == ["triple", "half"]
@@ -295,20 +344,15 @@ def test_checks_are_tests_of_pytest(tmp_path: Path) -> None:
 # the table of a class
 
 
-def a_class(learn, course: Path) -> None:
-    """Three files of results: one right, one wrong, one that reads the solution."""
-    codes = {
-        "ada": SOLUTION,
-        "bob": SOLUTION.replace("3 * x", "2 * x"),
-        "eve": READS.format(str(course / "solutions" / "step01.py")),
-    }
+def test_a_table_of_the_class(learn, quick) -> None:
+    codes = {"ada": SOLUTION, "bob": SOLUTION.replace("3 *", "2.0 *"), "eve": SOLUTION}
     for name, code in codes.items():
         Path("step01.py").write_text(code)
-        Path(f"{name}.json").write_text(learn("check", "all", "--json", "--hidden")[1])
-
-
-def test_a_table_of_the_class(learn, course: Path) -> None:
-    a_class(learn, course)
+        found = json.loads(learn("check", "all", "--json", "--hidden")[1])
+        if name == "eve":
+            read = {"path": "solutions/step01.py", "lines": [], "passed": False, "text": []}
+            found["steps"][0] |= {"passed": False, "state": "failed", "read_solution": [read]}
+        Path(f"{name}.json").write_text(json.dumps(found))
     files = ["ada.json", "bob.json", "eve.json"]
     status, said = learn("report", *files, "--csv", "class.csv", "--html", "class.html")
     assert status == 0 and "wrote class.csv" in said
@@ -452,6 +496,7 @@ def test_both_distributions_have_one_version() -> None:
     assert f"tinynode=={tinynode.__version__}" in teachers
 
 
+@pytest.mark.slow
 def test_a_forked_examination_seals_the_solutions_too(tmp_path: Path) -> None:
     """The tests of the course examine by a fork of a server, with the examiner's own main."""
     step = sources.find("13")
