@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.learn.examiner import root_of
+from tinynode.learn.shell import PROGRAM
 from tinynode.learn.sources import Step
 
 GRACE = 5.0
@@ -78,7 +79,7 @@ class Report:
             left = len(self.titles) - self.done
             if left and self.first["event"] == "import failed":
                 print(f"\nThe {len(self.titles)} checks could not start.")
-        print(f"\nA hint: python -m tinynode.learn hint {key}")
+        print(f"\nA hint: {PROGRAM} hint {key}")
 
 
 def can_print(text: str) -> bool:
