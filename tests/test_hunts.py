@@ -12,7 +12,7 @@ from tinynode.learn.progress import Progress
 ROOT = Path(__file__).resolve().parent.parent
 SOLUTIONS = ROOT / "course_solutions" / "tinynode_course_solutions" / "hunts"
 HUNTS = hunts.hunts()
-PAGES_TO_COME = {"06", "09", "13"}
+PAGES_TO_COME = {"06"}
 
 ENGINE = "def double(x):\n    return 2 * x\n\n\ndef wait(n):\n    return n\n"
 
