@@ -11,6 +11,7 @@ missing engine file. docs/teaching.md describes the format:
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import time
@@ -251,16 +252,50 @@ def _files_of(step: Step, progress: Progress) -> list[tuple[str, str, str, str, 
     if not step.builds:
         stub, reference = (path.read_text(encoding="utf-8") for path in (step.stub, step.solution))
         return [("", _text(Path(step.work)), stub, reference, {})]
-    record = progress.of(step.key).get("taken")
-    taken: dict[str, Any] = record if isinstance(record, dict) else {}
     stubs = mynode.read_files(step.stub)
+    taken = _taken(progress)
     found = []
-    for path, text in mynode.changed(step.key).items():
-        names = mynode.new_definitions(step.key, path)
-        new = "\n\n\n".join(mynode.definitions(text)[name].text for name in names)
+    for path, names in _names_of(step.key, _stage(progress)).items():
+        there = mynode.definitions(mynode.changed(step.key)[path])
+        new = "\n\n\n".join(there[name].text for name in names)
         mine = _text(Path(mynode.NAME, path))
         found.append((f"{path}: ", mine, stubs.get(path, ""), new, taken.get(path, {})))
     return found
+
+
+def _stage(progress: Progress) -> str:
+    """The last step that was started of those that build the package."""
+    keys = [step.key for step in mynode.builders()]
+    return ([key for key in keys if progress.of(key).get("started")] or keys)[-1]
+
+
+def _taken(progress: Progress) -> dict[str, dict[str, str]]:
+    """The digests of all definitions that were taken from the reference, by file."""
+    found: dict[str, dict[str, str]] = {}
+    for step in mynode.builders():
+        record = progress.of(step.key).get("taken")
+        for path, names in record.items() if isinstance(record, dict) else ():
+            found[path] = {**found.get(path, {}), **names}
+    return found
+
+
+@functools.cache
+def _names_of(key: str, stage: str) -> dict[str, list[str]]:
+    """The definitions that a step adds or changes, and no later step up to a stage, by file."""
+    later = [step.key for step in mynode.builders() if key < step.key <= stage]
+    changed = {(path, name) for one in later for path, name in _changed_by(one)}
+    found: dict[str, list[str]] = {}
+    for path, name in _changed_by(key):
+        if (path, name) not in changed:
+            found.setdefault(path, []).append(name)
+    return found
+
+
+@functools.cache
+def _changed_by(key: str) -> list[tuple[str, str]]:
+    """The definitions that a step adds or changes."""
+    paths = mynode.changed(key)
+    return [(path, name) for path in paths for name in mynode.new_definitions(key, path)]
 
 
 def _text(path: Path) -> str:
