@@ -1,8 +1,8 @@
-"""The command ``check``: of one step for the learner, of all steps or as JSON for a teacher.
+"""The command ``check``: of a step for the learner, of all steps or as JSON for a teacher.
 
-Requirement: a teacher's program reads the results without knowing the course. ``--json`` prints
-one JSON document, in a format with a version, and changes nothing in the learner's folder but a
-missing engine file. docs/teaching.md describes the format:
+Requirement: a teacher's program reads the results without knowing the course. ``--json`` prints a
+JSON document, in a format with a version, and leaves the learner's progress alone. The format is
+described in docs/teaching.md:
 
     {"format": "tinynode-course-check", "version": 1, "tinynode": "0.1.0", "folder": "ada",
      "passed": true, "seconds": 1.2, "steps": [{"step": "13", "state": "passed", ...}]}
@@ -79,7 +79,7 @@ def with_exercise() -> list[Step]:
 
 
 def document(steps: Sequence[Step], seconds: float, with_hidden: bool) -> dict[str, Any]:
-    """The results of the learner's folder, the current one, as a document for JSON."""
+    """The results of the current folder, as a document for JSON."""
     start = time.perf_counter()
     progress = open_progress()
     _ = [step for step in steps if is_started(step, progress) and exercises.work_of(step)]
@@ -98,7 +98,7 @@ def document(steps: Sequence[Step], seconds: float, with_hidden: bool) -> dict[s
 
 
 def is_started(step: Step, progress: Progress, folder: Path | None = None) -> bool:
-    """True if the learner's folder, by default the current one, has work for a step."""
+    """True if a folder, by default the current folder, has work for a step."""
     if not (folder or Path()).joinpath(step.work).is_file():
         return False
     if not step.builds or not progress.path.exists():
@@ -150,7 +150,7 @@ def titles_of(checks: Path) -> list[str]:
 
 
 def fold(events: Iterable[dict[str, Any]], step: Step) -> dict[str, Any]:
-    """The checks of an examination with their results, from its events."""
+    """The results of the checks, from the events of an examination."""
     checks: list[dict[str, Any]] = []
     found: dict[str, Any] = {"stopped": None, "read_solution": []}
     running: dict[str, Any] | None = None
@@ -179,7 +179,7 @@ def fold(events: Iterable[dict[str, Any]], step: Step) -> dict[str, Any]:
 
 
 def _result_of(event: dict[str, Any], step: Step) -> dict[str, Any]:
-    """The facts of an event, and the failure as ``learn check`` says it."""
+    """The facts of an event, and the failure in the words of ``learn check``."""
     kind = event["event"]
     result = {name: fact for name, fact in event.items() if name not in ("event", "check")}
     if kind == "passed":
@@ -193,7 +193,7 @@ def _result_of(event: dict[str, Any], step: Step) -> dict[str, Any]:
 
 
 def as_module(names: dict[str, Any]) -> types.ModuleType:
-    """The names of a notebook as the module that checks look at."""
+    """The names of a notebook as a module for checks."""
     module = types.ModuleType("answer")
     vars(module).update(names)
     return module
@@ -215,10 +215,10 @@ def check_names(key: str, check: str, names: dict[str, Any]) -> None:
 
 
 def definitions_of(step: Step, progress: Progress) -> dict[str, Any]:
-    """Whose the definitions of a step are, as numbers, and the names of equal ones.
+    """The owners of a step's definitions, as numbers, and the names of equal definitions.
 
-    A definition with the syntax tree of the reference may be honest: short functions have one
-    form. So the names are listed, and nothing is concluded.
+    A definition with the syntax tree of the reference may be honest: short functions have a
+    single form. So the names are listed, and nothing is concluded.
     """
     counts = {"own": 0, "same as reference": 0, "taken": 0, "to write": 0}
     same = []
@@ -248,7 +248,7 @@ def _definitions(text: str) -> dict[str, mynode.Definition]:
 
 
 def _files_of(step: Step, progress: Progress) -> list[tuple[str, str, str, str, dict[str, str]]]:
-    """Each file of a step: name, learner's text, stub, reference, and what was taken."""
+    """Each file of a step: name, learner's text, stub, reference, and taken definitions."""
     if not step.builds:
         stub, reference = (path.read_text(encoding="utf-8") for path in (step.stub, step.solution))
         return [("", _text(Path(step.work)), stub, reference, {})]
@@ -264,13 +264,13 @@ def _files_of(step: Step, progress: Progress) -> list[tuple[str, str, str, str, 
 
 
 def _stage(progress: Progress) -> str:
-    """The last step that was started of those that build the package."""
+    """The last started step of the package."""
     keys = [step.key for step in mynode.builders()]
     return ([key for key in keys if progress.of(key).get("started")] or keys)[-1]
 
 
 def _taken(progress: Progress) -> dict[str, dict[str, str]]:
-    """The digests of all definitions that were taken from the reference, by file."""
+    """The digests of all definitions taken from the reference, by file."""
     found: dict[str, dict[str, str]] = {}
     for step in mynode.builders():
         record = progress.of(step.key).get("taken")
@@ -281,7 +281,7 @@ def _taken(progress: Progress) -> dict[str, dict[str, str]]:
 
 @functools.cache
 def _names_of(key: str, stage: str) -> dict[str, list[str]]:
-    """The definitions that a step adds or changes, and no later step up to a stage, by file."""
+    """The definitions of a step, without later changes up to a stage, by file."""
     later = [step.key for step in mynode.builders() if key < step.key <= stage]
     changed = {(path, name) for one in later for path, name in _changed_by(one)}
     found: dict[str, list[str]] = {}
@@ -293,7 +293,7 @@ def _names_of(key: str, stage: str) -> dict[str, list[str]]:
 
 @functools.cache
 def _changed_by(key: str) -> list[tuple[str, str]]:
-    """The definitions that a step adds or changes."""
+    """The new and changed definitions of a step."""
     paths = mynode.changed(key)
     return [(path, name) for path in paths for name in mynode.new_definitions(key, path)]
 

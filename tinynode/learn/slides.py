@@ -1,10 +1,9 @@
 """The command ``slides``: slides for each part of the course, from its steps.
 
 Requirement: slides agree with the steps, and a lecture hall needs no network. So a run of the
-steps makes them: one page for each part, with pictures and style inside. Each step gives a title
-with the goal, the code that is new, the question of Predict, the output, the pictures, what
-breaks and how the mistake is mended, and the exercise. Arrow keys turn over; the browser's print
-makes a PDF with one slide a page.
+steps makes the slides: a page for each part, with pictures and style inside. Each step gives a
+title with the goal, new code, the question of Predict, output and pictures. The break, the repair
+and the exercise follow. Arrow keys turn over. The browser's print makes a PDF of the slides.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def parts() -> dict[str, list[Step]]:
 
 
 def chosen_steps(text: str) -> list[Step]:
-    """The steps of a part, by its letter, its title, or a step of it.
+    """The steps of a part, by letter or title, or a single step.
 
     Raises:
         CommandError: No such part; the message lists them.
@@ -191,7 +190,7 @@ def sections(step: Step, outputs: Sequence[Output]) -> list[Section]:
 
 
 def _key_code(section: Section) -> list[Excerpt]:
-    """The code to show before the question: of the package, or definitions; at most two pieces."""
+    """The code before the question: of the package, or definitions; at most two pieces."""
     shown = [one for one in section.code() if one.path]
     defined = re.compile(r"^(?:class|def|@)", re.MULTILINE)
     return (shown or [one for one in section.code() if defined.search(one.code)])[:2]

@@ -1,7 +1,7 @@
-"""The command ``template``: the files that a teacher needs for GitHub Classroom or nbgrader.
+"""The command ``template``: the files of a teacher for GitHub Classroom or nbgrader.
 
-Requirement: a teacher starts a class with one command, and no file of the teacher's is
-overwritten. The templates are written from the steps, so they have today's exercises and checks.
+Requirement: a teacher starts a class with a single command, and no file is overwritten. The
+templates are written from the steps, with the exercises and checks of the day.
 
     python -m tinynode.learn template github-classroom FOLDER 01 02 03 --install WHEEL
     python -m tinynode.learn template nbgrader FOLDER 13 16
@@ -200,7 +200,7 @@ tinynode-course-solutions{hidden}.
 
 
 def nbgrader(steps: Sequence[Step], install: str) -> Files:
-    """The source notebooks of the exercises that are single files, and the settings.
+    """The source notebooks of exercises in single files, and the settings.
 
     Raises:
         CommandError: None of the steps has such an exercise.
