@@ -28,6 +28,7 @@ from tinynode.learn.mynode import Excerpt
 from tinynode.learn.plain_text import plain
 from tinynode.learn.progress import Progress
 from tinynode.learn.screen import PlainScreen, RichScreen, caption, sections
+from tools import course_commands
 
 __all__ = ["small_course"]
 
@@ -294,6 +295,13 @@ def test_the_launcher_of_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # watch
+
+
+@pytest.mark.slow
+def test_the_page_of_commands_shows_the_outputs_of_today() -> None:
+    """If not: `python -m tools.course_commands`."""
+    page = course_commands.PAGE.read_text(encoding="utf-8")
+    assert course_commands.with_outputs(page) == page
 
 
 class Saver:
