@@ -338,7 +338,7 @@ def test_watch_checks_each_saved_version_and_goes_on(
         ),
     )
     said = said_by(capsys, "watch")
-    assert said.index("waiting for you to start it") < said.index("start 05")
+    assert said.index("Waiting for the start of Step 5: alone") < said.index("start 05")
     assert said.index("SyntaxError") < said.index("Watching step05.py: save a file")
     assert said.rstrip().endswith("All exercises are done.") and "\x1b" not in said
     assert Progress(Path.cwd()).of("05")["attempts"] == 2
