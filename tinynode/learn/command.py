@@ -12,7 +12,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinynode.commands.command_line import Parser, positive_number, run_command
-from tinynode.learn import exercises, notebooks, pages, reading, sources, watch
+from tinynode.learn import (
+    exercises,
+    grading,
+    hunts,
+    notebooks,
+    pages,
+    reading,
+    report,
+    slides,
+    sources,
+    watch,
+)
 from tinynode.learn.progress import PROGRAM, open_progress, say_next
 from tinynode.learn.sources import Step
 
@@ -49,10 +60,7 @@ def _parser() -> Parser:
     start.add_argument(
         "--again", action="store_true", help="begin anew; your file is kept as stepNN.py.old-1"
     )
-    check = _add(commands, "check", exercises.check, "check your exercise")
-    check.add_argument(
-        "--seconds", type=positive_number, default=60.0, help="time limit; default: %(default)g"
-    )
+    grading.add_arguments(_add(commands, "check", grading.run, grading.SUMMARY, False))
     watching = _add(commands, "watch", watch.run, watch.SUMMARY, step=False)
     watching.add_argument("step", metavar="STEP", nargs="?", help="default: the next open step")
     watching.add_argument(
@@ -68,6 +76,9 @@ def _parser() -> Parser:
     run.add_argument("--mine", action="store_true", help="with your own mynode")
     run.add_argument("--no-pager", action="store_true", help="print all of it at once")
     run.add_argument("--no-questions", action="store_true", help="ask for no prediction")
+    hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
+    report.add_arguments(_add(commands, "report", report.run, report.SUMMARY, False))
+    slides.add_arguments(_add(commands, "slides", slides.run, slides.SUMMARY, False))
     notebooks.add_arguments(_add(commands, "notebooks", notebooks.run, notebooks.SUMMARY, False))
     pages.add_arguments(_add(commands, "pages", pages.run, pages.SUMMARY, False))
     return parser

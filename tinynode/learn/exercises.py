@@ -27,7 +27,7 @@ from tinynode.learn.progress import (
 from tinynode.learn.sources import Step
 
 
-def _exercise(options: argparse.Namespace) -> Step:
+def exercise_of(options: argparse.Namespace) -> Step:
     step = sources.find(options.step)
     if not step.stub.exists():
         raise CommandError(f"step {step.key} has no exercise")
@@ -39,7 +39,7 @@ def _exercise(options: argparse.Namespace) -> Step:
 
 def start(options: argparse.Namespace) -> int:
     """Write the stub and the imported engine, or add the stubs to ``mynode``."""
-    step = _exercise(options)
+    step = exercise_of(options)
     return _start_part(step) if step.builds else _start_file(step, options.again)
 
 
@@ -106,14 +106,15 @@ def add_stubs(step: Step, package: Path) -> dict[str, list[str]]:
             added[path] = list(mynode.definitions(stub))
             continue
         old = file.read_text(encoding="utf-8")
-        new, names = edited(path, mynode.add_stubs, old, stub)
+        order = list(mynode.definitions(mynode.changed(step.key).get(path, "")))
+        new, names = edited(path, mynode.add_stubs, old, stub, order)
         if new != old:
             write_file(file, new)
             added[path] = names
     return added
 
 
-def edited(path: str, edit: Any, *arguments: str) -> Any:
+def edited(path: str, edit: Any, *arguments: Any) -> Any:
     """The result of an edit of a learner's file.
 
     Raises:
@@ -171,7 +172,7 @@ def write_file(path: Path, text: str) -> None:
 # check
 
 
-def _work(step: Step) -> Path:
+def work_of(step: Step) -> Path:
     """The learner's file.
 
     Raises:
@@ -183,19 +184,20 @@ def _work(step: Step) -> Path:
             f"there is no {work} in this folder; begin with {PROGRAM} start {step.key}, or go to "
             "the folder in which you did"
         )
+    engine = Path(step.engine_name)
+    if not engine.exists() and step.engine():
+        _write(engine, step.engine(), again=False)
     return work
 
 
 def check(options: argparse.Namespace) -> int:
     """Check the learner's work; 0 if all checks pass."""
-    step = _exercise(options)
-    work = _work(step)
+    step = exercise_of(options)
+    work = work_of(step)
     progress = open_progress()
-    if step.builds:
-        _require_fitting_stage(step, progress)
-    engine = Path(step.engine_name)
-    if not engine.exists() and step.engine():
-        _write(engine, step.engine(), again=False)
+    reason = outgrown(step, progress)
+    if reason:
+        raise CommandError(reason)
     print(f"{step.title}: {NAME if step.builds else work}")
     report = checking.check(step, work.absolute(), options.seconds)
     facts = progress.of(step.key)
@@ -211,25 +213,24 @@ def check(options: argparse.Namespace) -> int:
     return 0 if report.passed else 1
 
 
-def _require_fitting_stage(step: Step, progress: Progress) -> None:
-    """Check that the checks of a step fit the learner's package of today.
-
-    Raises:
-        CommandError: A later step has changed what these checks look at.
-    """
+def outgrown(step: Step, progress: Progress) -> str:
+    """The reason why the checks of a step do not fit the learner's package of today, or ""."""
+    if not step.builds:
+        return ""
     module = sources.load(step.check, f"tinynode_check_{step.name}")
     until = getattr(module, "UNTIL", "99")
     started = [s.key for s in mynode.builders() if progress.of(s.key).get("started")]
-    if started and started[-1] > until:
-        raise CommandError(
-            f"the checks of step {step.key} fit {NAME} up to step {until}; "
-            f"yours has parts of step {started[-1]} already"
-        )
+    if not started or started[-1] <= until:
+        return ""
+    return (
+        f"the checks of step {step.key} fit {NAME} up to step {until}; "
+        f"yours has parts of step {started[-1]} already"
+    )
 
 
 def hint(options: argparse.Namespace) -> int:
     """Print the next hint, first a puzzle; after the last hint, the last hint again."""
-    step = _exercise(options)
+    step = exercise_of(options)
     progress = open_progress()
     hints = puzzle.hints(step)
     seen = progress.of(step.key).get("hints")
@@ -246,7 +247,7 @@ def hint(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Print the difference from the learner's work, or from the stub, to a solution."""
-    step = _exercise(options)
+    step = exercise_of(options)
     if not open_progress().of(step.key).get("attempts") and not options.now:
         raise CommandError(
             f"try step {step.key} first: {PROGRAM} check {step.key}. "
@@ -285,7 +286,7 @@ def _difference(mine: str, other: str, name: str) -> Iterator[str]:
 
 def take(options: argparse.Namespace) -> int:
     """Put the reference's definitions of a step into the learner's package."""
-    step = _exercise(options)
+    step = exercise_of(options)
     if not step.builds:
         raise CommandError(f"step {step.key} builds no part of {NAME}; see  {PROGRAM} show")
     progress = open_progress()
