@@ -45,7 +45,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put the source into a page of ``source/``."""
+    """Put the source into a page of ``source/``; let a family of functions list functions only."""
     if page.file.src_uri.startswith("source/"):
         return source_pages.with_source(html)
+    if page.file.src_uri.startswith(f"{function_pages.FOLDER}/"):
+        for title in page.toc:
+            for entry in title.children:
+                entry.children = []
+        return function_pages.without_classes_in_search(html)
     return html

@@ -3,13 +3,13 @@
 Requirement: a function and its FunctionNode classes are a single entry, and no list of names is
 kept by hand. So the pages are made from the syntax trees of ``tinynode/functions``. A class
 belongs to the nearest function that uses the class. ``mkdocstrings`` fills in the docstrings. The
-page
-``docs/reference/functions.md`` gets the index in place of ``INDEX``.
+page ``docs/reference/functions.md`` gets the index in place of ``INDEX``.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -168,31 +168,34 @@ def page(family: Family) -> str:
     lines += ["function are its FunctionNode classes, for readers of graphs.", ""]
     if family.words:
         lines += [f"Other names and related words: {family.words}.", ""]
-    lines += ["| function | meaning |", "|---|---|"]
+    lines += ['<div class="index" markdown>', "", "| function | meaning |", "|---|---|"]
     for entry in found:
         target = f"tinynode.functions.{entry.module}.{entry.name}"
         lines.append(f"| [`{entry.name}`](#{target}) | {_cell(entry.summary)} |")
-    lines += ["", '<div class="formulas" markdown>', ""]
+    lines += ["", "</div>", "", '<div class="formulas" markdown>', ""]
     for entry in found:
-        if entry.function:
-            lines += _block(entry.module, entry.function, level=2, in_contents=True)
-        for name in entry.classes:
-            alone = not entry.function
-            lines += _block(entry.module, name, level=2 if alone else 3, in_contents=alone)
+        lines += _block(entry.module, entry.name, 2)
+        for name in entry.classes if entry.function else ():
+            lines += _block(entry.module, name, 3)
     return "\n".join([*lines, "</div>", ""])
 
 
-def _block(module: str, name: str, *, level: int, in_contents: bool) -> list[str]:
+def _block(module: str, name: str, level: int) -> list[str]:
     return [
         f"::: tinynode.functions.{module}.{name}",
         "    options:",
         f"      heading_level: {level}",
         "      merge_init_into_class: false",
         "      show_root_full_path: false",
-        f"      show_root_toc_entry: {str(in_contents).lower()}",
         "      members: []" if name[0].isupper() else f"      toc_label: {name}",
         "",
     ]
+
+
+def without_classes_in_search(html: str) -> str:
+    """The HTML of a page, with a mark for the search at each class below its function."""
+    below = re.compile(r'<div class="doc doc-object doc-class">(?=\s*<h3)')
+    return below.sub('<div class="doc doc-object doc-class" data-search-exclude>', html)
 
 
 def _cell(text: str) -> str:

@@ -119,7 +119,7 @@ class _Reader:
     """Reads the tokens of a formula from left to right."""
 
     def __init__(self, tex: str) -> None:
-        self._tokens = _TOKEN.findall(tex)
+        self._tokens: list[str] = _TOKEN.findall(tex)
         self._place = 0
 
     def read_all(self) -> str:
