@@ -891,11 +891,12 @@ def test_run_prints_text_code_output_and_pictures_as_text(learn) -> None:
     status, said = learn("run", "1")
     assert status == 0
     order = [
-        "Step 1: doubling\n----",
+        "Step 1: doubling\n====",
+        "Goal. Double a\nnumber | text.",
         "Run\n---",
         '  |         return "a picture in text"',
-        "twice 8\n10\n",
-        "with a picture\na picture in text",
+        "  > twice 8\n  > 10\n",
+        "  > with a picture\n  > a picture in text",
     ]
     places = [said.index(words) for words in order]
     assert places == sorted(places) and said.count("<svg") == 1  # in its code alone
@@ -1121,7 +1122,7 @@ def test_the_next_step_is_one_after_the_last_work(
     progress = Progress(tmp_path)
     progress.note("13", passed=True)
     say_next(progress, sources.find("13"))
-    assert capsys.readouterr().out.startswith("Next: Step 16")
+    assert capsys.readouterr().out.startswith("Next: Step 14")
     say_next(progress, sources.steps()[-1])
     assert re.match(r"Next: Step [01]:", capsys.readouterr().out)
 

@@ -21,6 +21,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +86,25 @@ def before(key: str) -> Files:
     """The stage before a step; {} for the first step."""
     earlier = [step.key for step in builders() if step.key < sources.find(key).key]
     return reference(earlier[-1]) if earlier else {}
+
+
+def mistake(key: str, *changes: tuple[str, str, str]) -> Files:
+    """Files of a stage with a mistake, for ``MISTAKES`` of a module of checks.
+
+    Args:
+        key: The step.
+        changes: A path, a text of this file of the stage, and the text in its place.
+
+    Raises:
+        ValueError: The stage has no such text.
+    """
+    stage, wrong = reference(key), Files()
+    for path, old, new in changes:
+        text = wrong.get(path, stage[path])
+        if old not in text:
+            raise ValueError(f"{path} of step {key} has no {old!r}")
+        wrong[path] = text.replace(old, new)
+    return wrong
 
 
 @dataclass(frozen=True)
@@ -165,10 +185,11 @@ def with_imports(text: str, wanted: list[str]) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def add_stubs(text: str, stubs: str) -> tuple[str, list[str]]:
+def add_stubs(text: str, stubs: str, order: Sequence[str] = ()) -> tuple[str, list[str]]:
     """A learner's file with the missing definitions of a file of stubs, and their names.
 
-    Definitions that are there stay as they are.
+    Definitions that are there stay as they are. ``order`` has the names of the reference's file:
+    a base class is put before the classes that will inherit from it.
 
     Raises:
         SyntaxError: The learner's file is no Python.
@@ -177,8 +198,21 @@ def add_stubs(text: str, stubs: str) -> tuple[str, list[str]]:
     new = [one for name, one in definitions(stubs).items() if name not in there]
     text = with_imports(text, imports(stubs))
     for one in new:
-        text = text.rstrip("\n") + "\n\n\n" + one.text + "\n"
+        text = _inserted(text, one, order)
     return text, [one.name for one in new]
+
+
+def _inserted(text: str, new: Definition, order: Sequence[str]) -> str:
+    """The text with a new definition before the definitions that follow in the order."""
+    there = definitions(text)
+    following = order[order.index(new.name) + 1 :] if new.name in order else ()
+    starts = [there[name].start for name in following if name in there]
+    lines = text.rstrip("\n").splitlines()
+    if starts:
+        lines[min(starts) : min(starts)] = [*new.text.splitlines(), "", ""]
+    else:
+        lines += ["", "", *new.text.splitlines()]
+    return "\n".join(lines) + "\n"
 
 
 def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:
@@ -191,15 +225,36 @@ def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:
     new = new_definitions(key, path)
     text = with_imports(text, imports(after))
     for name in new:
-        definition = definitions(after)[name]
-        there = definitions(text).get(name)
-        if there is None:
-            text = text.rstrip("\n") + "\n\n\n" + definition.text + "\n"
-        else:
-            lines = text.splitlines()
-            lines[there.start : there.end] = definition.text.splitlines()
-            text = "\n".join(lines) + "\n"
+        text = with_definition(text, definitions(after)[name], list(definitions(after)))
     return text, new
+
+
+def with_definition(text: str, definition: Definition, order: Sequence[str] = ()) -> str:
+    """The text with a definition, in place of the definition of this name, or in order."""
+    there = definitions(text).get(definition.name)
+    if there is None:
+        return _inserted(text, definition, order)
+    lines = text.splitlines()
+    lines[there.start : there.end] = definition.text.splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def merged(text: str, cell: str, stubs: str) -> tuple[str, list[str]]:
+    """A learner's file with the definitions of a notebook's cell, and their names.
+
+    A definition that is still the stub's replaces nothing.
+
+    Raises:
+        SyntaxError: The learner's file or the cell is no Python.
+    """
+    untouched = {name: one.meaning for name, one in definitions(stubs).items()}
+    new = [
+        one for name, one in definitions(cell).items() if one.meaning != untouched.get(name, "")
+    ]
+    text = with_imports(text, imports(cell))
+    for one in new:
+        text = with_definition(text, one)
+    return text, [one.name for one in new]
 
 
 def new_definitions(key: str, path: str) -> list[str]:
