@@ -30,7 +30,7 @@ def events_of(step: Step, work: Path) -> list[dict]:
     if process.exitcode is None:
         process.kill()
         process.join()
-    lines = (work.parent / "events").read_text(encoding="utf-8").splitlines()
+    lines = (examiner.root_of(work) / "events").read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
     if not events or events[-1]["event"] not in ("end", "too long"):
         events.append({"event": "crash", "status": process.exitcode})
@@ -39,7 +39,7 @@ def events_of(step: Step, work: Path) -> list[dict]:
 
 def _examine(work: str, check: str) -> None:
     """In the fork: the examiner's own main, with its output in a file."""
-    os.chdir(Path(work).parent)
+    os.chdir(examiner.root_of(Path(work)))
     file = os.open("events", os.O_WRONLY | os.O_CREAT)
     os.dup2(file, 1)
     os._exit(examiner.main([work, check, str(SECONDS)]))

@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from tinynode.learn import (
     pages,
     sources,
 )
-from tinynode.learn.progress import NAME, Progress, unused, write_atomically
+from tinynode.learn.progress import NAME, Progress, say_next, unused, write_atomically
 from tools import make_notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -384,11 +385,11 @@ def test_steps_are_found_in_order_with_their_files(course: Path) -> None:
         "first",
         "step01.py",
     )
-    assert (second.key, last.key, last.work) == ("10", "capstone", "capstone.py")
+    assert (second.key, last.key, last.work) == ("10", "last", "last.py")
     assert first.title == "Step 1: doubling"
     assert first.stub.exists() and not last.stub.exists()
-    assert [sources.part(step)[0] for step in (first, second, last)] == ["A", "B", "C"]
-    assert sources.part(last) == "Capstone"
+    assert [sources.part(step)[0] for step in (first, second, last)] == ["A", "C", "C"]
+    assert sources.part(last) == "Capstones"
     assert second.engine() == ""
     engine = first.engine()
     names: dict = {}
@@ -405,7 +406,7 @@ def test_a_step_is_found_by_what_one_types(course: Path, text: str) -> None:
 def test_an_unknown_step_lists_those_that_there_are(learn, text: str) -> None:
     for word in ("start", "check", "hint", "show", "run", "notebooks", "pages"):
         status, said = learn(word, text)
-        assert status == 2 and "the steps are: 01 10 capstone" in said and "Traceback" not in said
+        assert status == 2 and "the steps are: 01 10 last" in said and "Traceback" not in said
 
 
 def test_a_step_without_an_exercise_says_so(learn) -> None:
@@ -509,6 +510,8 @@ def test_check_brings_back_an_engine_that_is_gone(learn) -> None:
 
 def test_show_without_work_starts_from_the_stub(learn) -> None:
     status, said = learn("show", "1")
+    assert status == 1 and "try step 01 first" in said and "half" not in said
+    status, said = learn("show", "1", "--now")
     assert status == 0 and "--- step01.py as it is at the start" in said and "+def half" in said
 
 
@@ -804,7 +807,7 @@ def test_the_program_that_runs_a_notebook(
         (b"\xff\xfe", "is damaged"),
         (b"[]", "another version"),
         (b'{"format": 99, "steps": {}}', "another version"),
-        (b'{"format": 1, "steps": {"01": 3}}', "another version"),
+        (b'{"format": 2, "steps": {"01": 3}}', "another version"),
     ],
 )
 def test_a_broken_file_is_set_aside(learn, content: bytes, said: str) -> None:
@@ -819,9 +822,18 @@ def test_a_broken_file_is_set_aside(learn, content: bytes, said: str) -> None:
     assert not Path(NAME + ".broken-2").exists()
 
 
+def test_progress_of_the_first_edition_keeps_its_place(learn) -> None:
+    done = {key: {"passed": True} for key in ("05", "13", "14", "24", "capstone")}
+    Path(NAME).write_text(json.dumps({"format": 1, "steps": done}))
+    progress = Progress(Path.cwd())
+    passed = [key for key in (*done, "16", "compile") if progress.of(key).get("passed")]
+    assert passed == ["13", "16", "compile"]
+    assert progress.of("gradient_penalty") == {"passed": True}
+
+
 def test_facts_that_make_no_sense_are_survived(learn) -> None:
     facts = {"hints": "many", "attempts": None, "passed": 0, "mine": 7}
-    Path(NAME).write_text(json.dumps({"format": 1, "steps": {"01": facts}, "more": 1}))
+    Path(NAME).write_text(json.dumps({"format": 2, "steps": {"01": facts}, "more": 1}))
     assert "Hint 1" in learn("hint", "1")[1]
     learn("start", "1")
     assert learn("check", "1")[0] == 1
@@ -1107,11 +1119,11 @@ def test_the_next_step_is_one_after_the_last_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     progress = Progress(tmp_path)
-    progress.note("15", passed=True)
-    command._say_next(progress, "14")
+    progress.note("13", passed=True)
+    say_next(progress, sources.find("13"))
     assert capsys.readouterr().out.startswith("Next: Step 16")
-    command._say_next(progress, "capstone")
-    assert capsys.readouterr().out.startswith("Next: Step 1:")
+    say_next(progress, sources.steps()[-1])
+    assert re.match(r"Next: Step [01]:", capsys.readouterr().out)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from forked_examiner import events_of
 
-from tinynode.learn import cells, examiner, execution, pages, sources
+from tinynode.learn import cells, examiner, execution, exercises, mynode, pages, sources
 from tinynode.learn.sources import Step
 from tools import make_notebooks
 
@@ -25,11 +25,12 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tutorials"
 STEPS = sources.steps()
 EXERCISES = [s for s in STEPS if s.stub.exists() and s.check.exists() and s.solution.exists()]
+BUILDERS = [step for step in mynode.builders() if step.builds]
 PORTABLE = [step for step in STEPS if "portable" in cells.read(step.path)[0].tags]
-ENGINES = [step for step in STEPS if step.key <= "09"]
+ENGINES = [step for step in STEPS if "00" < step.key <= "09" and not step.builds]
 SECTIONS = ["Predict", "Run", "See", "Break it", "Fix it", "Exercise"]
-EXPECTED: int | None = 26
-"""How many steps there are in all: 25 and the capstone. None while they are being written."""
+LAST = 20
+"""The number of the last step."""
 
 STRICT = "import strict_backend, tinynode\ntinynode.register_backend(strict_backend)"
 
@@ -49,8 +50,14 @@ def headings(step: Step, sign: str) -> list[str]:
     ]
 
 
-def examine(step: Step, code: str, folder: Path) -> list[dict]:
-    """What the checks say of a learner's file, which is written into a folder as `start` does."""
+def examine(step: Step, code: str | mynode.Files, folder: Path) -> list[dict]:
+    """What the checks say of a learner's file, which is written into a folder as `start` does.
+
+    Files of mynode replace those of the step's stage.
+    """
+    if not isinstance(code, str):
+        mynode.write_files(mynode.reference(step.key) | code, folder / mynode.NAME)
+        return events_of(step, folder / step.work)
     (folder / step.work).write_text(code, encoding="utf-8")
     if step.engine():
         (folder / step.engine_name).write_text(step.engine(), encoding="utf-8")
@@ -64,28 +71,29 @@ def verdict(events: list[dict]) -> bool:
     return kinds[-1] == "end" and titles != [] and kinds.count("passed") == len(titles)
 
 
-def test_the_steps_are_numbered_from_one_without_a_gap() -> None:
-    assert EXPECTED is None or len(STEPS) == EXPECTED
-    keys = [step.key for step in STEPS]
-    if EXPECTED is not None:
-        assert keys == [f"{number:02}" for number in range(1, EXPECTED)] + ["capstone"]
-    assert len(set(keys)) == len(keys) > 0
+def test_the_steps_are_numbered_without_a_gap() -> None:
+    keys = [step.key for step in STEPS if step.kind == "step"]
+    still_to_write = {"00", "14", "15"}
+    expected = {f"{number:02}" for number in range(LAST + 1)}
+    assert expected - still_to_write <= set(keys) <= expected
+    assert len({step.key for step in STEPS}) == len(STEPS)
 
 
 def test_every_file_belongs_to_a_step() -> None:
     """A file with a mistake in its name would be left out without a word."""
-    names = {step.work for step in STEPS}
+    names = {step.name for step in STEPS}
     assert {path.name for path in FOLDER.glob("*.py")} == {step.path.name for step in STEPS}
     for folder in ("exercises", "solutions", "checks"):
-        assert {path.name for path in (FOLDER / folder).glob("*.py")} <= names
+        found = {path.stem for path in (FOLDER / folder).iterdir() if path.name != "__pycache__"}
+        assert found <= names
     assert set((FOLDER / "notebooks").iterdir()) == {step.notebook for step in STEPS}
 
 
 @each(STEPS)
 def test_it_has_a_title_a_goal_and_the_sections_in_order(step: Step) -> None:
     (title,) = headings(step, "#")
-    if step.key != "capstone":
-        assert re.fullmatch(rf"Step {int(step.key)}: .+", title), title
+    start = f"Step {int(step.key)}" if step.kind == "step" else step.kind.capitalize()
+    assert re.fullmatch(rf"{start}: .+", title), title
     assert title == step.title
     assert pages.goal(cells.read(step.path)), "no **Goal.** with a sentence"
     found = headings(step, "##")
@@ -114,6 +122,7 @@ def test_it_runs_leaves_nothing_behind_and_gives_a_page(step: Step) -> None:
     guides = {name for name in links(page) if name.startswith("../")}
     assert all((ROOT / "docs" / name[3:]).is_file() for name in guides)
     assert links(page) - guides - {one.path.stem + ".md" for one in STEPS} == set(files)
+    assert "<!-- mynode" not in page
     assert all(text in page for output in outputs for text in output.printed.splitlines())
 
 
@@ -172,7 +181,6 @@ def test_its_notebook_has_the_cells_of_the_step(step: Step) -> None:
 
 
 def test_the_front_page_names_every_step() -> None:
-    assert EXPECTED is None or f"in {EXPECTED - 1} steps and a capstone" in pages.index(STEPS)
     stems = [step.path.stem for step in STEPS]
     assert links(pages.index(STEPS)) == {f"{s}.{kind}" for s in stems for kind in ("md", "ipynb")}
 
@@ -183,7 +191,8 @@ def test_a_step_uses_of_the_package_what_it_may(step: Step) -> None:
     for node in ast.walk(ast.parse(step.path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
-            assert step.key > "09" or not module.startswith("tinynode"), ast.unparse(node)
+            own = module in ("", "tinynode.learn")
+            assert step.key > "09" or own or not module.startswith("tinynode"), ast.unparse(node)
         if step.key <= "09" and isinstance(node, ast.Attribute):
             own = isinstance(node.value, ast.Name) and node.value.id == "tn"
             assert not own or node.attr == "show", f"line {node.lineno}: {ast.unparse(node)}"
@@ -210,14 +219,20 @@ def test_it_has_an_exercise_with_hints_and_named_checks(step: Step) -> None:
     assert checks and all(check.__doc__ for check in checks)
     assert len(set(titles)) == len(titles)
     assert len(module.MISTAKES) >= 2, "wrong answers that the checks must catch"
-    stub = ast.parse(step.stub.read_text(encoding="utf-8"))
-    assert len((ast.get_docstring(stub) or "").splitlines()) >= 3, "the stub says what to do"
+    if not step.builds:
+        stub = ast.parse(step.stub.read_text(encoding="utf-8"))
+        assert len((ast.get_docstring(stub) or "").splitlines()) >= 3, "the stub says what to do"
 
 
 @pytest.mark.slow
 @each(EXERCISES)
 def test_the_checks_fail_on_the_stub(step: Step, tmp_path: Path) -> None:
-    events = examine(step, step.stub.read_text(encoding="utf-8"), tmp_path)
+    if step.builds:
+        mynode.write_files(mynode.before(step.key), tmp_path / mynode.NAME)
+        exercises.add_stubs(step, tmp_path / mynode.NAME)
+        events = events_of(step, tmp_path / step.work)
+    else:
+        events = examine(step, step.stub.read_text(encoding="utf-8"), tmp_path)
     assert not verdict(events)
     assert events[-1]["event"] == "end", f"the checks end by themselves: {events[-1]}"
 
@@ -225,8 +240,42 @@ def test_the_checks_fail_on_the_stub(step: Step, tmp_path: Path) -> None:
 @pytest.mark.slow
 @each(EXERCISES)
 def test_the_checks_pass_on_the_solution(step: Step, tmp_path: Path) -> None:
-    events = examine(step, step.solution.read_text(encoding="utf-8"), tmp_path)
+    code = {} if step.builds else step.solution.read_text(encoding="utf-8")
+    events = examine(step, code, tmp_path)
     assert verdict(events), json.dumps(events, indent=1)
+
+
+@pytest.mark.slow
+@each(BUILDERS)
+def test_the_checks_hold_on_later_stages_until_the_last_that_they_fit(
+    step: Step, tmp_path: Path
+) -> None:
+    module = sources.load(step.check, f"tinynode_check_{step.name}")
+    until = getattr(module, "UNTIL", BUILDERS[-1].key)
+    for later in BUILDERS:
+        if step.key < later.key <= until:
+            folder = tmp_path / later.key
+            mynode.write_files(mynode.reference(later.key), folder / mynode.NAME)
+            events = events_of(step, folder / step.work)
+            assert verdict(events), f"on the stage of step {later.key}: {json.dumps(events)}"
+
+
+@each(BUILDERS)
+def test_a_learner_who_takes_every_step_has_the_reference(step: Step) -> None:
+    """The references of the steps, taken by definitions, are the stage: none is left behind."""
+    files: mynode.Files = {}
+    for earlier in BUILDERS:
+        if earlier.key <= step.key:
+            for path in mynode.changed(earlier.key):
+                files[path], _ = mynode.taken(files.get(path, ""), earlier.key, path)
+    stage = mynode.reference(step.key)
+    assert set(files) == set(stage)
+    for path, text in stage.items():
+        ours, theirs = mynode.definitions(files[path]), mynode.definitions(text)
+        assert {n: d.meaning for n, d in ours.items()} == {
+            n: d.meaning for n, d in theirs.items()
+        }, f"{path}: the stage of step {step.key} leaves a definition out, or renames it"
+        assert set(mynode.imports(text)) <= set(mynode.imports(files[path]))
 
 
 def mistakes() -> list[tuple[Step, int]]:

@@ -96,7 +96,9 @@ def digest(program: Step | Path, package: str) -> str:
     """A digest of all that the files of a program depend on."""
     paths = [source(program)]
     if isinstance(program, Step):
-        paths += [program.notebook, *([program.stub] if program.stub.exists() else [])]
+        paths.append(program.notebook)
+        for folder in ("solutions", "exercises"):
+            paths += sorted((program.path.parent / folder).glob("step*/**/*.py"))
     return digest_of(paths, package)
 
 

@@ -9,7 +9,8 @@ steps. The package jupytext reads the cells of a step.
 
 from __future__ import annotations
 
-from tinynode.learn import sources
+from tinynode.learn import mynode, sources
+from tinynode.learn.mynode import Excerpt
 from tinynode.learn.progress import write_atomically
 from tinynode.learn.sources import Step
 
@@ -28,8 +29,19 @@ def notebook(step: Step) -> str:
     for number, cell in enumerate(made.cells, 1):
         cell["id"] = f"cell-{number:02}"  # jupytext's ids are random
         cell.metadata.pop("lines_to_next_cell", None)
+        if cell.cell_type == "markdown":
+            cell.source = "\n\n".join(
+                in_a_notebook(p) for p in mynode.parts(cell.source, step.key)
+            )
     text: str = nbformat.writes(made)
     return text.rstrip("\n") + "\n"
+
+
+def in_a_notebook(part: str | Excerpt) -> str:
+    """A part of a cell of text: text, or code of ``mynode`` with the path above."""
+    if isinstance(part, str):
+        return part
+    return f"`{mynode.NAME}/{part.path}`\n\n```python\n{part.code}\n```"
 
 
 def main() -> None:

@@ -44,7 +44,7 @@ tn.show.points(np.concatenate([first, second]), cloud, title="How far apart?")
 #
 # To train on it, you need the gradient of this loss by the weights: the gradient of something in
 # which a gradient stands. This is **double backprop**, and the reason why backward builds a graph
-# (step 14). The idea is of Gulrajani and others, *Improved Training of Wasserstein GANs*, 2017.
+# (step 16). The idea is of Gulrajani and others, *Improved Training of Wasserstein GANs*, 2017.
 #
 # ## Predict
 # Three trainings of the same critic: without the penalty; with it; and with it, but without
@@ -215,9 +215,9 @@ for device in "numpy", "fast":
 # | the critic: layers, Adam | steps 11, 12 |
 # | the order of backward, and sums where a Variable is used twice | steps 4 to 6 |
 # | what is kept between forward and backward, and freed after it | steps 7, 8 |
-# | gradients that are Variables; functions for gradients | steps 14, 15 |
+# | gradients that are Variables; functions for gradients | steps 16, 17 |
 # | how you know that it is right | steps 3, 13, 16 |
-# | that it runs anywhere | steps 21 to 23, 25 |
+# | that it runs anywhere | electives `portability`, `devices`, `fast_path`, `your_own_backend` |
 #
 # There is no magic left in it: you have written each of these parts, or read it.
 #
@@ -227,5 +227,5 @@ for device in "numpy", "fast":
 # respect to the input. (Drucker and LeCun, *Improving Generalization Performance Using Double
 # Backpropagation*, 1992.)
 #
-#     python -m tinynode.learn start capstone
-#     python -m tinynode.learn check capstone
+#     python -m tinynode.learn start gradient_penalty
+#     python -m tinynode.learn check gradient_penalty

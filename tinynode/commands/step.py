@@ -7,6 +7,7 @@ runs as under ``python script.py``. After an error, the film ends at the error.
 from __future__ import annotations
 
 import argparse
+import importlib
 import linecache
 import os
 import sys
@@ -22,6 +23,7 @@ from typing import Any
 
 from tinynode.atomic_file import check_writable
 from tinynode.commands.command_line import CommandError, Parser, positive_number
+from tinynode.show import engine_recorder
 from tinynode.show.film import Film, plural
 from tinynode.show.film_text import printable_lines
 from tinynode.show.recorder import record
@@ -178,10 +180,17 @@ def film_of_script(
                 linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
             code = compile(source, file, "exec", dont_inherit=True)
             with record(os.path.basename(script)) as film:
+                _import_own_engine(script)
                 exec(code, module)
         except BaseException as error:
             status = _status_of(error)
     return film, status
+
+
+def _import_own_engine(script: str) -> None:
+    """Import a learner's package beside the script, so that the film has its steps."""
+    if Path(script).with_name(engine_recorder.NAME).joinpath("__init__.py").exists():
+        engine_recorder.found(importlib.import_module(engine_recorder.NAME))
 
 
 def _status_of(error: BaseException) -> int:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tinynode.learn.examiner import root_of
 from tinynode.learn.sources import Step
 
 GRACE = 5.0
@@ -140,7 +141,7 @@ def events(step: Step, work: Path, seconds: float) -> Iterator[dict[str, Any]]:
     command += [str(work), str(step.check), str(seconds)]
     process = subprocess.Popen(
         command,
-        cwd=work.parent,
+        cwd=root_of(work),
         env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

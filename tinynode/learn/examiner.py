@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import collections
 import contextlib
+import importlib
 import inspect
 import io
 import json
@@ -69,6 +70,7 @@ class Examiner:
 
     def __init__(self, work: Path, checks: Path, events: TextIO) -> None:
         self.work = work
+        self.root = root_of(work)
         self.checks = checks
         self._events = events
         self._printed = Tail()
@@ -94,7 +96,9 @@ class Examiner:
 
     def _import(self) -> types.ModuleType | None:
         try:
-            return load(self.work, self.work.stem)
+            if self.work.parent == self.root:
+                return load(self.work, self.work.stem)
+            return importlib.import_module(self.work.parent.name)
         except BaseException as error:
             self.tell(event="import failed", **self.describe(error))
             return None
@@ -124,8 +128,9 @@ class Examiner:
         lines = self.learners_lines(error)
         if isinstance(error, NotImplementedError):
             return {"kind": "to do", "message": str(error), "lines": lines}
-        if isinstance(error, AttributeError) and _is_of(error.obj, self.work.stem):
-            message = f"{self.work.name} does not define {error.name}"
+        name = self._module_name(error.obj) if isinstance(error, AttributeError) else ""
+        if isinstance(error, AttributeError) and name:
+            message = f"{name} does not define {error.name}"
             return {"kind": "missing", "message": message, "lines": lines}
         if isinstance(error, SystemExit):
             message = "your program ends Python here (exit): leave that out"
@@ -147,26 +152,39 @@ class Examiner:
             -MOST_FRAMES:
         ]
 
+    def _module_name(self, thing: Any) -> str:
+        """The name of the learner's file or package; "" for other things."""
+        file = getattr(thing, "__file__", None) if isinstance(thing, types.ModuleType) else None
+        if file is None or not self._is_learners(file):
+            return ""
+        path = Path(file).resolve()
+        return (
+            (path.parent if path.name == "__init__.py" else path)
+            .relative_to(self.root.resolve())
+            .as_posix()
+        )
+
     def _is_learners(self, name: str) -> bool:
         path = Path(name)  # may be "<frozen importlib._bootstrap>": no file
-        return path.is_file() and path.resolve().parent == self.work.resolve().parent
+        if not path.is_file():
+            return False
+        path, root = path.resolve(), self.root.resolve()
+        package = root / self.work.parent.name
+        return path.parent == root or (self.root != self.work.parent and package in path.parents)
 
     def _line(self, name: str, line: int) -> str:
-        return f"{Path(name).name}, line {line}: {linecache.getline(name, line).strip()}"
+        path = Path(name).resolve().relative_to(self.root.resolve()).as_posix()
+        return f"{path}, line {line}: {linecache.getline(name, line).strip()}"
 
     def definitions(self, check: types.FunctionType) -> list[str]:
         """The lines of the learner's file with the definitions that a check uses."""
-        tree = ast.parse(self.work.read_text(encoding="utf-8"))
-        used = check.__code__.co_names
+        used = set(check.__code__.co_names)
+        alone = self.work.parent == self.root
         lines = []
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                names = {node.name}
-            else:
-                stored = (n for n in ast.walk(node) if isinstance(n, ast.Name))
-                names = {n.id for n in stored if isinstance(n.ctx, ast.Store)}
-            if names & set(used):
-                lines.append(self._line(str(self.work), node.lineno))
+        for path in [self.work] if alone else sorted(self.work.parent.rglob("*.py")):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if names_of(node) & used:
+                    lines.append(self._line(str(path), node.lineno))
         return lines[-MOST_FRAMES:]
 
     def watch(self, thread: int, seconds: float) -> None:
@@ -189,8 +207,19 @@ class Examiner:
         return []
 
 
-def _is_of(thing: Any, name: str) -> bool:
-    return isinstance(thing, types.ModuleType) and thing.__name__ == name
+def root_of(work: Path) -> Path:
+    """The learner's folder: of a file, or of a package's ``__init__.py``."""
+    return work.parent.parent if work.name == "__init__.py" else work.parent
+
+
+def names_of(node: ast.stmt) -> set[str]:
+    """The names that a statement defines."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return set()
+    stored = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+    return {n.id for n in stored if isinstance(n.ctx, ast.Store)}
 
 
 def functions_of(module: types.ModuleType) -> list[types.FunctionType]:
@@ -213,7 +242,7 @@ def main(arguments: list[str]) -> int:
     # writes of a program past sys.stdout must not look like events
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    sys.path.insert(0, str(work.parent))
+    sys.path.insert(0, str(root_of(work)))
     examiner = Examiner(work, checks, events)
     main_thread = threading.main_thread().ident
     alarm = threading.Timer(seconds, examiner.watch, (main_thread, seconds))

@@ -21,9 +21,10 @@ import tempfile
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError, Parser
-from tinynode.learn import sources
+from tinynode.learn import mynode, sources
 from tinynode.learn.cells import Cell, Output, read
 from tinynode.learn.execution import SECONDS, StepError, execute, without_settings
+from tinynode.learn.mynode import Excerpt
 from tinynode.learn.progress import write_atomically
 from tinynode.learn.sources import Step
 
@@ -105,8 +106,11 @@ def compose(step: Step, outputs: list[Output], film: str = "") -> dict[str, str]
     first = True
     for cell, output in zip(read(step.path), outputs, strict=True):
         if cell.kind == "markdown":
-            text = with_links(cell.source)
-            parts.append(under_title(text, step, cell, bool(film)) if first else text)
+            texts = [in_markdown(part) for part in mynode.parts(cell.source, step.key)]
+            if first:
+                texts[0] = under_title(texts[0], step, cell, bool(film))
+                texts += so_far(step)
+            parts += texts
             first = False
         else:
             parts.append(fenced(cell.source, "python"))
@@ -128,9 +132,31 @@ def under_title(text: str, step: Step, cell: Cell, has_film: bool) -> str:
     return f"{title}\n\n{line}\n{rest}"
 
 
+def in_markdown(part: str | Excerpt) -> str:
+    """A part of a cell of text: text with links, or code with a caption and marked lines."""
+    if isinstance(part, str):
+        return with_links(part)
+    marks = " ".join(str(line) for line in part.marked)
+    options = f'title="{mynode.NAME}/{part.path}"' + (f' hl_lines="{marks}"' if marks else "")
+    return fenced(part.code, f"python {options}")
+
+
+def so_far(step: Step) -> list[str]:
+    """A folded block with the package before a step that builds a part of it."""
+    files = mynode.before(step.key) if step.builds else {}
+    if not files:
+        return []
+    lines = sum(len(text.splitlines()) for text in files.values())
+    parts = [f'??? note "{mynode.NAME} before this step: {len(files)} files, {lines} lines"']
+    for path, text in files.items():
+        block = fenced(text.rstrip("\n"), f'python title="{mynode.NAME}/{path}"')
+        parts.append("\n".join(f"    {line}".rstrip() for line in block.splitlines()))
+    return ["\n\n".join(parts)]
+
+
 def with_links(text: str) -> str:
     """The text with links to pages in place of links to files of steps."""
-    return re.sub(r"\]\(((?:step\d\d|capstone)_[a-z0-9_]+)\.py\)", r"](\1.md)", text)
+    return re.sub(r"\]\(((?:step\d\d|elective|capstone)_[a-z0-9_]+)\.py\)", r"](\1.md)", text)
 
 
 def render(output: Output, files: dict[str, str], stem: str) -> list[str]:

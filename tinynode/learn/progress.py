@@ -13,9 +13,30 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.atomic_file import replace_file
+from tinynode.learn import sources
+from tinynode.learn.sources import Step
+
+PROGRAM = "python -m tinynode.learn"
 
 NAME = "tinynode-course.json"
-FORMAT = 1
+FORMAT = 2
+
+OLD_KEYS = {
+    "14": "16",
+    "15": "17",
+    "16": "18",
+    "17": "19",
+    "18": "20",
+    "19": "registry",
+    "20": "backward_network",
+    "21": "portability",
+    "22": "devices",
+    "23": "fast_path",
+    "24": "compile",
+    "25": "your_own_backend",
+    "capstone": "gradient_penalty",
+}
+"""Today's keys of the steps that format 1 knew by another key; 1 to 12 had other exercises."""
 
 
 class Progress:
@@ -42,6 +63,8 @@ class Progress:
         except ValueError:  # no JSON, or no UTF-8
             self._set_aside("is damaged")
             return
+        if isinstance(content, dict) and content.get("format") == 1:
+            content = _from_format_1(content)
         if _is_understood(content):
             self._content = content
         else:
@@ -73,6 +96,14 @@ class Progress:
         write_atomically(self.path, json.dumps(self._content, indent=2) + "\n")
 
 
+def _from_format_1(content: dict[str, Any]) -> dict[str, Any]:
+    """The file of the first edition of the course, with today's keys."""
+    steps = content.get("steps")
+    old = steps.items() if isinstance(steps, dict) else ()
+    kept = {OLD_KEYS.get(key, key): facts for key, facts in old if key == "13" or key in OLD_KEYS}
+    return {"format": FORMAT, "steps": kept}
+
+
 def _is_understood(content: Any) -> bool:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         return False
@@ -95,3 +126,30 @@ def unused(path: Path, word: str) -> Path:
     while path.with_name(f"{path.name}.{word}-{number}").exists():
         number += 1
     return path.with_name(f"{path.name}.{word}-{number}")
+
+
+def open_progress() -> Progress:
+    """The learner's progress in this folder; prints warnings about a damaged file."""
+    progress = Progress(Path.cwd())
+    for warning in progress.warnings:
+        print(warning, file=sys.stderr)
+    return progress
+
+
+def say_next(progress: Progress, after: Step | None = None) -> None:
+    """Print the next open step and the commands; the search goes on at the first step."""
+    steps = sources.steps()
+    later = [s for s in steps if after is None or sources.order(s) > sources.order(after)]
+    for step in [*later, *steps]:
+        facts = progress.of(step.key)
+        if facts.get("passed") or facts.get("taken") or not step.stub.exists():
+            continue
+        if facts.get("started"):
+            work = "mynode" if step.builds else step.work
+            print(f"Go on with {step.title}: edit {work}, then {PROGRAM} check {step.key}")
+        else:
+            print(f"Next: {step.title}")
+            print(f"  {PROGRAM} run {step.key}")
+            print(f"  {PROGRAM} start {step.key}")
+        return
+    print("All exercises are done.")

@@ -1,14 +1,22 @@
-"""The files of the course's steps.
+"""The files of the course.
 
 Requirement: a wheel and a checkout have the course in the same files, and a new step needs no
 entry in a list. A wheel has the folder ``tutorials`` inside of this package; a checkout or an
 editable install has the folder at the root.
 
-    tutorials/step07_weak_references.py    the step
-    tutorials/exercises/step07.py          the learner's stub
+    tutorials/step07_weak_references.py    a step; its key is "07", its name "step07"
+    tutorials/elective_compile.py          an elective; its key and its name are "compile"
+    tutorials/capstone_tiny_gpt.py         a capstone; its key and its name are "tiny_gpt"
     tutorials/checks/step07.py             HINTS, and the checks
-    tutorials/solutions/step07.py          a solution
     tutorials/notebooks/step07_....ipynb   the step as a notebook, without outputs
+
+An exercise is a file of the learner's, or a part of the learner's package ``mynode``
+(``tinynode.learn.mynode``):
+
+    tutorials/exercises/compile.py         the learner's stub
+    tutorials/solutions/compile.py         a solution
+    tutorials/exercises/step07/            stubs of the definitions that step 7 adds to mynode
+    tutorials/solutions/step07/            the files of mynode that step 7 adds or changes
 """
 
 from __future__ import annotations
@@ -23,28 +31,43 @@ from pathlib import Path
 from tinynode.commands.command_line import CommandError
 from tinynode.learn import cells
 
-FILE = re.compile(r"step(\d\d)_([a-z0-9_]+)\.py|(capstone)_([a-z0-9_]+)\.py")
+FILE = re.compile(r"step(\d\d)_([a-z0-9_]+)\.py|(elective|capstone)_([a-z0-9_]+)\.py")
 
 PARTS = (
-    ("01", "A. Scalars and the chain"),
-    ("07", "B. Graph hygiene"),
-    ("11", "C. Arrays"),
-    ("14", "D. New-style functions"),
-    ("19", "E. A second way to differentiate: nets"),
-    ("21", "F. Backends, devices, scale"),
-    ("capstone", "Capstone"),
+    ("00", "0. Ten minutes"),
+    ("01", "A. A scalar engine"),
+    ("07", "B. Memory"),
+    ("10", "C. A framework of your own"),
+    ("16", "D. Gradients of gradients"),
+    ("elective", "E. Electives, in any order"),
+    ("capstone", "Capstones"),
 )
-"""The parts of the course, each with the key of the first step."""
+"""The parts of the course, each with the key of the first step or the kind."""
+
+ORDER = (
+    *("registry", "backward_network", "portability", "devices", "fast_path", "compile"),
+    *("your_own_backend", "gradient_penalty", "tiny_gpt", "differential_equation"),
+    *("implicit_layer", "your_own_function"),
+)
+"""The electives and capstones in the order of the list; others follow."""
+
+WORK_PACKAGE = "mynode/__init__.py"
+"""The learner's file of an exercise that is a part of the package."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step; ``key`` is "07" or "capstone", ``name`` the name of the files, "step07"."""
+    """A step, elective or capstone: ``kind``; ``key`` is "07" or "compile"."""
 
     key: str
-    name: str
+    kind: str
     topic: str
     path: Path
+
+    @property
+    def name(self) -> str:
+        """The name of the step's files: "step07" or "compile"."""
+        return f"step{self.key}" if self.kind == "step" else self.key
 
     @property
     def title(self) -> str:
@@ -52,19 +75,29 @@ class Step:
         return cells.title(cells.read(self.path)) or self.path.stem
 
     @property
+    def builds(self) -> bool:
+        """True if the exercise is a part of the learner's package ``mynode``."""
+        return self._exercise("exercises", "").is_dir()
+
+    @property
+    def part(self) -> Path:
+        """The folder of the files of ``mynode`` that the step adds or changes."""
+        return self._exercise("solutions", "")
+
+    @property
     def stub(self) -> Path:
-        """The learner's first version of the file."""
-        return self._exercise("exercises")
+        """The learner's first version of the file, or the folder of stubs."""
+        return self._exercise("exercises", "" if self.builds else ".py")
 
     @property
     def solution(self) -> Path:
-        """A solution of the exercise."""
-        return self._exercise("solutions")
+        """A solution of the exercise: a file, or the folder of files of ``mynode``."""
+        return self._exercise("solutions", "" if self.builds else ".py")
 
     @property
     def check(self) -> Path:
         """The module with the hints and the checks."""
-        return self._exercise("checks")
+        return self._exercise("checks", ".py")
 
     @property
     def notebook(self) -> Path:
@@ -74,7 +107,7 @@ class Step:
     @property
     def work(self) -> str:
         """The name of the learner's file."""
-        return f"{self.name}.py"
+        return WORK_PACKAGE if self.builds else f"{self.name}.py"
 
     @property
     def engine_name(self) -> str:
@@ -94,8 +127,8 @@ class Step:
         hints: tuple[str, ...] = load(self.check, f"tinynode_check_{self.name}").HINTS
         return hints
 
-    def _exercise(self, folder: str) -> Path:
-        return self.path.parent / folder / f"{self.name}.py"
+    def _exercise(self, folder: str, suffix: str) -> Path:
+        return self.path.parent / folder / f"{self.name}{suffix}"
 
 
 def tutorials() -> Path:
@@ -112,30 +145,33 @@ def tutorials() -> Path:
 
 
 def steps(folder: Path | None = None) -> list[Step]:
-    """The steps of the course in order, the capstone last."""
+    """The steps of the course in order, then the electives, then the capstones."""
     folder = tutorials() if folder is None else folder
     found = []
     for path in folder.glob("*.py"):
         match = FILE.fullmatch(path.name)
-        if match:
-            key = match[1] or match[3]
-            name = f"step{key}" if match[1] else key
-            found.append(Step(key, name, match[2] or match[4], path))
+        if match and match[1]:
+            found.append(Step(match[1], "step", match[2], path))
+        elif match:
+            found.append(Step(match[4], match[3], match[4], path))
     return sorted(found, key=order)
 
 
-def order(step: Step) -> tuple[bool, str]:
-    """The key for sorting steps: by number, then the capstone."""
-    return (not step.key.isdigit(), step.key)
+def order(step: Step) -> tuple[int, int, str]:
+    """The key for sorting: steps by number, then electives and capstones by ``ORDER``."""
+    place = ORDER.index(step.key) if step.key in ORDER else len(ORDER)
+    return ("step", "elective", "capstone").index(step.kind), place, step.key
 
 
 def find(text: str, folder: Path | None = None) -> Step:
-    """The step for a learner's "7", "07", "step07" or "step07.py".
+    """The step for a learner's "7", "07", "step07", "step07.py" or "compile".
 
     Raises:
         CommandError: No such step; the message lists all steps.
     """
-    key = text.lower().removesuffix(".py").removeprefix("step")
+    key = text.lower().removesuffix(".py").replace("-", "_")
+    for word in ("step", "elective_", "capstone_"):
+        key = key.removeprefix(word)
     key = key.zfill(2) if key.isdigit() else key
     known = steps(folder)
     for step in known:
@@ -147,7 +183,9 @@ def find(text: str, folder: Path | None = None) -> Step:
 
 def part(step: Step) -> str:
     """The part of the course with a step."""
-    first = [name for key, name in PARTS if (not key.isdigit(), key) <= order(step)]
+    if step.kind != "step":
+        return dict(PARTS)[step.kind]
+    first = [name for key, name in PARTS if key.isdigit() and key <= step.key]
     return first[-1] if first else PARTS[0][1]
 
 

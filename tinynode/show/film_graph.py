@@ -245,7 +245,7 @@ class FilmGraph:
         """The film's node of a function; a function applied before the recording is added."""
         shown = self._find(self._known, function)
         if shown is None:
-            shown = self.film.add_function(function, function.rank, "forward", ())
+            shown = self.film.add_function(function.label, function.rank, "forward", ())
             outs = []
             for reference in function.outputs or ():
                 node = reference()

@@ -7,14 +7,11 @@ So the recording stands below all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tinynode.show.film_sources import Place
 from tinynode.show.film_values import Values
 from tinynode.show.film_watched import Watched
-
-if TYPE_CHECKING:
-    from tinynode.core.function_node import FunctionNode
 
 Step = dict[str, Any]
 
@@ -102,12 +99,12 @@ class Recording:
         return node
 
     def add_function(
-        self, function: FunctionNode, rank: int, phase: str, places: tuple[Place, ...]
+        self, label: str, rank: int, phase: str, places: tuple[Place, ...]
     ) -> FilmNode:
         """A new node for a function application."""
         number = len(self.nodes) - self._variables
         born = len(self.steps)
-        node = FilmNode(f"f{number}", function.label, (), rank, phase, born, places)
+        node = FilmNode(f"f{number}", label, (), rank, phase, born, places)
         self.nodes.append(node)
         return node
 

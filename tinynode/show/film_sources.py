@@ -50,9 +50,9 @@ def user_frame() -> FrameType | None:
 
 @functools.cache
 def _own_packages() -> frozenset[str]:
-    """tinynode, backends, and ``contextlib``: frames between a ``with`` block and tinynode."""
+    """tinynode, backends, the learner's mynode, and ``contextlib``: frames of ``with`` blocks."""
     backends = (f"tinynode_{name}" for name in backend_names())
-    return frozenset({"tinynode", "contextlib", *backends})
+    return frozenset({"tinynode", "mynode", "contextlib", *backends})
 
 
 def user_places() -> tuple[Place, ...]:

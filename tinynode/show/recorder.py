@@ -28,6 +28,7 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Arrays, Device
 from tinynode.errors import describe
 from tinynode.nn.module import Module
+from tinynode.show import engine_recorder
 from tinynode.show.film import Film
 from tinynode.show.film_graph import FilmGraph
 from tinynode.show.film_nodes import MAX_PICTURE, FilmNode
@@ -70,7 +71,7 @@ def record(title: str | None = None, *, model: Module | None = None) -> Iterator
     film = Film(title)
     recorder = FilmRecorder(film, model)
     try:
-        with recorder:
+        with recorder, engine_recorder.filmed(film):
             yield film
     except BaseException as error:
         if not isinstance(error, SystemExit) or error.code:
@@ -180,7 +181,7 @@ class FilmRecorder(FunctionHook):
         ins = [self.graph.node_of(x, 0, phase) for x in inputs]
         rank = max((node.rank for node in ins), default=0)
         places = self.graph.places()
-        shown = self.film.add_function(function, rank, phase, places)
+        shown = self.film.add_function(function.label, rank, phase, places)
         outs = [self.graph.node_of(y, rank + 1, phase, is_output=True) for y in outputs]
         self.graph.connect(shown, ins, outs)
         step = self._step("forward", places, shown, function)

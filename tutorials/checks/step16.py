@@ -1,150 +1,165 @@
-"""Checks of exercise 16: the first and the second order of three functions."""
+"""Checks of exercise 16: derivatives of known functions, and minima of known valleys."""
 
 import numpy as np
 
 import tinynode as tn
-from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_close, expect_true, solution
+from tinynode import functions as F
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
-    "Look for .array in the three backward methods, and for tn.Variable(...) around an array: "
-    "there the graph ends. What F has under the same name as xp works with Variables.",
-    "The gradient of a linear function does not depend on x, but it depends on g: so it needs a "
-    "graph too. And the gradient of a in Dot depends on b.",
-    "F.flip(F.cumulative_sum(F.flip(g))) is the gradient of CumulativeSum; in Softplus, F.exp of "
-    "-x; in Dot the two products without .array.",
+    "Start with found = [f(x)], and n times append the gradient of found[-1] with respect to x.",
+    "tn.grad(..., enable_double_backprop=True): without it the gradient is a leaf, and "
+    "from a leaf no way leads to x. Zeros like x are tn.Variable(x.xp.zeros_like(x.array)).",
+    "newton: in each step _, g, h = derivatives(f, x, 2), then x = tn.Variable((x - g / h).array)."
+    " Without .array, the new x hangs onto the graph of the old one.",
 )
 
 
-def numbers(seed, n=5):
-    return np.random.default_rng(seed).normal(size=n)
+def polynomial(x):
+    return x * x * x * x - 2.0 * x * x
 
 
-def expect_right(check, what, look, function, *arguments):
-    """One of the package's gradient checks; what it says of each input goes into the message."""
-    try:
-        check(function, *arguments, eps=1e-5)
-    except AssertionError as error:
-        parts = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
-        expected = "gradients that agree with differences"
-        raise CheckFailed(what, expected, "; ".join(parts), look) from None
+def expect_derivatives(work, name, f, x, expected, look):
+    """``derivatives`` gives these arrays, each in a Variable of the shape of x."""
+    n = len(expected) - 1
+    found = work.derivatives(f, x, n)
+    what = f"derivatives of {name}, n = {n}"
+    is_sequence = isinstance(found, list | tuple)
+    expect_true(f"{what}: a list", is_sequence, "Append each derivative to a list, and return it.")
+    expect_equal(f"{what}: the length of the list", len(found), n + 1, "f(x) itself comes first.")
+    for order, (got, right) in enumerate(zip(found, expected, strict=True)):
+        about = f"{what}: derivative {order}" if order else f"{what}: f(x)"
+        if got is None:
+            zeros = "Where tn.grad gives None the derivative is zero: zeros like x."
+            raise CheckFailed(about, "a Variable", "None", look if np.any(right) else zeros)
+        is_variable = isinstance(got, tn.Variable)
+        expect_true(f"{about} is a Variable", is_variable, "tn.grad gives Variables.")
+        expect_close(about, got.array, right, look, rtol=1e-9, atol=1e-9)
 
 
-def second_order(function, what, look, inputs):
-    """The double check with random numbers."""
-    g_shape = function(*(tn.Variable(x) for x in inputs)).shape
-    rng = np.random.default_rng(20)
-    g = np.asarray(rng.uniform(0.5, 1.5, size=g_shape))  # not near 0, which would hide mistakes
-    weights = tuple(rng.normal(size=x.shape) for x in inputs)
-    expect_right(
-        gradient_check.check_double_backward, what, look, function, tuple(inputs), g, weights
-    )
-
-
-def check_forward(work):
-    """The three functions themselves."""
-    x, b = numbers(0), numbers(1)
-    look = "The forward methods were right: put them back."
-    for name, got, expected in (
-        ("cumulative_sum", work.cumulative_sum(tn.Variable(x)), np.cumsum(x)),
-        ("softplus", work.softplus(tn.Variable(x)), np.log1p(np.exp(x))),
-        ("dot", work.dot(tn.Variable(x), tn.Variable(b)), np.asarray(x @ b)),
-    ):
-        expect_close(f"what {name} computes", got.array, expected, look)
-    for name, function, inputs in (
-        ("CumulativeSum", work.cumulative_sum, 1),
-        ("Softplus", work.softplus, 1),
-        ("Dot", work.dot, 2),
-    ):
-        creator = function(*[tn.Variable(x)] * inputs).creator_node
-        what = f"{function.__name__} applies {name}, whose backward you repair"
-        look = "The functions at the end of the file were right: put them back."
-        expect_true(what, isinstance(creator, getattr(work, name)), look)
-
-
-def check_first_order(work):
-    """The first order of the three."""
-    x, b, g = numbers(2), numbers(3), numbers(4)
-    check = gradient_check.check_backward
-    look = "These numbers were right in the stub. The formula is in the docstring of the class."
-    for name, function, inputs, gy in (
-        ("cumulative_sum", work.cumulative_sum, (x,), g),
-        ("softplus", work.softplus, (x,), g),
-        ("dot", work.dot, (x, b), np.asarray(0.7)),
-    ):
-        expect_right(check, f"the gradient of {name}", look, function, inputs, gy)
-
-
-def check_cumulative_sum(work):
-    """The second order of CumulativeSum, which is linear."""
+def check_first_and_second(work):
+    """f, its first and its second derivative."""
+    x = tn.Variable(np.array([-1.5, 0.5, 2.0]))
+    v = x.array
+    expected = [v**4 - 2 * v**2, 4 * v**3 - 4 * v, 12 * v**2 - 4]
     look = (
-        "y_grad[0] is g. The gradient does not depend on x, so None is right for x; but it "
-        "depends on g: use F.flip and F.cumulative_sum on g itself, not on its array."
+        "Each derivative is the gradient of the one before it, not of f(x). And that one needs a "
+        "graph: enable_double_backprop=True."
     )
-    for n in 5, 1:
-        what = f"the second-order gradient of cumulative_sum, for {n} numbers"
-        second_order(work.cumulative_sum, what, look, [numbers(5, n)])
+    expect_derivatives(work, "x^4 - 2 x^2", polynomial, x, expected, look)
 
 
-def check_softplus(work):
-    """The second order of Softplus."""
-    look = "x_data[0] is x. Its array went into the exponential: F.exp takes the Variable."
-    second_order(work.softplus, "the second-order gradient of softplus", look, [numbers(6)])
+def check_higher(work):
+    """Derivatives of a higher order."""
+    x = tn.Variable(np.array([[0.3, -1.0, 2.0]]))
+    s, c = np.sin(x.array), np.cos(x.array)
+    look = "Every one of them needs a graph, for the next one: enable_double_backprop=True."
+    expect_derivatives(work, "sin(x)", F.sin, x, [s, c, -s, -c, s, c, -s], look)
 
 
-def check_dot(work):
-    """The second order of Dot, which has two inputs."""
-    look = (
-        "x_data[0] is a, x_data[1] is b. The gradient of a is g b: it depends on b, and that of b "
-        "depends on a."
-    )
-    what = "the second-order gradient of dot"
-    second_order(work.dot, what, look, [numbers(7), numbers(8)])
+def check_zero(work):
+    """A derivative that is zero."""
+    x = tn.Variable(np.array([1.0, 2.0]))
+    zero = np.zeros(2)
+
+    def line(x):
+        return 3.0 * x
+
+    look = "The slope of a line is constant, so all derivatives after it are zeros."
+    expect_derivatives(work, "3 x", line, x, [3 * x.array, zero + 3.0, zero, zero, zero], look)
 
 
-def check_third_order(work):
-    """The third order of Softplus: nothing is cut further on."""
-    x = tn.Variable(numbers(9))
-    y = work.softplus(x)
-    for order in 1, 2, 3:
-        (y,) = tn.grad([y], [x], enable_double_backprop=True)
-        look = "All of backward is to be made of functions of F and of operators."
-        expect_true(f"derivative {order} depends on x", y is not None, look)
-    s = 1 / (1 + np.exp(-x.array))
-    look = "Is a .array left in the backward of Softplus?"
-    expect_close("the third derivative of softplus", y.array, s * (1 - s) * (1 - 2 * s), look)
+def check_no_grad_is_touched(work):
+    """The grad of x is as it was."""
+    x = tn.Variable(np.array([1.0, 2.0]))
+    x.grad = np.array([10.0, 20.0])
+    work.derivatives(polynomial, x, 2)
+    look = "x.grad belongs to the user. tn.grad returns gradients and writes to no grad."
+    expect_close("x.grad after derivatives(...)", x.grad, [10.0, 20.0], look)
+
+
+def check_one_step(work):
+    """One step of Newton's method."""
+    x = tn.Variable(np.array([2.0, -1.2, 0.9]))
+    v = x.array
+    expected = v - (4 * v**3 - 4 * v) / (12 * v**2 - 4)
+    got = work.newton(polynomial, x, 1)
+    expect_true("newton gives a Variable", isinstance(got, tn.Variable), "Return the new x.")
+    look = "x - g / h, where g is the first derivative of f and h is the second."
+    expect_close("x^4 - 2 x^2: x after one step", got.array, expected, look)
+    expect_equal("x^4 - 2 x^2: x after no step", work.newton(polynomial, x, 0).array, v, look)
+    expect_equal("the x that was given", x.array, np.array([2.0, -1.2, 0.9]), "Leave it alone.")
+
+
+def check_minimum(work):
+    """The minimum after several steps."""
+
+    def valley(x):
+        return F.exp(x) - 3.0 * x
+
+    got = work.newton(valley, tn.Variable(np.zeros(2)), 8)
+    look = "Does every step begin where the one before has ended?"
+    expect_close("e^x - 3 x: x after 8 steps", got.array, np.log([3.0, 3.0]), look)
+
+
+def check_no_graph_grows(work):
+    """Each step begins at a leaf."""
+    ranks = []
+
+    def valley(x):
+        ranks.append(x.rank)
+        return F.exp(x) - 3.0 * x
+
+    got = work.newton(valley, tn.Variable(np.zeros(2)), 5)
+    look = "Make a new leaf of the new x in each step: tn.Variable((...).array)."
+    expect_equal("the ranks of x, step by step", ranks, [0] * len(ranks), look)
+    expect_equal("the rank of the result", got.rank, 0, look)
 
 
 _SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
-        "CumulativeSum is linear, so it is left as it was",
-        _SOLUTION.replace(
-            "F.flip(F.cumulative_sum(F.flip(g)))",
-            "tn.Variable(g.xp.flip(g.xp.cumulative_sum(g.xp.flip(g.array))))",
-        ),
+        "enable_double_backprop is left out",
+        _SOLUTION.replace(", enable_double_backprop=True", ""),
     ),
     (
-        "the array of x is put into a new Variable: a leaf that is not x",
-        _SOLUTION.replace("F.exp(-x)", "F.exp(-tn.Variable(x.array))"),
+        "None is left in the list",
+        _SOLUTION.replace("tn.Variable(x.xp.zeros_like(x.array)) if g is None else g", "g"),
     ),
     (
-        "one of the two products of Dot is left as it was",
-        _SOLUTION.replace("return g * b, g * a", "return g * b, g * a.array"),
+        "backward adds to x.grad, which is never cleared",
+        _SOLUTION
+        + """
+def derivatives(f, x, n):
+    found = [f(x)]
+    for _ in range(n):
+        tn.functions.sum(found[-1]).backward(enable_double_backprop=True)
+        found.append(x.grad_var)
+    return found
+""",
     ),
     (
-        "the order of the numbers is not reversed back",
-        _SOLUTION.replace("F.flip(F.cumulative_sum(F.flip(g)))", "F.cumulative_sum(F.flip(g))"),
+        "backward with cleargrad: right, but the user's grad is lost",
+        _SOLUTION
+        + """
+def derivatives(f, x, n):
+    found = [f(x)]
+    for _ in range(n):
+        x.cleargrad()
+        if found[-1].creator_node is not None:
+            tn.functions.sum(found[-1]).backward(enable_double_backprop=True)
+        zero = tn.Variable(x.xp.zeros_like(x.array))
+        found.append(zero if x.grad_var is None else x.grad_var)
+    return found
+""",
     ),
     (
-        "the function of the package is called, and the backward is left as it was",
-        _SOLUTION.replace("F.exp(-x)", "x.xp.exp(-x.array)").replace(
-            "return Softplus().apply((x,))[0]", "return F.softplus(x)"
-        ),
+        "each step of Newton's method hangs onto the graph of the one before",
+        _SOLUTION.replace("tn.Variable((x - g / h).array)", "x - g / h"),
     ),
     (
-        "the sign of x is lost",
-        _SOLUTION.replace("F.exp(-x)", "F.exp(x)"),
+        "Newton's method divides the value by the slope: that finds a zero, not a minimum",
+        _SOLUTION.replace("_, g, h =", "g, h, _ ="),
     ),
 )

@@ -1,29 +1,34 @@
-"""Checks of exercise 17: the numbers, and how many functions backward runs for them.
+"""Checks of exercise 17: one function in backward, right to the third order, and no needless work.
 
-Each function that runs gives one array. They are counted by a hook, as step 18 explains. The
-graph is recorded, so that the additions of backward are functions as well.
+Which functions run is seen by a hook, as step 20 explains.
 """
 
 import numpy as np
 
 import tinynode as tn
 from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode.learn.checks import (
+    CheckFailed,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
+)
 
 HINTS = (
-    "Go through target_input_indexes and grad_inputs together, with zip. Position 0 is x, whose "
-    "gradient is g; position 1 is y, whose gradient is -g.",
-    "Four cases: x or y, and something there or None. Where something is there, the result is one "
-    "sum or one difference of Variables.",
-    "For x: g if old is None else old + g. For y: -g if old is None else old - g. Return a tuple "
-    "of them, as long as target_input_indexes.",
+    "Tanh.backward is two lines: take gy out of grad_outputs and y out of get_retained_outputs(), "
+    "and return TanhGrad().apply((y, gy)), which is a tuple already.",
+    "gx = gy (1 - y^2). Hold y still: it is gy times a constant. Hold gy still: it is a constant "
+    "minus a multiple of the square of y. TanhGrad retains both its inputs.",
+    "The gradient of y is -2 h gy y, that of gy is h (1 - y^2). Begin with None for both, and "
+    "compute the first only if 0 in target_input_indexes, the second only if 1 is.",
 )
 
 
 class Calls(tn.FunctionHook):
     """Remembers which functions ran."""
 
-    name = "calls of exercise 17"
+    name = "calls of exercise 15"
 
     def __init__(self):
         self.labels = []
@@ -32,162 +37,132 @@ class Calls(tn.FunctionHook):
         self.labels.append(function.label)
 
 
-def leaf(*numbers):
-    return tn.Variable(np.array(numbers))
+def numbers(seed, *shape):
+    return np.random.default_rng(seed).normal(size=shape or (5,))
 
 
-def gradients_and_calls(ys, wanted, g):
-    """The gradients of the wanted Variables, from one g for all ys, and what backward ran."""
+def refuse(error, what, look):
+    """Say what a gradient check of the package has found."""
+    parts = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
+    raise CheckFailed(what, "gradients that agree with differences", "; ".join(parts), look)
+
+
+def check_forward(work):
+    """tanh as it was."""
+    x = numbers(0, 2, 3)
+    look = "The forward of Tanh was right: put it back."
+    expect_close("tanh(x)", work.tanh(tn.Variable(x)).array, np.tanh(x), look)
+
+
+def check_gradient_function(work):
+    """TanhGrad is a function of y and gy."""
+    y, gy = np.tanh(numbers(1)), numbers(2)
+    variables = tn.Variable(y.copy()), tn.Variable(gy.copy())
+    (gx,) = work.TanhGrad().apply(variables)
+    expect_close("TanhGrad of y and gy", gx.array, gy * (1 - y * y), "gx = gy (1 - y^2).")
+    for name, variable, before in zip(("y", "gy"), variables, (y, gy), strict=True):
+        look = "forward may write into arrays that it made itself, and into no others."
+        expect_equal(f"{name} after TanhGrad", variable.array, before, look)
+
+
+def check_first_order(work):
+    """The gradient of tanh, by one function."""
+    x, gy = tn.Variable(numbers(3)), tn.Variable(numbers(4))
+    y = work.tanh(x)
     with Calls() as calls:
-        gs = tn.grad(ys, wanted, [g] * len(ys), enable_double_backprop=True)
-    return gs, calls.labels
+        (gx,) = tn.grad([y], [x], [gy])
+    look = "Tanh.backward applies TanhGrad to y, which get_retained_outputs() gives, and gy."
+    expect_close("the gradient of x", gx.array, gy.array * (1 - y.array**2), look)
+    look = "Tanh.backward applies TanhGrad, and the formula stands in TanhGrad.forward, on arrays."
+    expect_equal("the functions that backward ran", calls.labels, ["TanhGrad"], look)
 
 
-def check_one_use(work):
-    """Where nothing is there yet."""
-    x, y, g = leaf(1.0, 2.0), leaf(5.0, 3.0), leaf(10.0, 20.0)
-    (gx, gy), calls = gradients_and_calls([work.subtract(x, y)], [x, y], g)
-    expect_close("the gradient of x", gx.array, g.array, "None is there: the result is g itself.")
-    expect_close("the gradient of y", gy.array, -g.array, "None is there: the result is -g.")
-    look = "g needs no function at all, and -g needs one."
-    expect_equal("the functions that backward ran", calls, ["Negative"], look)
-
-
-def check_some_wanted(work):
-    """Where one gradient is asked for."""
-    x, y, g = leaf(1.0, 2.0), leaf(5.0, 3.0), leaf(10.0, 20.0)
-    look = (
-        "The entries of grad_inputs, and the results, belong to target_input_indexes: (0,) for x "
-        "alone, (1,) for y alone. So there is one of each here, not two."
-    )
-    for name, wanted, expected, most in (("x", x, g.array, 0), ("y", y, -g.array, 1)):
+def check_second_order(work):
+    """The second order, for many inputs."""
+    for seed, shape in enumerate([(5,), (2, 3), (1,)]):
+        x, gy, ggx = (numbers(10 * seed + k, *shape) for k in range(3))
         try:
-            (got,), calls = gradients_and_calls([work.subtract(x, y)], [wanted], g)
-        except (tn.TinynodeError, ValueError, IndexError) as error:
-            what = f"the gradient of {name} alone"
-            raise CheckFailed(what, "one gradient", str(error), look) from None
-        expect_close(f"the gradient of {name} alone", got.array, expected, look)
-        if len(calls) > most:
-            what = f"how many functions backward ran for {name} alone"
-            ran = f"{len(calls)} ({', '.join(calls)})"
-            only = "Compute -g only where position 1 is in target_input_indexes."
-            raise CheckFailed(what, str(most), ran, only)
+            gradient_check.check_double_backward(work.tanh, x, gy, ggx, eps=1e-5)
+        except AssertionError as error:
+            look = (
+                "A gradient that is None: is what it depends on an input of TanhGrad, and does "
+                "backward return a gradient for it? A wrong number: derive gx by y, and by gy."
+            )
+            refuse(error, "the second-order gradient of tanh", look)
 
 
-def check_nothing_is_overwritten(work):
-    """No array that came in has changed."""
-    x, y, g = leaf(1.0, 2.0), leaf(5.0, 3.0), leaf(10.0, 20.0)
-    tn.grad([x + y, work.subtract(x, y), work.subtract(y, x)], [x, y], [g] * 3)
-    look = "The array in grad_inputs may belong to others as well. Make a new one for the sum."
-    expect_close("g, which was given to tn.grad", g.array, [10.0, 20.0], look)
+def check_third_order(work):
+    """The third order too."""
+    x, gy, ggx = numbers(5), numbers(6), numbers(7)
 
+    def gradient(x, gy):
+        (gx,) = tn.grad([work.tanh(x)], [x], [gy], enable_double_backprop=True)
+        return gx
 
-def check_several_uses(work):
-    """Where something is there: the same numbers."""
-    x, y, z, g = leaf(1.0, 2.0), leaf(5.0, 3.0), leaf(4.0, 4.0), leaf(10.0, 20.0)
-    ys = [work.subtract(x, y), work.subtract(x, z), work.subtract(y, x), work.subtract(x, y)]
-    gs, _ = gradients_and_calls(ys, [x, y, z], g)
-    look = "The result takes the place of what was there: it is the sum or the difference of both."
-    for name, got, times in zip("xyz", gs, (2, -1, -1), strict=True):
-        what = f"the gradient of {name} in x - y, x - z, y - x and x - y"
-        expect_close(what, got.array, times * g.array, look)
-
-
-def check_fewer_arrays(work):
-    """Where something is there: fewer arrays."""
-    x, g = leaf(1.0, 2.0), leaf(10.0, 20.0)
-    others = [leaf(0.0, float(n)) for n in range(5)]
-    look = (
-        "old + g is one function, and old - g is one. A -g that is added afterwards is one more."
-    )
-    for name, ys, most in (
-        ("x", [work.subtract(x, other) for other in others], 4),
-        ("y", [work.subtract(other, x) for other in others], 5),
-    ):
-        _, calls = gradients_and_calls(ys, [x], g)
-        what = f"for five uses as {name} backward ran {len(calls)} functions; {most} are enough"
-        expect_true(what, len(calls) <= most, look)
-
-
-def check_same_variable(work):
-    """x - x."""
-    x, other, g = leaf(1.0, 2.0), leaf(0.0, 0.0), leaf(10.0, 20.0)
-    look = "Two results, one for each position: backward adds them. Do not leave one out."
-    gs, _ = gradients_and_calls([work.subtract(x, x)], [x], g)
-    expect_close("the gradient of x in x - x", gs[0].array, [0.0, 0.0], look)
-    gs, _ = gradients_and_calls([work.subtract(x, other), work.subtract(x, x)], [x], g)
-    expect_close("the gradient of x in x - other and x - x", gs[0].array, g.array, look)
-
-
-def check_double_backprop(work):
-    """The second order."""
-
-    def cubes(x, y):
-        z, w = work.subtract(x, y), work.subtract(y, x * x)
-        return z * z * z + w * w
-
-    rng = np.random.default_rng(0)
-    x, y, g, ggx, ggy = (rng.uniform(0.5, 1.5, size=4) for _ in range(5))
     try:
-        gradient_check.check_double_backward(cubes, (x, y), g, (ggx, ggy), eps=1e-5)
+        gradient_check.check_double_backward(
+            gradient, (x, gy), ggx, (numbers(8), numbers(9)), eps=1e-5
+        )
     except AssertionError as error:
-        parts = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
-        what = "the second order of (x - y)^3 + (y - x^2)^2"
-        look = "Add Variables, not arrays: the sum needs a graph too."
-        expected = "gradients that agree with differences"
-        raise CheckFailed(what, expected, "; ".join(parts), look) from None
+        look = "The backward of TanhGrad must work with Variables, without .array."
+        refuse(error, "the third-order gradient of tanh", look)
+
+
+def check_targets(work):
+    """Only what target_input_indexes asks for is computed."""
+    y, gy = tn.Variable(np.tanh(numbers(1))), tn.Variable(numbers(2))
+    ran = {}
+    for name, wanted in (("y", [y]), ("gy", [gy]), ("both", [y, gy])):
+        (gx,) = work.TanhGrad().apply((y, gy))
+        with Calls() as calls:
+            tn.grad([gx], wanted)
+        ran[name] = len(calls.labels)
+    look = "if 0 in target_input_indexes: the gradient of y; if 1 is: the gradient of gy."
+    for name, other in (("y", "gy"), ("gy", "y")):
+        what = (
+            f"functions that the backward of TanhGrad ran: {ran[name]} for {name} alone, "
+            f"{ran['both']} for both; what is for {other} alone is left out"
+        )
+        expect_true(what, 0 < ran[name] < ran["both"], look)
 
 
 _SOLUTION = solution(__file__)
-
-_START = _SOLUTION[: _SOLUTION.index("        results = []")]
-_END = _SOLUTION[_SOLUTION.index("\n\ndef subtract") :]
+_BACKWARD = "def backward(self, target_input_indexes, grad_outputs):\n        (h,)"
+_RETAINED = "y, gy = self.get_retained_inputs()"
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
-        "what was there is forgotten",
-        _START + "        return tuple(-g if i else g for i in target_input_indexes)\n" + _END,
+        "TanhGrad has no backward",
+        _SOLUTION.replace(_BACKWARD, _BACKWARD.replace("backward", "back", 1)),
     ),
     (
-        "two results, whatever is asked for",
-        _START
-        + """
-        gx, gy = grad_inputs if len(grad_inputs) == 2 else (grad_inputs * 2)
-        return g if gx is None else gx + g, -g if gy is None else gy - g
-"""
-        + _END,
+        "TanhGrad is right in the first order, but the gradient of y is taken for 1 - y^2 too",
+        _SOLUTION.replace("-2.0 * h * gy * y", "h * (1.0 - y * y)"),
     ),
     (
-        "the numbers are right, but -g is made each time and then added",
-        _SOLUTION.replace("old - g", "old + (-g)"),
+        "the gradient of gy is forgotten: gx is taken for a function of y alone",
+        _SOLUTION.replace("return gradient_of_y, gradient_of_gy", "return gradient_of_y, None"),
     ),
     (
-        "the old array is written over",
-        _START
-        + """
-        results = []
-        for position, old in zip(target_input_indexes, grad_inputs):
-            if old is None:
-                results.append(-g if position else g)
-            else:
-                array = old.array
-                array += -g.array if position else g.array
-                results.append(old)
-        return tuple(results)
-"""
-        + _END,
-    ),
-    (
-        "the sum is made of arrays: no second order",
-        _SOLUTION.replace("old + g", "tn.Variable(old.array + g.array)").replace(
-            "old - g", "tn.Variable(old.array - g.array)"
+        "both are computed, whatever was asked for",
+        _SOLUTION.replace("if 0 in target_input_indexes", "if True").replace(
+            "if 1 in target_input_indexes", "if True"
         ),
     ),
     (
-        "the position in the list is taken for the position of the input",
+        "the second order is computed with arrays: nothing is left for the third",
         _SOLUTION.replace(
-            "for position, old in zip(target_input_indexes, grad_inputs, strict=True):",
-            "for position, old in enumerate(grad_inputs):",
+            _RETAINED, "y, gy = (tn.Variable(v.array) for v in self.get_retained_inputs())"
+        ),
+    ),
+    (
+        "the gradient is composed: no function of its own",
+        _SOLUTION.replace("return TanhGrad().apply((y, gy))", "return (gy * (1.0 - y * y),)"),
+    ),
+    (
+        "gy is written over in place",
+        _SOLUTION.replace(
+            "gx = 1.0 - y * y\n        gx *= gy", "gx = gy\n        gx *= 1.0 - y * y"
         ),
     ),
 )

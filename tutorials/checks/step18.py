@@ -1,199 +1,150 @@
-"""Checks of exercise 18: programs with NaNs in known places."""
-
-import contextlib
+"""Checks of exercise 18: the first and the second order of three functions."""
 
 import numpy as np
 
 import tinynode as tn
-from tinynode import functions as F
-from tinynode.learn.checks import expect_equal, solution
+from tinynode import gradient_check
+from tinynode.learn.checks import CheckFailed, expect_close, expect_true, solution
 
 HINTS = (
-    "A function made a NaN if has_nan(what it gave) and not has_nan(what it was given). Remember "
-    "its label only if self.first is None still.",
-    "Keep a number self.depth, as CountMine does on the page: backward_preprocess adds 1, and "
-    "after_backward takes 1 off before anything else. Judge only at depth 0.",
-    "added(self, function) sets self.first = None and self.depth = 0. applied compares "
-    "outputs and inputs, after_backward compares grad_inputs and grad_outputs.",
+    "Look for .array in the three backward methods, and for tn.Variable(...) around an array: "
+    "there the graph ends. What F has under the same name as xp works with Variables.",
+    "The gradient of a linear function does not depend on x, but it depends on g: so it needs a "
+    "graph too. And the gradient of a in Dot depends on b.",
+    "F.flip(F.cumulative_sum(F.flip(g))) is the gradient of CumulativeSum; in Softplus, F.exp of "
+    "-x; in Dot the two products without .array.",
 )
 
 
-class NaiveSqrt(tn.FunctionNode):
-    """The square root; where x is 0 and the gradient is 0, its backward divides 0 by 0."""
-
-    def forward(self, inputs):
-        self.retain_outputs((0,))
-        return (tn.namespace_of(inputs[0]).sqrt(inputs[0]),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (y,) = self.get_retained_outputs()
-        return (grad_outputs[0] / (2.0 * y),)
+def numbers(seed, n=5):
+    return np.random.default_rng(seed).normal(size=n)
 
 
-class Fails(tn.FunctionNode):
-    """Its backward raises an error."""
-
-    def forward(self, inputs):
-        return (inputs[0] + 1.0,)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        raise ArithmeticError("a backward that fails")
-
-
-def leaf(*numbers):
-    return tn.Variable(np.array(numbers))
+def expect_right(check, what, look, function, *arguments):
+    """One of the package's gradient checks; what it says of each input goes into the message."""
+    try:
+        check(function, *arguments, eps=1e-5)
+    except AssertionError as error:
+        parts = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
+        expected = "gradients that agree with differences"
+        raise CheckFailed(what, expected, "; ".join(parts), look) from None
 
 
-def first_of(hook, program):
-    """What the hook remembers of a program."""
-    with np.errstate(all="ignore"), hook:
-        program()
-    return hook.first
-
-
-def masked_root():
-    """The root where x is above 0, else 0: the forward is clean, the backward is not."""
-    x = leaf(0.0, 4.0)
-    F.sum(F.where(x > 0, NaiveSqrt().apply((x * 1.0,))[0], 0.0)).backward()
-
-
-def check_clean(work):
-    """A program without a NaN."""
-
-    def program():
-        F.sum(F.log(leaf(1.0, 2.0))).backward()
-
-    look = "first is None as long as no function has made a NaN."
-    expect_equal("first, for log of 1 and 2", first_of(work.NaNHook(), program), None, look)
+def second_order(function, what, look, inputs):
+    """The double check with random numbers."""
+    g_shape = function(*(tn.Variable(x) for x in inputs)).shape
+    rng = np.random.default_rng(20)
+    g = np.asarray(rng.uniform(0.5, 1.5, size=g_shape))  # not near 0, which would hide mistakes
+    weights = tuple(rng.normal(size=x.shape) for x in inputs)
+    expect_right(
+        gradient_check.check_double_backward, what, look, function, tuple(inputs), g, weights
+    )
 
 
 def check_forward(work):
-    """A NaN that was made in forward."""
-
-    def log_of_minus_one():
-        F.exp(F.log(leaf(2.0, -1.0)) * 2.0)
-
-    def root_then_log():
-        F.log(F.sqrt(leaf(-4.0)) * 0.0 + leaf(1.0))
-        F.log(leaf(-1.0))
-
-    look = "The label of the function, and the word forward: (function.label, 'forward')."
-    got = first_of(work.NaNHook(), log_of_minus_one)
-    expect_equal("first, for exp(log(x) * 2) at -1", got, ("Log", "forward"), look)
-    look = "Two functions make a NaN here. Remember the first one, and keep it."
-    got = first_of(work.NaNHook(), root_then_log)
-    expect_equal("first, for a bad root and a bad log after it", got, ("Sqrt", "forward"), look)
-
-
-def check_handed_in(work):
-    """A NaN that was handed in."""
-
-    def nan_in_the_data():
-        F.exp(leaf(float("nan"), 1.0))
-
-    def and_one_made():
-        F.exp(leaf(float("nan"), 1.0))
-        F.log(leaf(-1.0))
-
-    look = "exp was handed a NaN: it did not make it. Look at its inputs too."
-    got = first_of(work.NaNHook(), nan_in_the_data)
-    expect_equal("first, for exp of a NaN", got, None, look)
-    got = first_of(work.NaNHook(), and_one_made)
-    expect_equal("first, for exp of a NaN, then log of -1", got, ("Log", "forward"), look)
+    """The three functions themselves."""
+    x, b = numbers(0), numbers(1)
+    look = "The forward methods were right: put them back."
+    for name, got, expected in (
+        ("cumulative_sum", work.cumulative_sum(tn.Variable(x)), np.cumsum(x)),
+        ("softplus", work.softplus(tn.Variable(x)), np.log1p(np.exp(x))),
+        ("dot", work.dot(tn.Variable(x), tn.Variable(b)), np.asarray(x @ b)),
+    ):
+        expect_close(f"what {name} computes", got.array, expected, look)
+    for name, function, inputs in (
+        ("CumulativeSum", work.cumulative_sum, 1),
+        ("Softplus", work.softplus, 1),
+        ("Dot", work.dot, 2),
+    ):
+        creator = function(*[tn.Variable(x)] * inputs).creator_node
+        what = f"{function.__name__} applies {name}, whose backward you repair"
+        look = "The functions at the end of the file were right: put them back."
+        expect_true(what, isinstance(creator, getattr(work, name)), look)
 
 
-def check_backward(work):
-    """A NaN that was made in backward."""
+def check_first_order(work):
+    """The first order of the three."""
+    x, b, g = numbers(2), numbers(3), numbers(4)
+    check = gradient_check.check_backward
+    look = "These numbers were right in the stub. The formula is in the docstring of the class."
+    for name, function, inputs, gy in (
+        ("cumulative_sum", work.cumulative_sum, (x,), g),
+        ("softplus", work.softplus, (x,), g),
+        ("dot", work.dot, (x, b), np.asarray(0.7)),
+    ):
+        expect_right(check, f"the gradient of {name}", look, function, inputs, gy)
+
+
+def check_cumulative_sum(work):
+    """The second order of CumulativeSum, which is linear."""
     look = (
-        "The backward of NaiveSqrt divides 0 by 0. The Divide runs inside of it, at depth 1, so "
-        "it is not named; NaiveSqrt is."
+        "y_grad[0] is g. The gradient does not depend on x, so None is right for x; but it "
+        "depends on g: use F.flip and F.cumulative_sum on g itself, not on its array."
     )
-    got = first_of(work.NaNHook(), masked_root)
-    expect_equal("first, for a masked root at 0", got, ("NaiveSqrt", "backward"), look)
+    for n in 5, 1:
+        what = f"the second-order gradient of cumulative_sum, for {n} numbers"
+        second_order(work.cumulative_sum, what, look, [numbers(5, n)])
 
 
-def check_handed_in_backward(work):
-    """A NaN that backward began with."""
-
-    def program():
-        y = F.tanh(leaf(1.0, 2.0)) * 2.0
-        y.grad = np.array([np.nan, 1.0])
-        y.backward()
-
-    look = "The NaN came in with the gradient of the output: nobody has made it."
-    got = first_of(work.NaNHook(), program)
-    expect_equal("first, for a backward that begins with a NaN", got, None, look)
+def check_softplus(work):
+    """The second order of Softplus."""
+    look = "x_data[0] is x. Its array went into the exponential: F.exp takes the Variable."
+    second_order(work.softplus, "the second-order gradient of softplus", look, [numbers(6)])
 
 
-def check_new_start(work):
-    """The same hook once more."""
-    hook = work.NaNHook()
-    first_of(hook, masked_root)
+def check_dot(work):
+    """The second order of Dot, which has two inputs."""
+    look = (
+        "x_data[0] is a, x_data[1] is b. The gradient of a is g b: it depends on b, and that of b "
+        "depends on a."
+    )
+    what = "the second-order gradient of dot"
+    second_order(work.dot, what, look, [numbers(7), numbers(8)])
 
-    def clean():
-        F.exp(leaf(1.0))
 
-    look = "added is called when the hook is registered: set first to None there."
-    expect_equal("first, for a clean program after a bad one", first_of(hook, clean), None, look)
-
-    def fails():
-        with contextlib.suppress(ArithmeticError):
-            F.sum(Fails().apply((leaf(1.0),))[0]).backward()
-
-    first_of(hook, fails)
-    look = "An error ended a backward, so your depth was never taken back. added may do that."
-    got = first_of(hook, masked_root)
-    expect_equal("first, after an error in a backward", got, ("NaiveSqrt", "backward"), look)
+def check_third_order(work):
+    """The third order of Softplus: nothing is cut further on."""
+    x = tn.Variable(numbers(9))
+    y = work.softplus(x)
+    for order in 1, 2, 3:
+        (y,) = tn.grad([y], [x], enable_double_backprop=True)
+        look = "All of backward is to be made of functions of F and of operators."
+        expect_true(f"derivative {order} depends on x", y is not None, look)
+    s = 1 / (1 + np.exp(-x.array))
+    look = "Is a .array left in the backward of Softplus?"
+    expect_close("the third derivative of softplus", y.array, s * (1 - s) * (1 - 2 * s), look)
 
 
 _SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
-        "the last NaN is named, not the first",
-        _SOLUTION.replace("self.first is None and ", ""),
-    ),
-    (
-        "who was handed a NaN is blamed",
-        _SOLUTION.replace(" and not has_nan(given)", ""),
-    ),
-    (
-        "functions inside of a backward are named",
-        _SOLUTION.replace(" and self.depth == 0", ""),
-    ),
-    (
-        "the depth is not taken back in after_backward",
-        _SOLUTION.replace("        self.depth -= 1\n", ""),
-    ),
-    (
-        "the hook never starts anew",
-        _SOLUTION.replace("def added(", "def was_added("),
-    ),
-    (
-        "forward only",
+        "CumulativeSum is linear, so it is left as it was",
         _SOLUTION.replace(
-            '        self.judge(function, "backward", grad_outputs, grad_inputs)', ""
+            "F.flip(F.cumulative_sum(F.flip(g)))",
+            "tn.Variable(g.xp.flip(g.xp.cumulative_sum(g.xp.flip(g.array))))",
         ),
     ),
     (
-        "a FunctionHook that looks at what functions are given: it names the one after",
-        """
-import numpy as np
-import tinynode as tn
-
-
-class NaNHook(tn.FunctionHook):
-    name = "first NaN"
-
-    def __init__(self):
-        self.first = None
-
-    def added(self, function):
-        self.first = None
-
-    def forward_preprocess(self, function, in_data):
-        if self.first is None and any(np.isnan(x).any() for x in in_data):
-            self.first = function.label, "forward"
-""",
+        "the array of x is put into a new Variable: a leaf that is not x",
+        _SOLUTION.replace("F.exp(-x)", "F.exp(-tn.Variable(x.array))"),
+    ),
+    (
+        "one of the two products of Dot is left as it was",
+        _SOLUTION.replace("return g * b, g * a", "return g * b, g * a.array"),
+    ),
+    (
+        "the order of the numbers is not reversed back",
+        _SOLUTION.replace("F.flip(F.cumulative_sum(F.flip(g)))", "F.cumulative_sum(F.flip(g))"),
+    ),
+    (
+        "the function of the package is called, and the backward is left as it was",
+        _SOLUTION.replace("F.exp(-x)", "x.xp.exp(-x.array)").replace(
+            "return Softplus().apply((x,))[0]", "return F.softplus(x)"
+        ),
+    ),
+    (
+        "the sign of x is lost",
+        _SOLUTION.replace("F.exp(-x)", "F.exp(x)"),
     ),
 )

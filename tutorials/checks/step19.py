@@ -1,245 +1,193 @@
-"""Checks of exercise 19: names that mean functions, programs, and gradients by name."""
+"""Checks of exercise 19: the numbers, and how many functions backward runs for them.
 
-from contextlib import contextmanager
+Each function that runs gives one array. They are counted by a hook, as step 20 explains. The
+graph is recorded, so that the additions of backward are functions as well.
+"""
 
 import numpy as np
 
-from tinynode.learn.checks import (
-    CheckFailed,
-    expect_close,
-    expect_equal,
-    expect_raises,
-    expect_true,
-    solution,
-)
+import tinynode as tn
+from tinynode import gradient_check
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
-    "register(name, grad) returns an inner function, which gets the function, puts OpInfo into "
-    "REGISTRY, and returns the function. The check for a taken name stands in there.",
-    "run walks through the program twice: once to look at the names (a set of all names that were "
-    "read or written so far), and, if all is well, once to run. What is in the scope does not "
-    "matter for the first walk.",
-    "grad_op: Op(REGISTRY[op.type].grad, [*op.inputs, *op.outputs, the outputs' names + '@GRAD'], "
-    "the inputs' names + '@GRAD').",
+    "Go through target_input_indexes and grad_inputs together, with zip. Position 0 is x, whose "
+    "gradient is g; position 1 is y, whose gradient is -g.",
+    "Four cases: x or y, and something there or None. Where something is there, the result is one "
+    "sum or one difference of Variables.",
+    "For x: g if old is None else old + g. For y: -g if old is None else old - g. Return a tuple "
+    "of them, as long as target_input_indexes.",
 )
 
 
-@contextmanager
-def visitors(work, **types):
-    """More types for one check; what it registers goes again."""
-    before = dict(work.REGISTRY)
-    try:
-        for name, function in types.items():
-            work.register(name)(function)
-        yield
-    finally:
-        work.REGISTRY.clear()
-        work.REGISTRY.update(before)
+class Calls(tn.FunctionHook):
+    """Remembers which functions ran."""
+
+    name = "calls of exercise 17"
+
+    def __init__(self):
+        self.labels = []
+
+    def forward_preprocess(self, function, in_data):
+        self.labels.append(function.label)
 
 
-def double(x):
-    return (2.0 * x,)
+def leaf(*numbers):
+    return tn.Variable(np.array(numbers))
 
 
-def sum_and_difference(a, b):
-    return a + b, a - b
+def gradients_and_calls(ys, wanted, g):
+    """The gradients of the wanted Variables, from one g for all ys, and what backward ran."""
+    with Calls() as calls:
+        gs = tn.grad(ys, wanted, [g] * len(ys), enable_double_backprop=True)
+    return gs, calls.labels
 
 
-def raised_by_run(work, program, scope):
-    """Whether run refuses the program; and whether it left the scope alone."""
-    before = dict(scope)
-    try:
-        work.run(program, scope)
-    except ValueError:
-        return True, scope == before
-    return False, scope == before
+def check_one_use(work):
+    """Where nothing is there yet."""
+    x, y, g = leaf(1.0, 2.0), leaf(5.0, 3.0), leaf(10.0, 20.0)
+    (gx, gy), calls = gradients_and_calls([work.subtract(x, y)], [x, y], g)
+    expect_close("the gradient of x", gx.array, g.array, "None is there: the result is g itself.")
+    expect_close("the gradient of y", gy.array, -g.array, "None is there: the result is -g.")
+    look = "g needs no function at all, and -g needs one."
+    expect_equal("the functions that backward ran", calls, ["Negative"], look)
 
 
-def check_register(work):
-    """A name means a function."""
-    with visitors(work):
-        got = work.register("double_of_check", grad="its_grad")(double)
-        look = "The inner function returns the function that it was given."
-        expect_true("register(name)(function) returns the function", got is double, look)
-        look = 'REGISTRY["double_of_check"] is OpInfo(function, "its_grad").'
-        expect_true("the name is in REGISTRY", "double_of_check" in work.REGISTRY, look)
-        info = work.REGISTRY["double_of_check"]
-        expect_true("REGISTRY has an OpInfo", isinstance(info, work.OpInfo), look)
-        expect_true("its function is the one registered", info.function is double, look)
-        expect_equal("its grad", info.grad, "its_grad", look)
-        work.register("no_gradient_of_check")(double)
-        got = work.REGISTRY["no_gradient_of_check"].grad
-        expect_equal("grad, if none was given", got, None, look)
-
-
-def check_taken(work):
-    """A name that is taken is refused."""
-    with visitors(work, double_of_check=double):
-
-        def again():
-            work.register("double_of_check")(sum_and_difference)
-
-        look = "if name in REGISTRY: raise ValueError(...), before anything is written."
-        error = expect_raises("registering a name twice", ValueError, again, look)
-        named = "double_of_check" in str(error)
-        expect_true("the message has the name", named, "Say which name is taken.")
-        kept = work.REGISTRY["double_of_check"].function is double
-        expect_true("the first function is still there", kept, look)
-
-
-def check_run(work):
-    """A program runs, in several scopes."""
-    with visitors(work, double_of_check=double, both_of_check=sum_and_difference):
-        program = [
-            work.Op("both_of_check", ["a", "b"], ["s", "d"]),
-            work.Op("double_of_check", ["s"], ["t"]),
-        ]
-        look = "Find the inputs by name, call the function, write each output under its name."
-        for a, b in ((1.0, 2.0), (5.0, -3.0)):
-            scope = {"a": a, "b": b}
-            work.run(program, scope)
-            right = {"a": a, "b": b, "s": a + b, "d": a - b, "t": 2.0 * (a + b)}
-            expect_equal("the scope after a run", scope, right, look)
-
-
-def check_again(work):
-    """A program runs twice in one scope."""
-    with visitors(work, double_of_check=double):
-        scope = {"a": 1.0}
-        program = [work.Op("double_of_check", ["a"], ["b"])]
-        work.run(program, scope)
-        scope["a"] = 10.0
-        look = "Only the names in the program count, not those that are in the scope already."
-        refused, _ = raised_by_run(work, program, scope)
-        expect_true("the second run is not refused", not refused, look)
-        expect_equal("b, after the second run with a = 10", scope["b"], 20.0, look)
-
-
-def check_overwriting(work):
-    """A program that overwrites a variable is refused, before it runs."""
-    with visitors(work, double_of_check=double):
-        cases = {
-            "b is written twice": [("a", "b"), ("a", "b")],
-            "a is read by the first line and written by the second": [("a", "b"), ("b", "a")],
-            "an operator writes what it reads": [("a", "b"), ("c", "c")],
-        }
-        for title, pairs in cases.items():
-            program = [work.Op("double_of_check", [x], [y]) for x, y in pairs]
-            refused, left_alone = raised_by_run(work, program, {"a": 1.0, "c": 2.0})
-            look = "Keep a set of the names read or written so far; an output must not be in it."
-            expect_true(f"run refuses this program: {title}", refused, look)
-            look = "Look at all names first, and run only then: two loops."
-            expect_true(f"nothing has run before that ({title})", left_alone, look)
-
-
-def expect_registered(work, name, grad):
-    look = "Write the decorator above its function: @register(name, grad=...)."
-    expect_true(f"{name!r} is registered", name in work.REGISTRY, look)
-    expect_equal(f"the gradient of {name!r}", work.REGISTRY[name].grad, grad, look)
-
-
-def outputs_of(work, name, *arrays):
-    try:
-        got = work.REGISTRY[name].function(*arrays)
-    except TypeError as error:
-        look = "A gradient gets inputs, outputs, and gradients of the outputs, used or not."
-        raise CheckFailed(
-            f"{name!r} of {len(arrays)} arrays", "a tuple", str(error), look
-        ) from None
-    look = "A function returns a tuple, with one number or array for each output."
-    expect_true(f"what {name!r} returns is a tuple", isinstance(got, tuple), look)
-    return got
-
-
-def check_mul_and_tanh(work):
-    """mul, tanh and their gradients compute what they should."""
-    a, b, g = np.array([2.0, -1.0]), np.array([0.5, 3.0]), np.array([10.0, 7.0])
-    for name in "mul", "tanh":
-        expect_registered(work, name, f"{name}_grad")
-        expect_true(f"'{name}_grad' is registered", f"{name}_grad" in work.REGISTRY, HINTS[0])
-    (y,) = outputs_of(work, "mul", a, b)
-    expect_close("mul", y, a * b, "y = a b")
-    got = outputs_of(work, "mul_grad", a, b, a * b, g)
-    expect_equal("the number of gradients of mul", len(got), 2, "One for each input.")
-    for title, one, right in (("a", got[0], g * b), ("b", got[1], g * a)):
-        expect_close(f"mul_grad: the gradient of {title}", one, right, "da = g b, db = g a")
-    (y,) = outputs_of(work, "tanh", a)
-    expect_close("tanh", y, np.tanh(a), "y = tanh(x)")
-    (gx,) = outputs_of(work, "tanh_grad", a, np.tanh(a), g)
-    look = "dx = g (1 - y^2), where y is the output: the second thing that the function gets."
-    expect_close("tanh_grad", gx, g * (1 - np.tanh(a) ** 2), look)
-
-
-def check_grad_op(work):
-    """The gradient operator has the right names."""
-    cases = (
-        (("mul", ["u", "v"], ["z"]), "u@GRAD, v@GRAD = mul_grad(u, v, z, z@GRAD)"),
-        (("tanh", ["h"], ["y"]), "h@GRAD = tanh_grad(h, y, y@GRAD)"),
+def check_some_wanted(work):
+    """Where one gradient is asked for."""
+    x, y, g = leaf(1.0, 2.0), leaf(5.0, 3.0), leaf(10.0, 20.0)
+    look = (
+        "The entries of grad_inputs, and the results, belong to target_input_indexes: (0,) for x "
+        "alone, (1,) for y alone. So there is one of each here, not two."
     )
-    look = "It reads inputs, outputs, and the outputs' gradients; it writes the inputs' gradients."
-    for arguments, right in cases:
-        got = work.grad_op(work.Op(*arguments))
-        if not isinstance(got, work.Op):
-            raise CheckFailed("what grad_op returns", "an Op", type(got).__name__, look)
-        line = f"{', '.join(got.outputs)} = {got.type}({', '.join(got.inputs)})"
-        expect_equal(f"the gradient operator of {arguments}", line, right, look)
+    for name, wanted, expected, most in (("x", x, g.array, 0), ("y", y, -g.array, 1)):
+        try:
+            (got,), calls = gradients_and_calls([work.subtract(x, y)], [wanted], g)
+        except (tn.TinynodeError, ValueError, IndexError) as error:
+            what = f"the gradient of {name} alone"
+            raise CheckFailed(what, "one gradient", str(error), look) from None
+        expect_close(f"the gradient of {name} alone", got.array, expected, look)
+        if len(calls) > most:
+            what = f"how many functions backward ran for {name} alone"
+            ran = f"{len(calls)} ({', '.join(calls)})"
+            only = "Compute -g only where position 1 is in target_input_indexes."
+            raise CheckFailed(what, str(most), ran, only)
 
-    def without():
-        work.grad_op(work.Op("mul_grad", ["u", "v", "z", "g"], ["a", "b"]))
 
-    look = "REGISTRY[op.type].grad is None for a type without a gradient."
-    expect_raises("grad_op of an operator without a gradient", ValueError, without, look)
+def check_nothing_is_overwritten(work):
+    """No array that came in has changed."""
+    x, y, g = leaf(1.0, 2.0), leaf(5.0, 3.0), leaf(10.0, 20.0)
+    tn.grad([x + y, work.subtract(x, y), work.subtract(y, x)], [x, y], [g] * 3)
+    look = "The array in grad_inputs may belong to others as well. Make a new one for the sum."
+    expect_close("g, which was given to tn.grad", g.array, [10.0, 20.0], look)
 
 
-def check_gradients(work):
-    """Forward program and gradient program, run one after the other."""
-    scope = {"x": np.array([0.3, -1.2]), "w": np.array([2.0, 0.7])}
-    forward = [work.Op("mul", ["x", "w"], ["h"]), work.Op("tanh", ["h"], ["y"])]
-    work.run(forward, scope)
-    scope["y@GRAD"] = np.ones(2)
-    work.run([work.grad_op(op) for op in reversed(forward)], scope)
-    x, w = scope["x"], scope["w"]
-    slope = 1 - np.tanh(x * w) ** 2
-    look = "The formulas and the names were right one by one: does run write each under its name?"
-    expect_close("x@GRAD of tanh(x w)", scope["x@GRAD"], slope * w, look)
-    expect_close("w@GRAD of tanh(x w)", scope["w@GRAD"], slope * x, look)
+def check_several_uses(work):
+    """Where something is there: the same numbers."""
+    x, y, z, g = leaf(1.0, 2.0), leaf(5.0, 3.0), leaf(4.0, 4.0), leaf(10.0, 20.0)
+    ys = [work.subtract(x, y), work.subtract(x, z), work.subtract(y, x), work.subtract(x, y)]
+    gs, _ = gradients_and_calls(ys, [x, y, z], g)
+    look = "The result takes the place of what was there: it is the sum or the difference of both."
+    for name, got, times in zip("xyz", gs, (2, -1, -1), strict=True):
+        what = f"the gradient of {name} in x - y, x - z, y - x and x - y"
+        expect_close(what, got.array, times * g.array, look)
+
+
+def check_fewer_arrays(work):
+    """Where something is there: fewer arrays."""
+    x, g = leaf(1.0, 2.0), leaf(10.0, 20.0)
+    others = [leaf(0.0, float(n)) for n in range(5)]
+    look = (
+        "old + g is one function, and old - g is one. A -g that is added afterwards is one more."
+    )
+    for name, ys, most in (
+        ("x", [work.subtract(x, other) for other in others], 4),
+        ("y", [work.subtract(other, x) for other in others], 5),
+    ):
+        _, calls = gradients_and_calls(ys, [x], g)
+        what = f"for five uses as {name} backward ran {len(calls)} functions; {most} are enough"
+        expect_true(what, len(calls) <= most, look)
+
+
+def check_same_variable(work):
+    """x - x."""
+    x, other, g = leaf(1.0, 2.0), leaf(0.0, 0.0), leaf(10.0, 20.0)
+    look = "Two results, one for each position: backward adds them. Do not leave one out."
+    gs, _ = gradients_and_calls([work.subtract(x, x)], [x], g)
+    expect_close("the gradient of x in x - x", gs[0].array, [0.0, 0.0], look)
+    gs, _ = gradients_and_calls([work.subtract(x, other), work.subtract(x, x)], [x], g)
+    expect_close("the gradient of x in x - other and x - x", gs[0].array, g.array, look)
+
+
+def check_double_backprop(work):
+    """The second order."""
+
+    def cubes(x, y):
+        z, w = work.subtract(x, y), work.subtract(y, x * x)
+        return z * z * z + w * w
+
+    rng = np.random.default_rng(0)
+    x, y, g, ggx, ggy = (rng.uniform(0.5, 1.5, size=4) for _ in range(5))
+    try:
+        gradient_check.check_double_backward(cubes, (x, y), g, (ggx, ggy), eps=1e-5)
+    except AssertionError as error:
+        parts = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
+        what = "the second order of (x - y)^3 + (y - x^2)^2"
+        look = "Add Variables, not arrays: the sum needs a graph too."
+        expected = "gradients that agree with differences"
+        raise CheckFailed(what, expected, "; ".join(parts), look) from None
 
 
 _SOLUTION = solution(__file__)
 
+_START = _SOLUTION[: _SOLUTION.index("        results = []")]
+_END = _SOLUTION[_SOLUTION.index("\n\ndef subtract") :]
+
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
-        "a name that is taken is overwritten",
-        _SOLUTION.replace("if name in REGISTRY:", "if False:"),
+        "what was there is forgotten",
+        _START + "        return tuple(-g if i else g for i in target_input_indexes)\n" + _END,
     ),
     (
-        "the decorator returns nothing, so the function's own name is None",
-        _SOLUTION.replace("        return function\n", ""),
+        "two results, whatever is asked for",
+        _START
+        + """
+        gx, gy = grad_inputs if len(grad_inputs) == 2 else (grad_inputs * 2)
+        return g if gx is None else gx + g, -g if gy is None else gy - g
+"""
+        + _END,
     ),
     (
-        "names are looked at while the program runs",
-        _SOLUTION.replace(
-            "            used.add(name)\n    for op in program:\n", "            used.add(name)\n"
+        "the numbers are right, but -g is made each time and then added",
+        _SOLUTION.replace("old - g", "old + (-g)"),
+    ),
+    (
+        "the old array is written over",
+        _START
+        + """
+        results = []
+        for position, old in zip(target_input_indexes, grad_inputs):
+            if old is None:
+                results.append(-g if position else g)
+            else:
+                array = old.array
+                array += -g.array if position else g.array
+                results.append(old)
+        return tuple(results)
+"""
+        + _END,
+    ),
+    (
+        "the sum is made of arrays: no second order",
+        _SOLUTION.replace("old + g", "tn.Variable(old.array + g.array)").replace(
+            "old - g", "tn.Variable(old.array - g.array)"
         ),
     ),
     (
-        "names in the scope count as written: a program runs once only",
-        _SOLUTION.replace("used = set()", "used = set(scope)"),
-    ),
-    (
-        "only names that are written twice are refused",
-        _SOLUTION.replace("        used.update(op.inputs)\n", ""),
-    ),
-    (
-        "the gradients of mul are exchanged",
-        _SOLUTION.replace("return g * b, g * a", "return g * a, g * b"),
-    ),
-    (
-        "tanh_grad takes its input for its output",
-        _SOLUTION.replace("g * (1 - y * y)", "g * (1 - x * x)"),
-    ),
-    (
-        "the gradient operator does not read the outputs",
-        _SOLUTION.replace("[*op.inputs, *op.outputs, *given]", "[*op.inputs, *given]"),
+        "the position in the list is taken for the position of the input",
+        _SOLUTION.replace(
+            "for position, old in zip(target_input_indexes, grad_inputs, strict=True):",
+            "for position, old in enumerate(grad_inputs):",
+        ),
     ),
 )

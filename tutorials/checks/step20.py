@@ -1,232 +1,199 @@
-"""Checks of exercise 20: backward networks, against define-by-run gradients."""
+"""Checks of exercise 20: programs with NaNs in known places."""
+
+import contextlib
 
 import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode import net
-from tinynode.learn.checks import (
-    CheckFailed,
-    expect_close,
-    expect_equal,
-    expect_true,
-    solution,
-)
+from tinynode.learn.checks import expect_equal, solution
 
 HINTS = (
-    "Three parts. First walk backward and keep the operators that matter, with a set of the "
-    "variables that need a gradient: at first the target, then the inputs of what is kept. Then "
-    "count who reads what, among those that are kept. Then the page's loop.",
-    "An operator is kept if one of its outputs is in that set, and one of its inputs is not in "
-    "no_grad. Only inputs outside no_grad join the set.",
-    "An output that is in the set has y@GRAD; for any other, append fill_like and pass y@ZERO. "
-    "Count each slot whose variable is not in no_grad: as many parts will come.",
+    "A function made a NaN if has_nan(what it gave) and not has_nan(what it was given). Remember "
+    "its label only if self.first is None still.",
+    "Keep a number self.depth, as CountMine does on the page: backward_preprocess adds 1, and "
+    "after_backward takes 1 off before anything else. Judge only at depth 0.",
+    "added(self, function) sets self.first = None and self.depth = 0. applied compares "
+    "outputs and inputs, after_backward compares grad_inputs and grad_outputs.",
 )
 
 
-def net_of(*lines):
-    """A net from lines such as "y = mul(x, w)"."""
-    forward = net.NetOp(type="forward")
-    for line in lines:
-        outputs, _, rest = line.partition(" = ")
-        kind, _, inputs = rest.rstrip(")").partition("(")
-        forward.append(net.Operator(kind, inputs.split(", "), outputs.split(", ")))
-    return forward
+class NaiveSqrt(tn.FunctionNode):
+    """The square root; where x is 0 and the gradient is 0, its backward divides 0 by 0."""
+
+    def forward(self, inputs):
+        self.retain_outputs((0,))
+        return (tn.namespace_of(inputs[0]).sqrt(inputs[0]),)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (y,) = self.get_retained_outputs()
+        return (grad_outputs[0] / (2.0 * y),)
 
 
-def define_by_run(forward, values, target, no_grad):
-    """The gradients of the inputs, by the package's define-by-run functions."""
-    known = dict(values)
-    for op in forward.operators:
-        xs = [known[n].detach() if n in no_grad else known[n] for n in op.input_names]
-        if op.type == "sin_cos":
-            results = F.sin(xs[0]), F.cos(xs[0])
-        else:
-            results = (xs[0] * xs[1] if op.type == "mul" else xs[0] + xs[1],)
-        known.update(zip(op.output_names, results, strict=True))
-    names = [name for name in forward.input_names if name not in no_grad]
-    return dict(zip(names, tn.grad([known[target]], [known[n] for n in names]), strict=True))
+class Fails(tn.FunctionNode):
+    """Its backward raises an error."""
+
+    def forward(self, inputs):
+        return (inputs[0] + 1.0,)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        raise ArithmeticError("a backward that fails")
 
 
-def made(work, forward, target, no_grad=()):
-    """The learner's network."""
-    backward = work.backward_net(forward, target, no_grad)
-    if not isinstance(backward, net.NetOp):
-        look = "Append the operators to a net.NetOp(), and return it."
-        raise CheckFailed("what backward_net returns", "a NetOp", type(backward).__name__, look)
-    return backward
+def leaf(*numbers):
+    return tn.Variable(np.array(numbers))
 
 
-def expect_gradients(work, forward, target, look, no_grad=(), seed=0):
-    """The network computes what define-by-run code does, and nothing that was not asked for."""
-    rng = np.random.default_rng(seed)
-    values = {name: tn.Variable(rng.normal(size=3)) for name in forward.input_names}
-    backward = made(work, forward, target, no_grad)
-    frozen = f", no_grad {sorted(no_grad)}" if no_grad else ""
-    program = "; ".join(str(op) for op in forward.operators)
-    about = f"{program} (target {target}{frozen})"
-    scope = net.Scope(values)
-    forward.run(scope)
-    scope.set(f"{target}@GRAD", np.ones(3))
-    try:
-        backward.run(scope)
-    except tn.TinynodeError as error:
-        got = f"{type(error).__name__}: {error}"
-        raise CheckFailed(f"the network of {about}", "a run without an error", got, look) from None
-    expected = define_by_run(forward, values, target, no_grad)
-    for name in forward.input_names:
-        gradient, what = f"{name}@GRAD", f"{name}@GRAD of {about}"
-        if expected.get(name) is None:
-            if gradient in backward.output_names:
-                nowhere = (
-                    f"{name} is frozen, or no way leads from it to the target but through a "
-                    "variable of no_grad. Such a variable needs no gradient, nor what made it."
-                )
-                raise CheckFailed(what, "no such output", "it is written", nowhere)
-            continue
-        expect_true(f"{what} is written", gradient in backward.output_names, look)
-        right = expected[name].array
-        atol = 1e-12 * float(abs(right).max())
-        expect_close(what, scope.find(gradient).array, right, look, rtol=1e-12, atol=atol)
+def first_of(hook, program):
+    """What the hook remembers of a program."""
+    with np.errstate(all="ignore"), hook:
+        program()
+    return hook.first
 
 
-def check_chain(work):
-    """A chain, in inverted order."""
-    forward = net_of("h = mul(x, w)", "y = plus(h, v)")
-    types = [op.type for op in made(work, forward, "y").flattened()]
-    look = "reversed(forward.operators), and one gradient operator for each."
-    expect_equal("the types in the network of a chain", types, ["plus_grad", "mul_grad"], look)
-    expect_gradients(work, forward, "y", look)
+def masked_root():
+    """The root where x is above 0, else 0: the forward is clean, the backward is not."""
+    x = leaf(0.0, 4.0)
+    F.sum(F.where(x > 0, NaiveSqrt().apply((x * 1.0,))[0], 0.0)).backward()
 
 
-def check_shared(work):
-    """A weight that two operators share, and one that three share."""
-    look = "Each part of w@GRAD has a name of its own, and add_all adds them up."
-    expect_gradients(work, net_of("h = mul(x, w)", "y = mul(h, w)"), "y", look)
-    three = net_of("a = mul(x, w)", "b = mul(a, w)", "y = plus(b, w)")
-    expect_gradients(work, three, "y", look)
+def check_clean(work):
+    """A program without a NaN."""
+
+    def program():
+        F.sum(F.log(leaf(1.0, 2.0))).backward()
+
+    look = "first is None as long as no function has made a NaN."
+    expect_equal("first, for log of 1 and 2", first_of(work.NaNHook(), program), None, look)
 
 
-def check_slots(work):
-    """One variable in two slots of one operator."""
-    look = "Count slots, not operators: mul(x, x) gives two parts of x@GRAD."
-    expect_gradients(work, net_of("y = mul(x, x)"), "y", look)
-    expect_gradients(work, net_of("h = mul(x, x)", "y = mul(h, h)"), "y", look)
-    expect_gradients(work, net_of("h = plus(x, x)", "y = mul(h, x)"), "y", look)
+def check_forward(work):
+    """A NaN that was made in forward."""
+
+    def log_of_minus_one():
+        F.exp(F.log(leaf(2.0, -1.0)) * 2.0)
+
+    def root_then_log():
+        F.log(F.sqrt(leaf(-4.0)) * 0.0 + leaf(1.0))
+        F.log(leaf(-1.0))
+
+    look = "The label of the function, and the word forward: (function.label, 'forward')."
+    got = first_of(work.NaNHook(), log_of_minus_one)
+    expect_equal("first, for exp(log(x) * 2) at -1", got, ("Log", "forward"), look)
+    look = "Two functions make a NaN here. Remember the first one, and keep it."
+    got = first_of(work.NaNHook(), root_then_log)
+    expect_equal("first, for a bad root and a bad log after it", got, ("Sqrt", "forward"), look)
 
 
-def check_unused_output(work):
-    """An output that nobody uses."""
-    look = "The gradient of c does not come. Fill it with zeros, before the gradient of sin_cos."
-    expect_gradients(work, net_of("s, c = sin_cos(x)", "y = mul(s, s)"), "y", look)
-    expect_gradients(work, net_of("s, c = sin_cos(x)"), "c", look)
+def check_handed_in(work):
+    """A NaN that was handed in."""
+
+    def nan_in_the_data():
+        F.exp(leaf(float("nan"), 1.0))
+
+    def and_one_made():
+        F.exp(leaf(float("nan"), 1.0))
+        F.log(leaf(-1.0))
+
+    look = "exp was handed a NaN: it did not make it. Look at its inputs too."
+    got = first_of(work.NaNHook(), nan_in_the_data)
+    expect_equal("first, for exp of a NaN", got, None, look)
+    got = first_of(work.NaNHook(), and_one_made)
+    expect_equal("first, for exp of a NaN, then log of -1", got, ("Log", "forward"), look)
 
 
-def check_unreached(work):
-    """Operators that the target does not depend on."""
-    look = "Keep an operator only if one of its outputs needs a gradient."
-    forward = net_of("h = mul(x, x)", "p = mul(h, w)", "y = plus(h, v)", "q = mul(y, w)")
-    expect_gradients(work, forward, "y", look)
-    types = [op.type for op in made(work, forward, "y").flattened()]
-    for kind, number in (("mul_grad", 1), ("plus_grad", 1)):
-        expect_equal(f"how many {kind} there are for target y", types.count(kind), number, look)
-    side = net_of("h = mul(x, w)", "s, c = sin_cos(h)", "p = mul(c, w)", "y = mul(s, w)")
-    expect_gradients(work, side, "y", "p does not matter, so nor does its part of w@GRAD.")
+def check_backward(work):
+    """A NaN that was made in backward."""
+    look = (
+        "The backward of NaiveSqrt divides 0 by 0. The Divide runs inside of it, at depth 1, so "
+        "it is not named; NaiveSqrt is."
+    )
+    got = first_of(work.NaNHook(), masked_root)
+    expect_equal("first, for a masked root at 0", got, ("NaiveSqrt", "backward"), look)
 
 
-def check_frozen(work):
-    """Frozen variables."""
-    look = 'A slot whose variable is in no_grad gets "@EMPTY@", and makes no part.'
-    forward = net_of("h = mul(x, w)", "k = mul(h, w)", "y = plus(k, x)")
-    expect_gradients(work, forward, "y", look, {"w"})
-    expect_gradients(work, forward, "y", look, {"x"})
-    look = "No gradient passes through h, but w is used elsewhere too."
-    expect_gradients(work, forward, "y", look, {"h"})
-    expect_gradients(work, net_of("h = mul(x, w)", "y = plus(h, v)"), "y", look, {"h"})
-    look = "An operator whose inputs are all in no_grad is left out."
-    forward = net_of("u = mul(w, w)", "h = mul(x, u)", "y = plus(h, w)")
-    types = [op.type for op in made(work, forward, "y", {"w"}).flattened()]
-    expect_equal("how many mul_grad there are, with w frozen", types.count("mul_grad"), 1, look)
-    expect_gradients(work, forward, "y", look, {"w"})
+def check_handed_in_backward(work):
+    """A NaN that backward began with."""
+
+    def program():
+        y = F.tanh(leaf(1.0, 2.0)) * 2.0
+        y.grad = np.array([np.nan, 1.0])
+        y.backward()
+
+    look = "The NaN came in with the gradient of the output: nobody has made it."
+    got = first_of(work.NaNHook(), program)
+    expect_equal("first, for a backward that begins with a NaN", got, None, look)
 
 
-def random_net(rng):
-    """Up to eight operators on variables drawn at random; a target, and frozen ones."""
-    names, lines = ["x", "w", "v"], []
-    for number in range(int(rng.integers(2, 9))):
-        if rng.random() < 0.3:
-            lines.append(f"s{number}, c{number} = sin_cos({rng.choice(names)})")
-            names += [f"s{number}", f"c{number}"]
-        else:
-            a, b = rng.choice(names, size=2)
-            lines.append(f"t{number} = {rng.choice(['mul', 'plus'])}({a}, {b})")
-            names.append(f"t{number}")
-    target = str(rng.choice(names[3:]))
-    others = [name for name in names if name != target]
-    frozen = rng.choice(others, size=int(rng.integers(0, 3)), replace=False)
-    return net_of(*lines), target, {str(name) for name in frozen}
+def check_new_start(work):
+    """The same hook once more."""
+    hook = work.NaNHook()
+    first_of(hook, masked_root)
 
+    def clean():
+        F.exp(leaf(1.0))
 
-def check_random(work):
-    """A hundred nets drawn at random."""
-    look = "Take this net, and write its backward network on paper."
-    cases = [(*random_net(np.random.default_rng(seed)), seed) for seed in range(100)]
-    for forward, target, no_grad, seed in sorted(cases, key=lambda c: len(c[0].operators)):
-        expect_gradients(work, forward, target, look, no_grad, seed)  # short nets first
+    look = "added is called when the hook is registered: set first to None there."
+    expect_equal("first, for a clean program after a bad one", first_of(hook, clean), None, look)
+
+    def fails():
+        with contextlib.suppress(ArithmeticError):
+            F.sum(Fails().apply((leaf(1.0),))[0]).backward()
+
+    first_of(hook, fails)
+    look = "An error ended a backward, so your depth was never taken back. added may do that."
+    got = first_of(hook, masked_root)
+    expect_equal("first, after an error in a backward", got, ("NaiveSqrt", "backward"), look)
 
 
 _SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
-        "nothing is renamed",
-        _SOLUTION.replace('if readers[name] > 1 else ""', 'if False else ""'),
+        "the last NaN is named, not the first",
+        _SOLUTION.replace("self.first is None and ", ""),
     ),
     (
-        "operators are counted, not slots",
+        "who was handed a NaN is blamed",
+        _SOLUTION.replace(" and not has_nan(given)", ""),
+    ),
+    (
+        "functions inside of a backward are named",
+        _SOLUTION.replace(" and self.depth == 0", ""),
+    ),
+    (
+        "the depth is not taken back in after_backward",
+        _SOLUTION.replace("        self.depth -= 1\n", ""),
+    ),
+    (
+        "the hook never starts anew",
+        _SOLUTION.replace("def added(", "def was_added("),
+    ),
+    (
+        "forward only",
         _SOLUTION.replace(
-            "for op in kept for n in op.input_names if",
-            "for op in kept for n in set(op.input_names) if",
+            '        self.judge(function, "backward", grad_outputs, grad_inputs)', ""
         ),
     ),
     (
-        "zeros for every output: the gradients that came are thrown away",
-        _SOLUTION.replace("if y in needed else", "if y == target else").replace(
-            "if y not in needed:", "if y != target:"
-        ),
-    ),
-    (
-        "no zeros: the gradient of an unused output is read, and nobody wrote it",
-        _SOLUTION.replace('f"{y}@GRAD" if y in needed else f"{y}@ZERO"', 'f"{y}@GRAD"'),
-    ),
-    (
-        "all operators are kept",
-        _SOLUTION.replace("if wanted and not needed.isdisjoint(op.output_names):", "if wanted:"),
-    ),
-    (
-        "frozen variables are frozen in the end only: their parts are computed",
-        _SOLUTION.replace("if wanted and not", "if not").replace(
-            '        if name in no_grad:\n            return "@EMPTY@"\n', ""
-        ),
-    ),
-    (
-        "what is behind a frozen variable is kept, and gets a gradient of zeros",
-        _SOLUTION.replace("needed.update(wanted)", "needed.update(op.input_names)")
-        .replace("if y in needed else", "if y in parts or y == target else")
-        .replace("if y not in needed:", "if y not in parts and y != target:"),
-    ),
-    (
-        "readers are counted in the whole net: a sum waits for parts that never come",
-        _SOLUTION.replace(
-            "for n in op.input_names if n not in no_grad", "for n in op.input_names"
-        ).replace("for op in kept for n", "for op in forward.operators for n"),
-    ),
-    (
-        "the sum stands after the first part",
-        _SOLUTION.replace("if len(parts[name]) == readers[name] > 1", "if len(parts[name]) == 2"),
-    ),
-    (
-        "the operators keep their order",
-        _SOLUTION.replace("for op in kept:", "for op in reversed(kept):"),
+        "a FunctionHook that looks at what functions are given: it names the one after",
+        """
+import numpy as np
+import tinynode as tn
+
+
+class NaNHook(tn.FunctionHook):
+    name = "first NaN"
+
+    def __init__(self):
+        self.first = None
+
+    def added(self, function):
+        self.first = None
+
+    def forward_preprocess(self, function, in_data):
+        if self.first is None and any(np.isnan(x).any() for x in in_data):
+            self.first = function.label, "forward"
+""",
     ),
 )

@@ -1,30 +1,37 @@
-"""Exercise 17: a subtraction that adds up its gradients.
+"""Exercise 17: tanh with an optimised gradient.
 
-Write ``Subtract.backward_accumulate``. ``grad_inputs`` has an entry for each entry of
-``target_input_indexes``: what is there already, or None. Return as many gradients, with what was
-there added in.
-
-Make no array that is not needed: one where there is something to add to, one for ``-g``, and none
-for ``g``. And change no array that came in.
+1. ``TanhGrad``: the function of two inputs, y = tanh(x) and gy, that gives gx = gy (1 - y^2).
+   ``forward`` works on arrays. ``backward`` gives the gradients of y and of gy, and leaves out
+   the one that ``target_input_indexes`` does not ask for. It must be possible to differentiate
+   these as well.
+2. ``Tanh.backward``: apply it. Tanh retains its output, not its input.
 """
 
 import tinynode as tn
+from tinynode import functions as F  # noqa: F401 - for you to use
 
 
-class Subtract(tn.FunctionNode):
-    """z = x - y, for x and y of one shape.   With g = dL/dz:   dL/dx = g   dL/dy = -g"""
+class Tanh(tn.FunctionNode):
+    """y = tanh(x).   x: (n) -> y: (n).   dL/dx = dL/dy (1 - y^2)"""
 
     def forward(self, inputs):
-        x, y = inputs
-        return (x - y,)
+        xp = tn.namespace_of(inputs[0])
+        self.retain_outputs((0,))
+        return (xp.tanh(inputs[0]),)
 
     def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        return g, -g
-
-    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
-        raise NotImplementedError("which positions are asked for? and what is there already?")
+        raise NotImplementedError("get_retained_outputs() gives y; apply TanhGrad to y and gy")
 
 
-def subtract(x, y):
-    return Subtract().apply((x, y))[0]
+class TanhGrad(tn.FunctionNode):
+    """gx = gy (1 - y^2).   y: (n), gy: (n) -> gx: (n).   With h = dL/dgx: dL/dy = ..."""
+
+    def forward(self, inputs):
+        raise NotImplementedError("inputs is a tuple of two arrays: y and gy")
+
+    def backward(self, target_input_indexes, grad_outputs):
+        raise NotImplementedError("gx is a formula of y and of gy: what are its two derivatives?")
+
+
+def tanh(x):
+    return Tanh().apply((x,))[0]

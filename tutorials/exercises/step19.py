@@ -1,67 +1,30 @@
-"""Exercise 19: a registry, programs, and gradient operators.
+"""Exercise 19: a subtraction that adds up its gradients.
 
-``Op`` is there. A registered function takes one number or array for each input, and returns a
-tuple with one for each output.
+Write ``Subtract.backward_accumulate``. ``grad_inputs`` has an entry for each entry of
+``target_input_indexes``: what is there already, or None. Return as many gradients, with what was
+there added in.
 
-1. ``register(name, grad=None)``: a decorator that puts ``OpInfo(function, grad)`` into REGISTRY
-   and returns the function. ``grad`` is the name of the gradient's type. A name that is taken is
-   a ValueError, and stays what it was.
-2. ``run(program, scope)``: run the operators of a list, in their order, in a dict of values. If
-   one of them writes a name that it reads itself, or that was read or written before it in the
-   list, raise a ValueError before anything runs. A program may run in one scope several times.
-3. Register "mul" (a b) with "mul_grad", and "tanh" with "tanh_grad". The function of a gradient
-   gets inputs, outputs, and the gradients of the outputs; it returns the gradients of the inputs.
-4. ``grad_op(op)``: the gradient operator, by names alone; the gradient of x is called "x@GRAD".
-   An operator whose type has no gradient is a ValueError.
+Make no array that is not needed: one where there is something to add to, one for ``-g``, and none
+for ``g``. And change no array that came in.
 """
 
-from typing import NamedTuple
-
-import numpy as np  # noqa: F401 - for you to use
-
-REGISTRY = {}
+import tinynode as tn
 
 
-class OpInfo(NamedTuple):
-    """What is known of a type: its function, and the type of its gradient, or None."""
+class Subtract(tn.FunctionNode):
+    """z = x - y, for x and y of one shape.   With g = dL/dz:   dL/dx = g   dL/dy = -g"""
 
-    function: object
-    grad: str | None
+    def forward(self, inputs):
+        x, y = inputs
+        return (x - y,)
 
+    def backward(self, target_input_indexes, grad_outputs):
+        (g,) = grad_outputs
+        return g, -g
 
-class Op:
-    """One line of a program: outputs = type(inputs), each a list of names."""
-
-    def __init__(self, type, inputs, outputs):
-        self.type, self.inputs, self.outputs = type, list(inputs), list(outputs)
-
-    def __str__(self):
-        return f"{', '.join(self.outputs)} = {self.type}({', '.join(self.inputs)})"
+    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
+        raise NotImplementedError("which positions are asked for? and what is there already?")
 
 
-def register(name, grad=None):
-    """A decorator: from now on, this name means the function below it."""
-    raise NotImplementedError("return a function that takes a function")
-
-
-# Register "mul", "mul_grad", "tanh" and "tanh_grad" here.
-
-
-def run(program, scope):
-    """Run a list of operators in a dict of values."""
-    raise NotImplementedError("look at the names first, then run one operator after the other")
-
-
-def grad_op(op):
-    """The operator that computes the gradients of an operator's inputs."""
-    raise NotImplementedError(
-        "inputs, outputs, gradients of the outputs -> gradients of the inputs"
-    )
-
-
-if __name__ == "__main__":  # python step19.py
-    scope = {"x": 2.0, "w": 0.5}
-    program = [Op("mul", ["x", "w"], ["h"]), Op("tanh", ["h"], ["y"])]
-    run(program, scope)
-    print(scope)
-    print(grad_op(program[0]))
+def subtract(x, y):
+    return Subtract().apply((x, y))[0]

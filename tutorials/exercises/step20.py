@@ -1,84 +1,33 @@
-"""Exercise 20: the backward network, with everything.
+"""Exercise 20: a hook that remembers where the first NaN was made.
 
-Write ``backward_net(forward, target, no_grad=())``. ``forward`` is a NetOp of operators of the
-three types below. The result is a NetOp: it reads "<target>@GRAD" and variables of the forward
-net, and writes "x@GRAD" for each input x outside no_grad that the target depends on. A way
-through a variable of no_grad does not count: no gradient passes there.
+``hook.first`` is None, or the label of a function and the word "forward" or "backward", such as
+``("Log", "forward")``. It is
 
-- A gradient operator reads inputs, outputs, and gradients of the outputs: see the page's grad_op.
-- Leave out operators that the target does not depend on, and those with no input outside no_grad.
-- A slot whose variable is in no_grad gets no gradient: write "@EMPTY@" there, which is skipped.
-- The parts of a gradient have names of their own, and "add_all" adds them up.
-- An output that the target does not depend on has no gradient. Fill it with zeros:
-  Operator("fill_like", [y], [f"{y}@ZERO"], {"value": 0.0}).
+- the first function whose outputs hold a NaN, while none of its inputs does; or
+- the first whose backward gave a NaN, while no gradient of its outputs holds one,
+
+whichever comes first. What runs inside of a backward belongs to that backward, and is not named
+itself. When the hook is registered (``added``), it starts anew.
 """
 
-import tinynode as tn
-from tinynode import net
+from tinynode import FunctionHook
 
 
-@net.register_op("mul")
-class Mul(tn.FunctionNode):
-    """y = a b."""
-
-    def forward(self, inputs):
-        a, b = inputs
-        return (a * b,)
+def has_nan(variables):
+    """Whether one of these Variables holds a NaN; None holds none."""
+    return any(bool(v.xp.any(v.xp.isnan(v.array))) for v in variables if v is not None)
 
 
-@net.register_op("mul_grad")
-class MulGrad(tn.FunctionNode):
-    """From a, b, y and dL/dy: the gradients of a and b."""
+class NaNHook(FunctionHook):
+    """Remembers which function made the first NaN, in ``first``."""
 
-    def forward(self, inputs):
-        a, b, _, g = inputs
-        return g * b, g * a
+    name = "first NaN"
 
+    def __init__(self):
+        self.first = None
 
-@net.register_op("plus")
-class Plus(tn.FunctionNode):
-    """y = a + b."""
+    def applied(self, function, inputs, outputs):
+        raise NotImplementedError("has_nan(outputs), has_nan(inputs)")
 
-    def forward(self, inputs):
-        a, b = inputs
-        return (a + b,)
-
-
-@net.register_op("plus_grad")
-class PlusGrad(tn.FunctionNode):
-    """From a, b, y and dL/dy: the gradients of a and b."""
-
-    def forward(self, inputs):
-        g = inputs[3]
-        return g, g
-
-
-@net.register_op("sin_cos")
-class SinCos(tn.FunctionNode):
-    """s = sin(x), c = cos(x): two outputs."""
-
-    def forward(self, inputs):
-        xp = tn.namespace_of(inputs[0])
-        return xp.sin(inputs[0]), xp.cos(inputs[0])
-
-
-@net.register_op("sin_cos_grad")
-class SinCosGrad(tn.FunctionNode):
-    """From x, s, c, dL/ds and dL/dc: the gradient of x."""
-
-    def forward(self, inputs):
-        _, s, c, gs, gc = inputs
-        return (gs * c - gc * s,)
-
-
-def backward_net(forward, target, no_grad=()):
-    """The backward network, from the gradient of the target to those of the inputs."""
-    raise NotImplementedError("begin with the page's backward_by_hand")
-
-
-if __name__ == "__main__":  # python step20.py
-    forward = net.NetOp()
-    forward.append(net.Operator("sin_cos", ["x"], ["s", "c"]))
-    forward.append(net.Operator("mul", ["s", "s"], ["y"]))
-    print(forward)
-    print(backward_net(forward, "y"))
+    def after_backward(self, function, target_input_indexes, grad_outputs, grad_inputs):
+        raise NotImplementedError("has_nan(grad_inputs), has_nan(grad_outputs)")

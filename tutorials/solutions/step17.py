@@ -1,29 +1,45 @@
-"""Solution 17: a subtraction that adds up its gradients."""
+"""Solution 15: tanh with an optimised gradient."""
 
 import tinynode as tn
 
 
-class Subtract(tn.FunctionNode):
-    """z = x - y, for x and y of one shape.   With g = dL/dz:   dL/dx = g   dL/dy = -g"""
+class Tanh(tn.FunctionNode):
+    """y = tanh(x).   x: (n) -> y: (n).   dL/dx = dL/dy (1 - y^2)"""
 
     def forward(self, inputs):
-        x, y = inputs
-        return (x - y,)
+        xp = tn.namespace_of(inputs[0])
+        self.retain_outputs((0,))
+        return (xp.tanh(inputs[0]),)
 
     def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        return g, -g
-
-    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
-        (g,) = grad_outputs
-        results = []
-        for position, old in zip(target_input_indexes, grad_inputs, strict=True):
-            if position == 0:
-                results.append(g if old is None else old + g)
-            else:
-                results.append(-g if old is None else old - g)
-        return tuple(results)
+        (gy,) = grad_outputs
+        (y,) = self.get_retained_outputs()
+        return TanhGrad().apply((y, gy))
 
 
-def subtract(x, y):
-    return Subtract().apply((x, y))[0]
+class TanhGrad(tn.FunctionNode):
+    """gx = gy (1 - y^2).   y: (n), gy: (n) -> gx: (n).
+
+    With h = dL/dgx:   dL/dy = -2 h gy y   dL/dgy = h (1 - y^2)
+    """
+
+    def forward(self, inputs):
+        y, gy = inputs
+        self.retain_inputs((0, 1))
+        gx = 1.0 - y * y
+        gx *= gy
+        return (gx,)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (h,) = grad_outputs
+        y, gy = self.get_retained_inputs()
+        gradient_of_y = gradient_of_gy = None
+        if 0 in target_input_indexes:
+            gradient_of_y = -2.0 * h * gy * y
+        if 1 in target_input_indexes:
+            gradient_of_gy = TanhGrad().apply((y, h))[0]
+        return gradient_of_y, gradient_of_gy
+
+
+def tanh(x):
+    return Tanh().apply((x,))[0]

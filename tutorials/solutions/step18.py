@@ -1,37 +1,55 @@
-"""Solution 18: a hook that remembers where the first NaN was made."""
+"""Solution 16: three functions that can be differentiated twice."""
 
-from tinynode import FunctionHook
-
-
-def has_nan(variables):
-    """Whether one of these Variables holds a NaN; None holds none."""
-    return any(bool(v.xp.any(v.xp.isnan(v.array))) for v in variables if v is not None)
+import tinynode as tn
+from tinynode import functions as F
 
 
-class NaNHook(FunctionHook):
-    """Remembers which function made the first NaN, in ``first``."""
+class CumulativeSum(tn.FunctionNode):
+    """y[k] = x[0] + ... + x[k].   With g = dL/dy:   dL/dx[k] = g[k] + g[k + 1] + ..."""
 
-    name = "first NaN"
+    def forward(self, inputs):
+        return (tn.namespace_of(inputs[0]).cumulative_sum(inputs[0]),)
 
-    def __init__(self):
-        self.first = None
-        self.depth = 0  # of the backwards that are running
+    def backward(self, target_input_indexes, grad_outputs):
+        (g,) = grad_outputs
+        return (F.flip(F.cumulative_sum(F.flip(g))),)
 
-    def added(self, function):
-        self.first = None
-        self.depth = 0  # an error may have ended a backward before its end
 
-    def backward_preprocess(self, function, in_data, out_grad):
-        self.depth += 1
+class Softplus(tn.FunctionNode):
+    """y = log(1 + e^x).   dL/dx = dL/dy / (1 + e^-x)"""
 
-    def applied(self, function, inputs, outputs):
-        self.judge(function, "forward", inputs, outputs)
+    def forward(self, inputs):
+        xp = tn.namespace_of(inputs[0])
+        self.retain_inputs((0,))
+        return (xp.log1p(xp.exp(inputs[0])),)
 
-    def after_backward(self, function, target_input_indexes, grad_outputs, grad_inputs):
-        self.depth -= 1
-        self.judge(function, "backward", grad_outputs, grad_inputs)
+    def backward(self, target_input_indexes, grad_outputs):
+        (g,) = grad_outputs
+        (x,) = self.get_retained_inputs()
+        return (g / (1.0 + F.exp(-x)),)
 
-    def judge(self, function, direction, given, results):
-        """Remember the function, if it is the first that made a NaN."""
-        if self.first is None and self.depth == 0 and has_nan(results) and not has_nan(given):
-            self.first = function.label, direction
+
+class Dot(tn.FunctionNode):
+    """y = a[0] b[0] + a[1] b[1] + ...   With g = dL/dy:   dL/da = g b   dL/db = g a"""
+
+    def forward(self, inputs):
+        a, b = inputs
+        self.retain_inputs((0, 1))
+        return (tn.namespace_of(a).sum(a * b),)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (g,) = grad_outputs
+        a, b = self.get_retained_inputs()
+        return g * b, g * a
+
+
+def cumulative_sum(x):
+    return CumulativeSum().apply((x,))[0]
+
+
+def softplus(x):
+    return Softplus().apply((x,))[0]
+
+
+def dot(a, b):
+    return Dot().apply((a, b))[0]

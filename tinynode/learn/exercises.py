@@ -1,0 +1,352 @@
+"""The commands of an exercise: start, check, hint, show, take, status.
+
+Requirement: no command overwrites the learner's work, and each command prints the next one. An
+exercise is a file of the learner's, or a part of the learner's package ``mynode``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tinynode.commands.command_line import CommandError
+from tinynode.learn import checking, mynode, sources
+from tinynode.learn.mynode import NAME, Definition
+from tinynode.learn.progress import PROGRAM, Progress, open_progress, say_next, unused
+from tinynode.learn.sources import Step
+
+
+def _exercise(options: argparse.Namespace) -> Step:
+    step = sources.find(options.step)
+    if not step.stub.exists():
+        raise CommandError(f"step {step.key} has no exercise")
+    return step
+
+
+# start
+
+
+def start(options: argparse.Namespace) -> int:
+    """Write the stub and the imported engine, or add the stubs to ``mynode``."""
+    step = _exercise(options)
+    return _start_part(step) if step.builds else _start_file(step, options.again)
+
+
+def _start_file(step: Step, again: bool) -> int:
+    work = Path(step.work)
+    if work.exists() and not again:
+        print(f"{work} is here already, and stays as it is.")
+        print(f"Check it:    {PROGRAM} check {step.key}")
+        print(
+            f"Begin anew:  {PROGRAM} start {step.key} --again   (keeps yours under another name)"
+        )
+        return 1
+    kept = _write(work, step.stub.read_text(encoding="utf-8"), again)
+    if kept:
+        print(f"kept your file as {kept.name}")
+    print(f"wrote {work}")
+    engine = step.engine()
+    if engine:
+        _write_engine(Path(step.engine_name), engine, again)
+    open_progress().note(step.key, started=True)
+    print(f"\n{step.title}. Open {work} in your editor: what to do stands at its top. Then")
+    print(f"  {PROGRAM} check {step.key}")
+    return 0
+
+
+def _start_part(step: Step) -> int:
+    """Add the stubs of a step to the learner's package."""
+    progress = open_progress()
+    _require_earlier(step, progress)
+    added = add_stubs(step, Path(NAME))
+    for path, names in added.items():
+        print(f"{NAME}/{path}: added {', '.join(names)}" if names else f"wrote {NAME}/{path}")
+    if not added:
+        print(f"{NAME} has the definitions of step {step.key} already; nothing was changed.")
+    progress.note(step.key, started=True)
+    print(f"\n{step.title}. The exercise stands at the end of the page. Edit {NAME}, then")
+    print(f"  {PROGRAM} check {step.key}")
+    return 0
+
+
+def _require_earlier(step: Step, progress: Progress) -> None:
+    """Check that the learner's package has all earlier parts.
+
+    Raises:
+        CommandError: An earlier step was neither passed nor taken; the message has the commands.
+    """
+    for earlier in mynode.builders():
+        facts = progress.of(earlier.key)
+        if earlier.key < step.key and not (facts.get("passed") or facts.get("taken")):
+            raise CommandError(
+                f"step {step.key} builds on step {earlier.key}, which is open. Do it first:  "
+                f"{PROGRAM} start {earlier.key}   Or take its reference:  "
+                f"{PROGRAM} take {earlier.key}"
+            )
+
+
+def add_stubs(step: Step, package: Path) -> dict[str, list[str]]:
+    """Add the stubs of a step to a package; returns the added names for each changed file."""
+    added = {}
+    for path, stub in mynode.read_files(step.stub).items():
+        file = package / path
+        if not file.exists():
+            _write_file(file, stub)
+            added[path] = list(mynode.definitions(stub))
+            continue
+        old = file.read_text(encoding="utf-8")
+        new, names = _edited(path, mynode.add_stubs, old, stub)
+        if new != old:
+            _write_file(file, new)
+            added[path] = names
+    return added
+
+
+def _edited(path: str, edit: Any, *arguments: str) -> Any:
+    """The result of an edit of a learner's file.
+
+    Raises:
+        CommandError: The file is no Python; the message has the line.
+    """
+    try:
+        return edit(*arguments)
+    except SyntaxError as error:
+        raise CommandError(
+            f"{NAME}/{path}, line {error.lineno}: {error.msg}; mend this line first", 1
+        ) from None
+
+
+def _write_engine(path: Path, code: str, again: bool) -> None:
+    """The engine that the exercise imports; one that the learner changed is not overwritten."""
+    if path.exists() and path.read_text(encoding="utf-8", errors="replace") == code:
+        return
+    if path.exists() and not again:
+        print(f"{path} is here already, and stays as it is")
+        return
+    kept = _write(path, code, again)
+    print(
+        f"wrote {path}, the engine of this step" + (f"; kept yours as {kept.name}" if kept else "")
+    )
+
+
+def _write(path: Path, text: str, again: bool) -> Path | None:
+    """Write a new file; with ``again`` an old file gets another name."""
+    kept = None
+    try:
+        if again and path.exists():
+            kept = unused(path, "old")
+            path.rename(kept)
+        with open(path, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        where = Path.cwd()
+        raise CommandError(f"{path} cannot be written in {where}: {error.strerror}", 1) from None
+    return kept
+
+
+def _write_file(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}", 1) from None
+
+
+# check
+
+
+def _work(step: Step) -> Path:
+    """The learner's file.
+
+    Raises:
+        CommandError: The exercise was not started in this folder.
+    """
+    work = Path(step.work)
+    if not work.is_file():
+        raise CommandError(
+            f"there is no {work} in this folder; begin with {PROGRAM} start {step.key}, or go to "
+            "the folder in which you did"
+        )
+    return work
+
+
+def check(options: argparse.Namespace) -> int:
+    """Check the learner's work; 0 if all checks pass."""
+    step = _exercise(options)
+    work = _work(step)
+    progress = open_progress()
+    if step.builds:
+        _require_fitting_stage(step, progress)
+    engine = Path(step.engine_name)
+    if not engine.exists() and step.engine():
+        _write(engine, step.engine(), again=False)
+    print(f"{step.title}: {NAME if step.builds else work}")
+    report = checking.check(step, work.absolute(), options.seconds)
+    facts = progress.of(step.key)
+    attempts = facts.get("attempts")
+    progress.note(
+        step.key,
+        started=True,
+        attempts=(attempts if isinstance(attempts, int) else 0) + 1,
+        passed=report.passed or bool(facts.get("passed")),  # a passed step stays passed
+    )
+    if report.passed:
+        say_next(progress, step)
+    return 0 if report.passed else 1
+
+
+def _require_fitting_stage(step: Step, progress: Progress) -> None:
+    """Check that the checks of a step fit the learner's package of today.
+
+    Raises:
+        CommandError: A later step has changed what these checks look at.
+    """
+    module = sources.load(step.check, f"tinynode_check_{step.name}")
+    until = getattr(module, "UNTIL", "99")
+    started = [s.key for s in mynode.builders() if progress.of(s.key).get("started")]
+    if started and started[-1] > until:
+        raise CommandError(
+            f"the checks of step {step.key} fit {NAME} up to step {until}; "
+            f"yours has parts of step {started[-1]} already"
+        )
+
+
+def hint(options: argparse.Namespace) -> int:
+    """Print the next hint; after the last hint, the last hint again."""
+    step = _exercise(options)
+    progress = open_progress()
+    hints = step.hints()
+    seen = progress.of(step.key).get("hints")
+    number = min(seen if isinstance(seen, int) and seen >= 0 else 0, len(hints) - 1)
+    print(f"Hint {number + 1} of {len(hints)} for step {step.key}: {hints[number]}")
+    if number + 1 == len(hints):
+        print(f"That is the last hint. A solution: {PROGRAM} show {step.key}")
+    progress.note(step.key, hints=number + 1)
+    return 0
+
+
+# show and take
+
+
+def show(options: argparse.Namespace) -> int:
+    """Print the difference from the learner's work, or from the stub, to a solution."""
+    step = _exercise(options)
+    if not open_progress().of(step.key).get("attempts") and not options.now:
+        raise CommandError(
+            f"try step {step.key} first: {PROGRAM} check {step.key}. "
+            f"To see a solution without a try: {PROGRAM} show {step.key} --now",
+            status=1,
+        )
+    difference = list(_part_difference(step) if step.builds else _file_difference(step))
+    for line in difference:
+        print(line)
+    if not difference:
+        print(f"{NAME if step.builds else step.work} is the same as the solution.")
+    return 0
+
+
+def _file_difference(step: Step) -> Iterator[str]:
+    work = Path(step.work)
+    mine = work if work.is_file() else step.stub
+    name = work.name if mine is work else f"{work.name} as it is at the start"
+    text = mine.read_text(encoding="utf-8", errors="replace")
+    return _difference(text, step.solution.read_text(encoding="utf-8"), name)
+
+
+def _part_difference(step: Step) -> Iterator[str]:
+    for path in mynode.changed(step.key):
+        file = Path(NAME, path)
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+        new, _ = _edited(path, mynode.taken, text, step.key, path)
+        yield from _difference(text, new, f"{NAME}/{path}")
+
+
+def _difference(mine: str, other: str, name: str) -> Iterator[str]:
+    return difflib.unified_diff(
+        mine.splitlines(), other.splitlines(), name, "a solution", lineterm=""
+    )
+
+
+def take(options: argparse.Namespace) -> int:
+    """Put the reference's definitions of a step into the learner's package."""
+    step = _exercise(options)
+    if not step.builds:
+        raise CommandError(f"step {step.key} builds no part of {NAME}; see  {PROGRAM} show")
+    progress = open_progress()
+    _require_earlier(step, progress)
+    package = Path(NAME)
+    record: dict[str, dict[str, str]] = {}
+    for path in mynode.changed(step.key):
+        file = package / path
+        old = file.read_text(encoding="utf-8") if file.exists() else ""
+        new, names = _edited(path, mynode.taken, old, step.key, path)
+        if old and new != old:
+            kept = unused(file, "old")
+            file.rename(kept)
+            print(f"kept your {NAME}/{path} as {kept.name}")
+        _write_file(file, new)
+        found = mynode.definitions(new)
+        record[path] = {name: digest(found[name]) for name in names}
+        print(f"{NAME}/{path}: took {', '.join(names) or 'its imports'}")
+    progress.note(step.key, started=True, taken=record)
+    say_next(progress, step)
+    return 0
+
+
+def digest(definition: Definition) -> str:
+    """A short digest of a definition's meaning."""
+    return hashlib.sha256(definition.meaning.encode()).hexdigest()[:16]
+
+
+# status
+
+
+def status(options: argparse.Namespace) -> int:
+    """Print whose each definition of the learner's package is."""
+    package = Path(NAME)
+    if not package.is_dir():
+        raise CommandError(f"there is no {NAME} in this folder; begin with {PROGRAM} start 01")
+    yours = others = lines = 0
+    for path, owners in ownership(package, open_progress()).items():
+        print(f"{NAME}/{path}")
+        for definition, owner in owners:
+            size = definition.end - definition.start
+            print(f"  {owner:<18} {definition.name} ({size} line{'s' if size > 1 else ''})")
+            yours += owner == "yours"
+            others += owner != "yours"
+            lines += size if owner == "yours" else 0
+    print(f"\n{yours} of {yours + others} definitions are yours: {lines} lines.")
+    return 0
+
+
+def ownership(package: Path, progress: Progress) -> dict[str, list[tuple[Definition, str]]]:
+    """Each definition of the package with its owner, by file.
+
+    The owner is "yours", "to write" for a stub as it was added, or "reference, step 07".
+    """
+    steps = mynode.builders()
+    found: dict[str, list[tuple[Definition, str]]] = {}
+    for path, text in mynode.read_files(package).items():
+        there = _edited(path, mynode.definitions, text)
+        owners = [(one, _owner(one, path, steps, progress)) for one in there.values()]
+        if owners:
+            found[path] = owners
+    return found
+
+
+def _owner(one: Definition, path: str, steps: list[Step], progress: Progress) -> str:
+    owner = "yours"
+    for step in steps:
+        taken = progress.of(step.key).get("taken")
+        names = taken.get(path, {}) if isinstance(taken, dict) else {}
+        if names.get(one.name) == digest(one):
+            owner = f"reference, step {step.key}"
+        stub = step.stub / path
+        stubs = mynode.definitions(stub.read_text(encoding="utf-8")) if stub.exists() else {}
+        if one.name in stubs and stubs[one.name].meaning == one.meaning:
+            owner = "to write" if "NotImplementedError" in one.text else owner
+    return owner

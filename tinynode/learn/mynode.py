@@ -1,0 +1,313 @@
+"""The learner's package ``mynode``: its stages, its stubs, and whose each definition is.
+
+Requirement: the learner writes a framework, step by step, and owns each line. So a step brings
+stubs of new definitions only, and never replaces a definition of the learner's. A learner who
+skips a step takes the reference's definitions of this step, by name.
+
+The reference of a step is a folder of whole files, ``tutorials/solutions/step07``, with the files
+that the step adds or changes. The **stage** of step 7 has each file in its newest version up to
+step 7. Files are dictionaries of texts by path, such as ``core/variable.py``.
+
+The unit is a **definition**: a function, class or variable at the top level of a file.
+"""
+
+from __future__ import annotations
+
+import ast
+import atexit
+import difflib
+import importlib
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinynode.commands.command_line import CommandError
+from tinynode.learn import sources
+from tinynode.learn.sources import Step
+from tinynode.show import engine_recorder
+
+NAME = "mynode"
+
+SHOWN = re.compile(r"^<!-- mynode: (\S+)((?: [A-Za-z_]\w*)*) -->$", re.MULTILINE)
+"""A line of a page that shows definitions: ``<!-- mynode: core/backprop.py backward -->``."""
+
+Files = dict[str, str]
+"""Texts of files by path, relative to the package."""
+
+
+def read_files(folder: Path) -> Files:
+    """The Python files of a folder."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*.py"))
+    }
+
+
+def write_files(files: Files, folder: Path) -> None:
+    """Write the files into a folder."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def builders() -> list[Step]:
+    """The steps that build ``mynode``, in order."""
+    return [step for step in sources.steps() if step.part.is_dir()]
+
+
+def changed(key: str) -> Files:
+    """The reference's files that a step adds or changes."""
+    step = sources.find(key)
+    return read_files(step.part)
+
+
+def reference(key: str) -> Files:
+    """The stage of a step: the whole package, by the reference.
+
+    Raises:
+        CommandError: No step up to this one builds ``mynode``.
+    """
+    last = sources.find(key)
+    files: Files = {}
+    for step in builders():
+        if sources.order(step) <= sources.order(last):
+            files |= read_files(step.part)
+    if not files:
+        raise CommandError(f"{NAME} begins after step {key}")
+    return files
+
+
+def before(key: str) -> Files:
+    """The stage before a step; {} for the first step."""
+    earlier = [step.key for step in builders() if step.key < sources.find(key).key]
+    return reference(earlier[-1]) if earlier else {}
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A definition in a file: the lines ``start`` to ``end``, counted from 0, ``end`` excluded."""
+
+    name: str
+    start: int
+    end: int
+    text: str
+    meaning: str
+    """The syntax tree without docstrings: equal for texts that differ in comments only."""
+
+
+def definitions(text: str) -> dict[str, Definition]:
+    """The definitions of a file by name, with decorators, and with the comment lines before.
+
+    Raises:
+        SyntaxError: The text is no Python.
+    """
+    lines = text.splitlines()
+    found = {}
+    for node in ast.parse(text).body:
+        name = _name(node)
+        if not name:
+            continue
+        decorators = getattr(node, "decorator_list", [])
+        start = min([node.lineno, *(one.lineno for one in decorators)]) - 1
+        while start > 0 and lines[start - 1].startswith("#"):
+            start -= 1
+        end = node.end_lineno or node.lineno
+        found[name] = Definition(name, start, end, "\n".join(lines[start:end]), _meaning(node))
+    return found
+
+
+def _name(node: ast.stmt) -> str:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return node.name
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    target = node.target if isinstance(node, ast.AnnAssign) else target
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _meaning(node: ast.stmt) -> str:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(inner):
+            inner.body = inner.body[1:] or [ast.Pass()]
+    return ast.dump(node)
+
+
+def imports(text: str) -> list[str]:
+    """The import statements at the top level of a file, a name in each."""
+    found = []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Import):
+            found += [ast.unparse(ast.Import([alias])) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            one_by_one = [ast.ImportFrom(node.module, [name], node.level) for name in node.names]
+            found += [ast.unparse(statement) for statement in one_by_one]
+    return found
+
+
+def with_imports(text: str, wanted: list[str]) -> str:
+    """The text with the missing import statements, after the imports that are there."""
+    there = imports(text)
+    missing = [line for line in wanted if line not in there]
+    if not missing:
+        return text
+    lines = text.splitlines()
+    place = 0
+    body = ast.parse(text).body
+    for number, node in enumerate(body):
+        docstring = number == 0 and isinstance(node, ast.Expr)
+        if docstring or isinstance(node, ast.Import | ast.ImportFrom):
+            place = node.end_lineno or place
+    gap = [""] if place and not there else []
+    lines[place:place] = gap + missing
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def add_stubs(text: str, stubs: str) -> tuple[str, list[str]]:
+    """A learner's file with the missing definitions of a file of stubs, and their names.
+
+    Definitions that are there stay as they are.
+
+    Raises:
+        SyntaxError: The learner's file is no Python.
+    """
+    there = definitions(text)
+    new = [one for name, one in definitions(stubs).items() if name not in there]
+    text = with_imports(text, imports(stubs))
+    for one in new:
+        text = text.rstrip("\n") + "\n\n\n" + one.text + "\n"
+    return text, [one.name for one in new]
+
+
+def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:
+    """A learner's file with the reference's definitions of a step, and their names.
+
+    Raises:
+        SyntaxError: The learner's file is no Python.
+    """
+    after = changed(key)[path]
+    new = new_definitions(key, path)
+    text = with_imports(text, imports(after))
+    for name in new:
+        definition = definitions(after)[name]
+        there = definitions(text).get(name)
+        if there is None:
+            text = text.rstrip("\n") + "\n\n\n" + definition.text + "\n"
+        else:
+            lines = text.splitlines()
+            lines[there.start : there.end] = definition.text.splitlines()
+            text = "\n".join(lines) + "\n"
+    return text, new
+
+
+def new_definitions(key: str, path: str) -> list[str]:
+    """The names of the definitions that a step adds to a file, or changes."""
+    earlier = definitions(before(key).get(path, ""))
+    now = definitions(changed(key).get(path, ""))
+    return [
+        name
+        for name, one in now.items()
+        if name not in earlier or earlier[name].meaning != one.meaning
+    ]
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Definitions of a file of ``mynode`` for a page; ``marked`` are new lines, from 1.
+
+    ``marked`` is empty if all lines are new.
+    """
+
+    path: str
+    code: str
+    marked: tuple[int, ...]
+
+
+def excerpt(key: str, path: str, names: list[str]) -> Excerpt:
+    """The definitions as they are after a step, with marks at the lines that the step changes.
+
+    Args:
+        key: The step.
+        path: A file of ``mynode``, such as ``core/variable.py``.
+        names: The definitions; without names, the whole file.
+
+    Raises:
+        KeyError: The stage has no such file or definition.
+    """
+    now, earlier = reference(key)[path], before(key).get(path, "")
+    if not names:
+        return Excerpt(path, now.rstrip("\n"), _marks(earlier, now))
+    parts: list[str] = []
+    marked: list[int] = []
+    some_old = False
+    for name in names:
+        here = definitions(now)[name]
+        there = definitions(earlier).get(name)
+        first = sum(len(part.splitlines()) + 2 for part in parts)
+        lines = range(1, len(here.text.splitlines()) + 1)
+        marks = tuple(lines) if there is None else _marks(there.text, here.text)
+        some_old = some_old or there is not None
+        marked += [first + line for line in marks]
+        parts.append(here.text)
+    return Excerpt(path, "\n\n\n".join(parts), tuple(marked) if some_old else ())
+
+
+def _marks(earlier: str, now: str) -> tuple[int, ...]:
+    """The lines of a text that are new or changed; () if all are."""
+    if not earlier:
+        return ()
+    matcher = difflib.SequenceMatcher(None, earlier.splitlines(), now.splitlines(), False)
+    marks: list[int] = []
+    for kind, _, _, start, end in matcher.get_opcodes():
+        if kind in ("replace", "insert"):
+            marks += range(start + 1, end + 1)
+    return tuple(marks)
+
+
+def parts(text: str, key: str) -> list[str | Excerpt]:
+    """The text of a cell, with an excerpt in place of each line ``<!-- mynode: ... -->``."""
+    found: list[str | Excerpt] = []
+    place = 0
+    for match in SHOWN.finditer(text):
+        found += [
+            text[place : match.start()].strip("\n"),
+            excerpt(key, match[1], match[2].split()),
+        ]
+        place = match.end()
+    return [part for part in (*found, text[place:].strip("\n")) if part]
+
+
+@dataclass
+class Source:
+    """Where ``use_mynode`` finds the package: the learner's folder, or None for the reference."""
+
+    folder: Path | None = None
+
+
+source = Source()
+
+
+def use_mynode(step: str) -> None:
+    """Make ``import mynode`` give the package as it is after a step.
+
+    The reference of the stage is written into a temporary folder, as real files, for debuggers
+    and tracebacks. ``python -m tinynode.learn run 07 --mine`` takes the learner's package.
+
+    Args:
+        step: The key of the step, such as "07".
+
+    Raises:
+        CommandError: No such step, or no step up to this one builds ``mynode``.
+    """
+    for name in [name for name in sys.modules if name.split(".")[0] == NAME]:
+        del sys.modules[name]
+    folder = source.folder
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix=f"{NAME}-{step}-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        write_files(reference(step), folder / NAME)
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    engine_recorder.found(importlib.import_module(NAME))

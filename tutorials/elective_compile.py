@@ -1,0 +1,329 @@
+# %% [markdown]
+# # Elective: compile
+#
+# **Goal.** You turn a define-by-run function into a net that is recorded once and run many times,
+# and you know what it gains, what it cannot do, and how to look inside.
+
+# %%
+import time
+import tracemalloc
+
+import numpy as np
+
+import tinynode as tn
+from tinynode import functions as F
+from tinynode import net, nn
+
+fast = tn.get_device("fast")
+
+
+def on_fast(data, name=None):
+    """Data as a Variable on the fast device; it requires a gradient."""
+    x = tn.asarray(data, device=fast, dtype="float64", requires_grad=True)
+    x.name = name
+    return x
+
+
+# %% [markdown]
+# Nets have advantages: the order is known, and so is every name that somebody will read. But who
+# wants to write operators by hand, as in the electives `registry` and
+# `backward_network`? You need not. **A define-by-run function
+# becomes a net by running it once**, while somebody writes down what it applies. That is a
+# **trace**. The backward network follows by the rule of the elective `backward_network`. And
+# then a **plan** is made:
+# which calls, on which arrays, in which order.
+#
+# `tn.compile(f)` does all three, at the first call. The result is a function that is used as `f`.
+#
+# ## Predict
+# This is the chain of step 4, with a line that tells when it runs. The compiled function is called
+# three times with four numbers, and twice with five. How often will the line run?
+
+# %%
+calls = []
+
+
+def chain(x):
+    calls.append(x.shape)
+    return F.sin(F.exp(-(x * x)))
+
+
+compiled = tn.compile(chain)
+for numbers in ([0.1, 0.2, 0.3, 0.4], [1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]):
+    compiled(on_fast(numbers))
+for numbers in ([0.0, 0.1, 0.2, 0.3, 0.4], [1.0, 2.0, 3.0, 4.0, 5.0]):
+    compiled(on_fast(numbers))
+print(calls)
+
+# %% [markdown]
+# Twice: once for each shape. The **signature** of a call is all that a net depends on: shapes,
+# dtypes, devices, which inputs require a gradient, and the values of arguments that are no arrays.
+# For each new signature `f` runs, and is recorded. All other calls run the net, and not one line
+# of your function.
+#
+# ## Run
+# This is what was recorded, and the backward network that follows from it. You have met all of it:
+# operators by name, `@GRAD`, and `x`, which was read in two slots.
+
+# %%
+x = on_fast([0.1, 0.5, 0.9], "x")
+found = tn.trace(chain, x)
+print(found.net)
+scope = net.Scope({"x": x})
+found.net.run(scope)
+print(net.backward(found.net, scope))
+
+# %% [markdown]
+# The compiled function is **one function in the graph**, named after yours. So everything that you
+# know of gradients holds for it; also that they can be differentiated again. Its `backward` is a
+# net, and so is the backward of that.
+
+
+# %%
+def two_orders(f, x):
+    """y, its gradient, and the gradient of that."""
+    y = f(x)
+    (g,) = tn.grad([y], [x], enable_double_backprop=True)
+    (h,) = tn.grad([g], [x])
+    return y, g, h
+
+
+print("creator:", compiled(x).creator_node.label)
+for title, eager, by_net in zip(
+    ("y", "dy/dx", "d2y/dx2"), two_orders(chain, x), two_orders(compiled, x), strict=True
+):
+    equal = float(F.max(abs(eager - by_net))) <= 1e-12
+    print(f"{title:8} {by_net.array.round(4).tolist()}   equal to 1e-12: {equal}")
+
+# %% [markdown]
+# ## See
+# What does a plan do? `explain` tells. The device `fast` puts elementwise operators that follow
+# each other into one **group**: it takes a block of the array that fits into the cache of the
+# processor, runs all operators of the group on it, and goes on with the next block. That is called
+# **fusing**. An operator that has no kernel for this (the elective `fast_path`) **falls
+# back**: its own `forward`
+# is called.
+
+
+# %%
+def explain(function, *arguments):
+    """Of the text of explain: what is fused, and what falls back."""
+    for line in function.explain(*arguments).splitlines():
+        if "in blocks of" in line:
+            print("  fused:", line.partition(": ")[2])
+        elif "as a function" in line:
+            print("  falls back:", line.split(" = ")[1].split("(")[0])
+        elif line.endswith("):"):
+            print(line)
+
+
+@tn.compile
+def with_a_sort(x):
+    return F.exp(F.sort(chain(x)) * 2.0) + 1.0
+
+
+large = on_fast(np.linspace(-2.0, 2.0, 100_000))
+explain(compiled, large)
+print()
+explain(with_a_sort, large)
+
+# %% [markdown]
+# The chain is a single group, forward and backward. A sort needs all of the array at once, so it
+# cuts the groups in two.
+#
+# Now to the gain. For comparison, a function of more operators: `poly` is ten times `y x + c`.
+# One step is a forward and a backward. The figures on this page were measured on one machine; on
+# yours they differ.
+
+
+# %%
+def poly(x):
+    y = x
+    for n in range(10):
+        y = y * x + 0.1 * n
+    return y
+
+
+def one_step(f, x):
+    x.cleargrad()
+    y = f(x)
+    y.grad = np.ones(x.shape)
+    y.backward()
+
+
+FUNCTIONS = {
+    "chain, eager": chain,
+    "chain, compiled": tn.compile(chain),
+    "poly, eager": poly,
+    "poly, compiled": tn.compile(poly),
+}
+
+
+def shortest(x, rounds):
+    """The shortest time of each, in microseconds: what else the machine does only adds."""
+    times = dict.fromkeys(FUNCTIONS, float("inf"))
+    for _ in range(rounds):
+        for name, f in FUNCTIONS.items():
+            start = time.perf_counter()
+            one_step(f, x)
+            times[name] = min(times[name], 1e6 * (time.perf_counter() - start))
+    return {name: round(shortest) for name, shortest in times.items()}
+
+
+# %% tags=["varies"]
+small = on_fast(np.linspace(-1.0, 1.0, 100))
+tn.show.bars(shortest(small, 50), title="A step with 100 numbers", x_label="time, microseconds")
+
+# %% tags=["varies"]
+tn.show.bars(
+    shortest(large, 12), title="A step with 100,000 numbers", x_label="time, microseconds"
+)
+
+# %% [markdown]
+# With few numbers, an eager step spends its time in Python: nodes, checks, the walk of backward.
+# A net has none of that, and the more operators there are, the more it saves. With many numbers
+# the arithmetic takes most of the time, and both must do that: no gain in time is to be expected
+# there.
+#
+# The other cost is memory. Eagerly, each operator makes a new array, a **buffer**, as long as `x`.
+# A fused group keeps what lies between its operators in the cache. Only what leaves the group
+# needs a buffer: its result, and what the backward network will read. Let us count the bytes, at
+# the moment when most are in use.
+
+
+# %%
+def most_bytes(f, x):
+    """The largest number of bytes in use during a step, without x itself."""
+    x.cleargrad()
+    f = tn.compile(f.function) if isinstance(f, net.CompiledFunction) else f  # nothing kept
+    tracemalloc.start()
+    for _ in range(3):
+        one_step(f, x)
+    tracemalloc.reset_peak()
+    one_step(f, x)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+peaks = {name: most_bytes(f, large) for name, f in FUNCTIONS.items()}
+for name in "chain", "poly":
+    operators = len(tn.trace(FUNCTIONS[f"{name}, eager"], large).net.flattened())
+    fewer = peaks[f"{name}, compiled"] < peaks[f"{name}, eager"]
+    print(f"{name}: {operators} lines in the net; compiled, fewer bytes: {fewer}")
+
+# %% tags=["varies"]
+tn.show.bars(
+    {name: round(peak / 1e6, 1) for name, peak in peaks.items()},
+    title="Bytes in use; a buffer has 0.8 MB",
+    x_label="MB",
+)
+
+# %% [markdown]
+# ## Break it
+# A trace sees what was *applied*. It does not see why. So a decision by a value would be recorded
+# as it fell for the first numbers, and be wrong for others. The package refuses it:
+
+
+# %%
+@tn.compile
+def leaky(x):
+    if x[0] > 0:
+        return x
+    return 0.1 * x
+
+
+try:
+    leaky(on_fast([1.0, 2.0]))
+except tn.TinynodeError as error:
+    print(error)
+
+# %% [markdown]
+# What it cannot refuse: a number that changes at every call. It belongs to the signature, so each
+# new one is recorded anew, and nothing is gained. The results are right, and the program is slow.
+
+# %%
+calls = []
+
+
+@tn.compile
+def scaled(x, factor):
+    calls.append(factor)
+    return F.sum(x * factor)
+
+
+for step in range(4):
+    scaled(x, 1.0 / (1 + step))
+print("recorded", len(calls), "times")
+
+# %% [markdown]
+# And a function that writes something down, such as `calls` above, does so when it is recorded and
+# never again.
+#
+# ## Fix it
+# A choice becomes a function of Variables: `F.where` computes both and picks, number by number.
+# And what changes becomes an array: then it is an input of the net.
+
+
+# %%
+@tn.compile
+def leaky_where(x):
+    return F.where(x > 0, x, 0.1 * x)
+
+
+print(leaky_where(on_fast([1.0, -2.0])).array.tolist())
+
+calls = []
+for step in range(4):
+    scaled(x, on_fast(1.0 / (1 + step)))
+print("recorded", len(calls), "time")
+
+# %% [markdown]
+# A training step may be compiled as a whole. `cleargrads`, `backward` and `update` stand in it as
+# always; the parameters are read anew at each run. Data that require a gradient would get one too,
+# and that is refused, so pass them through `detach`.
+
+# %%
+rng = np.random.default_rng(0)
+points = on_fast(rng.normal(size=(40, 2))).detach()
+targets = on_fast(rng.normal(size=(40, 1))).detach()
+
+
+def make_step():
+    """A model with its optimizer, and the function that trains it by one step."""
+    tn.seed(0)
+    with tn.using_device(fast):
+        model = nn.Sequential(
+            nn.Linear(2, 8, dtype="float64"), F.tanh, nn.Linear(8, 1, dtype="float64")
+        )
+    optimizer = nn.SGD(model, lr=0.1)
+
+    def step(x, t):
+        optimizer.cleargrads()
+        loss = F.mean_squared_error(model(x), t)
+        loss.backward()
+        optimizer.update()
+        return loss
+
+    return step
+
+
+eager_step, compiled_step = make_step(), tn.compile(make_step())
+for number in range(31):
+    one, other = (float(step(points, targets)) for step in (eager_step, compiled_step))
+    if number % 10 == 0:
+        print(f"step {number:2}   eager {one:.6f}   compiled {other:.6f}")
+
+# %% [markdown]
+# **When is it worth it?** For a function of many operators that runs many times with the same
+# shapes: a whole model, a whole training step. Not for a single operator: to look up what was
+# recorded takes longer than the node that it saves. And keep the eager function at hand. It is the
+# one that you can step through, print from, and trust; the compiled one must agree with it.
+#
+# ## Exercise
+# A training step that nobody can record: it decides by values, and gets a number that changes in
+# each step. Make it one that is recorded once. The check compares losses with the eager step, and
+# gradients to second order.
+#
+#     python -m tinynode.learn start compile
+#     python -m tinynode.learn check compile

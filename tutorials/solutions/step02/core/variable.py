@@ -1,0 +1,11 @@
+"""What a user holds: an array, its gradient, and where it came from."""
+
+
+class Variable:
+    """A box around an array. It remembers the operation that computed it."""
+
+    def __init__(self, array, *, name=None):
+        self.array = array
+        self.name = name
+        self.creator_node = None  # the FunctionNode that computed it
+        self.grad = None  # the derivative of the last result with respect to this box

@@ -1,0 +1,42 @@
+"""Gradients measured by small steps, to judge those that backward computes."""
+
+import numpy as np
+from mynode.core.variable import Variable
+
+
+def numerical_grad(f, inputs, grad_outputs, eps=1e-3):
+    """The gradients of sum(grad_outputs * f()) with respect to the arrays in inputs."""
+    grads = tuple(np.zeros_like(x) for x in inputs)
+    for x, gx in zip(inputs, grads, strict=True):
+        for index in np.ndindex(x.shape):
+            before = x[index].copy()
+            heights = []
+            for moved in (before + eps, before - eps):
+                x[index] = moved
+                heights.append(
+                    sum(np.sum(gy * y) for gy, y in zip(grad_outputs, f(), strict=True))
+                )
+            x[index] = before
+            gx[index] = (heights[0] - heights[1]) / (2 * eps)
+    return grads
+
+
+def check_backward(function, x_data, y_grad, eps=1e-5, rtol=1e-6, atol=1e-8):
+    """Compare backward of function(x) with measured gradients; x_data is an array of float64.
+
+    Raises:
+        AssertionError: The gradients differ.
+    """
+    x = Variable(x_data.copy())
+    y = function(x)
+    (gx,) = y.creator_node.backward((0,), (y_grad,))
+
+    def f():
+        return (function(x).array,)
+
+    (measured,) = numerical_grad(f, (x.array,), (y_grad,), eps)
+    if not np.allclose(gx, measured, rtol=rtol, atol=atol):
+        raise AssertionError(
+            f"check_backward of {type(y.creator_node).__name__}: backward gives {gx}, "
+            f"small steps measure {measured}"
+        )

@@ -1,0 +1,17 @@
+"""What the graph holds of a Variable."""
+
+import weakref
+
+
+class VariableNode:
+    """What the graph holds of a Variable: no array."""
+
+    def __init__(self, variable):
+        self.name = variable.name
+        self.creator_node = None
+        self.rank = 0
+        self._variable = weakref.ref(variable)
+
+    def get_variable_or_none(self):
+        """The Variable, while somebody holds it."""
+        return self._variable()

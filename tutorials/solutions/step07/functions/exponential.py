@@ -1,0 +1,40 @@
+"""Powers and exponentials."""
+
+import numpy as np
+from mynode.core.function_node import FunctionNode
+
+
+class Square(FunctionNode):
+    """y = x * x.   gx = gy * 2 x"""
+
+    def forward(self, inputs):
+        (x,) = inputs
+        return (x * x,)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (gy,) = grad_outputs
+        (x,) = self.input_arrays
+        return (gy * 2.0 * x,)
+
+
+def square(x):
+    """x * x."""
+    return Square().apply((x,))[0]
+
+
+class Exp(FunctionNode):
+    """y = e^x.   gx = gy * e^x"""
+
+    def forward(self, inputs):
+        (x,) = inputs
+        return (np.exp(x),)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        (gy,) = grad_outputs
+        (x,) = self.input_arrays
+        return (gy * np.exp(x),)
+
+
+def exp(x):
+    """e^x."""
+    return Exp().apply((x,))[0]

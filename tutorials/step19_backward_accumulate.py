@@ -1,0 +1,254 @@
+# %% [markdown] tags=["portable"]
+# # Step 19: adding up gradients
+#
+# **Goal.** A function adds its gradient to the one that is there already, in one go, with
+# `backward_accumulate`.
+
+# %%
+import inspect
+import weakref
+
+import numpy as np
+
+import tinynode as tn
+
+
+def on_device(data, name=None):
+    """Data as a Variable on the device in use; it requires a gradient."""
+    x = tn.asarray(np.array(data), device=tn.get_device(), requires_grad=True)
+    x.name = name
+    return x
+
+
+def first(*variables):
+    """The first element of each, for printing."""
+    return [None if v is None else float(v[0]) for v in variables]
+
+
+x, g = on_device([1.0, 2.0, 3.0], "x"), on_device([1.0, 1.0, 1.0], "g")
+
+
+# %% [markdown]
+# A Variable that is used several times gets several contributions to its gradient, and they are
+# added: that is step 5. Until now the functions knew nothing about it. Each computed its
+# contribution, and backward added them up, two at a time.
+
+
+# %%
+class Scale(tn.FunctionNode):
+    """y = c x, for a constant c.   dL/dx = c dL/dy"""
+
+    def __init__(self, c):
+        self.c = c
+
+    def forward(self, inputs):
+        return (inputs[0] * self.c,)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        return (grad_outputs[0] * self.c,)
+
+
+def uses(function, number):
+    """x scaled by 1, by 2, by 3, ...: so many uses of x."""
+    return [function(c).apply((x,))[0] for c in range(1, number + 1)]
+
+
+def functions_behind(root):
+    """Every function that this Variable was computed by."""
+    found, waiting = [], [root.creator_node]
+    while waiting:
+        function = waiting.pop()
+        if function is not None and function not in found:
+            found.append(function)
+            waiting.extend(node.creator_node for node in function.inputs)
+    return found
+
+
+# %% [markdown]
+# ## Predict
+# Four uses of `x`. The functions that `backward` runs, and the additions, give an array each, as
+# large as `x`. How many arrays are made for the gradient of `x`? (It is
+# `1 + 2 + 3 + 4 = 10` at each place.)
+
+
+# %%
+def print_gradient(function, number):
+    ys = uses(function, number)
+    (gx,) = tn.grad(ys, [x], [g] * number, enable_double_backprop=True)
+    labels = [f.label for f in functions_behind(gx)]
+    print(
+        f"{function.__name__}: {first(gx)[0]}, functions: {len(labels)}, namely", *sorted(labels)
+    )
+    return gx
+
+
+gx_plain = print_gradient(Scale, 4)
+
+# %% [markdown]
+# Four products and three sums. Each product is there only to be added to something, then nobody
+# needs it. For a gradient of a few megabytes, that is a lot of writing for nothing.
+#
+# ## Run
+# A function may offer `backward_accumulate`. It gets one argument more, **`grad_inputs`**: what
+# others have contributed so far, with an entry for each of `target_input_indexes`, `None` where
+# there is nothing yet. What it returns **takes the place** of that. This is what it means; the
+# lines are the package's:
+
+# %%
+source = inspect.getsource(tn.FunctionNode.backward_accumulate)
+print(source[source.index("        gradients =") :])
+
+# %% [markdown]
+# "Mine plus what is there", then. We say the same in one function, in the way of step 17: a new
+# array for the product, and the sum is written into that one, for it is ours.
+
+
+# %%
+class ScaleAndAdd(tn.FunctionNode):
+    """z = c g + old.   With h = dL/dz:   dL/dg = c h   dL/dold = h"""
+
+    def __init__(self, c):
+        self.c = c
+
+    def forward(self, inputs):
+        g, old = inputs
+        z = g * self.c
+        z += old
+        return (z,)
+
+    def backward(self, target_input_indexes, grad_outputs):
+        return grad_outputs[0] * self.c, grad_outputs[0]
+
+
+class FusedScale(Scale):
+    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
+        (g,) = grad_outputs
+        (old,) = grad_inputs
+        if old is None:
+            return self.backward(target_input_indexes, grad_outputs)
+        return ScaleAndAdd(self.c).apply((g, old))
+
+
+gx_fused = print_gradient(FusedScale, 4)
+
+# %% [markdown]
+# Four in place of seven, and the same number. Let us look at what comes in, use by use:
+
+
+# %%
+class Talking(FusedScale):
+    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
+        results = super().backward_accumulate(target_input_indexes, grad_outputs, grad_inputs)
+        print(f"c = {self.c}: there was {first(*grad_inputs)}, now it is {first(*results)}")
+        return results
+
+
+result = tn.grad(uses(Talking, 4), [x], [g] * 4)
+
+# %% [markdown]
+# ## See
+# The graph that backward records: first with products and sums, then fused.
+
+# %%
+tn.show.graph(gradients=[gx_plain], title="backward, then add")
+
+# %%
+tn.show.graph(gradients=[gx_fused], title="backward_accumulate")
+
+# %% [markdown]
+# There is a third way, and it needs nothing of a function: wait until all contributions are there,
+# and add them at once. The setting **`lazy_grad_sum`** does that for the functions that are
+# applied while it is on:
+
+# %%
+with tn.using_config("lazy_grad_sum", True):
+    gx_lazy = print_gradient(Scale, 4)
+
+# %% [markdown]
+# One sum in place of three. But all contributions must wait for it, so they are in memory
+# together. A weak reference tells which of them are still alive. How many were there at one time?
+
+
+# %%
+contributions, numbers_alive = [], []
+
+
+class Counted(Scale):
+    def backward(self, target_input_indexes, grad_outputs):
+        (gx,) = super().backward(target_input_indexes, grad_outputs)
+        contributions.append(weakref.ref(gx))
+        numbers_alive.append(sum(reference() is not None for reference in contributions))
+        return (gx,)
+
+
+most = {}
+for lazy in False, True:
+    numbers_alive.clear()
+    with tn.using_config("lazy_grad_sum", lazy):
+        result = tn.grad(uses(Counted, 20), [x], [g] * 20)
+    most["lazy_grad_sum" if lazy else "two at a time"] = max(numbers_alive)
+tn.show.bars(most, title="20 uses: contributions in memory at one time")
+
+# %% [markdown]
+# ## Break it
+# Two mistakes. The first forgets that its result takes the place of what was there:
+
+
+# %%
+class Forgetful(Scale):
+    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
+        return self.backward(target_input_indexes, grad_outputs)
+
+
+gx = print_gradient(Forgetful, 4)
+
+# %% [markdown]
+# 4 in place of 10: only the last contribution is left. The second wants to save the last array
+# too, and adds into the array that came in. Below, `a` is used in `a + b` and then scaled by 10.
+# The gradients should be 11 for `a` and 1 for `b`.
+
+
+# %%
+class InPlace(Scale):
+    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
+        (old,) = grad_inputs
+        if old is None:
+            return self.backward(target_input_indexes, grad_outputs)
+        array = old.array
+        array += grad_outputs[0].array * self.c
+        return (old,)
+
+
+def print_both(function):
+    a, b, g = (on_device([1.0, 1.0, 1.0]) for _ in range(3))
+    ys = [a + b, function(10.0).apply((a,))[0]]
+    ga, gb = tn.grad(ys, [a, b], [g, g])
+    print(f"{function.__name__}: gradients {first(ga, gb)}, and g is now {first(g)[0]}")
+
+
+print_both(InPlace)
+
+# %% [markdown]
+# `a` is right, `b` is wrong, and even `g`, which belongs to you, has changed. The backward of
+# `a + b` hands the *same* array on to both inputs, since both gradients are `g`. **An array that
+# came in may belong to others as well.** Write into arrays of your own only.
+#
+# ## Fix it
+# `FusedScale` makes an array for its result, and leaves the old one alone:
+
+# %%
+print_both(FusedScale)
+
+# %% [markdown]
+# For an addition there is nothing to win: its gradient is `g` itself, so it makes no array that
+# could be saved. Few functions need `backward_accumulate`. Think of it where a gradient is large
+# and its Variable is used again and again, as the weights in a loop over time.
+#
+# ## Exercise
+# `Subtract` does make an array: `-g`, for its second input. And `old - g` needs no `-g`. Write its
+# `backward_accumulate`. One case to think of: for `x - x`, the same Variable stands at both
+# positions. Then the first entry of `grad_inputs` has what was there, the second is `None`, and
+# backward adds your two results.
+#
+#     python -m tinynode.learn start 19
+#     python -m tinynode.learn check 19
