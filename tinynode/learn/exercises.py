@@ -16,7 +16,14 @@ from typing import Any
 from tinynode.commands.command_line import CommandError
 from tinynode.learn import checking, mynode, sources
 from tinynode.learn.mynode import NAME, Definition
-from tinynode.learn.progress import PROGRAM, Progress, open_progress, say_next, unused
+from tinynode.learn.progress import (
+    PROGRAM,
+    Progress,
+    open_progress,
+    say_next,
+    unused,
+    write_atomically,
+)
 from tinynode.learn.sources import Step
 
 
@@ -151,7 +158,7 @@ def _write(path: Path, text: str, again: bool) -> Path | None:
 def _write_file(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
+        write_atomically(path, text)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}", 1) from None
 

@@ -1,0 +1,227 @@
+"""The learner's package: stubs are added, references are taken, and no work is lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tinynode.commands.command_line import CommandError
+from tinynode.learn import command, mynode, sources, use_mynode
+from tinynode.learn.progress import NAME, Progress
+
+PAGE = "# %% [markdown]\n# # Step {n}: {name}\n#\n# **Goal.** To test.\n\n# %%\nprint({n})\n"
+
+CHECK = '''
+from tinynode.learn.checks import expect_equal
+HINTS = ("think", "think again")
+{until}
+
+def check_value(work):
+    """{function}() is {value}"""
+    expect_equal("{function}()", work.{function}(), {value}, "look")
+
+MISTAKES = ()
+'''
+
+FILES = {
+    "exercises/step01/__init__.py": '"""mine"""\n\nfrom mynode.core.a import one\n',
+    "exercises/step01/core/a.py": (
+        '"""Write one."""\n\n\ndef one():\n    """1"""\n    raise NotImplementedError("step 1")\n'
+    ),
+    "solutions/step01/__init__.py": '"""mine"""\n\nfrom mynode.core.a import one\n',
+    "solutions/step01/core/a.py": '"""One."""\n\n\ndef one():\n    """1"""\n    return 1\n',
+    "exercises/step02/__init__.py": "from mynode.core.a import two\n",
+    "exercises/step02/core/a.py": (
+        'import math\n\n\ndef one():\n    return "the stub\'s"\n\n\n'
+        '# why\ndef two():\n    raise NotImplementedError("step 2")\n'
+    ),
+    "solutions/step02/__init__.py": '"""mine"""\n\nfrom mynode.core.a import one, two\n',
+    "solutions/step02/core/a.py": (
+        '"""One."""\n\nimport math\n\n\ndef one():\n    """1"""\n    return 1.0\n\n\n'
+        "def two():\n    return math.sqrt(4)\n"
+    ),
+    "checks/step01.py": CHECK.format(function="one", value=1, until='UNTIL = "01"'),
+    "checks/step02.py": CHECK.format(function="two", value=2.0, until=""),
+}
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A course of two steps that build mynode, and the learner's folder."""
+    folder = tmp_path / "tutorials"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    for n, name in ((1, "first"), (2, "second")):
+        (folder / f"step{n:02}_{name}.py").write_text(PAGE.format(n=n, name=name))
+    monkeypatch.setattr(sources, "tutorials", lambda: folder)
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return folder
+
+
+@pytest.fixture
+def learn(course: Path, capsys: pytest.CaptureFixture[str]):
+    def run(*arguments: str) -> tuple[int, str]:
+        capsys.readouterr()
+        status = command.main(arguments)
+        out, err = capsys.readouterr()
+        return status, out + err
+
+    return run
+
+
+A = Path("mynode/core/a.py")
+
+
+def write_one(value: str = "1") -> None:
+    A.write_text(A.read_text().replace('raise NotImplementedError("step 1")', f"return {value}"))
+
+
+def test_definitions_have_their_decorators_and_comments() -> None:
+    text = "import os\n\n# why\n@cache\ndef f():\n    pass\n\n\nX = 1\n\n\nclass C:\n    y = 2\n"
+    found = mynode.definitions(text)
+    assert list(found) == ["f", "X", "C"]
+    assert found["f"].text == "# why\n@cache\ndef f():\n    pass"
+    documented = mynode.definitions('@cache\ndef f():\n    """Words."""\n    pass\n')["f"]
+    assert documented.meaning == found["f"].meaning, "docstrings and comments do not count"
+
+
+def test_imports_are_added_once_and_after_the_others() -> None:
+    text = '"""Doc."""\n\nimport os\nfrom a import b\n\n\ndef f():\n    pass\n'
+    new = mynode.with_imports(text, ["import os", "from a import c"])
+    assert new.splitlines()[2:5] == ["import os", "from a import b", "from a import c"]
+    assert mynode.with_imports(new, ["from a import c"]) == new
+    assert mynode.with_imports("x = 1\n", ["import os"]) == "import os\nx = 1\n"
+    assert mynode.with_imports('"""Doc."""\n', ["import os"]) == '"""Doc."""\n\nimport os\n'
+
+
+def test_the_way_through_two_steps(learn) -> None:
+    status, said = learn("start", "1")
+    assert status == 0 and "mynode/core/a.py: added one" in said
+    assert learn("check", "1")[0] == 1
+    assert "to write           one" in learn("status")[1]
+    status, said = learn("start", "2")
+    assert status == 2 and "step 01, which is open" in said and "take 01" in said
+    write_one()
+    status, said = learn("check", "1")
+    assert status == 0 and "Next: Step 2" in said
+    status, said = learn("start", "2")
+    assert status == 0 and "mynode/core/a.py: added two" in said
+    text = A.read_text()
+    assert "return 1\n" in text and "# why\ndef two" in text and "import math" in text
+    assert text.count("def one") == 1, "a definition of the learner's stays"
+    status, said = learn("check", "2")
+    assert status == 1 and "mynode/core/a.py, line" in said and "step 2" in said
+    assert "nothing was changed" in learn("start", "2")[1]
+
+
+def test_a_skipped_step_is_taken_and_named(learn) -> None:
+    learn("start", "1")
+    write_one("0 + 1")
+    learn("check", "1")
+    status, said = learn("take", "2")
+    assert status == 0 and "took one, two" in said and "kept your mynode/core/a.py as" in said
+    assert learn("check", "2")[0] == 0
+    said = learn("status")[1]
+    assert "reference, step 02 one" in said and "reference, step 02 two" in said
+    A.write_text(A.read_text().replace("math.sqrt(4)", "math.sqrt(2 * 2)"))
+    said = learn("status")[1]
+    assert "reference, step 02 one" in said and "yours              two" in said
+    assert "1 of 2 definitions are yours" in said
+    assert "0 + 1" in Path("mynode/core/a.py.old-1").read_text()
+
+
+def test_show_is_the_difference_to_the_reference_of_this_step_only(learn) -> None:
+    learn("take", "1")
+    learn("start", "2")
+    A.write_text(A.read_text() + "\n\ndef own():\n    return 3\n")
+    learn("check", "2")
+    status, said = learn("show", "2")
+    assert status == 0 and "+    return math.sqrt(4)" in said and "own" not in said.split("+++")[0]
+    assert "-def own" not in said
+
+
+def test_checks_that_fit_no_longer_say_so(learn) -> None:
+    learn("take", "1")
+    assert learn("check", "1")[0] == 0
+    learn("start", "2")
+    status, said = learn("check", "1")
+    assert status == 2 and "fit mynode up to step 01; yours has parts of step 02" in said
+
+
+@pytest.mark.parametrize("word", ["start", "take", "status"])
+def test_a_file_that_is_no_python_is_left_alone(learn, word: str) -> None:
+    learn("take", "1")
+    A.write_text("def one(:\n")
+    status, said = learn(word, *(["2"] if word != "status" else []))
+    assert status == 1 and "mynode/core/a.py, line 1" in said and "mend" in said
+    assert A.read_text() == "def one(:\n"
+
+
+def test_a_missing_name_is_named_with_the_package(learn) -> None:
+    learn("take", "1")
+    Path("mynode/__init__.py").write_text("")
+    status, said = learn("check", "1")
+    assert status == 1 and "mynode does not define one" in said
+
+
+def test_run_takes_the_learners_package_if_asked(learn, course: Path) -> None:
+    program = course / "step01_first.py"
+    program.write_text(
+        program.read_text()
+        + 'from tinynode.learn import use_mynode\nuse_mynode("01")\nimport mynode\n'
+        + 'print("one is", mynode.one())\n'
+    )
+    assert "one is 1\n" in learn("run", "1")[1]
+    status, said = learn("run", "1", "--mine")
+    assert status == 2 and "there is no mynode" in said
+    learn("start", "1")
+    write_one("'mine'")
+    assert "one is mine" in learn("run", "1", "--mine")[1]
+    assert "one is 1\n" in learn("run", "1")[1]
+
+
+def test_excerpts_mark_the_changed_lines(course: Path) -> None:
+    whole = mynode.excerpt("02", "core/a.py", ["one", "two"])
+    lines = whole.code.splitlines()
+    assert [lines[i - 1] for i in whole.marked] == [
+        "    return 1.0", "def two():", "    return math.sqrt(4)"
+    ]  # fmt: skip
+    assert mynode.excerpt("02", "core/a.py", ["two"]).marked == (), "all is new"
+    first, excerpt, last = mynode.parts("a\n\n<!-- mynode: core/a.py two -->\n\nb", "02")
+    assert (first, last) == ("a", "b")
+    assert isinstance(excerpt, mynode.Excerpt) and excerpt.code.startswith("def two")
+    with pytest.raises(KeyError):
+        mynode.parts("<!-- mynode: core/a.py three -->", "02")
+
+
+def test_use_mynode_gives_real_files_of_the_stage(course: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tinynode.learn import sources, use_mynode\n"
+        f"sources.tutorials = lambda: Path({str(course)!r})\n"
+        "for key in ('01', '02', '01'):\n"
+        "    use_mynode(key); import mynode\n"
+        "    print(hasattr(mynode, 'two'), Path(mynode.__file__).is_file())\n"
+        "print(mynode.__file__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
+    *lines, path = done.stdout.splitlines()
+    assert lines == ["False True", "True True", "False True"]
+    assert not Path(path).exists(), "the temporary folder is removed at the end"
+    with pytest.raises(CommandError, match="no step"):
+        use_mynode("77")
+
+
+def test_progress_keeps_what_was_taken(learn) -> None:
+    learn("take", "1")
+    taken = json.loads(Path(NAME).read_text())["steps"]["01"]["taken"]
+    assert list(taken) == ["__init__.py", "core/a.py"] and list(taken["core/a.py"]) == ["one"]
+    assert Progress(Path.cwd()).of("01")["started"]
