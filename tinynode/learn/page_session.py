@@ -3,18 +3,23 @@
 Requirement: a page runs cells, checks exercises and shows films without a server. The page starts
 Python in a worker, and sends requests. Here a request becomes events, as JSON objects:
 
+    {"do": "open", "step": "07"}                   begins a step, with no names defined
     {"do": "run", "sources": [...], "cell": 2}     runs a cell: printed ..., output or error
     {"do": "film", "sources": [...]}               runs the cells as one program: film
-    {"do": "check", "files": {"step07.py": ...}}   examines the learner's files
-    {"do": "open", "step": "07"}                   begins a step, with no names defined
+    {"do": "start", "files": {...}, "take": []}    adds the stubs of a step to mynode: files
+    {"do": "check", "files": {"step16.py": ...}}   examines the learner's files
+    {"do": "solution", "files": {...}}             compares the files with a solution
 
-``sources`` has the present text of each cell of code, and "" for a cell that shall not run. The
-module needs no browser; the tests run it anywhere.
+``sources`` has the present text of each cell of code, and "" for a cell that shall not run.
+``files`` has the learner's files by path. With ``"mine": files``, the cells of ``run`` and
+``film`` import the learner's ``mynode``. The module needs no browser; the tests run it anywhere.
 """
 
 from __future__ import annotations
 
 import contextlib
+import difflib
+import importlib
 import io
 import json
 import linecache
@@ -29,10 +34,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tinynode.learn import cells, checking, same_process, sources
+from tinynode.learn import cells, checking, mynode, same_process, sources
 from tinynode.learn.cells import Cell
+from tinynode.learn.mynode import Files
 from tinynode.learn.same_process import as_new_process
 from tinynode.learn.sources import Step
+
+PREFIX = f"{mynode.NAME}/"
 
 PAUSE = 0.1
 """Seconds between two events with printed text."""
@@ -97,6 +105,7 @@ class PageSession:
         self._cells: list[Cell] = []
         self._main = types.ModuleType("__main__")
         self._starts: list[int] = []
+        self._path = list(sys.path)
         sys.dont_write_bytecode = True  # files change within the resolution of their times
         if sys.platform == "emscripten":
             subprocess.run = same_process.run  # type: ignore[assignment]
@@ -111,15 +120,20 @@ class PageSession:
         if wish["do"] == "open":
             self.open(sources.find(wish["step"]))
         elif wish["do"] == "run":
-            self.run(wish["sources"], wish["cell"])
+            self.run(wish["sources"], wish["cell"], wish.get("mine"))
         elif wish["do"] == "film":
-            self.film(wish["sources"])
+            self.film(wish["sources"], wish.get("mine"))
+        elif wish["do"] == "start":
+            self.start(wish["files"], wish["take"])
         elif wish["do"] == "check":
             self.check(wish["files"])
+        elif wish["do"] == "solution":
+            self.solution(wish["files"])
         self.tell({"event": "done"})
 
     def open(self, step: Step) -> None:
         """Begin a step: no names are defined, and the learner's modules are forgotten."""
+        sys.path[:] = self._path
         same_process.forget_ours()
         self._step = step
         self._cells = [cell for cell in cells.read(step.path) if cell.kind == "code"]
@@ -132,9 +146,10 @@ class PageSession:
         """The file with the present text of all cells."""
         return self.folder / self._step.path.name
 
-    def run(self, texts: list[str], number: int) -> None:
+    def run(self, texts: list[str], number: int, mine: Files | None = None) -> None:
         """Run one cell in the names of the earlier cells."""
         present = self._write(texts)
+        self._choose_package(mine)
         printed = Printed(self.tell)
         before = sys.modules["__main__"]
         sys.modules["__main__"] = self._main
@@ -183,18 +198,25 @@ class PageSession:
         number = max((k for k, start in enumerate(self._starts) if start <= line), default=0)
         return f"cell {number + 1}, line {line - self._starts[number] + 1}"
 
-    def film(self, texts: list[str]) -> None:
+    def _choose_package(self, mine: Files | None) -> None:
+        """Let ``use_mynode`` give the learner's package, or the reference."""
+        if mine is not None:
+            _write_new(mine, self.folder / "mine")
+        # the tinynode of the program: as_new_process and open import tinynode anew
+        package = importlib.import_module("tinynode.learn.mynode")
+        package.source.folder = None if mine is None else self.folder / "mine"
+
+    def film(self, texts: list[str], mine: Files | None = None) -> None:
         """Run the cells as one program, and send the page of its film."""
         self._write(texts)
         text = self.program.read_text(encoding="utf-8")
         printed = Printed(self.tell)
         page = ""
         with as_new_process(os.environ, str(self.folder)):
-            # the tinynode that the program imports
-            from tinynode.commands.step import film_of_script
-
+            self._choose_package(mine)
+            step = importlib.import_module("tinynode.commands.step")
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-                film, _ = film_of_script(str(self.program), [], text)
+                film, _ = step.film_of_script(str(self.program), [], text)
             if len(film):
                 path = self.folder / "film.html"
                 film.save(path)
@@ -202,27 +224,79 @@ class PageSession:
         printed.send()
         self.tell({"event": "film", "page": page})
 
-    def check(self, files: dict[str, str]) -> None:
+    def start(self, files: Files, take: list[str]) -> None:
+        """Add the stubs of the step to the learner's package; send the files of the package.
+
+        Args:
+            files: The files, such as ``mynode/core/variable.py``.
+            take: The keys of the steps whose reference is taken first.
+        """
+        package = {path.removeprefix(PREFIX): text for path, text in files.items()}
+        try:
+            for key in take:
+                package |= with_reference(package, key)
+            if self._step.key not in take:
+                for path, stub in mynode.read_files(self._step.stub).items():
+                    there = package.get(path)
+                    package[path] = stub if there is None else mynode.add_stubs(there, stub)[0]
+        except SyntaxError as error:
+            text = f"a file of {mynode.NAME} is no Python: line {error.lineno}, {error.msg}"
+            self.tell({"event": "refused", "text": text})
+        else:
+            named = {PREFIX + path: text for path, text in sorted(package.items())}
+            self.tell({"event": "files", "files": named})
+
+    def check(self, files: Files) -> None:
         """Write the learner's files into an empty folder, and run the checks of the step."""
         folder = self.folder / "work"
-        shutil.rmtree(folder, ignore_errors=True)
-        for name, text in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        _write_new(files, folder)
         events = Told(self.tell, self._step.work)
         settings = {**os.environ, "PYTHONPATH": str(folder)}
         with as_new_process(settings, str(folder)):
             # the tinynode that the learner's file imports
-            from tinynode.learn.examiner import Examiner
-
-            passed = Examiner(folder / self._step.work, self._step.check, events).run()
+            examiner = importlib.import_module("tinynode.learn.examiner")
+            passed = examiner.Examiner(folder / self._step.work, self._step.check, events).run()
         self.tell({"event": "checked", "passed": passed})
 
+    def solution(self, files: Files) -> None:
+        """Send the differences between the learner's files and a solution."""
+        try:
+            wanted = solution_files(self._step, files)
+        except SyntaxError as error:
+            text = f"a file of {mynode.NAME} is no Python: line {error.lineno}, {error.msg}"
+            self.tell({"event": "refused", "text": text})
+            return
+        lines: list[str] = []
+        for path, text in wanted.items():
+            mine = files.get(path, "").splitlines()
+            lines += difflib.unified_diff(mine, text.splitlines(), path, "a solution", lineterm="")
+        self.tell({"event": "solution", "text": "\n".join(lines)})
 
-def first_files(step: Step) -> dict[str, str]:
-    """The files of an exercise at its start, by path; {} for a step without exercise."""
-    if not step.stub.exists():
+
+def _write_new(files: Files, folder: Path) -> None:
+    """Write the files into an emptied folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    mynode.write_files(files, folder)
+
+
+def with_reference(package: Files, key: str) -> Files:
+    """The files of a package that a step changes, with the reference's definitions."""
+    return {
+        path: mynode.taken(package.get(path, ""), key, path)[0] for path in mynode.changed(key)
+    }
+
+
+def solution_files(step: Step, files: Files) -> Files:
+    """The files of an exercise with a solution in them."""
+    if not step.builds:
+        return {step.work: step.solution.read_text(encoding="utf-8")}
+    package = {path.removeprefix(PREFIX): text for path, text in files.items()}
+    return {PREFIX + path: text for path, text in with_reference(package, step.key).items()}
+
+
+def first_files(step: Step) -> Files:
+    """The files of an exercise at its start; {} for a part of ``mynode``, or no exercise."""
+    if step.builds or not step.stub.exists():
         return {}
     engine = step.engine()
     files = {step.work: step.stub.read_text(encoding="utf-8")}

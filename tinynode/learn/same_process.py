@@ -45,9 +45,10 @@ def run(
     if len(command) != 3 or command[0] != sys.executable or command[1] != "-c":
         raise OSError(f"no other process can be started here: {' '.join(map(str, command))}")
     out, err = io.StringIO(), io.StringIO()
-    with as_new_process(os.environ if env is None else env, cwd or os.getcwd()) as names:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = _status_of(command[2], names)
+    environment, folder = os.environ if env is None else env, cwd or os.getcwd()
+    streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+    with as_new_process(environment, folder) as names, streams[0], streams[1]:
+        status = _status_of(command[2], names)
     done = subprocess.CompletedProcess(list(command), status, out.getvalue(), err.getvalue())
     if options.get("check"):
         done.check_returncode()
@@ -69,7 +70,7 @@ def _status_of(code: str, names: dict[str, Any]) -> int:
 def as_new_process(env: Mapping[str, str], folder: str) -> Iterator[dict[str, Any]]:
     """The names of a new ``__main__``; all changes are taken back at the end.
 
-    Modules of a folder, and modules without a file, are forgotten, as tinynode's own.
+    Modules of the folder, and modules made by hand, are forgotten, as tinynode's own.
     """
     modules, path, environment = dict(sys.modules), list(sys.path), dict(os.environ)
     before = os.getcwd()
@@ -106,6 +107,9 @@ def forget_ours() -> None:
 
 
 def _is_in(folder: str, module: types.ModuleType) -> bool:
-    """True for a module of a folder, and for a module without a file."""
-    file = getattr(module, "__file__", None)
-    return not isinstance(file, str) or Path(file).is_relative_to(Path(folder).resolve())
+    """True for a module of a folder, and for a module that a program made by hand."""
+    if getattr(module, "__spec__", None) is None:
+        return True
+    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    inside = Path(folder).resolve()
+    return any(Path(place).is_relative_to(inside) for place in places if isinstance(place, str))

@@ -162,13 +162,23 @@ def zipped(files: Iterator[tuple[str, bytes]]) -> bytes:
     return packed.getvalue()
 
 
+def licences(cache: Path) -> dict[str, bytes]:
+    """The licences in the packages, by file name."""
+    numpy = dict(numpy_files(fetch(NUMPY, cache)))
+    (name,) = (name for name in numpy if name.endswith(".dist-info/LICENSE.txt"))
+    compat = dict(installed_files("array-api-compat"))
+    (other,) = (name for name in compat if name.endswith("LICENSE"))
+    return {"numpy.txt": numpy[name], "array-api-compat.txt": compat[other]}
+
+
 def site_packages() -> Iterator[tuple[str, bytes]]:
     """The files of tinynode and of array-api-compat."""
     yield from installed_files("array-api-compat")
     with tempfile.TemporaryDirectory() as folder:
-        with zipfile.ZipFile(tinynode_wheel(Path(folder))) as wheel:
-            for name in wheel.namelist():
-                yield name, wheel.read(name)
+        wheel = tinynode_wheel(Path(folder))
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                yield name, archive.read(name)
 
 
 def write(folder: Path, cache: Path) -> None:

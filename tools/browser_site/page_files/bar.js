@@ -4,6 +4,7 @@ import { button, element } from "./elements.js";
 
 const WORDS = {
   idle: "Python is not loaded. The first run loads it from this site.",
+  downloading: "Loading Python:",
   starting: "Python starts ...",
   ready: "Python is ready.",
   running: "Python is at work ...",
@@ -17,13 +18,14 @@ const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 export class Bar {
   constructor({ runAll, film, stop }) {
     this.words = element("span", { class: "tn-state", role: "status" }, WORDS.idle);
+    this.amount = element("span", { class: "tn-amount", "aria-hidden": "true" });
     this.progress = element("progress", { "aria-label": "Download of Python", hidden: true });
     this.all = button("Run all", runAll);
     this.film = button("Film of my program", film, {
       title: "The forward and backward steps of the cells run so far",
     });
     this.stop = button("Stop", stop, { class: "tn-button tn-stop", disabled: true });
-    const state = element("div", { class: "tn-progress" }, this.words, this.progress);
+    const state = element("div", { class: "tn-progress" }, this.words, this.amount, this.progress);
     const buttons = element("div", { class: "tn-buttons" }, this.all, this.film, this.stop);
     this.element = element("div", { class: "tn-bar", role: "region" }, state, buttons);
     this.element.setAttribute("aria-label", "Python on this page");
@@ -33,14 +35,14 @@ export class Bar {
     this.element.dataset.state = state;
     const isLoading = state === "downloading";
     this.progress.hidden = !isLoading;
+    this.amount.textContent = "";
     if (isLoading) {
       this.progress.max = total;
       this.progress.value = done;
-      const text = `Loading Python: ${megabytes(done)} of ${megabytes(total)} MB`;
-      if (this.words.textContent !== text) this.words.textContent = text;
-    } else {
-      this.words.textContent = WORDS[state] + (state === "failed" ? ` ${error.message}` : "");
+      this.amount.textContent = `${megabytes(done)} of ${megabytes(total)} MB`;
     }
+    const text = WORDS[state] + (state === "failed" ? ` ${error.message}` : "");
+    if (this.words.textContent !== text) this.words.textContent = text; // spoken at a change
     const isBusy = ["downloading", "starting", "running"].includes(state);
     this.stop.disabled = !isBusy;
     this.all.disabled = this.film.disabled = isBusy;
