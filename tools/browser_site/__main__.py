@@ -3,9 +3,9 @@
     python -m tools.browser_site [--site-dir FOLDER]
 
 Requirement: any server of plain files serves the site, and no page needs another host. mkdocs
-builds the plain site. This program adds a folder ``browser`` with Python for WebAssembly, with the
-scripts of the pages, and with a JSON file for each step. Pages of the course get two tags that load
-the scripts. The plain site has none of this.
+builds the plain site. This program adds a folder ``browser`` with Python for WebAssembly, with
+the scripts of the pages, and with a JSON file for each step. Pages of the course get tags that
+load the scripts. The plain site has none of this.
 """
 
 from __future__ import annotations
@@ -124,9 +124,7 @@ def touched(step: Step) -> set[str]:
 
 def write_notices(folder: Path) -> None:
     """Write the page with the licences of what the site hands out."""
-    (folder / "licences").mkdir(exist_ok=True)
-    for name, text in packages.licences(CACHE).items():
-        (folder / "licences" / name).write_bytes(text)
+    (folder / "numpy-licence.txt").write_bytes(packages.numpy_licence(CACHE))
     path = folder / "licences.html"
     words = {
         "PYODIDE": packages.INTERPRETER.version,

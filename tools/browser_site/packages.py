@@ -162,13 +162,11 @@ def zipped(files: Iterator[tuple[str, bytes]]) -> bytes:
     return packed.getvalue()
 
 
-def licences(cache: Path) -> dict[str, bytes]:
-    """The licences in the packages, by file name."""
-    numpy = dict(numpy_files(fetch(NUMPY, cache)))
-    (name,) = (name for name in numpy if name.endswith(".dist-info/LICENSE.txt"))
-    compat = dict(installed_files("array-api-compat"))
-    (other,) = (name for name in compat if name.endswith("LICENSE"))
-    return {"numpy.txt": numpy[name], "array-api-compat.txt": compat[other]}
+def numpy_licence(cache: Path) -> bytes:
+    """The licence in NumPy's package: NumPy's own, and those of its parts."""
+    files = dict(numpy_files(fetch(NUMPY, cache)))
+    (name,) = (name for name in files if name.endswith(".dist-info/LICENSE.txt"))
+    return files[name]
 
 
 def site_packages() -> Iterator[tuple[str, bytes]]:
