@@ -56,7 +56,7 @@ class Printed(io.StringIO):
         super().__init__()
         self._tell = tell
         self._waiting: list[str] = []
-        self._last = 0.0
+        self._last = time.monotonic()
         self._left = MOST_PRINTED
 
     def write(self, text: str) -> int:
@@ -106,7 +106,6 @@ class PageSession:
         self._main = types.ModuleType("__main__")
         self._starts: list[int] = []
         self._path = list(sys.path)
-        sys.dont_write_bytecode = True  # files change within the resolution of their times
         if sys.platform == "emscripten":
             subprocess.run = same_process.run  # type: ignore[assignment]
 
@@ -149,7 +148,7 @@ class PageSession:
     def run(self, texts: list[str], number: int, mine: Files | None = None) -> None:
         """Run one cell in the names of the earlier cells."""
         present = self._write(texts)
-        self._choose_package(mine)
+        self.choose_package(mine)
         printed = Printed(self.tell)
         before = sys.modules["__main__"]
         sys.modules["__main__"] = self._main
@@ -198,7 +197,7 @@ class PageSession:
         number = max((k for k, start in enumerate(self._starts) if start <= line), default=0)
         return f"cell {number + 1}, line {line - self._starts[number] + 1}"
 
-    def _choose_package(self, mine: Files | None) -> None:
+    def choose_package(self, mine: Files | None) -> None:
         """Let ``use_mynode`` give the learner's package, or the reference."""
         if mine is not None:
             _write_new(mine, self.folder / "mine")
@@ -213,7 +212,7 @@ class PageSession:
         printed = Printed(self.tell)
         page = ""
         with as_new_process(os.environ, str(self.folder)):
-            self._choose_package(mine)
+            self.choose_package(mine)
             step = importlib.import_module("tinynode.commands.step")
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
                 film, _ = step.film_of_script(str(self.program), [], text)

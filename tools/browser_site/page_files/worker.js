@@ -13,7 +13,7 @@ import tinynode
 from tinynode.commands import step
 from tinynode.learn import checks, examiner
 from tinynode.learn.page_session import PageSession
-sys.dont_write_bytecode = True
+sys.dont_write_bytecode = True  # the learner's files change within a second
 PageSession(Path("/home/learner"), send)
 `;
 
