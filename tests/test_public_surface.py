@@ -54,7 +54,8 @@ var vecdot where zero_safe_multiply
 """
 
 SHOW = """
-Diagram Film Plot bars fallbacks graph histogram lines points record text training_curves watch
+Diagram Film Plot bars fallbacks graph histogram lines matrix points record text training_curves
+watch
 """
 
 LINALG = """

@@ -71,6 +71,8 @@ PLOTS = {
     "log constant": show.lines([1, 2], [0.01, 0.01], log_y=True),
     "histogram": show.histogram(np.arange(12.0).reshape(3, 4)),
     "one value": show.histogram([7.0]),
+    "matrix": show.matrix([[1.0, -2.0], [0.0, math.nan]], rows="ab", columns=["<c>", "d"]),
+    "a matrix without names": show.matrix(np.arange(600.0).reshape(20, 30)),
     "bars": show.bars({"up": 3.0, "down": -1.5, "none": 0.0, "bad": math.nan}, x_label="ms"),
     "zero bars": show.bars({"a": 0}),
     "points": show.points(XY, [0, 1, 1], region=sign, title="classes"),
@@ -439,6 +441,17 @@ def test_what_is_given_stays_as_it_is() -> None:
         (lambda: show.lines([1, 2], {"e": [1, 0]}, log_y=True), ValueError, "'e' is 0.*log_y"),
         (lambda: show.histogram([]), ValueError, "histogram: values is empty"),
         (lambda: show.histogram([math.nan]), ValueError, "1 entries, all nan or inf"),
+        (
+            lambda: show.matrix([1.0]),
+            ValueError,
+            r"values must have the shape \(n, m\), got \(1,\)",
+        ),
+        (lambda: show.matrix(np.zeros((0, 2))), ValueError, r"got \(0, 2\)"),
+        (
+            lambda: show.matrix([[1, 2]], columns="a"),
+            ValueError,
+            "columns has 1 names, expected 2",
+        ),
         (lambda: show.histogram([1], bins=0), ValueError, "bins must be an int of at least 1"),
         (lambda: show.bars({}), ValueError, "bars: values is empty"),
         (lambda: show.bars([1, 2]), TypeError, "bars: values must be a dict"),
@@ -496,3 +509,24 @@ def test_the_same_arrays_go_to_matplotlib_without_fuss() -> None:
             axes.plot(x)
     finally:
         pyplot.close(figure)
+
+
+def test_a_matrix_shows_sign_strength_and_small_numbers() -> None:
+    plot = show.matrix(
+        [[4.0, -2.0], [0.0, math.nan]], rows=["up", "down"], columns=["left", "right"]
+    )
+    boxes = plot.figure.boxes
+    assert [(box.number, box.shade, box.label) for box in boxes] == [
+        (0, 1.0, "4"),
+        (1, 0.5, "-2"),
+        (0, 0.0, "0"),
+    ]
+    lines = plot.to_text().splitlines()
+    assert lines[0].startswith("  up |@@@") and "+-2+" in lines[0]
+    assert lines[1].startswith("down |")
+    assert "1 of 4 values are nan or inf" in plot.to_text()
+    svg = plot.to_svg()
+    assert svg.index(">up<") < svg.index(">down<") and svg.index(">left<") < svg.index(">right<")
+    large = show.matrix(np.eye(40))
+    assert all(box.label == "" for box in large.figure.boxes)
+    assert len(large.figure.y.ticks) <= 16

@@ -120,7 +120,7 @@ def test_it_runs_leaves_nothing_behind_and_gives_a_page(step: Step) -> None:
     page = files.pop(f"{step.path.stem}.md")
     assert page.startswith(f"# {step.title}\n\n[Notebook]({step.path.stem}.ipynb)")
     guides = {name for name in links(page) if name.startswith("../")}
-    assert all((ROOT / "docs" / name[3:]).is_file() for name in guides)
+    assert all(target(name).is_file() for name in guides)
     assert links(page) - guides - {one.path.stem + ".md" for one in STEPS} == set(files)
     assert "<!-- mynode" not in page
     assert all(text in page for output in outputs for text in output.printed.splitlines())
@@ -128,8 +128,18 @@ def test_it_runs_leaves_nothing_behind_and_gives_a_page(step: Step) -> None:
 
 def links(page: str) -> set[str]:
     """The files that the text of a page links to and shows."""
-    prose = re.sub(r"^```.*?^```$", "", page, flags=re.M | re.S)
+    prose = re.sub(r"^```.*?^```$|<iframe.*?</iframe>", "", page, flags=re.M | re.S)
     return set(re.findall(r"\]\((?!https?:)([^)#]+)", prose))
+
+
+def target(link: str) -> Path:
+    """The file of a link to another part of the site; pages of source files are made."""
+    path = Path(link[3:])
+    return ROOT / (
+        path.relative_to("source").with_suffix(".py")
+        if path.parts[0] == "source"
+        else "docs" / path
+    )
 
 
 @pytest.mark.slow
@@ -188,12 +198,13 @@ def test_the_front_page_names_every_step() -> None:
 @each(STEPS)
 def test_a_step_uses_of_the_package_what_it_may(step: Step) -> None:
     """The first nine build an engine of their own: of tinynode they take the pictures only."""
+    is_mynode = "01" <= step.key <= "09"
     for node in ast.walk(ast.parse(step.path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
-            own = module in ("", "tinynode.learn")
-            assert step.key > "09" or own or not module.startswith("tinynode"), ast.unparse(node)
-        if step.key <= "09" and isinstance(node, ast.Attribute):
+            own = module in ("", "tinynode.learn", "tinynode.learn.pictures")
+            assert not is_mynode or own or not module.startswith("tinynode"), ast.unparse(node)
+        if is_mynode and isinstance(node, ast.Attribute):
             own = isinstance(node.value, ast.Name) and node.value.id == "tn"
             assert not own or node.attr == "show", f"line {node.lineno}: {ast.unparse(node)}"
 

@@ -4,106 +4,65 @@
 # **Goal.** Put numbers into boxes that remember which operation computed them.
 
 # %% [markdown]
-# Suppose that a program computes `-(x * x)` and prints `-9.0`. The number alone does not say
-# where it came from: not that a square was taken, and not that `x` was 3. A library that finds
-# derivatives for you has to know both. So the first thing to build is memory.
+# In step 0 the package tinynode trained a network. From here on you write a package of your own,
+# `mynode`. At the end of the course it trains networks too, and each line of it is yours.
 #
-# Two classes are enough for it:
+# A program computes $z = -(x \cdot x)$ and prints `-9.0`. The number alone does not tell its
+# origin: neither the square, nor that $x$ was 3. A library that computes derivatives needs both.
+# So the first thing to build is memory. Two classes are enough:
 #
 # - a **Variable** is a box around an array;
-# - a **FunctionNode** is one use of an operation. It knows the boxes that went in and the boxes
-#   that came out.
+# - a **FunctionNode** is one use of an operation. It knows its input boxes and its output boxes.
 #
 # All numbers in this course are NumPy arrays. `np.array(3.0)` is an array without axes: a single
 # number.
+#
+# ## The box
+# A Variable keeps three attributes. `creator_node` is the operation that computed the box.
+#
+# <!-- mynode: core/variable.py Variable -->
+#
+# ## The operation
+# The method `apply` does the work that all operations share. It has four parts:
+#
+# 1. take the arrays out of the boxes, and call `forward` on the arrays;
+# 2. check that `forward` returned a tuple;
+# 3. put each result into a new box;
+# 4. connect: each output box gets its creator, and the operation keeps inputs and outputs.
+#
+# `forward` takes a tuple of arrays and returns a tuple of arrays, even for a single array. An
+# operation may have two inputs, or two outputs. `np.asarray` is needed because NumPy's `x * x` of
+# an array without axes is a plain number, and a box holds an array.
+#
+# <!-- mynode: core/function_node.py FunctionNode -->
+#
+# Each operation is a class with its own `forward`. A short function beside the class saves
+# writing `Square().apply((x,))[0]`. Each call makes a **new** object of the class: one object is
+# one use.
+#
+# <!-- mynode: functions/exponential.py Square square -->
+#
+# `Negative` and `negative`, in `functions/arithmetic.py`, look alike, with `-x` in place of
+# `x * x`.
 
 # %% [markdown]
 # ## Predict
-# Read the cells from here down to **Run** before you run them. Then answer: after `y = square(x)`
-# and `z = negative(y)`, how do you get from `z` back to `x`? Write down the attributes, in order.
-
-# %% tags=["engine"]
-import numpy as np
-
-# %%
-import tinynode as tn
-
-
-# %% tags=["engine"]
-class Variable:
-    """A box around an array. It remembers what computed it."""
-
-    def __init__(self, array, *, name=None):
-        self.array = array
-        self.name = name
-        self.creator_node = None  # the FunctionNode that computed it
-
-
-# %% [markdown]
-# The method `apply` does the work that all operations share. It opens the boxes, calls `forward`
-# on the arrays, puts the results into new boxes, and ties everything together. `forward` takes a
-# tuple of arrays and returns a tuple of arrays, even where there is only one: an operation may
-# have two inputs, or two outputs. (`np.asarray` is there because NumPy's `x * x` of an array
-# without axes is a plain number, and a box wants an array.)
-
-
-# %% tags=["engine"]
-class FunctionNode:
-    """One use of an operation. It knows its inputs and its outputs."""
-
-    def apply(self, inputs):
-        results = self.forward(tuple(x.array for x in inputs))
-        if not isinstance(results, tuple):
-            name = type(self).__name__
-            raise TypeError(
-                f"forward output must be a tuple ({name})\nActual: {type(results).__name__}"
-            )
-        outputs = tuple(Variable(np.asarray(result)) for result in results)
-        for y in outputs:
-            y.creator_node = self
-        self.inputs = tuple(inputs)
-        self.outputs = outputs
-        return outputs
-
-    def forward(self, inputs):
-        raise NotImplementedError
-
-
-# %% [markdown]
-# An operation is now a class with a `forward`. Beside it stands a short function, so that nobody
-# has to write `Square().apply((x,))[0]`. Each call makes a **new** object of the class: one
-# object is one use.
-
-
-# %% tags=["engine"]
-class Square(FunctionNode):
-    """y = x * x"""
-
-    def forward(self, inputs):
-        (x,) = inputs
-        return (x * x,)
-
-
-def square(x):
-    return Square().apply((x,))[0]
-
-
-class Negative(FunctionNode):
-    """y = -x"""
-
-    def forward(self, inputs):
-        (x,) = inputs
-        return (-x,)
-
-
-def negative(x):
-    return Negative().apply((x,))[0]
-
+# After `y = square(x)` and `z = negative(y)`: which attributes lead from `z` back to `x`? Write
+# one line of Python that begins with `z.` and gives `x`.
 
 # %% [markdown]
 # ## Run
 
 # %%
+import numpy as np
+
+from tinynode.learn import use_mynode
+from tinynode.learn.pictures import graph_of
+
+use_mynode("01")
+
+from mynode import FunctionNode, Variable, negative, square
+
 x = Variable(np.array(3.0), name="x")
 y = square(x)
 y.name = "y"
@@ -113,74 +72,44 @@ print("y is", y.array)
 print("z is", z.array)
 
 # %% [markdown]
-# The numbers are right, but they are not the point. Now walk back. From a box to the operation
-# that made it: `creator_node`. From an operation to the box that went in: `inputs`.
+# Now walk back. The attribute `creator_node` leads from a box to its operation. The attribute
+# `inputs` leads from an operation to its input boxes.
 
 # %%
 print("z was made by", type(z.creator_node).__name__)
-print("which was given y:", z.creator_node.inputs[0] is y)
+print("the input of Negative is y:", z.creator_node.inputs[0] is y)
 print("y was made by", type(y.creator_node).__name__)
-print("which was given x:", y.creator_node.inputs[0] is x)
+print("the input of Square is x:  ", y.creator_node.inputs[0] is x)
 print("x was made by", x.creator_node)
 
 # %% [markdown]
-# That is the answer to the question: `z.creator_node.inputs[0].creator_node.inputs[0]` is `x`.
-# `x` itself was made by no operation. Such a box is called a **leaf**.
+# So the line is `z.creator_node.inputs[0].creator_node.inputs[0]`. No operation made `x`. Such a
+# box is called a **leaf**.
 
 # %% [markdown]
 # ## See
-# All boxes and operations together are the **graph**. A short loop walks from the result back to
-# the leaf, and prints what it meets. Read the line from its right end: `z` came from Negative,
-# which was given `y`, and so on. Each arrow `<-` is one attribute in memory.
-
-
-# %%
-def path(variable):
-    """The chain that leads to a variable, as text: leaf on the left."""
-    parts = [variable.name]
-    while variable.creator_node is not None:
-        function = variable.creator_node
-        variable = function.inputs[0]
-        parts = [variable.name, type(function).__name__, *parts]
-    return " <- ".join(parts)
-
-
-print(path(z))
-
-# %% [markdown]
-# The same as a picture. Here the arrows follow the numbers, from `x` to `z`; the attributes that
-# you walked along point the other way.
-
+# All boxes and operations together are the **graph**. The picture is drawn from the boxes in
+# memory: it walks along the same attributes. The arrows point in the direction of the numbers,
+# from `x` to `z`; the attributes point the other way.
 
 # %%
-def picture():
-    diagram = tn.show.Diagram("z = -(x * x)", direction="right")
-    box_x = diagram.variable("x", "3.0", marks="leaf")
-    box_y = diagram.variable("y", "9.0")
-    box_z = diagram.variable("z", "-9.0")
-    diagram.function("Square", inputs=[box_x], outputs=[box_y])
-    diagram.function("Negative", inputs=[box_y], outputs=[box_z])
-    return diagram
-
-
-picture()
+graph_of(z, title="z = -(x * x)")
 
 # %% [markdown]
-# Nobody declared this graph. You called two functions, and it grew while they ran. A loop that
-# runs three times makes three operations; an `if` makes the one that was taken. This is called
-# **define-by-run**.
+# Nobody declared this graph. Two functions were called, and the graph grew while the functions
+# ran. A loop that runs three times makes three operations. An `if` makes the operations of one
+# branch only. The term is **define-by-run**.
 
 # %%
 v = x
 for _ in range(3):
     v = square(v)
-    v.name = "v"
-print(path(v))
 print("3 squared three times:", v.array)
+graph_of(v, title="square, in a loop")
 
 # %% [markdown]
 # ## Break it
-# A `forward` that forgets the comma returns an array, where a tuple was asked for.
+# This `forward` forgets the comma. It returns an array in place of a tuple.
 
 
 # %%
@@ -199,9 +128,8 @@ except TypeError as error:
     print("TypeError:", error)
 
 # %% [markdown]
-# Why does `apply` look so closely? An array of three numbers can be looped over, just as a tuple
-# of three results can. Without the test, `apply` would have made three boxes out of one array,
-# and nobody would have been told.
+# Why does `apply` check the type? An array of three numbers can be looped over, as a tuple of
+# three arrays can. Without the check, `apply` would silently make three boxes out of one array.
 
 # %% [markdown]
 # ## Fix it
@@ -221,8 +149,37 @@ outputs = Double().apply((three,))
 print(len(outputs), "output:", outputs[0].array)
 
 # %% [markdown]
+# **Cost.** Memory of origins is memory: `z` keeps `y`, and `y` keeps `x`. Here each of the three
+# arrays has a million numbers of 8 bytes.
+
+# %%
+big = Variable(np.zeros(1_000_000))
+result = negative(square(big))
+kept = 0
+box = result
+while box.creator_node is not None:
+    kept += box.array.nbytes
+    box = box.creator_node.inputs[0]
+kept += box.array.nbytes
+print(f"{kept / 1e6:.0f} MB are kept by the last box")
+
+# %% [markdown]
 # ## Exercise
-# Add an operation: `Exp`, with `y = e^x` (NumPy has `np.exp`), and its short function `exp(x)`.
-# The check looks at the numbers, and at the edges of the graph.
+# Begin your package: `python -m tinynode.learn start 01` writes the folder `mynode`. Open the
+# folder in your editor. Each place to fill has a line `raise NotImplementedError("step 1: ...")`.
 #
-# `python -m tinynode.learn start 01`, then `python -m tinynode.learn check 01`.
+# | file | what to write |
+# |---|---|
+# | `core/variable.py` | `Variable.__init__`, as above |
+# | `core/function_node.py` | `FunctionNode.apply`, as above |
+# | `functions/exponential.py` | `Square` and `square`, as above |
+# | `functions/exponential.py` | `Exp` and `exp`, with $y = e^x$, by yourself: NumPy has `np.exp` |
+# | `functions/arithmetic.py` | `Negative` and `negative`, by yourself |
+#
+# Type the lines; do not copy them. Then check your package:
+#
+# - `python -m tinynode.learn check 01` checks, and `python -m tinynode.learn hint 01` helps;
+# - `python -m tinynode.learn run 01 --mine` runs this page with your package.
+#
+# The same classes in tinynode: [variable.py](../source/tinynode/core/variable.md),
+# [function_node.py](../source/tinynode/core/function_node.md).

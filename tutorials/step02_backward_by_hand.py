@@ -2,153 +2,80 @@
 # # Step 2: backward by hand
 #
 # **Goal.** Give each operation its derivative, and find the derivative of a chain of three
-# operations by going through it from back to front.
+# operations by going from back to front.
 
 # %% [markdown]
-# The **derivative** of `y` with respect to `x` says how fast `y` changes when `x` changes: move
-# `x` by a tiny `d`, and `y` moves by `dy/dx * d`. You know the rules of school:
+# The **derivative** $\frac{dy}{dx}$ says how fast $y$ changes when $x$ changes. If $x$ moves by a
+# tiny $d$, then $y$ moves by $\frac{dy}{dx} \cdot d$. These are the rules of school:
 #
 # | operation | derivative |
 # |---|---|
-# | `y = x * x` | `dy/dx = 2 * x` |
-# | `y = -x` | `dy/dx = -1` |
-# | `y = e^x` | `dy/dx = e^x` |
+# | $y = x^2$ | $\frac{dy}{dx} = 2x$ |
+# | $y = -x$ | $\frac{dy}{dx} = -1$ |
+# | $y = e^x$ | $\frac{dy}{dx} = e^x$ |
+# | $y = \sin x$ | $\frac{dy}{dx} = \cos x$ |
 #
-# Chained operations multiply: if `y` moves 3 times as fast as `x`, and `z` moves 2 times as fast
-# as `y`, then `z` moves 6 times as fast as `x`. That is the **chain rule**. These two facts are
-# nearly all the calculus of this course. One more, for a box that is used twice, comes in step 5.
-
-# %% tags=["engine"]
-import numpy as np
-
-# %%
-import tinynode as tn
-
-# %% [markdown]
-# ## The engine so far
-# `Variable` and `FunctionNode` of step 1, with two new things. A Variable has a place for its
-# **gradient**, which is what we call the derivative of the last result with respect to this box.
-# And a FunctionNode has a second method, `backward`.
-
-
-# %% tags=["engine"]
-class Variable:
-    """A box around an array. It remembers what computed it."""
-
-    def __init__(self, array, *, name=None):
-        self.array = array
-        self.name = name
-        self.creator_node = None
-        self.grad = None  # the derivative of the last result with respect to this box
-
-
-class FunctionNode:
-    """One use of an operation. It knows its inputs and its outputs."""
-
-    def apply(self, inputs):
-        results = self.forward(tuple(x.array for x in inputs))
-        if not isinstance(results, tuple):
-            name = type(self).__name__
-            raise TypeError(
-                f"forward output must be a tuple ({name})\nActual: {type(results).__name__}"
-            )
-        outputs = tuple(Variable(np.asarray(result)) for result in results)
-        for y in outputs:
-            y.creator_node = self
-        self.inputs = tuple(inputs)
-        self.outputs = outputs
-        return outputs
-
-    def forward(self, inputs):
-        raise NotImplementedError
-
-    def backward(self, target_input_indexes, grad_outputs):
-        raise NotImplementedError
-
-
-# %% [markdown]
-# `forward` goes from inputs to outputs. `backward` goes the other way: it gets the gradients of
-# the outputs, and returns the gradients of the inputs. An operation need not know what happens
-# elsewhere in the program. If `gy` is the gradient of its output, then the gradient of its input
-# is
+# Chained operations multiply. If $y$ moves 3 times as fast as $x$, and $z$ moves 2 times as fast
+# as $y$, then $z$ moves 6 times as fast as $x$. This is the **chain rule**:
 #
-# `gx = gy * (the derivative of this one operation)`.
+# $$\frac{dz}{dx} = \frac{dz}{dy} \cdot \frac{dy}{dx}$$
 #
-# Both are tuples again. The argument `target_input_indexes` says which inputs want a gradient. An
-# operation with one input can leave it aside: there it is always `(0,)`.
-
-
-# %% tags=["engine"]
-class Square(FunctionNode):
-    """y = x * x.   gx = gy * 2 x"""
-
-    def forward(self, inputs):
-        (x,) = inputs
-        return (x * x,)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (gy,) = grad_outputs
-        x = self.inputs[0].array
-        return (gy * 2.0 * x,)
-
-
-def square(x):
-    return Square().apply((x,))[0]
-
-
-class Negative(FunctionNode):
-    """y = -x.   gx = -gy"""
-
-    def forward(self, inputs):
-        (x,) = inputs
-        return (-x,)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (gy,) = grad_outputs
-        return (-gy,)
-
-
-def negative(x):
-    return Negative().apply((x,))[0]
-
-
-class Exp(FunctionNode):
-    """y = e^x.   gx = gy * e^x"""
-
-    def forward(self, inputs):
-        (x,) = inputs
-        return (np.exp(x),)
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (gy,) = grad_outputs
-        x = self.inputs[0].array
-        return (gy * np.exp(x),)
-
-
-def exp(x):
-    return Exp().apply((x,))[0]
-
+# The two facts are nearly all the calculus of this course. Step 5 adds a rule for a box that is
+# used twice.
+#
+# ## What is new
+# A box gets a place for its **gradient**: the derivative of the last result with respect to this
+# box.
+#
+# <!-- mynode: core/variable.py Variable -->
+#
+# A FunctionNode gets a second method, `backward`. `forward` goes from inputs to outputs.
+# `backward` goes the other way: from the gradients of the outputs to the gradients of the inputs.
+#
+# An operation does not need to know the rest of the program. Let $g_y$, in code `gy`, be the
+# gradient of its output. Then the gradient of its input is
+#
+# $$g_x = g_y \cdot (\text{the derivative of this one operation})$$
+#
+# Gradients of outputs and of inputs are tuples again. The argument `target_input_indexes` says
+# which inputs need a gradient. An operation with one input may ignore the argument: its value is
+# always `(0,)`. For `Square`, with $g_x = g_y \cdot 2x$:
+#
+# <!-- mynode: functions/exponential.py Square -->
 
 # %% [markdown]
 # ## Predict
-# The chain below computes `y = e^(-x^2)`: the bell curve of statistics. Look at the bell in your
-# mind. At `x = 1.5`, to the right of its top: is the derivative positive or negative? Then use
-# the rules: which three numbers are multiplied?
+# The chain below computes $y = e^{-x^2}$, the bell curve of statistics. At $x = 1.5$, to the right
+# of the top of the bell: is the derivative positive or negative? Which three numbers are
+# multiplied?
 
 # %% [markdown]
 # ## Run
 # First forward.
 
 # %%
+import numpy as np
+
+from tinynode.learn import use_mynode
+from tinynode.learn.pictures import graph_of
+
+use_mynode("02")
+
+from mynode import Variable, exp, negative, square
+from mynode.functions.exponential import Square
+
 x = Variable(np.array(1.5), name="x")
 a = square(x)
+a.name = "a"
 b = negative(a)
+b.name = "b"
 y = exp(b)
+y.name = "y"
 print(f"a = {a.array:.4f}, b = {b.array:.4f}, y = {y.array:.4f}")
 
 # %% [markdown]
-# Then backward, by hand. The gradient of `y` with respect to itself is 1: if `y` moves by `d`,
-# then `y` moves by `d`. From there, each operation hands a gradient to the one before.
+# Then backward, by hand. The gradient of `y` with respect to itself is 1: if `y` moves by $d$,
+# then `y` moves by $d$. From there each operation hands a gradient to the operation before.
 
 # %%
 y.grad = np.array(1.0)
@@ -160,16 +87,22 @@ print(f"dy/da = {a.grad:.4f}")
 print(f"dy/dx = {x.grad:.4f}")
 
 # %% [markdown]
-# Negative, as the picture of the bell said. On paper the derivative of `e^(-x^2)` is
-# `-2 x e^(-x^2)`:
+# Negative, as the bell says: to the right of the top, the curve falls. On paper the derivative of
+# $e^{-x^2}$ is $-2x\,e^{-x^2}$:
 
 # %%
 print(f"by the formula: {-2 * 1.5 * np.exp(-(1.5**2)):.4f}")
 
 # %% [markdown]
 # ## See
-# Read the table from the bottom to the top, as `backward` did. Each row multiplies the gradient
-# of the row below by its own **local derivative**.
+# Each box has a value, computed from left to right, and a gradient, computed from right to left.
+
+# %%
+graph_of(y, title="y = exp(-x * x), with values and gradients")
+
+# %% [markdown]
+# Each row of the table multiplies the gradient of the row below by its own **local derivative**.
+# Read the table from the bottom to the top, as `backward` did.
 
 # %%
 print("operation   local derivative   gradient of its input")
@@ -178,33 +111,18 @@ for function in (a.creator_node, b.creator_node, y.creator_node):
     (result,) = function.backward((0,), (function.outputs[0].grad,))
     print(f"{type(function).__name__:<12}{local:>16.4f}{result:>24.4f}")
 
-
-# %%
-def picture():
-    diagram = tn.show.Diagram("y = exp(-x * x), with values and gradients")
-    boxes = []
-    for name, v in (("x", x), ("a", a), ("b", b), ("y", y)):
-        facts = f"value {v.array:.4f}", f"gradient {v.grad:.4f}"
-        boxes.append(diagram.variable(name, *facts, marks="leaf" if v is x else ()))
-    for i, name in enumerate(("Square", "Negative", "Exp")):
-        diagram.function(name, inputs=[boxes[i]], outputs=[boxes[i + 1]])
-    return diagram
-
-
-picture()
-
 # %% [markdown]
 # The three numbers of the prediction are the column in the middle: 3, -1 and 0.1054. Their product
 # is -0.3162.
 #
-# Why from back to front? The product has the same value in any order. But from the front you
-# follow one input through the whole program, and start again for the next input. From the back
-# you follow the one result, and meet the gradients of all inputs on the way. A network has
-# millions of numbers to train, which are its inputs here, and one result.
+# Why from back to front? The product has the same value in any order. From the front, a walk
+# follows one input through the whole program, and starts again for the next input. From the back,
+# one walk follows the single result, and meets the gradients of all inputs. A network has millions
+# of parameters, which are its inputs here, and one loss.
 
 # %% [markdown]
 # ## Break it
-# Call the three in another order: `Square` before its own output has a gradient.
+# Call the operations in another order: `Square` before its own output has a gradient.
 
 # %%
 again = Variable(np.array(1.5))
@@ -216,16 +134,15 @@ except TypeError as error:
     print("TypeError:", error)
 
 # %% [markdown]
-# `c.grad` is still `None`: nobody has computed it. A `backward` can only run after everything
-# **behind** it has run, which means everything between it and the result. Keep that in mind: steps
-# 4 and 6 are about nothing else.
+# `c.grad` is still `None`. The `backward` of an operation can run only after all operations
+# between its output and the result. Steps 4 and 6 are about this order.
 #
-# A second mistake is worse, since it makes no noise. This `backward` forgets `gy`:
+# A second mistake raises no error, and is worse. This `backward` forgets `gy`:
 
 
 # %%
 class Forgetful(Square):
-    """As Square, but its backward ignores what comes from behind."""
+    """As Square, but its backward ignores gy."""
 
     def backward(self, target_input_indexes, grad_outputs):
         x = self.inputs[0].array
@@ -234,12 +151,12 @@ class Forgetful(Square):
 
 x3 = Variable(np.array(3.0))
 last = Forgetful().apply((x3,))[0]
-print("Forgetful at the end of a chain:", last.creator_node.backward((0,), (np.array(1.0),))[0])
-print("with gy = -0.5 from behind:    ", last.creator_node.backward((0,), (np.array(-0.5),))[0])
+print("Forgetful with gy = 1:   ", last.creator_node.backward((0,), (np.array(1.0),))[0])
+print("Forgetful with gy = -0.5:", last.creator_node.backward((0,), (np.array(-0.5),))[0])
 
 # %% [markdown]
-# Alone, or at the end of a chain, it is right, because `gy` is 1 there. Anywhere else it is
-# wrong. So test a `backward` with a `gy` other than 1.
+# At the end of a chain `gy` is 1, and `Forgetful` is right. Everywhere else it is wrong. So test a
+# `backward` with a `gy` other than 1.
 
 # %% [markdown]
 # ## Fix it
@@ -247,11 +164,33 @@ print("with gy = -0.5 from behind:    ", last.creator_node.backward((0,), (np.ar
 
 # %%
 fixed = square(x3)
-print("with gy = -0.5 from behind:", fixed.creator_node.backward((0,), (np.array(-0.5),))[0])
+print("Square with gy = -0.5:   ", fixed.creator_node.backward((0,), (np.array(-0.5),))[0])
+
+# %% [markdown]
+# **Cost.** A gradient has the shape of its box. So backward keeps as many bytes again as forward:
+
+# %%
+boxes = (x, a, b, y)
+print("bytes of the values:   ", sum(box.array.nbytes for box in boxes))
+print("bytes of the gradients:", sum(np.asarray(box.grad).nbytes for box in boxes))
 
 # %% [markdown]
 # ## Exercise
-# Write `Sin`, with `forward` and `backward`, and its function `sin(x)`. The derivative of the
-# sine is the cosine: `np.cos`. The check compares with `cos`, in the middle of a chain too.
+# `python -m tinynode.learn start 02` adds the file `functions/trigonometric.py` to your package.
+# The other changes are yours to make, in files that you have:
 #
-# `python -m tinynode.learn start 02`, then `python -m tinynode.learn check 02`.
+# | file | what to write |
+# |---|---|
+# | `core/variable.py` | the line for `grad`, as above |
+# | `core/function_node.py` | a method `backward` that raises `NotImplementedError`, as `forward` |
+# | `functions/exponential.py` | `Square.backward`, as above; `Exp.backward`, by yourself |
+# | `functions/arithmetic.py` | `Negative.backward`, by yourself |
+# | `functions/trigonometric.py` | `Sin` and `sin`, by yourself |
+#
+# The signature is always `def backward(self, target_input_indexes, grad_outputs):`. Then:
+#
+# - `python -m tinynode.learn check 02` checks, and `python -m tinynode.learn hint 02` helps;
+# - `python -m tinynode.learn run 02 --mine` runs this page with your package.
+#
+# The same operations in tinynode: [exponential.py](../source/tinynode/functions/exponential.md),
+# [trigonometric.py](../source/tinynode/functions/trigonometric.md).

@@ -1,87 +1,71 @@
 # %% [markdown]
 # # Step 10: type and shape checks
 #
-# **Goal.** A function refuses inputs that it cannot handle, at the call, in words that name what
-# was expected and what came.
-
-# %% [markdown]
-# ## From your engine to the package
-# Your engine of step 9 and the package have the same names: `Variable`, `VariableNode`,
-# `FunctionNode`, `apply`, `forward`, `backward`, `retain_inputs`, `creator_node`, `rank`,
-# `cleargrad`, `unchain`, `no_backprop_mode`. What you know of them stays true. From now on the
-# course uses the package's. This is what it adds:
-#
-# | | your engine | the package |
-# |---|---|---|
-# | functions | a handful | more than 100 in `tinynode.functions`, which is called `F` here |
-# | arrays | NumPy | any library of the Array API standard: `xp` in place of `np` |
-# | shapes | as they come | inputs **broadcast**, gradients have their shapes (step 11) |
-# | wrong inputs | an error from somewhere, or none | `check_type_forward`: this step |
-# | training | | layers, losses and optimizers in `tinynode.nn` (step 12) |
-# | trust | `numerical_grad` | checkers for functions of any shape (step 13) |
-#
-# Two things differ. So that `forward` runs with any of these libraries, it asks which one its
-# arrays belong to: `xp = tn.namespace_of(x)`. And a `backward` of the package gets and returns
-# **Variables**, and so do `get_retained_inputs` and `get_retained_outputs`; the formulas look the
-# same, so write them as before.
+# **Goal.** An operation refuses inputs that it cannot handle. The error comes at the call, and
+# names the expected and the actual values.
 
 # %%
-import inspect
+import timeit
 import traceback
 
 import numpy as np
 
-import tinynode as tn
-from tinynode import functions as F
-from tinynode import type_check
-from tinynode.type_check import expect, is_floating
+from tinynode.learn import use_mynode
+from tinynode.learn.pictures import graph_of
+
+use_mynode("10")
+from mynode import FunctionNode, InvalidType, Variable
+from mynode.type_check import Expression, expect, is_floating
+
+# %% [markdown]
+# An operation without a check: the squared distance of two arrays,
+# $y = \sum_i (a_i - b_i)^2$, with the gradients $g_a = 2 g_y (a - b)$ and $g_b = -g_a$.
 
 
-class SquaredDistance(tn.FunctionNode):
-    """y = sum((a - b)^2).
-
-    a: (s), b: (s) -> y: ().   With g = dL/dy:   dL/da = 2 g (a - b)   dL/db = -2 g (a - b)
-    """
+# %%
+class SquaredDistance(FunctionNode):
+    """y = sum((a - b)^2)."""
 
     def forward(self, inputs):
         a, b = inputs
-        xp = tn.namespace_of(a)
         self.retain_inputs((0, 1))
-        return (xp.sum((a - b) ** 2),)
+        return (np.sum((a - b) ** 2),)
 
     def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
+        (gy,) = grad_outputs
         a, b = self.get_retained_inputs()
-        ga = 2 * g * (a - b)
+        ga = 2.0 * gy * (a - b)
         return ga, -ga
 
 
-row = tn.Variable(np.array([1.0, 2.0, 3.0]), name="row")
-y = SquaredDistance().apply((row, tn.Variable(np.array([1.0, 2.0, 5.0]))))[0]
+row = Variable(np.array([1.0, 2.0, 3.0]), name="row")
+y = SquaredDistance().apply((row, Variable(np.array([1.0, 2.0, 5.0]))))[0]
 y.backward()
-print(float(y.array), row.grad.tolist())
+print(y.array, row.grad)
 
 # %% [markdown]
 # ## Predict
-# That was the squared distance of two arrays; from an array to itself it is 0. `column` has the
-# same three numbers as `row`, but the shape (3, 1). What will the next cell print: 0, an error, or
-# something else? And for numbers of 8 bits, where the distance of 0 and 20 should be 400?
+# The distance from an array to itself is 0. `column` has the same three numbers as `row`, but the
+# shape (3, 1). What does the next cell print for them: 0, an error, or something else? And for
+# numbers of 8 bits, where the distance of 0 and 20 should be 400?
+#
+# ## Run
 
 # %%
-column = tn.Variable(np.array([[1.0], [2.0], [3.0]]), name="column")
+column = Variable(np.array([[1.0], [2.0], [3.0]]), name="column")
 y = SquaredDistance().apply((row, column))[0]
-print("row and column:", float(y.array))
+print("row and column:", y.array)
 
-small, large = (tn.Variable(np.array([n], dtype=np.uint8)) for n in (0, 20))
-print("0 and 20 in 8 bits:", int(SquaredDistance().apply((small, large))[0].array))
+small, large = (Variable(np.array([n], dtype=np.uint8)) for n in (0, 20))
+print("0 and 20 in 8 bits:", SquaredDistance().apply((small, large))[0].array)
 
 # %% [markdown]
 # Two wrong numbers, and no error. NumPy made a table of 3 x 3 differences of the row and the
-# column; and 400 does not fit into 8 bits, so 400 - 256 is left. **A wrong number without an
-# error is the worst answer**: you may train for a day before you doubt it.
+# column. And 20 does not fit into a difference of 8 bits without a sign: 0 - 20 became 236, and
+# its square was cut as well. **A wrong number without an error is the worst answer**: you may
+# train for a day before you doubt it.
 #
-# Does an error help at least, where one comes? Let us look at two. `report` prints the way from
-# your line to the place where the error was raised, as in a traceback, and the message.
+# Where an error comes, does it help? `report` prints the functions from your line to the error.
 
 
 # %%
@@ -92,30 +76,21 @@ def report(error):
 
 
 try:
-    y.backward()
-except Exception as error:
-    report(error)
-
-try:
     SquaredDistance().apply((row,))
 except Exception as error:
     report(error)
 
 # %% [markdown]
-# Both are bad, each in its way. The first comes from `backward`, at the end of your program; but
-# the mistake was made where the function was called. The second is raised in time, but says
-# nothing of distances: to understand it you must read the source of `forward`.
+# The error comes from inside of `forward`, and says nothing about distances. To understand it, you
+# must read the source of `forward`.
 #
-# ## Run
-# `check_type_forward(in_types)` is called by `apply` before `forward`. It gets the input arrays,
-# and says with `expect` what must hold.
+# ## What is new
+# `apply` calls `check_type_forward(in_types)` before `forward`. An operation that overrides the
+# method says with `expect` what must hold.
 
 
 # %%
 class CheckedDistance(SquaredDistance):
-    input_names = ("a", "b")
-    type_hint = "reshape one of them, or cast integers with astype."
-
     def check_type_forward(self, in_types):
         expect(in_types.size() == 2)
         a, b = in_types
@@ -125,30 +100,60 @@ class CheckedDistance(SquaredDistance):
 
 try:
     CheckedDistance().apply((row, column))
-except tn.TinynodeError as error:
+except InvalidType as error:
     report(error)
 
 # %% [markdown]
-# Read it as somebody who has never seen the source: it names the function, the condition that
-# failed, both values, every input, and what to try. (`input_names` and `type_hint` are optional.)
-# The way ends in the check: `forward` has not run, so no node was made, and nothing has changed.
+# Read the message like somebody who has never seen the source. It names the operation, the failed
+# condition, both values, and every input. The way ends in the check: `forward` has not run, and
+# the graph has not changed.
 #
-# ## See
-# The graph of the unchecked distance. Two shapes went into one function, and nobody compared them:
+# **How does the message know the text `in_types[0].shape`?** The inputs of the check are no
+# arrays, but **expressions**. An expression is a value with the text of the operations that gave
+# the value. A comparison of expressions gives a **condition**, with a text too.
+#
+# <!-- mynode: type_check.py Expression text_and_value Condition -->
+#
+# `__eq__` is called for `==`, `__ge__` for `>=`, and `__bool__` if Python asks for true or false.
 
 # %%
-y.name = "y"
-tn.show.graph(y)
+e = Expression("in_types[0].shape", row.array.shape)
+print(e[0].text, "is", e[0].value)
+condition = e[0] == 4
+print(condition.text, "|", condition.actual, "|", bool(condition))
 
 # %% [markdown]
-# All cases side by side: left what happened without the check, right what the check says.
+# The check gets a `TypeInfo` for each input. `run_check` adds the name of the operation and all
+# inputs to the message.
+#
+# <!-- mynode: type_check.py TypeInfo TypeInfoTuple run_check -->
+#
+# | you write | it holds if |
+# |---|---|
+# | `in_types.size() == 2` | there are two inputs |
+# | `a.ndim == 2` | `a` has two axes |
+# | `a.shape[0] == b.shape[1]` | these axes have one length |
+# | `a.dtype == b.dtype` | both have one dtype |
+# | `is_floating(a)` | the dtype of `a` is a floating one |
+#
+# In the package: [type_check](../source/tinynode/type_check.md). It also has `!=`, `<`, sums and
+# products of expressions, and hints such as "Try: reshape one of them".
+#
+# ## See
+# The graph of the unchecked distance. Two shapes went into an operation that never compared them:
+
+# %%
+graph_of(y, title="a wrong number, and no error")
+
+# %% [markdown]
+# All cases side by side: left the operation without the check, right with the check.
 
 
 # %%
-def first_lines(function, inputs):
+def first_line(function, inputs):
     try:
         return f"{float(function.apply(inputs)[0].array):g}"
-    except tn.TinynodeError as error:
+    except InvalidType as error:
         return f"{error.expect}, but {error.actual}"
     except Exception as error:
         return f"{type(error).__name__} in forward"
@@ -161,39 +166,13 @@ cases = {
     "one input": (row,),
 }
 for name, inputs in cases.items():
-    without = first_lines(SquaredDistance(), inputs)
-    print(f"{name:14} | {without:21} | {first_lines(CheckedDistance(), inputs)}")
+    without = first_line(SquaredDistance(), inputs)
+    print(f"{name:14} | {without:21} | {first_line(CheckedDistance(), inputs)}")
 
 # %% [markdown]
-# **How does the message know the text `in_types[0].shape`?** `in_types` first holds the arrays
-# themselves, and `a.shape == b.shape` is plain Python: a check that passes costs next to nothing.
-# Only when one fails, it is called once more, with an **expression** in place of each array. An
-# expression remembers how it was made:
-
-# %%
-e = type_check.Expression("in_types[0]", row.array)
-print(e.shape[0].text, "is", e.shape[0].value)
-condition = e.shape[0] == 4
-print(condition.text, "|", condition.actual, "|", bool(condition))
-
-# %% [markdown]
-# And this is what `expect` does with it. It is the package's own source:
-
-# %%
-print(inspect.getsource(type_check.expect))
-
-# %% [markdown]
-# | you write | it holds if |
-# |---|---|
-# | `in_types.size() == 2` | there are two inputs |
-# | `a.ndim == 2` | `a` has two axes |
-# | `a.shape[0] == b.shape[1]` | these axes have one length |
-# | `a.dtype == b.dtype` | both have one dtype |
-# | `is_floating(a)`, `is_integer(a)` | the dtype is of that kind |
-#
 # ## Break it
-# Two checks that look right. Both get an array with one axis, where they want a matrix with three
-# columns.
+# Two checks that look right. Both want a matrix with three columns, and get an array with a single
+# axis.
 
 
 # %%
@@ -204,7 +183,7 @@ class First(SquaredDistance):
 
 class Second(SquaredDistance):
     def check_type_forward(self, in_types):
-        shape = tuple(in_types[0].shape)
+        shape = in_types[0].shape.value
         expect(len(shape) == 2)
         expect(shape[1] == 3)
 
@@ -216,13 +195,13 @@ for function in First(), Second():
         report(error)
 
 # %% [markdown]
-# `First` fails in its own check: Python computes *all* arguments before it calls `expect`, so it
-# asks for `shape[1]` of an array that has no such axis. `Second` refuses the input, but `tuple`
-# and `len` gave plain numbers, which remember nothing: "one is False" tells nobody what.
+# `First` fails in its own check. Python computes *all* arguments before the call of `expect`, so
+# Python asks for `shape[1]` of an array without such an axis. `Second` refuses the input, but
+# compares plain numbers, which remember no text: "one is False" is no help.
 #
 # ## Fix it
-# Ask for the number of axes in an `expect` of its own, before you look at one; and compare what
-# `in_types` gives, without taking it apart first.
+# Ask for the number of axes in an `expect` of its own, before you look at a length. And compare
+# the expressions, without taking them apart first.
 
 
 # %%
@@ -234,21 +213,42 @@ class Third(SquaredDistance):
 
 try:
     Third().apply((row, row))
-except tn.TinynodeError as error:
+except InvalidType as error:
     report(error)
 
 # %% [markdown]
-# The package's own functions are checked like this. One that you will meet often is `linear`,
-# `y = x W^T + b`. The third input, `b`, may be left out: that is what the `if` asks.
+# **Cost.** A check makes a few small objects in each call, also where all is well. For arrays of
+# 1,000,000 elements the time is hard to notice, for small arrays it is not:
 
-# %%
-print(inspect.getsource(F.Linear.check_type_forward))
+# %% tags=["varies"]
+large = Variable(np.ones(1_000_000))
+for name, x in (("three numbers", row), ("1,000,000 numbers", large)):
+    times = []
+    for kind in (SquaredDistance, CheckedDistance):
+        runs = timeit.repeat(lambda kind=kind, x=x: kind().apply((x, x)), number=10, repeat=3)
+        times.append(min(runs) / 10 * 1e6)
+    print(f"{name}: {times[0]:.0f} µs without a check, {times[1]:.0f} µs with a check")
 
 # %% [markdown]
+# The package saves this time. `check_type_forward` first gets the plain arrays. Only if a
+# condition fails, it is called again, with expressions.
+#
 # ## Exercise
-# Write the check for `MatMul`, the product of two matrices. It must refuse a wrong number of
-# inputs, inputs that are no matrices, dtypes that are not floating, and lengths that do not fit.
-# The messages must name what failed: they are read.
+# 1. `type_check.py`: type the definitions above. Write `expect` and `is_floating` yourself. For a
+#    condition that does not hold, `expect` raises `InvalidType(condition.text, condition.actual)`.
+#    A plain `False` gives no text: raise `InvalidType("every condition holds", "one is False")`.
+# 2. `core/function_node.py`: a method `check_type_forward(self, in_types)` that does nothing, and
+#    `run_check(self, arrays)` in `apply`, before `forward`.
+# 3. `functions/arithmetic.py`: a base class `BroadcastingNode` that wants two inputs of one shape.
+#    `Add`, `Subtract` and `Multiply` inherit from it. (The name will fit in step 11.)
+# 4. `functions/products.py`: `MatMul`, the product of two matrices, $z = x y$. The gradients are
+#    $g_x = g_z \, y^T$ and $g_y = x^T g_z$. Refuse a wrong number of inputs, inputs that are no
+#    matrices, dtypes that are not floating or not equal, and lengths that do not fit.
+# 5. `core/variable.py`: `x @ y` calls `__matmul__`.
+#
+# The check reads your messages.
 #
 #     python -m tinynode.learn start 10
 #     python -m tinynode.learn check 10
+#
+# `python -m tinynode.learn run 10 --mine` runs this page on your own package.

@@ -10,7 +10,7 @@ the actual value (arrays with shape and dtype), and a place to look.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -104,6 +104,15 @@ def expect_raises(
     raise CheckFailed(what, f"the error {error_class.__name__}", got, look)
 
 
+def leads_to(held: Any, variable: Any) -> bool:
+    """True if an entry of ``inputs`` or ``outputs`` is a Variable of ``mynode``, or leads to one.
+
+    From step 7 on, ``inputs`` has the Variable's node and ``outputs`` a weak reference to a node.
+    """
+    held = held() if callable(held) else held
+    return held is not None and (held is variable or held is getattr(variable, "node", None))
+
+
 def show(value: Any) -> str:
     """A value for a message: of an array the first elements, shape and dtype."""
     if value is None:
@@ -195,3 +204,37 @@ def _equal(got: Any, expected: Any) -> bool:
 def _cut(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."
+
+
+def expect_gradients(
+    what: str, function: Callable[..., Any], inputs: Sequence[Any], variable: Any, look: str
+) -> None:
+    """Check the gradients of a function of Variables against small steps.
+
+    Args:
+        what: the function in words.
+        function: takes a Variable for each input, and returns a Variable.
+        inputs: arrays of float64.
+        variable: the learner's class Variable.
+        look: a place to look.
+
+    Raises:
+        CheckFailed: A gradient is missing or differs.
+    """
+    xs = [variable(array.copy()) for array in inputs]
+    y = function(*xs)
+    gy = np.random.default_rng(1).normal(size=y.array.shape)
+    y.grad = gy
+    y.backward()
+    for number, (x, array) in enumerate(zip(xs, inputs, strict=True)):
+        measured = np.zeros_like(array)
+        for index in np.ndindex(*array.shape):
+            heights = []
+            for step in (1e-5, -1e-5):
+                moved = array.copy()
+                moved[index] += step
+                others = [moved if k == number else one for k, one in enumerate(inputs)]
+                heights.append(np.sum(gy * function(*map(variable, others)).array))
+            measured[index] = (heights[0] - heights[1]) / 2e-5
+        of = f"{what}, with respect to input {number}"
+        expect_close(f"the gradient of {of}", x.grad, measured, look, rtol=1e-5, atol=1e-7)

@@ -106,14 +106,15 @@ def add_stubs(step: Step, package: Path) -> dict[str, list[str]]:
             added[path] = list(mynode.definitions(stub))
             continue
         old = file.read_text(encoding="utf-8")
-        new, names = _edited(path, mynode.add_stubs, old, stub)
+        order = list(mynode.definitions(mynode.changed(step.key).get(path, "")))
+        new, names = _edited(path, mynode.add_stubs, old, stub, order)
         if new != old:
             _write_file(file, new)
             added[path] = names
     return added
 
 
-def _edited(path: str, edit: Any, *arguments: str) -> Any:
+def _edited(path: str, edit: Any, *arguments: Any) -> Any:
     """The result of an edit of a learner's file.
 
     Raises:

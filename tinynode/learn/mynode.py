@@ -21,6 +21,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,10 +82,41 @@ def reference(key: str) -> Files:
     return files
 
 
+def mistake(key: str, path: str, old: str, new: str) -> Files:
+    """A file of the stage of a step with a wrong text, for the ``MISTAKES`` of checks.
+
+    Raises:
+        ValueError: The file does not have the text ``old``.
+    """
+    text = reference(key)[path]
+    if old not in text:
+        raise ValueError(f"{path} of step {key} does not have {old!r}")
+    return {path: text.replace(old, new)}
+
+
 def before(key: str) -> Files:
     """The stage before a step; {} for the first step."""
     earlier = [step.key for step in builders() if step.key < sources.find(key).key]
     return reference(earlier[-1]) if earlier else {}
+
+
+def mistake(key: str, *changes: tuple[str, str, str]) -> Files:
+    """Files of a stage with a mistake, for ``MISTAKES`` of a module of checks.
+
+    Args:
+        key: The step.
+        changes: A path, a text of this file of the stage, and the text in its place.
+
+    Raises:
+        ValueError: The stage has no such text.
+    """
+    stage, wrong = reference(key), Files()
+    for path, old, new in changes:
+        text = wrong.get(path, stage[path])
+        if old not in text:
+            raise ValueError(f"{path} of step {key} has no {old!r}")
+        wrong[path] = text.replace(old, new)
+    return wrong
 
 
 @dataclass(frozen=True)
@@ -165,10 +197,11 @@ def with_imports(text: str, wanted: list[str]) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def add_stubs(text: str, stubs: str) -> tuple[str, list[str]]:
+def add_stubs(text: str, stubs: str, order: Sequence[str] = ()) -> tuple[str, list[str]]:
     """A learner's file with the missing definitions of a file of stubs, and their names.
 
-    Definitions that are there stay as they are.
+    Definitions that are there stay as they are. ``order`` has the names of the reference's file:
+    a base class is put before the classes that will inherit from it.
 
     Raises:
         SyntaxError: The learner's file is no Python.
@@ -177,8 +210,21 @@ def add_stubs(text: str, stubs: str) -> tuple[str, list[str]]:
     new = [one for name, one in definitions(stubs).items() if name not in there]
     text = with_imports(text, imports(stubs))
     for one in new:
-        text = text.rstrip("\n") + "\n\n\n" + one.text + "\n"
+        text = _inserted(text, one, order)
     return text, [one.name for one in new]
+
+
+def _inserted(text: str, new: Definition, order: Sequence[str]) -> str:
+    """The text with a new definition before the definitions that follow in the order."""
+    there = definitions(text)
+    following = order[order.index(new.name) + 1 :] if new.name in order else ()
+    starts = [there[name].start for name in following if name in there]
+    lines = text.rstrip("\n").splitlines()
+    if starts:
+        lines[min(starts) : min(starts)] = [*new.text.splitlines(), "", ""]
+    else:
+        lines += ["", "", *new.text.splitlines()]
+    return "\n".join(lines) + "\n"
 
 
 def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:
@@ -194,7 +240,7 @@ def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:
         definition = definitions(after)[name]
         there = definitions(text).get(name)
         if there is None:
-            text = text.rstrip("\n") + "\n\n\n" + definition.text + "\n"
+            text = _inserted(text, definition, list(definitions(after)))
         else:
             lines = text.splitlines()
             lines[there.start : there.end] = definition.text.splitlines()

@@ -11,6 +11,7 @@ from tinynode.show.diagram import Diagram
 from tinynode.show.fallbacks import fallbacks
 from tinynode.show.film import Film
 from tinynode.show.graph_picture import graph
+from tinynode.show.matrix_plot import matrix
 from tinynode.show.plots import Plot, bars, histogram, lines, points, training_curves
 from tinynode.show.recorder import record
 from tinynode.show.text_picture import text
@@ -25,6 +26,7 @@ __all__ = [
     "graph",
     "histogram",
     "lines",
+    "matrix",
     "points",
     "record",
     "text",

@@ -52,7 +52,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Box:
-    """A filled rectangle, in the numbers of the axes. A ``faint`` box is a part of a region."""
+    """A filled rectangle, in the numbers of the axes.
+
+    Attributes:
+        faint: a part of a region, behind the points.
+        shade: the opacity of a cell of a matrix, from 0 to 1.
+        label: a text in the middle.
+    """
 
     number: int
     x0: float
@@ -60,6 +66,8 @@ class Box:
     y0: float
     y1: float
     faint: bool = False
+    shade: float = 1.0
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,7 @@ class Figure:
         notes: sentences below the plot, about gaps and omitted values.
         facts: sentences for a screen reader.
         rows: the number of lines of text between the axes.
+        is_matrix: the boxes are cells of a matrix: no grid, and a row of boxes is low.
     """
 
     title: str
@@ -82,6 +91,7 @@ class Figure:
     notes: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
     rows: int = 16
+    is_matrix: bool = False
 
 
 # --- arguments -----------------------------------------------------------------------------------

@@ -158,17 +158,20 @@ class _Drawing:
 
     def _grid(self) -> Iterable[str]:
         """The lines at the ticks, the axes, and the ticks' texts."""
+        figure = self.figure
         left, right, top, bottom = map(_px, (self.left, self.right, self.top, self.bottom))
         end = -1e9
-        for value, text in self.figure.x.ticks:
+        for value, text in figure.x.ticks:
             x, half = self._x(value), _LETTER * len(text) / 2
-            yield f'<path class="grid" d="M{_px(x)},{top}V{bottom}"/>'
+            if not figure.is_matrix:
+                yield f'<path class="grid" d="M{_px(x)},{top}V{bottom}"/>'
             if x - half > end:  # else the texts would overlap
                 yield _text(x, self.bottom + 16, text, "middle", "soft")
                 end = x + half + 4
-        for value, text in self.figure.y.ticks:
+        for value, text in figure.y.ticks:
             y = self._y(value)
-            yield f'<path class="grid" d="M{left},{_px(y)}H{right}"/>'
+            if not figure.is_matrix:
+                yield f'<path class="grid" d="M{left},{_px(y)}H{right}"/>'
             yield _text(self.left - 6, y + 4, clean(text, 28), "end", "soft")
         yield f'<path class="frame" fill="none" d="M{left},{top}V{bottom}H{right}"/>'
 
@@ -181,9 +184,14 @@ class _Drawing:
         x0, x1 = sorted((self._x(box.x0), self._x(box.x1)))
         y0, y1 = sorted((self._y(box.y0), self._y(box.y1)))
         look = ' opacity="0.25" shape-rendering="crispEdges"' if box.faint else ""
+        shade = box.shade * (0.7 if box.label else 1.0)  # paler behind a text
+        if shade < 1:
+            look = f' opacity="{shade:.2f}"'
+        middle = (x0 + x1) / 2, (y0 + y1) / 2 + 4
+        label = _text(*middle, box.label, "middle") if box.label else ""
         return (
             f'<rect x="{_px(x0)}" y="{_px(y0)}" width="{_px(x1 - x0)}" '
-            f'height="{_px(y1 - y0)}" fill="{_colour(box.number)}"{look}/>'
+            f'height="{_px(y1 - y0)}" fill="{_colour(box.number)}"{look}/>{label}'
         )
 
     def _curves(self) -> Iterable[str]:
@@ -235,6 +243,9 @@ class _Drawing:
 def _height(figure: Figure) -> float:
     """The height between the axes: names on the vertical axis need a line each."""
     names = figure.y.low > figure.y.high
+    if figure.is_matrix:
+        rows, columns = figure.y.low - figure.y.high, figure.x.high - figure.x.low
+        return rows * min(26.0, max(4.0, 560.0 / columns))
     return max(3, len(figure.y.ticks)) * 26.0 if names else _PLOT_HEIGHT
 
 

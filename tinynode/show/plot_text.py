@@ -14,13 +14,14 @@ from tinynode.show.scales import Axis
 _COLUMNS = 60
 _MARKS = "*o+x#@%&"
 _AREAS = ".:,'-~"
+_SHADES = " .:-=+*#%@"
 
 
 def text_of(figure: Figure) -> str:
     """The figure in lines of text."""
     canvas = _Canvas(figure.x, figure.y, figure.rows)
     for box in figure.boxes:
-        canvas.box(box)
+        canvas.box(box, figure.is_matrix)
     for curve in figure.curves:
         if not curve.faint:
             canvas.curve(curve)
@@ -81,16 +82,22 @@ class _Canvas:
         self.rows = rows
         self.cells = [[" "] * _COLUMNS for _ in range(rows)]
 
-    def box(self, box: Box) -> None:
+    def box(self, box: Box, is_cell: bool) -> None:
         """Fill the cells with a middle in the box; a box with a height fills at least one cell."""
         x0, x1 = sorted((self.x.fraction(box.x0), self.x.fraction(box.x1)))
         y0, y1 = sorted((1 - self.y.fraction(box.y0), 1 - self.y.fraction(box.y1)))
         marks = _AREAS if box.faint else _MARKS
         mark = marks[box.number % len(marks)]
+        if is_cell:
+            mark = _SHADES[_cell(box.shade, len(_SHADES))]
         columns = _filled(x0, x1, _COLUMNS)
         for row in _filled(y0, y1, self.rows):
             for column in columns:
                 self.cells[row][column] = mark
+            label = f"{box.label:^{len(columns)}}" if box.label else ""
+            for column, letter in zip(columns, label, strict=False):
+                if letter != " ":
+                    self.cells[row][column] = letter
 
     def curve(self, curve: Curve) -> None:
         mark = _MARKS[curve.number % len(_MARKS)]

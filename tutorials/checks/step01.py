@@ -1,4 +1,4 @@
-"""Step 1: is Exp an operation, with the right numbers and the right edges?"""
+"""Step 1: boxes, and operations that remember their boxes."""
 
 from __future__ import annotations
 
@@ -6,72 +6,142 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true, solution
+from tinynode.learn.checks import expect_close, expect_equal, expect_raises, expect_true, leads_to
+from tinynode.learn.mynode import mistake
 
 HINTS = (
-    "An operation is a class with a forward, and a short function beside it. Read Square again.",
+    "Begin with core/variable.py: three lines. Then FunctionNode.apply, as the page shows it.",
+    "An operation is a class with a forward, and a short function beside it. Exp and Negative "
+    "differ from Square in one line each.",
     "forward takes a tuple of arrays: (x,) = inputs. It returns a tuple: mind the comma.",
-    "forward ends with `return (np.exp(x),)`, and exp(x) is `return Exp().apply((x,))[0]`.",
+    "Exp.forward ends with `return (np.exp(x),)`, and exp(x) is `return Exp().apply((x,))[0]`.",
 )
 
-
-def _variable(work: Any, values: Any) -> Any:
-    """A Variable of the engine that the learner's classes are built on."""
-    from engine01 import Variable
-
-    return Variable(np.array(values))
+FUNCTIONS = (("square", np.square), ("negative", np.negative), ("exp", np.exp))
 
 
-def check_value(work: Any) -> None:
-    """exp(x) has the value e^x"""
-    y = work.exp(_variable(work, 0.0))
-    look = "exp: apply returns a tuple. Its one output is apply(...)[0]"
-    expect_true("exp(x) returns one Variable", hasattr(y, "array"), look)
-    look = "Exp.forward: its argument is a tuple. Take the one array out: (x,) = inputs"
-    expect_close("exp of 0.0", y.array, 1.0, look)
-    expect_close("exp of 1.0", work.exp(_variable(work, 1.0)).array, np.e, look)
-    y = work.exp(_variable(work, [0.0, -1.0, 2.0])).array
-    expect_close("exp of [0, -1, 2]", y, np.exp([0.0, -1.0, 2.0]), look)
+def check_box(work: Any) -> None:
+    """a Variable keeps an array and a name, and a leaf has no creator"""
+    array = np.array([1.0, 2.0])
+    x = work.Variable(array, name="x")
+    look = "Variable.__init__ in core/variable.py"
+    expect_true("x.array is the given array", x.array is array, look)
+    expect_equal("x.name", x.name, "x", look)
+    expect_equal("x.creator_node of the leaf x", x.creator_node, None, look)
+    expect_equal("the name of Variable(array)", work.Variable(array).name, None, look)
+
+
+def check_values(work: Any) -> None:
+    """square, negative and exp have the right values"""
+    values = [0.0, -1.0, 2.0]
+    for name, right in FUNCTIONS:
+        y = getattr(work, name)(work.Variable(np.array(values)))
+        look = f"{name}: apply returns a tuple. Its one output is apply(...)[0]"
+        expect_true(f"{name}(x) returns one Variable", isinstance(y, work.Variable), look)
+        expect_close(f"{name} of [0, -1, 2]", y.array, right(values), f"the forward of {name}")
+        y = getattr(work, name)(work.Variable(np.array(0.5)))
+        look = "FunctionNode.apply: put np.asarray(result) into the box"
+        expect_true(f"{name} of 0.5: y.array is an array", isinstance(y.array, np.ndarray), look)
 
 
 def check_edges(work: Any) -> None:
-    """the result remembers that Exp made it, and from what"""
-    look = "exp: it has to go through apply, which ties the graph together"
-    x = _variable(work, 0.5)
-    y = work.exp(x)
-    expect_true("y.creator_node is an Exp", isinstance(y.creator_node, work.Exp), look)
-    expect_true("y.creator_node.inputs[0] is x", y.creator_node.inputs[0] is x, look)
-    expect_true("y.creator_node.outputs[0] is y", y.creator_node.outputs[0] is y, look)
-    expect_equal("x.creator_node of the leaf x", x.creator_node, None, look)
+    """each result remembers its operation, and each operation its boxes"""
+    for name, _ in FUNCTIONS:
+        look = f"{name}: it has to go through apply, which ties the graph together"
+        x = work.Variable(np.array(0.5))
+        y = getattr(work, name)(x)
+        expect_true(
+            f"{name}(x).creator_node is a FunctionNode",
+            isinstance(y.creator_node, work.FunctionNode),
+            look,
+        )
+        expect_equal("the class of y.creator_node", type(y.creator_node).__name__,
+                     name.capitalize(), look)  # fmt: skip
+        look = "FunctionNode.apply: set self.inputs and self.outputs"
+        node = y.creator_node
+        expect_true("y.creator_node.inputs[0] is x", leads_to(node.inputs[0], x), look)
+        expect_true("y.creator_node.outputs[0] is y", leads_to(node.outputs[0], y), look)
 
 
 def check_each_use_is_new(work: Any) -> None:
     """exp(exp(x)) uses two Exp objects"""
-    look = "exp: make a new Exp() in each call. One object is one use"
-    x = _variable(work, 0.5)
-    y = work.exp(x)
-    z = work.exp(y)
-    expect_true("two calls make two Exp objects", z.creator_node is not y.creator_node, look)
-    expect_true("the first one still has x as its input", y.creator_node.inputs[0] is x, look)
+    for name, _ in FUNCTIONS:
+        look = f"{name}: make a new object of the class in each call. One object is one use"
+        x = work.Variable(np.array(0.5))
+        y = getattr(work, name)(x)
+        z = getattr(work, name)(y)
+        expect_true("two calls make two objects", z.creator_node is not y.creator_node, look)
+        first = y.creator_node.inputs[0]
+        expect_true("the first object still has x as its input", leads_to(first, x), look)
 
 
-_SOLUTION = solution(__file__)
+def check_two_outputs(work: Any) -> None:
+    """an operation may have two outputs"""
 
-MISTAKES: tuple[tuple[str, str], ...] = (
+    class Parts(work.FunctionNode):
+        def forward(self, inputs):
+            (x,) = inputs
+            return np.floor(x), x - np.floor(x)
+
+    whole, rest = Parts().apply((work.Variable(np.array(2.25)),))
+    look = "FunctionNode.apply: make a box for each array that forward returns"
+    expect_close("the first output of Parts at 2.25", whole.array, 2.0, look)
+    expect_close("the second output of Parts at 2.25", rest.array, 0.25, look)
+    look = "FunctionNode.apply: set creator_node of each output"
+    expect_true("both have one creator", whole.creator_node is rest.creator_node, look)
+
+
+def check_missing_comma(work: Any) -> None:
+    """a forward that returns an array, not a tuple, is refused with a TypeError"""
+
+    class Double(work.FunctionNode):
+        def forward(self, inputs):
+            (x,) = inputs
+            return 2 * x
+
+    x = work.Variable(np.array([1.0, 2.0, 3.0]))
+    look = "FunctionNode.apply: look at the type of what forward returned"
+    expect_raises(
+        "Double().apply((x,)) with a forward without comma",
+        TypeError,
+        lambda: Double().apply((x,)),
+        look,
+    )
+
+
+MISTAKES = (
     (
-        "the comma is missing, so forward returns no tuple",
-        _SOLUTION.replace("return (np.exp(x),)", "return np.exp(x)"),
+        "the comma is missing in Exp",
+        mistake("01", "functions/exponential.py", "return (np.exp(x),)", "return np.exp(x)"),
     ),
     (
         "a new Variable is made by hand: right number, no graph",
-        _SOLUTION.replace("import FunctionNode", "import FunctionNode, Variable").replace(
-            "Exp().apply((x,))[0]", "Variable(np.exp(x.array))"
+        mistake(
+            "01",
+            "functions/exponential.py",
+            "return Exp().apply((x,))[0]",
+            "import mynode\n\n    return mynode.Variable(np.exp(x.array))",
         ),
     ),
     (
         "one object is used for all calls",
-        _SOLUTION.replace("def exp(x)", "THE_ONE = Exp()\n\n\ndef exp(x)").replace(
-            "Exp().apply", "THE_ONE.apply"
+        mistake(
+            "01",
+            "functions/exponential.py",
+            'def exp(x):\n    """e^x."""\n    return Exp()',
+            'THE_ONE = Exp()\n\n\ndef exp(x):\n    """e^x."""\n    return THE_ONE',
         ),
+    ),
+    (
+        "apply does not look for a tuple",
+        mistake("01", "core/function_node.py", "if not isinstance(results, tuple):", "if False:"),
+    ),
+    (
+        "only the first output gets its creator",
+        mistake("01", "core/function_node.py", "for y in outputs:", "for y in outputs[:1]:"),
+    ),
+    (
+        "the outputs are not kept",
+        mistake("01", "core/function_node.py", "self.outputs = outputs", "self.outputs = ()"),
     ),
 )

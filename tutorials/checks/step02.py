@@ -1,4 +1,4 @@
-"""Exercise 2: is Sin's backward the derivative of its forward?"""
+"""Step 2: is each backward the derivative of its forward, times the gradient of the output?"""
 
 from __future__ import annotations
 
@@ -6,68 +6,147 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true, solution
+from tinynode.learn.checks import expect_close, expect_equal, expect_true
+from tinynode.learn.mynode import mistake
 
 HINTS = (
+    "Begin with Variable: one more line in __init__, self.grad = None. Then give each operation "
+    "a method backward; the page shows that of Square.",
     "forward stores nothing by itself: in backward, the input box is self.inputs[0].",
     "grad_outputs is a tuple with one array: (gy,) = grad_outputs. Return a tuple as well.",
-    "backward ends with `return (gy * np.cos(x),)`, where x is self.inputs[0].array.",
+    "The last lines: Negative `return (-gy,)`, Exp `return (gy * np.exp(x),)`, Sin "
+    "`return (gy * np.cos(x),)`, where x is self.inputs[0].array.",
 )
 
+VALUES = np.array([0.5, -1.0, 2.0])
+DERIVATIVES = {
+    "square": 2.0 * VALUES,
+    "negative": -np.ones(3),
+    "exp": np.exp(VALUES),
+    "sin": np.cos(VALUES),
+}
 
-def _variable(values: Any) -> Any:
-    from engine02 import Variable
 
-    return Variable(np.array(values))
-
-
-def _gradient(y: Any, gy: Any) -> Any:
+def _gradient(name: str, y: Any, gy: Any) -> Any:
     """What the backward of y's creator returns, after a look at its form."""
     gradients = y.creator_node.backward((0,), (np.array(gy),))
-    look = "Sin.backward: return (gx,) with a comma"
-    expect_true("backward returns a tuple", isinstance(gradients, tuple), look)
+    look = f"backward of {name}: return (gx,) with a comma"
+    expect_true(f"backward of {name} returns a tuple", isinstance(gradients, tuple), look)
     expect_equal("the number of gradients", len(gradients), 1, look)
     return gradients[0]
 
 
-def check_forward(work: Any) -> None:
-    """sin(x) has the value of the sine"""
-    y = work.sin(_variable([0.0, np.pi / 2, 2.0]))
-    expected = [0.0, 1.0, np.sin(2.0)]
-    expect_close("sin of [0, pi/2, 2]", y.array, expected, "Sin.forward")
+def check_grad_is_none(work: Any) -> None:
+    """a new box has no gradient"""
+    x = work.Variable(np.array(1.0))
+    look = "Variable.__init__: one more line, self.grad = None"
+    expect_true("Variable has the attribute grad", hasattr(x, "grad"), look)
+    expect_equal("x.grad of a new box", x.grad, None, look)
+    expect_equal("y.grad of a result", work.square(x).grad, None, look)
 
 
-def check_derivative(work: Any) -> None:
-    """the derivative of the sine is the cosine"""
-    look = "Sin.backward: the cosine of the input x, not of the output"
-    for value in (0.0, 0.5, 2.0, -1.0):
-        gx = _gradient(work.sin(_variable(value)), 1.0)
-        expect_close(f"the gradient at x = {value}, for gy = 1", gx, np.cos(value), look)
+def check_base_class(work: Any) -> None:
+    """an operation without backward says so"""
+
+    class Floor(work.FunctionNode):
+        def forward(self, inputs):
+            return (np.floor(inputs[0]),)
+
+    (y,) = Floor().apply((work.Variable(np.array(1.5)),))
+    look = "FunctionNode.backward: raise NotImplementedError, as forward does"
+    try:
+        y.creator_node.backward((0,), (np.array(1.0),))
+    except NotImplementedError:
+        return
+    expect_true("backward of an operation without one raises an error", False, look)
+
+
+def check_sin(work: Any) -> None:
+    """sin(x) has the value of the sine, and remembers its operation"""
+    x = work.Variable(VALUES.copy())
+    y = work.sin(x)
+    expect_close("sin of [0.5, -1, 2]", y.array, np.sin(VALUES), "Sin.forward")
+    look = "sin: it has to go through apply"
+    expect_equal("the class of y.creator_node", type(y.creator_node).__name__, "Sin", look)
+
+
+def check_derivatives(work: Any) -> None:
+    """backward of all four operations gives the derivative, for gy = 1"""
+    for name, right in DERIVATIVES.items():
+        y = getattr(work, name)(work.Variable(VALUES.copy()))
+        gx = _gradient(name, y, np.ones(3))
+        look = f"backward of {name}: the derivative at the input x, not at the output"
+        expect_close(f"the gradient of {name} at [0.5, -1, 2], gy = 1", gx, right, look)
+
+
+def check_chain_rule(work: Any) -> None:
+    """backward of all four operations multiplies by gy"""
+    gy = np.array([-3.0, 0.5, 2.0])
+    for name, right in DERIVATIVES.items():
+        y = getattr(work, name)(work.Variable(VALUES.copy()))
+        gx = _gradient(name, y, gy)
+        look = f"backward of {name}: gx = gy * (local derivative). Is gy in it?"
+        expect_close(f"the gradient of {name}, gy = [-3, 0.5, 2]", gx, gy * right, look)
 
 
 def check_chain(work: Any) -> None:
-    """backward multiplies by the gradient that comes from behind"""
-    look = "Sin.backward: gx = gy * (local derivative). Is gy in it?"
-    gx = _gradient(work.sin(_variable(0.5)), -3.0)
-    expect_close("the gradient at x = 0.5, for gy = -3", gx, -3 * np.cos(0.5), look)
-    from engine02 import square
-
-    x = _variable([0.5, 1.5])
-    middle = work.sin(x)
-    y = square(middle)
-    (gm,) = y.creator_node.backward((0,), (np.ones(2),))
-    gx = _gradient(middle, gm)
-    expected = 2 * np.sin([0.5, 1.5]) * np.cos([0.5, 1.5])
-    expect_close("the gradient of square(sin(x)) at [0.5, 1.5]", gx, expected, look)
+    """three backward calls give the derivative of exp(-x * x)"""
+    x = work.Variable(np.array(1.5))
+    a = work.square(x)
+    b = work.negative(a)
+    y = work.exp(b)
+    gradient = np.array(1.0)
+    for name, box in (("exp", y), ("negative", b), ("square", a)):
+        gradient = _gradient(name, box, gradient)
+    right = -2.0 * 1.5 * np.exp(-(1.5**2))
+    expect_close("the gradient of exp(-x * x) at 1.5", gradient, right, "each backward once more")
 
 
-_SOLUTION = solution(__file__)
+def check_backward_changes_nothing(work: Any) -> None:
+    """backward returns gradients, and changes neither gy nor the boxes"""
+    for name in DERIVATIVES:
+        x = work.Variable(VALUES.copy())
+        y = getattr(work, name)(x)
+        gy = np.array([1.0, 2.0, 3.0])
+        y.creator_node.backward((0,), (gy,))
+        look = f"backward of {name}: no assignment to arrays, no *="
+        expect_close("gy after backward", gy, [1.0, 2.0, 3.0], look)
+        expect_close("x.array after backward", x.array, VALUES, look)
 
-MISTAKES: tuple[tuple[str, str], ...] = (
-    ("gy is left out", _SOLUTION.replace("(gy * np.cos(x),)", "(np.cos(x),)")),
+
+_EXP = "return (gy * np.exp(x),)"
+_SIN = "return (gy * np.cos(x),)"
+
+MISTAKES = (
+    ("gy is left out", mistake("02", "functions/trigonometric.py", _SIN, "return (np.cos(x),)")),
     (
         "the cosine of the output",
-        _SOLUTION.replace("self.inputs[0].array", "self.outputs[0].array"),
+        mistake(
+            "02",
+            "functions/trigonometric.py",
+            "self.inputs[0].array",
+            "self.outputs[0].array",
+        ),
     ),
-    ("no tuple comes back", _SOLUTION.replace("(gy * np.cos(x),)", "gy * np.cos(x)")),
+    (
+        "no tuple comes back",
+        mistake("02", "functions/exponential.py", _EXP, "return gy * np.exp(x)"),
+    ),
+    (
+        "Negative forgets its sign",
+        mistake("02", "functions/arithmetic.py", "return (-gy,)", "return (gy,)"),
+    ),
+    (
+        "gy is changed in place",
+        mistake(
+            "02",
+            "functions/exponential.py",
+            _EXP,
+            "gy *= np.exp(x)\n        return (gy,)",
+        ),
+    ),
+    (
+        "boxes have no grad",
+        mistake("02", "core/variable.py", "        self.grad = None", "        pass"),
+    ),
 )

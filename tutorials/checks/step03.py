@@ -1,74 +1,120 @@
-"""Exercise 3: are the steps well chosen, and does the judge find planted mistakes?"""
+"""Step 3: is the slope measured well, and does the judge find planted mistakes?"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import CheckFailed, expect_equal, expect_true, solution
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.mynode import mistake
 
 HINTS = (
-    "Look at the V: the best eps is at its lowest point, and each dtype has its own.",
-    "In agrees: write a function without arguments that returns (function(x).array,), and give it "
-    "to numerical_grad with (x.array,), (gy,) and EPS64. It returns a tuple.",
-    "EPS64 = 1e-5, EPS32 = 1e-2, and agrees ends with "
-    "`return np.allclose(gx, measured, rtol=1e-6, atol=1e-8)`.",
+    "numerical_grad: the page shows the whole function. Mind the line that puts the element back.",
+    "check_backward has four parts: make a Variable of x_data.copy(), call backward of the "
+    "creator with (0,) and (y_grad,), measure, compare.",
+    "For measuring, write a function f without arguments that returns (function(x).array,). "
+    "Give numerical_grad f, (x.array,), (y_grad,) and eps. It returns a tuple.",
+    "The last part: `if not np.allclose(gx, measured, rtol=rtol, atol=atol):`, then "
+    "`raise AssertionError(...)` with both arrays in the text.",
 )
 
-POINTS = (0.3, -0.7, 1.1)
+POINTS = np.array([0.3, -1.2, 2.0])
+GY = np.array([2.0, -1.0, 0.5])
 
 
-def _slope_error(engine: Any, name: str, derivative: Callable[..., Any], dtype: Any, eps: float):
-    """The largest error of the measured slope of an operation, over some points."""
-    worst = 0.0
-    for point in POINTS:
-        x = engine.Variable(np.array(point, dtype))
-        operation = getattr(engine, name)
-
-        def read_x(operation: Any = operation, x: Any = x) -> Any:
-            return (operation(x).array,)
-
-        (slope,) = engine.numerical_grad(read_x, (x.array,), (np.array(1, dtype),), eps)
-        worst = max(worst, abs(float(slope) - float(derivative(float(x.array)))))
-    return worst
+def _tools(work: Any) -> Any:
+    return importlib.import_module(f"{work.__name__}.gradient_check")
 
 
-def _twice(x: float) -> float:
-    return 2.0 * x
+def check_slope(work: Any) -> None:
+    """numerical_grad measures a slope, times grad_outputs"""
+    x = POINTS.copy()
+    found = _tools(work).numerical_grad(lambda: (np.sin(x),), (x,), (GY,))
+    look = "numerical_grad: return a tuple, with an array for each input"
+    expect_true("numerical_grad returns a tuple", isinstance(found, tuple), look)
+    look = "numerical_grad: (f(x + eps) - f(x - eps)) / (2 * eps), times grad_outputs"
+    expect_close("the measured gradient of sin", found[0], GY * np.cos(POINTS), look, rtol=1e-5)
+    look = "numerical_grad: put each element back before the next one"
+    expect_equal("x after numerical_grad", x, POINTS, look)
 
 
-def _check_eps(eps: float, dtype: Any, bound: float, look: str) -> None:
-    import engine03
-
-    for name, derivative in (("square", _twice), ("exp", np.exp), ("sin", np.cos)):
-        error = _slope_error(engine03, name, derivative, dtype, eps)
-        if not error < bound:
-            what = f"the error of the slope of {name}, {np.dtype(dtype).name}, eps = {eps:g}"
-            raise CheckFailed(what, f"less than {bound:.0e}", f"{error:.1e}", look)
-
-
-def check_eps64(work: Any) -> None:
-    """EPS64 measures with an error below 1e-9"""
-    _check_eps(work.EPS64, np.float64, 1e-9, "EPS64: find the lowest point of the float64 V")
+def check_two_inputs(work: Any) -> None:
+    """numerical_grad measures for each input, and adds up all outputs"""
+    x, y = np.array([[1.0, 2.0]]), np.array([[3.0, -1.0]])
+    gz, gw = np.array([[1.0, 10.0]]), np.array([[5.0, 0.5]])
+    found = _tools(work).numerical_grad(lambda: (x * y, x + y), (x, y), (gz, gw))
+    look = "numerical_grad: the sum over all outputs of grad_output * output"
+    expect_equal("the number of gradients for two inputs", len(found), 2, look)
+    expect_close("the gradient of the first input", found[0], gz * y + gw, look)
+    expect_close("the gradient of the second input", found[1], gz * x + gw, look)
 
 
-def check_eps32(work: Any) -> None:
-    """EPS32 measures with an error below 5e-3"""
-    _check_eps(work.EPS32, np.float32, 5e-3, "EPS32: find the lowest point of the float32 V")
+def check_eps(work: Any) -> None:
+    """numerical_grad uses eps"""
+    x = np.array(1.0)
+    (found,) = _tools(work).numerical_grad(lambda: (x**3,), (x,), (np.array(1.0),), eps=0.5)
+    look = "numerical_grad: a central difference, over the distance 2 * eps"
+    expect_close("the slope of x ** 3 at 1, eps = 0.5", found, 3.25, look)
 
 
-def _operation(forward: Callable[..., Any], backward: Callable[..., Any]) -> Callable[..., Any]:
+def check_right_ones(work: Any) -> None:
+    """check_backward accepts a right backward"""
+    for name in ("square", "exp", "sin", "negative"):
+        answer = _judged(work, getattr(work, name))
+        if answer is not None:
+            what = f"check_backward({name}, x, gy)"
+            look = "check_backward: a measurement is never exact. Compare by np.allclose"
+            raise CheckFailed(what, "no error", f"AssertionError: {answer}", look)
+
+
+def check_wrong_ones(work: Any) -> None:
+    """check_backward raises an AssertionError for a wrong backward"""
+    planted: tuple[tuple[str, Any, Any], ...] = (
+        ("the wrong sign", np.cos, lambda x, gy: gy * np.sin(x)),
+        ("gy left out", np.sin, lambda x, gy: np.cos(x)),
+        ("an error of one part in a thousand", np.exp, lambda x, gy: 1.001 * gy * np.exp(x)),
+        ("a mistake for negative x only", np.square, lambda x, gy: gy * 2.0 * np.abs(x)),
+        ("a gradient of another element", np.sin, lambda x, gy: (gy * np.cos(x))[::-1]),
+    )
+    look = "check_backward: give y_grad to both, compare all elements, keep the tolerance small"
+    for what, forward, backward in planted:
+        answer = _judged(work, _operation(work, forward, backward))
+        if answer is None:
+            what = f"check_backward of a backward with {what}"
+            raise CheckFailed(what, "an AssertionError", "no error", look)
+
+
+def check_data_stay(work: Any) -> None:
+    """check_backward leaves x_data and y_grad as they were"""
+    x, gy = POINTS.copy(), GY.copy()
+    _tools(work).check_backward(work.exp, x, gy)
+    look = "check_backward: make the Variable of x_data.copy()"
+    expect_equal("x_data after check_backward", x, POINTS, look)
+    expect_equal("y_grad after check_backward", gy, GY, look)
+
+
+def _judged(work: Any, function: Callable[..., Any]) -> str | None:
+    """What check_backward says of a function: the text of its error, or None."""
+    try:
+        _tools(work).check_backward(function, POINTS.copy(), GY.copy())
+    except AssertionError as error:
+        return str(error)
+    return None
+
+
+def _operation(work: Any, forward: Any, backward: Any) -> Callable[..., Any]:
     """A function like square, made of a forward of x and a backward of (x, gy)."""
-    from engine03 import FunctionNode
 
-    class Operation(FunctionNode):
+    class Operation(work.FunctionNode):
         def forward(self, inputs):
+            self.x = inputs[0].copy()
             return (forward(inputs[0]),)
 
         def backward(self, target_input_indexes, grad_outputs):
-            return (backward(self.inputs[0].array, grad_outputs[0]),)
+            return (backward(self.x, grad_outputs[0]),)
 
     def operation(x):
         return Operation().apply((x,))[0]
@@ -76,62 +122,39 @@ def _operation(forward: Callable[..., Any], backward: Callable[..., Any]) -> Cal
     return operation
 
 
-def _ask(work: Any, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
-    from engine03 import Variable
+_PATH = "gradient_check.py"
+_COMPARE = "np.allclose(gx, measured, rtol=rtol, atol=atol)"
 
-    x = Variable(np.array([0.3, -1.2, 2.0]))
-    before = x.array.copy()
-    answer = work.agrees(_operation(forward, backward), x, np.array([2.0, -1.0, 0.5]))
-    look = "agrees: leave x.array as it was"
-    expect_true("x is the same after agrees", np.array_equal(x.array, before), look)
-    look = "agrees: one True or False for all elements together, as np.allclose returns it"
-    expect_true("agrees returns True or False", np.ndim(answer) == 0 and answer in (0, 1), look)
-    return answer
-
-
-def check_right_ones(work: Any) -> None:
-    """agrees says True to a right backward"""
-    look = "agrees: a measurement is never exact. Compare with a tolerance, as np.allclose does"
-    answer = _ask(work, np.sin, lambda x, gy: gy * np.cos(x))
-    expect_equal("agrees(sin, x, gy)", answer, True, look)
-    answer = _ask(work, np.exp, lambda x, gy: gy * np.exp(x))
-    expect_equal("agrees(exp, x, gy)", answer, True, look)
-
-
-def check_wrong_ones(work: Any) -> None:
-    """agrees says False to a wrong backward"""
-    planted = (
-        ("the wrong sign", np.cos, lambda x, gy: gy * np.sin(x)),
-        ("gy left out", np.sin, lambda x, gy: np.cos(x)),
-        ("an error of one part in a thousand", np.exp, lambda x, gy: 1.001 * gy * np.exp(x)),
-        ("a mistake for negative x only", np.square, lambda x, gy: gy * 2.0 * np.abs(x)),
-        ("a gradient of another element", np.sin, lambda x, gy: (gy * np.cos(x))[::-1]),
-    )
-    look = "agrees: give gy to both, compare all elements, and keep the tolerance small"
-    for mistake, forward, backward in planted:
-        answer = _ask(work, forward, backward)
-        expect_equal(f"agrees(...) of a backward with {mistake}", answer, False, look)
-
-
-_SOLUTION = solution(__file__)
-
-MISTAKES: tuple[tuple[str, str], ...] = (
+MISTAKES = (
     (
-        "the smaller the better",
-        _SOLUTION.replace("EPS64 = 1e-5", "EPS64 = 1e-15").replace("EPS32 = 1e-2", "EPS32 = 1e-7"),
+        "eps is ignored",
+        mistake("03", _PATH, "before + eps, before - eps", "before + 1e-3, before - 1e-3"),
+    ),
+    (
+        "the element is not put back",
+        mistake("03", _PATH, "            x[index] = before\n", ""),
+    ),
+    (
+        "only the first output counts",
+        mistake(
+            "03",
+            _PATH,
+            "sum(np.sum(gy * y) for gy, y in zip(grad_outputs, f(), strict=True))",
+            "np.sum(grad_outputs[0] * f()[0])",
+        ),
+    ),
+    ("compared with ==", mistake("03", _PATH, _COMPARE, "np.all(gx == measured)")),
+    (
+        "a tolerance that hides small mistakes",
+        mistake("03", _PATH, _COMPARE, "np.allclose(gx, measured, rtol=0.1, atol=0.1)"),
     ),
     (
         "only tried with gy = 1",
-        _SOLUTION.replace("    def read_x", "    gy = np.ones_like(gy)\n\n    def read_x"),
+        mistake("03", _PATH, "x = Variable(x_data.copy())",
+                "y_grad = np.ones_like(y_grad)\n    x = Variable(x_data.copy())"),
     ),
     (
-        "compared with ==",
-        _SOLUTION.replace(
-            "np.allclose(gx, measured, rtol=1e-6, atol=1e-8)", "bool(np.all(gx == measured))"
-        ),
+        "an eps that is too small",
+        mistake("03", _PATH, "y_grad, eps=1e-5,", "y_grad, eps=1e-15,"),
     ),
-    (
-        "a tolerance that hides small mistakes",
-        _SOLUTION.replace("rtol=1e-6, atol=1e-8", "rtol=0.1, atol=0.1"),
-    ),
-)
+)  # fmt: skip

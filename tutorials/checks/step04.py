@@ -1,4 +1,4 @@
-"""Exercise 4: is grad_of right, does it leave the boxes alone, and does it survive long chains?"""
+"""Step 4: does y.backward() find the gradients, and does the package fit a line?"""
 
 from __future__ import annotations
 
@@ -7,123 +7,185 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.mynode import mistake
 
 HINTS = (
-    "Two things change from one operation to the next: the box where you are, and the gradient "
-    "there. Keep both in local variables.",
-    "`while y is not x:` is a good beginning. In the loop: one backward, then one box further. "
-    "Think of the leaf, which has no creator_node.",
-    "In the loop: function = y.creator_node; return None if that is None; then "
-    "(gradient,) = function.backward((0,), (gradient,)) and (y,) = function.inputs.",
+    "Begin with core/backprop.py and the method Variable.backward: the first two checks need no "
+    "more. Then the operations with two inputs, then the operators.",
+    "core/variable.py begins with `import mynode` and `from mynode.core import backprop`. The "
+    "methods call mynode.add(self, other), and so on.",
+    "For 2.0 - x Python calls x.__rsub__(2.0): the other operand is on the left. So "
+    "mynode.subtract(other, self).",
+    "Subtract.backward ends with `return gz, -gz`, where (gz,) = grad_outputs.",
 )
 
 
-def _chain() -> list[Any]:
-    """The boxes x, a, b, y of y = sin(exp(square(x))), at x = 0.3."""
-    import engine04 as engine
-
-    boxes = [engine.Variable(np.array(0.3))]
-    for operation in (engine.square, engine.exp, engine.sin):
-        boxes.append(operation(boxes[-1]))
-    return boxes
+def _box(work: Any, value: float) -> Any:
+    return work.Variable(np.array(value))
 
 
-def check_leaf(work: Any) -> None:
-    """the gradient with respect to the leaf is right"""
-    x, _, b, y = _chain()
-    expected = np.cos(b.array) * b.array * 2 * 0.3
-    look = "grad_of: each backward gets the gradient that the one before returned"
-    expect_close("the gradient of sin(exp(x * x)) at x = 0.3", work.grad_of(y, x), expected, look)
+def check_chain(work: Any) -> None:
+    """y.backward() finds the gradient of a chain"""
+    x = _box(work, 0.8)
+    work.sin(work.exp(work.negative(work.square(x)))).backward()
+    bell = np.exp(-(0.8**2))
+    look = "run_backward: each operation gets the gradients of its outputs, and sets x.grad"
+    expect_true("x has a gradient", x.grad is not None, look)
+    expect_close("the gradient of sin(exp(-x * x)) at 0.8", x.grad,
+                 np.cos(bell) * bell * -2 * 0.8, look)  # fmt: skip
 
 
-def check_inner_boxes(work: Any) -> None:
-    """it stops at the box that was asked for"""
-    x, _, b, y = _chain()
-    look = "grad_of: stop when you have reached x, also if it is no leaf"
-    expect_close("the gradient with respect to the box before the last", work.grad_of(y, b),
-                 np.cos(b.array), look)  # fmt: skip
-    expect_close("the gradient of b with respect to x", work.grad_of(b, x),
-                 b.array * 2 * 0.3, look)  # fmt: skip
-    expect_close("the gradient of y with respect to y", work.grad_of(y, y), 1.0, look)
+def check_given_start(work: Any) -> None:
+    """y.backward() begins with y.grad, if y.grad is set"""
+    x = work.Variable(np.array([1.0, 2.0]))
+    y = work.square(x)
+    y.grad = np.array([10.0, -1.0])
+    y.backward()
+    look = "backward: `if y.grad is None:` before setting ones"
+    expect_close("the gradient of square at [1, 2], gy = [10, -1]", x.grad, [20.0, -4.0], look)
 
 
-def check_unrelated(work: Any) -> None:
-    """a box that is not in the chain gives None"""
-    from engine04 import Variable
+def check_operators(work: Any) -> None:
+    """the operators + - * and the minus sign have the right values"""
+    x, y = _box(work, 3.0), _box(work, 0.5)
+    cases = (
+        ("x + y", lambda: x + y, 3.5),
+        ("x - y", lambda: x - y, 2.5),
+        ("x * y", lambda: x * y, 1.5),
+        ("-x", lambda: -x, -3.0),
+        ("x + 1.0", lambda: x + 1.0, 4.0),
+        ("1.0 + x", lambda: 1.0 + x, 4.0),
+        ("x - 1.0", lambda: x - 1.0, 2.0),
+        ("1.0 - x", lambda: 1.0 - x, -2.0),
+        ("x * 2.0", lambda: x * 2.0, 6.0),
+        ("2.0 * x", lambda: 2.0 * x, 6.0),
+    )
+    for text, compute, right in cases:
+        result = compute()
+        look = "core/variable.py: each operator has two methods, such as __mul__ and __rmul__"
+        is_box = isinstance(result, work.Variable)
+        expect_true(f"{text} is a Variable", is_box, look)
+        expect_close(f"{text} for x = 3, y = 0.5", result.array, right, look)
+    result = np.array([2.0, 3.0]) * work.Variable(np.array([1.0, 10.0]))
+    look = "core/variable.py: the line __array_ufunc__ = None, in the class"
+    is_box = isinstance(result, work.Variable)
+    expect_true("np.array([2.0, 3.0]) * x is a Variable", is_box, look)
+    expect_close("np.array([2.0, 3.0]) * x for x = [1, 10]", result.array, [2.0, 30.0], look)
 
-    y = _chain()[-1]
-    look = "grad_of: what happens at the leaf, if x was not met on the way?"
-    expect_equal("grad_of(y, another box)", work.grad_of(y, Variable(np.array(0.3))), None, look)
+
+def check_two_inputs(work: Any) -> None:
+    """operations with two inputs send a gradient to both"""
+    for text, operation, right in (
+        ("x + y", work.add, (1.0, 1.0)),
+        ("x - y", work.subtract, (1.0, -1.0)),
+        ("x * y", work.multiply, (0.5, 3.0)),
+    ):
+        x, y = _box(work, 3.0), _box(work, 0.5)
+        z = operation(x, y)
+        z.grad = np.array(10.0)
+        z.backward()
+        name = operation.__name__.capitalize()
+        look = f"{name}.backward returns gx and gy; backward in core/backprop.py visits all inputs"
+        for letter, box, factor in (("x", x, right[0]), ("y", y, right[1])):
+            what = f"the gradient of {letter} in {text} at x = 3, y = 0.5, gz = 10"
+            expect_true(f"{what} is set", box.grad is not None, look)
+            expect_close(what, box.grad, 10.0 * factor, look)
 
 
-def check_nothing_is_written(work: Any) -> None:
-    """no box has a gradient afterwards"""
-    boxes = _chain()
-    work.grad_of(boxes[-1], boxes[0])
-    look = "grad_of: keep the gradient in a local variable, not in a box"
-    for name, box in zip("xaby", boxes, strict=True):
-        expect_true(f"the grad of box {name} is None", box.grad is None, look)
+def check_tree(work: Any) -> None:
+    """the walk goes into both inputs"""
+    x, y = _box(work, 0.5), _box(work, 2.0)
+    (work.sin(x) * work.square(y) - 2.0 * work.exp(_box(work, 0.0))).backward()
+    look = "backward: put the creators of all inputs into the list"
+    expect_close("the gradient of x in sin(x) * square(y)", x.grad, np.cos(0.5) * 4.0, look)
+    expect_close("the gradient of y in sin(x) * square(y)", y.grad, np.sin(0.5) * 4.0, look)
 
 
 def check_long_chain(work: Any) -> None:
     """a chain of 100,000 operations works"""
-    from engine04 import Variable, negative
-
-    x = Variable(np.array(2.0))
+    x = _box(work, 2.0)
     y = x
     for _ in range(100_001):
-        y = negative(y)
-    look = "grad_of: a function that calls itself stops at about 1,000. Use while"
+        y = work.negative(y)
+    look = "backward: a function that calls itself stops at about 1,000. Use while"
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(1_000)  # Python's own: a higher one would let recursion pass
     try:
-        found = work.grad_of(y, x)
+        y.backward()
     except RecursionError:
         raise CheckFailed(
             "the gradient of 100,001 minus signs", "-1.0", "a RecursionError", look
         ) from None
     finally:
         sys.setrecursionlimit(limit)
-    expect_close("the gradient of 100,001 minus signs", found, -1.0, look)
+    expect_close("the gradient of 100,001 minus signs", x.grad, -1.0, look)
 
 
-_SOLUTION = solution(__file__)
+def check_line(work: Any) -> None:
+    """the package fits a line: w comes to 2, and b to -1"""
+    w, b = _box(work, 0.0), _box(work, 0.0)
+    for _ in range(40):
+        for x in (-1.0, -0.5, 0.0, 0.5, 1.0):
+            loss = work.square(w * x + b - (2.0 * x - 1.0))
+            loss.backward()
+            w = work.Variable(w.array - 0.1 * w.grad)
+            b = work.Variable(b.array - 0.1 * b.grad)
+    look = "the checks above say which gradient is wrong"
+    expect_equal("the shape of w", np.shape(w.array), (), look)
+    expect_close("w after 40 epochs", w.array, 2.0, look, atol=1e-3)
+    expect_close("b after 40 epochs", b.array, -1.0, look, atol=1e-3)
 
-MISTAKES: tuple[tuple[str, str], ...] = (
+
+_LOOP = """    while waiting:
+        function = waiting.pop()
+        if function is None:  # a leaf has no creator
+            continue
+        run_backward(function)
+        waiting += [x.creator_node for x in function.inputs]
+"""
+_RECURSION = """    import sys
+
+    sys.setrecursionlimit(10_000)
+    walk(y)
+
+
+def walk(y):
+    if y.creator_node is not None:
+        run_backward(y.creator_node)
+        for x in y.creator_node.inputs:
+            walk(x)
+"""
+
+MISTAKES = (
     (
         "recursion, with a higher limit",
-        """
-import sys
-
-import numpy as np
-
-sys.setrecursionlimit(10_000)
-
-def grad_of(y, x, gradient=None):
-    gradient = np.ones_like(y.array) if gradient is None else gradient
-    if y is x or y.creator_node is None:
-        return gradient if y is x else None
-    (gradient,) = y.creator_node.backward((0,), (gradient,))
-    return grad_of(y.creator_node.inputs[0], x, gradient)
-""",
+        mistake("04", "core/backprop.py", _LOOP, _RECURSION),
     ),
     (
-        "it lets y.backward() do the work, which writes into the boxes",
-        """
-def grad_of(y, x):
-    y.backward()
-    return x.grad
-""",
+        "y.grad is always 1",
+        mistake("04", "core/backprop.py", "if y.grad is None:", "if True:"),
     ),
     (
-        "it goes to the leaf, whatever x is",
-        _SOLUTION.replace("y is not x", "y.creator_node is not None"),
+        "only the first input is followed",
+        mistake("04", "core/backprop.py", "for x in function.inputs]",
+                "for x in function.inputs[:1]]"),
     ),
     (
-        "each operation starts from 1 again",
-        _SOLUTION.replace(
-            "backward((0,), (gradient,))", "backward((0,), (np.ones_like(y.array),))"
-        ),
+        "the gradients of a product are exchanged",
+        mistake("04", "functions/arithmetic.py", "gz * y, gz * x", "gz * x, gz * y"),
     ),
-)
+    (
+        "the second gradient of a difference has the wrong sign",
+        mistake("04", "functions/arithmetic.py", "gz, -gz", "gz, gz"),
+    ),
+    (
+        "2.0 - x is x - 2.0",
+        mistake("04", "core/variable.py", "mynode.subtract(other, self)",
+                "mynode.subtract(self, other)"),
+    ),
+    (
+        "numbers of NumPy take the box apart",
+        mistake("04", "core/variable.py", "    __array_ufunc__ = None", "    unused = None"),
+    ),
+)  # fmt: skip

@@ -1,108 +1,195 @@
-"""Exercise 7: does last_output work, and does nothing stay in memory because of it?"""
+"""Exercise 7: are the gradients right, and does no graph stay in memory?"""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_true, solution
+from tinynode.learn.checks import expect_close, expect_equal, expect_true
+from tinynode.learn.mynode import mistake
 
 HINTS = (
-    "Which of the three references in the circle does nobody need, except for last_output?",
-    "weakref.ref(v) makes a weak reference to v. Called, it gives v, or None if v is gone.",
-    "In apply: self.output = weakref.ref(outputs[0]). In last_output: return self.output().",
+    "Work in the order of the page, and run the check after each file: the first checks need "
+    "VariableNode and Variable only.",
+    "run_backward: targets as before; grad_outputs = the table's entries of function.outputs, "
+    "taken out with pop. An output is a weak reference: output() is the node, or None.",
+    "run_backward ends with a loop over function.inputs and the gradients: gradients[node] = gx "
+    "if node not in gradients else gradients[node] + gx.",
+    "write_to_leaves: for node, gx in gradients.items(): x = node.get_variable_or_none(). If x is "
+    "None, skip it. Else x.grad = gx if x.grad is None else x.grad + gx.",
 )
 
 
-def _apply(work: Any) -> tuple[Any, Any, Any]:
-    """A leaf, a Watched, and its output."""
-    from engine07 import Variable
-
-    x = Variable(np.array([3.0, 4.0]))
-    function = work.Watched()
-    (y,) = function.apply((x,))
-    return x, function, y
-
-
-def check_while_held(work: Any) -> None:
-    """last_output() is the output, while somebody holds it"""
-    _, function, y = _apply(work)
-    look = "last_output: return the very Variable that apply returned, not its node or a copy"
-    expect_true("last_output() is y", function.last_output() is y, look)
-
-
-def check_gradient(work: Any) -> None:
-    """Watched still is a Square"""
-    x, _, y = _apply(work)
-    y.grad = np.ones(2)
-    y.backward()
-    look = "apply: call super().apply(inputs), and return what it returns"
-    expect_close("the gradient of the square at [3, 4]", x.grad, [6.0, 8.0], look)
-
-
-def check_after_it_went(work: Any) -> None:
-    """last_output() is None when the Variable is gone"""
-    _, function, y = _apply(work)
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """In this block, the garbage collector does not run."""
     was_on = gc.isenabled()
     gc.disable()
     try:
-        del y
-        look = "apply: hold the output weakly, with weakref.ref"
-        is_none = function.last_output() is None
-        expect_true("last_output() is None after `del y`", is_none, look)
+        yield
     finally:
         if was_on:
             gc.enable()
+
+
+def check_nodes(work: Any) -> None:
+    """a Variable has a node, and the node holds the Variable weakly"""
+    x = work.Variable(np.array(3.0), name="x")
+    look = "core/variable.py: __init__ makes self.node = VariableNode(self)"
+    expect_true("x.node is a VariableNode", isinstance(x.node, work.VariableNode), look)
+    look = "core/variable_node.py: VariableNode.__init__"
+    facts = (x.node.name, x.node.creator_node, x.node.rank)
+    expect_equal(
+        "the name, the creator and the rank of the node of a leaf", facts, ("x", None, 0), look
+    )
+    look = "core/variable_node.py: get_variable_or_none calls the weak reference"
+    expect_true("x.node.get_variable_or_none() is x", x.node.get_variable_or_none() is x, look)
+    with without_collector():
+        node = x.node
+        del x
+        look = "core/variable_node.py: self._variable = weakref.ref(variable)"
+        expect_true(
+            "after `del x`, the node has no Variable", node.get_variable_or_none() is None, look
+        )
+
+
+def check_edges(work: Any) -> None:
+    """an operation holds nodes: of its inputs strongly, of its outputs weakly"""
+    x = work.Variable(np.array(3.0))
+    y = work.square(x)
+    look = "core/variable.py: creator_node and rank are properties that ask self.node"
+    expect_true(
+        "y.creator_node is y.node.creator_node", y.creator_node is y.node.creator_node, look
+    )
+    expect_equal(
+        "the ranks of x, of y and of y.node", (x.rank, y.rank, y.node.rank), (0, 1, 1), look
+    )
+    look = "core/function_node.py, apply: self.inputs = tuple(x.node for x in inputs)"
+    expect_true("y.creator_node.inputs[0] is x.node", y.creator_node.inputs[0] is x.node, look)
+    look = "core/function_node.py, apply: weakref.ref(y.node) for each output"
+    output = y.creator_node.outputs[0]
+    expect_true("outputs holds a weak reference", isinstance(output, weakref.ref), look)
+    expect_true("the weak reference gives y.node", output() is y.node, look)
+
+
+def check_gradients(work: Any) -> None:
+    """the gradients are those of step 6"""
+    look = "core/backprop.py, run_backward: add to an entry that is there already"
+    x = work.Variable(np.array(3.0))
+    a = work.square(x)
+    (work.square(a) + a * x).backward()
+    expect_close("the gradient of x^4 + x^3 at 3", x.grad, 135.0, look)
+    x, w = work.Variable(np.array([0.5, -1.0])), work.Variable(np.array([2.0, 3.0]))
+    y = work.exp(x) * w - work.sin(w)
+    y.grad = np.array([1.0, 10.0])
+    y.backward()
+    look = "functions/: backward reads self.input_arrays, in the order of the inputs"
+    gy = np.array([1.0, 10.0])
+    expect_close("the gradient of x", x.grad, gy * np.exp(x.array) * w.array, look)
+    expect_close("the gradient of w", w.grad, gy * (np.exp(x.array) - np.cos(w.array)), look)
+
+
+def check_leaves(work: Any) -> None:
+    """leaves have gradients that add up; inner Variables have none"""
+    x = work.Variable(np.array(3.0))
+    y = work.square(x)
+    z = work.sin(y)
+    z.backward()
+    look = "core/backprop.py, run_backward: take the gradients of the outputs out: gradients.pop"
+    expect_true("the inner Variable y has no grad", y.grad is None, look)
+    look = "core/backprop.py, write_to_leaves: add to a grad that is there already"
+    work.square(x).backward()
+    expect_close("the gradient of x after two backwards", x.grad, 6 * np.cos(9.0) + 6.0, look)
+
+
+def check_dropped_variables(work: Any) -> None:
+    """Variables may be dropped before backward"""
+    with without_collector():
+        x = work.Variable(np.array(3.0))
+        y = x + x
+        w = work.Variable(np.array(2.0))
+        z = work.square(y) * w
+        array, variable = weakref.ref(y), weakref.ref(w)
+        del y, w
+        look = "core/function_node.py, apply: store nodes only, and no Variable"
+        expect_true("the inner Variable is gone", array() is None, look)
+        expect_true("the leaf w is gone", variable() is None, look)
+        z.backward()
+        look = "core/backprop.py: the way goes over nodes; write_to_leaves skips what is gone"
+        expect_close("the gradient of x", x.grad, 48.0, look)
 
 
 def check_memory(work: Any) -> None:
-    """without the collector, the array and the graph go at once"""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        x, function, y = _apply(work)
-        array, graph = weakref.ref(y.array), weakref.ref(function)
-        del x, function, y
-        look = "Watched: something still refers to the output. Which reference is it?"
-        expect_true("the array of the output is gone", array() is None, look)
-        expect_true("the operation is gone", graph() is None, look)
-    finally:
-        if was_on:
-            gc.enable()
+    """without the collector, arrays and graph go at once"""
+    with without_collector():
+        for backward in (False, True):
+            x = work.Variable(np.array(3.0))
+            y = work.square(x * x)
+            if backward:
+                y.backward()
+            parts = {
+                "the array of y": weakref.ref(y.array),
+                "the node of y": weakref.ref(y.node),
+                "the operation": weakref.ref(y.creator_node),
+            }
+            del y
+            after = "after backward and `del y`" if backward else "after `del y`"
+            look = "which object still refers to y, to its node or to its operation, in a circle?"
+            for name, part in parts.items():
+                expect_true(f"{name} is gone {after}", part() is None, look)
 
 
-_SOLUTION = solution(__file__)
+def check_long_chain(work: Any) -> None:
+    """a chain of 20,000 operations works, and goes"""
+    x = y = work.Variable(np.array(1.0))
+    for _ in range(20_000):
+        y = y + 0.0
+    y.backward()
+    expect_close("the gradient of x", x.grad, 1.0, "core/backprop.py: a loop, no recursion")
 
-MISTAKES: tuple[tuple[str, str], ...] = (
+
+_BACKPROP, _NODE, _FUNCTION = "core/backprop.py", "core/variable_node.py", "core/function_node.py"
+
+MISTAKES = (
     (
-        "a weak reference to a copy, which goes at once",
-        _SOLUTION.replace("import Square", "import Square, Variable").replace(
-            "weakref.ref(outputs[0])", "weakref.ref(Variable(outputs[0].array))"
+        "an operation holds its outputs strongly",
+        mistake(
+            "07",
+            (
+                _FUNCTION,
+                "        return outputs\n",
+                "        self.kept = outputs\n        return outputs\n",
+            ),
         ),
     ),
     (
-        "the array is held in place of the Variable",
-        _SOLUTION.replace("import Square", "import Square, Variable")
-        .replace("weakref.ref(outputs[0])", "outputs[0].array")
-        .replace("return self.output()", "return Variable(self.output)"),
+        "a node holds its Variable strongly",
+        mistake(
+            "07",
+            (_NODE, "self._variable = weakref.ref(variable)", "self._variable = lambda: variable"),
+        ),
     ),
     (
-        "a weak reference beside the strong one",
-        _SOLUTION.replace("outputs = super()", "self.result = outputs = super()"),
+        "the gradients of outputs stay in the table",
+        mistake("07", (_BACKPROP, "gradients.pop(output(), None)", "gradients.get(output())")),
     ),
     (
-        "a circle through a function that remembers the Variable",
-        """
-from engine07 import Square
-
-class Watched(Square):
-    def apply(self, inputs):
-        (y,) = super().apply(inputs)
-        self.last_output = lambda: y
-        return (y,)
-""",
+        "an entry of the table is replaced in place of added to",
+        mistake("07", (_BACKPROP, "gx if node not in gradients else gradients[node] + gx", "gx")),
+    ),
+    (
+        "a leaf's gradient is replaced in place of added to",
+        mistake(
+            "07", (_BACKPROP, "x.grad = gx if x.grad is None else x.grad + gx", "x.grad = gx")
+        ),
+    ),
+    (
+        "Variables that are gone are not skipped",
+        mistake("07", (_BACKPROP, "        if x is not None:\n    ", "")),
     ),
 )

@@ -1,130 +1,218 @@
-"""Exercise 8: are the gradients right, and is exactly what they need kept?"""
+"""Exercise 8: are the gradients right, and is exactly the needed part kept?"""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true, solution
+from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode.learn.mynode import mistake
 
 HINTS = (
     "retain_inputs and retain_outputs are called in forward, with a tuple of positions: (0,) has "
     "a comma. Their get_... partners are called in backward, and return tuples.",
-    "The derivative of e^x at x is e^x, and that is y. So Exp needs no input in its backward.",
-    "Exp: self.retain_outputs((0,)) in forward, (y,) = self.get_retained_outputs() in backward. "
-    "Sin: the same with inputs, and np.cos(x).",
+    "The derivative of e^x at x is e^x, and e^x is y. So Exp needs no input in its backward.",
+    "Exp and Tanh: self.retain_outputs((0,)) in forward, (y,) = self.get_retained_outputs() in "
+    "backward. Sin and Square: the same with inputs. Multiply: self.retain_inputs((0, 1)).",
 )
 
 VALUES = (0.5, -1.0, 2.0)
 
-
-def _variable() -> Any:
-    from engine08 import Variable
-
-    return Variable(np.array(VALUES))
-
-
-def _check_gradient(function: Callable[..., Any], derivative: Any, look: str) -> None:
-    """On its own, and in a chain, where gy is not 1."""
-    from engine08 import square
-
-    name = function.__name__
-    x = _variable()
-    function(x).backward()
-    expect_close(f"the gradient of {name} at {list(VALUES)}", x.grad, derivative, look)
-    x = _variable()
-    y = function(x)
-    square(y).backward()
-    what = f"the gradient of square({name}(x)) at {list(VALUES)}"
-    expect_close(what, x.grad, 2 * y.array * derivative, look)
+# name: the derivative, the number of retained inputs, and of retained outputs
+UNARY: dict[str, tuple[Any, int, int]] = {
+    "square": (lambda x: 2 * x, 1, 0),
+    "exp": (np.exp, 0, 1),
+    "sin": (np.cos, 1, 0),
+    "tanh": (lambda x: 1 - np.tanh(x) ** 2, 0, 1),
+    "negative": (lambda x: -np.ones_like(x), 0, 0),
+}
+BINARY = {"add": 0, "subtract": 0, "multiply": 2}
 
 
-def check_exp(work: Any) -> None:
-    """exp has the right value and the right gradient"""
-    y = work.exp(_variable())
-    expect_close(f"exp at {list(VALUES)}", y.array, np.exp(VALUES), "Exp.forward")
-    look = "Exp.backward: gx = gy * y. The retained arrays come in a tuple: (y,) = ..."
-    _check_gradient(work.exp, np.exp(VALUES), look)
-
-
-def check_sin(work: Any) -> None:
-    """sin has the right value and the right gradient"""
-    y = work.sin(_variable())
-    expect_close(f"sin at {list(VALUES)}", y.array, np.sin(VALUES), "Sin.forward")
-    look = "Sin.backward: gx = gy * cos(x). The retained arrays come in a tuple: (x,) = ..."
-    _check_gradient(work.sin, np.cos(VALUES), look)
-
-
-def check_retained(work: Any) -> None:
-    """Exp retains one output, Sin retains one input"""
-    function = work.exp(_variable()).creator_node
-    look = "Exp.forward: self.retain_outputs((0,)), and no retain_inputs"
-    expect_equal("the inputs that Exp retains", len(function.get_retained_inputs()), 0, look)
-    expect_equal("the outputs that Exp retains", len(function.get_retained_outputs()), 1, look)
-    function = work.sin(_variable()).creator_node
-    look = "Sin.forward: self.retain_inputs((0,)), and no retain_outputs"
-    expect_equal("the inputs that Sin retains", len(function.get_retained_inputs()), 1, look)
-    expect_equal("the outputs that Sin retains", len(function.get_retained_outputs()), 0, look)
-
-
-def _survivors(function: Callable[..., Any]) -> tuple[bool, bool]:
-    """Whether the arrays of input and output outlive their Variables, while the graph is held."""
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """In this block, the garbage collector does not run."""
     was_on = gc.isenabled()
     gc.disable()
     try:
-        x = _variable()
-        y = function(x)
-        graph = y.creator_node
-        arrays = weakref.ref(x.array), weakref.ref(y.array)
-        del x, y
-        alive = arrays[0]() is not None, arrays[1]() is not None
-        del graph
-        return alive
+        yield
     finally:
         if was_on:
             gc.enable()
 
 
+def check_pick(work: Any) -> None:
+    """pick leaves out the arrays at other positions"""
+    from mynode.core.function_node import pick
+
+    look = "core/function_node.py: pick gives a tuple as long as arrays, with None elsewhere"
+    for indexes, expected in (
+        ((), (None,) * 3),
+        ((0,), ("a", None, None)),
+        ((2, 1), (None, "b", "c")),
+    ):
+        expect_equal(
+            f"pick(('a', 'b', 'c'), {indexes})", pick(("a", "b", "c"), indexes), expected, look
+        )
+
+
+def check_values(work: Any) -> None:
+    """tanh has the right value"""
+    y = work.tanh(work.Variable(np.array(VALUES)))
+    expect_close(f"tanh at {list(VALUES)}", y.array, np.tanh(VALUES), "Tanh.forward")
+
+
+def check_gradients(work: Any) -> None:
+    """all gradients are right"""
+    for name, (derivative, _, _) in UNARY.items():
+        x = work.Variable(np.array(VALUES))
+        y = getattr(work, name)(x)
+        y.grad = gy = np.array([1.0, 10.0, -2.0])
+        y.backward()
+        expected = gy * derivative(np.array(VALUES))
+        look = f"the backward of {name}: the retained arrays come in a tuple: (x,) = ..."
+        expect_close(f"the gradient of {name} at {list(VALUES)}", x.grad, expected, look)
+    x, w = work.Variable(np.array(3.0)), work.Variable(np.array(5.0))
+    ((x - w) * (x + 2.0 * w)).backward()
+    look = "Multiply.backward: x, y = self.get_retained_inputs()"
+    expect_close("the gradient of (x - w)(x + 2 w) for x", x.grad, 11.0, look)
+    expect_close("the gradient of (x - w)(x + 2 w) for w", w.grad, -17.0, look)
+
+
+def check_own_operation(work: Any) -> None:
+    """an operation may retain any of its inputs and outputs"""
+
+    class Both(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            self.retain_inputs((1,))
+            self.retain_outputs((1, 0))
+            return inputs[0] + 1.0, inputs[1] * 2.0
+
+    a, b = work.Variable(np.array(1.0)), work.Variable(np.array(2.0))
+    function = Both()
+    outputs = function.apply((a, b))
+    look = "core/function_node.py: get_retained_... in the order of the indexes"
+    (kept,) = function.get_retained_inputs()
+    expect_true(
+        "retain_inputs((1,)) keeps the array of input 1, and no copy", kept is b.array, look
+    )
+    kept = function.get_retained_outputs()
+    what = "retain_outputs((1, 0)) keeps the arrays of outputs 1 and 0, in this order"
+    expect_equal(what, [float(y) for y in kept], [4.0, 2.0], look)
+    is_same = kept[0] is outputs[1].array
+    look = "core/function_node.py, apply: keep the arrays that the outputs have, and no copies"
+    expect_true("a retained output is the array of the Variable", is_same, look)
+
+
+def check_retained(work: Any) -> None:
+    """each operation keeps what its formula needs"""
+    look = "the table on the page: which arrays stand in the formula?"
+    for name, (_, inputs, outputs) in UNARY.items():
+        function = getattr(work, name)(work.Variable(np.array(VALUES))).creator_node
+        number = len(function.get_retained_inputs())
+        expect_equal(f"the number of inputs that {name} retains", number, inputs, look)
+        number = len(function.get_retained_outputs())
+        expect_equal(f"the number of outputs that {name} retains", number, outputs, look)
+    for name, inputs in BINARY.items():
+        x, y = work.Variable(np.array(VALUES)), work.Variable(np.array(VALUES))
+        function = getattr(work, name)(x, y).creator_node
+        number = len(function.get_retained_inputs())
+        expect_equal(f"the number of inputs that {name} retains", number, inputs, look)
+
+
 def check_memory(work: Any) -> None:
     """nothing else stays in memory"""
-    look = "keep arrays by retain_... only: an attribute such as self.x keeps its array as well"
-    of_input, of_output = _survivors(work.exp)
-    expect_true("Exp lets its input go", not of_input, look)
-    expect_true("Exp keeps its output", of_output, look)
-    of_input, of_output = _survivors(work.sin)
-    expect_true("Sin keeps its input", of_input, look)
-    expect_true("Sin lets its output go", not of_output, look)
+    for name, (_, inputs, outputs) in UNARY.items():
+        with without_collector():
+            x = work.Variable(np.array(VALUES))
+            y = getattr(work, name)(x)
+            graph = y.creator_node
+            arrays = weakref.ref(x.array), weakref.ref(y.array)
+            del x, y
+            alive = arrays[0]() is not None, arrays[1]() is not None
+            del graph
+        for what, is_alive, wanted in (("input", alive[0], inputs), ("output", alive[1], outputs)):
+            if is_alive != bool(wanted):
+                raise CheckFailed(
+                    f"the {what} of {name}, after the Variables are dropped",
+                    "kept" if wanted else "gone",
+                    "kept" if is_alive else "gone",
+                    "keep arrays by retain_... only; remove input_arrays from apply",
+                )
 
 
-_SOLUTION = solution(__file__)
+def check_whole_graph(work: Any) -> None:
+    """a dropped graph goes at once, with its arrays"""
+    with without_collector():
+        x = work.Variable(np.array(0.5))
+        y = work.tanh(work.exp(x))
+        graph, array = weakref.ref(y.creator_node), weakref.ref(y.array)
+        del y
+        look = "keep the array of an output, not its Variable or its node"
+        expect_true("the operation is gone", graph() is None, look)
+        expect_true("the array of its output is gone", array() is None, look)
 
-MISTAKES: tuple[tuple[str, str], ...] = (
+
+_EXP, _SIN, _FUNCTION = (
+    "functions/exponential.py",
+    "functions/trigonometric.py",
+    "core/function_node.py",
+)
+
+MISTAKES = (
     (
         "Exp keeps its input, and computes e^x twice",
-        _SOLUTION.replace("self.retain_outputs((0,))", "self.retain_inputs((0,))")
-        .replace("(y,) = self.get_retained_outputs()", "(x,) = self.get_retained_inputs()")
-        .replace("grad_outputs[0] * y", "grad_outputs[0] * np.exp(x)"),
-    ),
-    (
-        "Sin keeps its output as well",
-        _SOLUTION.replace(
-            "self.retain_inputs((0,))", "self.retain_inputs((0,)); self.retain_outputs((0,))"
+        mistake(
+            "08",
+            (_EXP, "self.retain_outputs((0,))", "self.retain_inputs((0,))"),
+            (_EXP, "(y,) = self.get_retained_outputs()", "(x,) = self.get_retained_inputs()"),
+            (_EXP, "gy * y,", "gy * np.exp(x),"),
         ),
     ),
     (
-        "Exp keeps its input in an attribute, too",
-        _SOLUTION.replace("self.retain_o", "self.x = inputs[0]; self.retain_o"),
+        "Tanh keeps its input in an attribute, too",
+        mistake(
+            "08",
+            (
+                _SIN,
+                "        self.retain_outputs((0,))\n",
+                "        self.x = x\n        self.retain_outputs((0,))\n",
+            ),
+        ),
     ),
     (
-        "Exp uses x in place of y",
-        _SOLUTION.replace("outputs[0] * y", "outputs[0] * np.exp(y)"),
+        "Sin retains nothing",
+        mistake("08", (_SIN, "        self.retain_inputs((0,))\n", "")),
     ),
     (
-        "Sin does not retain anything",
-        _SOLUTION.replace("self.retain_inputs((0,))", "pass"),
+        "all inputs are still kept in apply",
+        mistake(
+            "08",
+            (
+                _FUNCTION,
+                "        self.connect(",
+                "        self.input_arrays = arrays\n        self.connect(",
+            ),
+        ),
+    ),
+    (
+        "the Variables of the outputs are kept",
+        mistake(
+            "08",
+            (
+                _FUNCTION,
+                "        return outputs\n",
+                "        self.kept = outputs\n        return outputs\n",
+            ),
+        ),
+    ),
+    (
+        "retained outputs are copies",
+        mistake("08", (_FUNCTION, "pick(results, ", "pick([y.copy() for y in results], ")),
     ),
 )

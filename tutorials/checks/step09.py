@@ -1,4 +1,4 @@
-"""Exercise 9: are the values the same, the graph short, and the gradient that of one window?"""
+"""Exercise 9: does the graph have the right beginning and the right end?"""
 
 from __future__ import annotations
 
@@ -6,28 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true, solution
+from tinynode.learn.checks import expect_close, expect_equal, expect_raises, expect_true
+from tinynode.learn.mynode import mistake
 
 HINTS = (
-    "h.unchain() cuts h off from what computed it. When does it have to happen?",
-    "Count the steps with enumerate. A window ends where step % window == 0. Cut before the step, "
-    "so that at least one step stays behind the last h.",
-    "In the loop, first: `if step % window == 0: h.unchain()`. Then h = tanh(w * h + number).",
+    "no_backprop_mode needs try: yield, and finally: put back the value from before the block. "
+    "Blocks may be nested, so the old value is not always True.",
+    "run_backward: targets = tuple(i for i, node in enumerate(function.inputs) if "
+    "node.requires_grad). Then a loop over targets in place of all inputs.",
+    "backward: raise ValueError if y.creator_node is None, or if y.grad is None and y.array.size "
+    "is not 1. Set y.grad = None after it has gone into the table.",
+    "unchain_backward: waiting = [self.node]; in a loop, pop a node; if it has a creator, add the "
+    "creator's inputs to waiting, and unchain the node.",
 )
 
-NUMBERS = (1.0, -0.5, 0.3, 0.8, -1.2, 0.4, 0.1)
-W = 0.7
 
-
-def _run(work: Any, length: int, window: int) -> tuple[Any, Any]:
-    """The weight, and the last h."""
-    from engine09 import Variable
-
-    w = Variable(np.array(W))
-    return w, work.read_in_windows(w, NUMBERS[:length], window)
-
-
-def _count(y: Any) -> int:
+def count(y: Any) -> int:
     """The number of operations behind y."""
     seen, waiting = {None}, [y.creator_node]
     while waiting:
@@ -38,76 +32,211 @@ def _count(y: Any) -> int:
     return len(seen) - 1
 
 
-def _expected(length: int, window: int) -> tuple[float, float]:
-    """The last h, and dh/dw within the last window, by the rule for tanh."""
-    h = slope = 0.0
-    for step in range(length):
-        if step % window == 0:
-            slope = 0.0
-        before, h = h, np.tanh(W * h + NUMBERS[step])
-        slope = (1 - h * h) * (before + W * slope)
-    return float(h), float(slope)
+def check_no_backprop_mode(work: Any) -> None:
+    """no_backprop_mode records no graph, and puts the setting back"""
+    x = work.Variable(np.array(3.0))
+    look = "configuration.py: set config.enable_backprop, and keep the value from before"
+    with work.no_backprop_mode():
+        expect_equal(
+            "config.enable_backprop in the block", work.config.enable_backprop, False, look
+        )
+        y = x * x
+        with work.no_backprop_mode():
+            pass
+        what = "config.enable_backprop after an inner block"
+        expect_equal(what, work.config.enable_backprop, False, look)
+    expect_equal("config.enable_backprop after the block", work.config.enable_backprop, True, look)
+    what = "the creator of a result of the block"
+    expect_equal(what, y.creator_node, None, "core/function_node.py: apply asks config")
+    expect_close("the result of the block", y.array, 9.0, "core/function_node.py, apply")
+    try:
+        with work.no_backprop_mode():
+            raise KeyError
+    except KeyError:
+        pass
+    look = "configuration.py: try: yield, finally: put the old value back"
+    what = "config.enable_backprop after an error in a block"
+    expect_equal(what, work.config.enable_backprop, True, look)
 
 
-def check_values(work: Any) -> None:
-    """cutting does not change the numbers"""
-    for window in (2, 3, 100):
-        _, h = _run(work, 7, window)
-        look = "read_in_windows: h goes on with its value, only its past is cut off"
-        expect_close(f"the last h, for window {window}", h.array, _expected(7, window)[0], look)
+def check_requires_grad(work: Any) -> None:
+    """outputs want a gradient if an input does; integers and numbers want none"""
+    x, data = work.Variable(np.array(3.0)), work.Variable(np.array(5.0), requires_grad=False)
+    whole = work.Variable(np.array([1, 2]))
+    look = "core/variable.py: requires_grad=None means: true for floating-point numbers"
+    found = (x.requires_grad, data.requires_grad, whole.requires_grad)
+    expect_equal("requires_grad of 3.0, of data, of integers", found, (True, False, False), look)
+    look = "core/function_node.py, apply: an output wants a gradient if an input does"
+    found = ((x * data).requires_grad, (data * data).requires_grad, (whole * whole).requires_grad)
+    expect_equal(
+        "requires_grad of x * data, data * data, integers", found, (True, False, False), look
+    )
+    expect_equal("the creator of data * data", (data * data).creator_node, None, look)
+    look = "functions/arithmetic.py, as_operands: Variable(..., requires_grad=False)"
+    nodes = (2.0 * x - 1.0).creator_node.inputs
+    found = tuple(node.requires_grad for node in nodes)
+    expect_equal("requires_grad of the inputs of (2 x) - 1", found, (True, False), look)
 
 
-def check_counts(work: Any) -> None:
-    """at most one window of operations is behind h"""
-    look = "read_in_windows: cut before the steps number window, 2 * window, ... counted from 0"
-    for length, window in ((7, 3), (7, 2), (5, 4), (7, 100)):
-        _, h = _run(work, length, window)
-        steps = (length - 1) % window + 1
-        what = f"the operations behind h (3 for each step), {length} numbers, window {window}"
-        expect_equal(what, _count(h), 3 * steps, look)
+def check_targets(work: Any) -> None:
+    """backward asks for wanted gradients only"""
+    asked = []
+
+    class Sum(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            return (inputs[0] + inputs[1] + inputs[2],)
+
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            asked.append(target_input_indexes)
+            return grad_outputs[0], None, grad_outputs[0]
+
+    x, data, w = (work.Variable(np.array(2.0), requires_grad=wish) for wish in (True, False, True))
+    Sum().apply((x, data, w))[0].backward()
+    look = "core/backprop.py, run_backward: the positions of inputs with requires_grad"
+    expect_equal("target_input_indexes", asked, [(0, 2)], look)
+    expect_equal(
+        "the gradients", (float(x.grad), data.grad, float(w.grad)), (1.0, None, 1.0), look
+    )
+    look = "functions/arithmetic.py, Multiply.backward: None for a position that is not asked for"
+    gx, gy = (x * data).creator_node.backward((0,), (np.array(1.0),))
+    expect_equal("Multiply.backward((0,), ...)", (float(gx), gy), (2.0, None), look)
+    gx, gy = (data * x).creator_node.backward((1,), (np.array(1.0),))
+    expect_equal("Multiply.backward((1,), ...)", (gx, float(gy)), (None, 2.0), look)
 
 
-def check_full_window(work: Any) -> None:
-    """after a whole number of windows, the last one is still there"""
-    look = "read_in_windows: cut before a step, not after it: the last h needs a window behind it"
-    for length, window in ((6, 3), (4, 2), (3, 1)):
-        _, h = _run(work, length, window)
-        expect_true("the last h has a creator", h.creator_node is not None, look)
-        what = f"the operations behind h (3 for each step), {length} numbers, window {window}"
-        expect_equal(what, _count(h), 3 * window, look)
+def check_again(work: Any) -> None:
+    """backward may run again: gradients add up, and y.grad is used up"""
+    x = work.Variable(np.array(3.0))
+    y = work.square(x) * x
+    for times in (1, 2, 3):
+        y.backward()
+        look = "core/backprop.py: begin with a new table, and set y.grad = None"
+        expect_close(f"the gradient of x^3 at 3, {times} times", x.grad, 27.0 * times, look)
+    x = work.Variable(np.array([1.0, 2.0]))
+    y = work.square(x)
+    y.grad = np.array([10.0, 1.0])
+    y.backward()
+    expect_close("the gradient from y.grad = [10, 1]", x.grad, [20.0, 4.0], look)
+    expect_true("y.grad is None after backward", y.grad is None, look)
 
 
-def check_gradients(work: Any) -> None:
-    """the gradient is that of the last window"""
-    look = "read_in_windows: w stays in the graph, only h is cut"
-    for length, window in ((7, 3), (6, 3), (7, 2), (7, 100)):
-        w, h = _run(work, length, window)
+def check_errors(work: Any) -> None:
+    """backward says why it cannot start"""
+    look = "core/backprop.py, backward: raise ValueError before anything else happens"
+    x = work.Variable(np.array([1.0, 2.0]))
+    expect_raises("backward of a leaf", ValueError, work.Variable(np.array(1.0)).backward, look)
+    expect_raises("backward of an array of two numbers", ValueError, work.square(x).backward, look)
+    one = work.square(work.Variable(np.array([3.0])))
+    one.backward()  # an array of a single number
+
+
+def check_unchain(work: Any) -> None:
+    """unchain cuts the graph, unchain_backward frees all of it"""
+    x = work.Variable(np.array(0.5))
+    a = work.tanh(x)
+    b = work.square(a)
+    a.unchain()
+    b.backward()
+    look = "core/variable_node.py, unchain: the node forgets its creator"
+    expect_true("x has no gradient after a.unchain()", x.grad is None, look)
+    expect_close("the gradient of a", a.grad, 2 * a.array, look)
+    look = "core/variable.py, unchain_backward: a loop to the leaves"
+    a = work.tanh(x)
+    b = work.square(a)
+    c = a * b
+    c.unchain_backward()
+    found = [v.creator_node for v in (a, b, c)]
+    expect_equal("the creators after c.unchain_backward()", found, [None] * 3, look)
+    y = x
+    for _ in range(20_000):
+        y = y + 0.0
+    y.unchain_backward()
+    expect_equal("the operations behind a chain of 20,000, unchained", count(y), 0, look)
+
+
+def check_windows(work: Any) -> None:
+    """truncated backpropagation: the values flow, the gradients stay in the last window"""
+    numbers = (1.0, -0.5, 0.3, 0.8, -1.2, 0.4, 0.1)
+    for length, window in ((7, 3), (6, 3), (7, 100)):
+        w, h = work.Variable(np.array(0.7)), work.Variable(np.array(0.0), requires_grad=False)
+        value = slope = 0.0
+        for step, number in enumerate(numbers[:length]):
+            if step % window == 0:
+                h.unchain_backward()
+                slope = 0.0
+            h = work.tanh(w * h + number)
+            before, value = value, np.tanh(0.7 * value + number)
+            slope = (1 - value * value) * (before + 0.7 * slope)
         h.backward()
-        what = f"the gradient of w, {length} numbers, window {window}"
-        expect_close(what, w.grad, _expected(length, window)[1], look)
+        about = f"{length} numbers in windows of {window}"
+        look = "core/variable.py, unchain_backward: cut the creators, and keep the arrays"
+        expect_close(f"the last h, {about}", h.array, value, look)
+        expect_equal(
+            f"the operations behind h, {about}", count(h), 3 * ((length - 1) % window + 1), look
+        )
+        expect_close(f"the gradient of w, {about}", w.grad, slope, look)
 
 
-_SOLUTION = solution(__file__)
-_CUT = """        if step % window == 0:
-            h.unchain()
-"""
-_STEP = "        h = tanh(w * h + number)\n"
+_BACKPROP, _VARIABLE, _CONFIGURATION = "core/backprop.py", "core/variable.py", "configuration.py"
+_FUNCTION, _ARITHMETIC = "core/function_node.py", "functions/arithmetic.py"
 
-MISTAKES: tuple[tuple[str, str], ...] = (
+MISTAKES = (
     (
-        "it cuts after the step, so that nothing is left after a whole number of windows",
-        _SOLUTION.replace(_CUT + _STEP, _STEP + _CUT.replace("step", "(step + 1)")),
+        "no_backprop_mode always ends with True",
+        mistake(
+            "09",
+            (_CONFIGURATION, "config.enable_backprop = before", "config.enable_backprop = True"),
+        ),
     ),
     (
-        "it cuts at every step",
-        _SOLUTION.replace(_CUT, "        h.unchain()\n"),
+        "after an error the setting stays",
+        mistake(
+            "09",
+            (
+                _CONFIGURATION,
+                "    try:\n        yield\n    finally:\n        config.enable_backprop = before",
+                "    yield\n    config.enable_backprop = before",
+            ),
+        ),
     ),
     (
-        "it forgets the value of h, too",
-        _SOLUTION.replace("h.unchain()", "h = Variable(np.array(0.0), requires_grad=False)"),
+        "apply records a graph without a wish",
+        mistake(
+            "09", (_FUNCTION, "if wanted and config.enable_backprop", "if config.enable_backprop")
+        ),
     ),
     (
-        "it cuts w in place of h",
-        _SOLUTION.replace("h.unchain()", "w.unchain()"),
+        "backward asks for all gradients",
+        mistake(
+            "09",
+            (
+                _BACKPROP,
+                "enumerate(function.inputs) if node.requires_grad",
+                "enumerate(function.inputs)",
+            ),
+        ),
+    ),
+    (
+        "y.grad is not used up",
+        mistake("09", (_BACKPROP, "    y.grad = None  # used up\n", "")),
+    ),
+    (
+        "unchain_backward cuts the result only",
+        mistake("09", (_VARIABLE, "                waiting += node.creator_node.inputs\n", "")),
+    ),
+    (
+        "a plain number wants a gradient",
+        mistake(
+            "09",
+            (
+                _ARITHMETIC,
+                "        y = Variable(y, requires_grad=False)",
+                "        y = Variable(y)",
+            ),
+        ),
+    ),
+    (
+        "an array of many numbers begins with ones",
+        mistake("09", (_BACKPROP, "y.grad is None and y.array.size != 1", "False")),
     ),
 )

@@ -1,154 +1,231 @@
-"""Checks of exercise 10: which inputs MatMul refuses, and in which words."""
+"""Exercise 10: which inputs are refused, and in which words?"""
+
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
-import tinynode as tn
-from tinynode.errors import InvalidType
 from tinynode.learn.checks import (
     CheckFailed,
     expect_close,
     expect_equal,
     expect_raises,
     expect_true,
-    solution,
 )
+from tinynode.learn.mynode import mistake
 
 HINTS = (
-    "Begin with the number of inputs, alone in its expect: in_types.size() == 2. After that you "
-    "can write x, y = in_types.",
-    "Python computes all arguments of a call before the call. So what needs another condition to "
-    "hold, as x.shape[1] needs two axes, goes into a later expect.",
-    "The conditions are: in_types.size() == 2; x.ndim == 2, y.ndim == 2; is_floating(x), "
-    "x.dtype == y.dtype; x.shape[1] == y.shape[0].",
-)
-
-WORDS = (
-    "Compare what in_types gives, without len(...), tuple(...) or int(...) around it: only then "
-    "the message can say what was compared."
+    "expect is a loop over the conditions. `if not condition` works for a Condition and for a "
+    "plain False. Only a Condition has text and actual: ask isinstance(condition, Condition).",
+    'is_floating gives Condition(f"{in_type.text}.dtype is floating", dtype.kind == "f", '
+    "str(dtype)) with dtype = in_type.dtype.value.",
+    "Python computes all arguments of a call before the call. So x.shape[1], which needs two "
+    "axes, goes into a later expect than x.ndim == 2.",
+    "MatMul: expect(in_types.size() == 2); x, y = in_types; expect(x.ndim == 2, y.ndim == 2); "
+    "expect(is_floating(x), x.dtype == y.dtype); expect(x.shape[1] == y.shape[0]).",
 )
 
 
-def zeros(*shape, dtype="float64"):
-    return np.zeros(shape, dtype=dtype)
+def zeros(work: Any, *shape: int, dtype: str = "float64") -> Any:
+    return work.Variable(np.zeros(shape, dtype=dtype))
 
 
-def refusal(work, what, *inputs):
-    """The InvalidType that MatMul raises for these inputs."""
+def refusal(work: Any, what: str, call: Any) -> Any:
+    """The InvalidType of a call; the message names the condition."""
     look = (
-        "No error, or one from forward: the check let these inputs through. Another error from "
-        "the check: a line of it needs a condition that must stand in an expect above it."
+        "no error, or an error from forward: the check let these inputs through. Another error "
+        "from the check: a line of it needs a condition that must stand in an expect above it"
     )
-
-    def call():
-        return work.MatMul().apply(inputs)[0]
-
-    error = expect_raises(f"MatMul of {what}", InvalidType, call, look)
-    about = f"MatMul of {what}: the message shows the condition that failed"
-    expect_true(about, "in_types" in error.expect, WORDS)
+    error: Any = expect_raises(what, work.InvalidType, call, look)
+    look = "compare expressions, without len(...), tuple(...) or .value: only they have a text"
+    expect_true(f"{what}: the message shows the condition", "in_types" in error.expect, look)
     return error
 
 
-def check_products(work):
-    """Matrices that fit are multiplied as before."""
+def check_expressions(work: Any) -> None:
+    """expressions and conditions know their texts"""
+    from mynode.type_check import Expression, TypeInfo, TypeInfoTuple, is_floating
+
+    look = "type_check.py: Expression"
+    e = Expression("shape", (3, 4))[1]
+    expect_equal("Expression('shape', (3, 4))[1]", (e.text, e.value), ("shape[1]", 4), look)
+    other = Expression("n", 5)
+    for what, condition, expected in (
+        ("shape[1] == 4", e == 4, ("shape[1] == 4", True)),
+        ("shape[1] == 5", e == 5, ("shape[1] == 5", False)),
+        ("shape[1] == n", e == other, ("shape[1] == n", False)),
+        ("shape[1] >= 4", e >= 4, ("shape[1] >= 4", True)),
+        ("shape[1] >= n", e >= other, ("shape[1] >= n", False)),
+    ):
+        expect_equal(f"{what}: text, bool", (condition.text, bool(condition)), expected, look)
+    expect_equal("the actual values of shape[1] == n", (e == other).actual, "4 != 5", look)
+    x = TypeInfo("x", np.zeros((2, 3), np.float32))
+    found = (x.shape.text, x.shape.value, x.ndim.value, x.dtype.value)
+    look = "type_check.py: TypeInfo"
+    expect_equal("TypeInfo of a (2, 3) array", found, ("x.shape", (2, 3), 2, np.float32), look)
+    size = TypeInfoTuple((x, x)).size()
+    found = (size.text, size.value)
+    expect_equal("the size of two", found, ("in_types.size()", 2), "type_check.py: TypeInfoTuple")
+    look = "type_check.py, is_floating: the kind of the dtype is 'f'"
+    for dtype, holds in (("float32", True), ("int64", False), ("bool", False)):
+        condition = is_floating(TypeInfo("x", np.zeros(2, dtype)))
+        expect_equal(f"is_floating, {dtype}", bool(condition), holds, look)
+        expect_equal("the text of is_floating", condition.text, "x.dtype is floating", look)
+
+
+def check_expect(work: Any) -> None:
+    """expect refuses at the first condition that does not hold"""
+    from mynode.type_check import Expression, expect
+
+    a, b = Expression("a", 1), Expression("b", 2)
+    look = "type_check.py, expect: a loop; raise for the first that does not hold"
+    expect(a == 1, b == 2, b >= a)
+    for conditions, text in (
+        ((a == 1, b == 3, a == 7), "b == 3"),
+        ((a >= b,), "a >= b"),
+    ):
+        error: Any = expect_raises(text, work.InvalidType, lambda c=conditions: expect(*c), look)
+        expect_equal("the condition in the error", error.expect, text, look)
+    expect_raises("a plain False", work.InvalidType, lambda: expect(True, False), look)
+
+
+def check_apply(work: Any) -> None:
+    """apply runs the check before forward, and the message has all facts"""
+    ran = []
+
+    class Checked(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def check_type_forward(self, in_types: Any) -> None:
+            from mynode.type_check import expect
+
+            expect(in_types[0].ndim == 1)
+
+        def forward(self, inputs: Any) -> Any:
+            ran.append(True)
+            return inputs
+
+    Checked().apply((zeros(work, 3),))
+    look = "core/function_node.py, apply: run_check(self, arrays) before self.forward(arrays)"
+    error = refusal(
+        work, "an operation of one axis", lambda: Checked().apply((zeros(work, 2, 3),))
+    )
+    expect_equal("the number of calls of forward", len(ran), 1, look)
+    found = (error.expect, error.actual)
+    expect_equal("expect and actual", found, ("in_types[0].ndim == 1", "2 != 1"), look)
+    for fact in ("Checked", "in_types[0].ndim == 1", "2 != 1", "(2, 3)", "float64"):
+        look = "type_check.py, run_check: the name of the class, the condition, and each input"
+        expect_true(f"the message has {fact!r}", fact in str(error), look)
+
+
+def check_old_operations(work: Any) -> None:
+    """add, subtract and multiply want one shape; numbers still fit"""
+    x, column = zeros(work, 3), zeros(work, 4, 2)
+    for name in ("add", "subtract", "multiply"):
+        call = getattr(work, name)
+        refusal(work, f"{name} of shapes (3,) and (4, 2)", lambda call=call: call(x, column))
+    y = 2.0 * (x + 1.0) - 1.0
+    look = "functions/arithmetic.py: a number takes the shape of the other operand"
+    expect_close("2 (x + 1) - 1 at zeros", y.array, np.ones(3), look)
+
+
+def check_products(work: Any) -> None:
+    """products of matrices have the right values and gradients"""
     rng = np.random.default_rng(0)
     for n, k, m in (2, 3, 4), (1, 1, 1), (3, 1, 2), (2, 2, 2):
         for dtype in "float32", "float64":
-            x, y = rng.normal(size=(n, k)).astype(dtype), rng.normal(size=(k, m)).astype(dtype)
-            what = f"MatMul of shapes ({n}, {k}) and ({k}, {m}), {dtype}"
+            x, y = (rng.normal(size=shape).astype(dtype) for shape in ((n, k), (k, m)))
+            g = rng.normal(size=(n, m)).astype(dtype)
+            a, b = work.Variable(x), work.Variable(y)
+            what = f"x @ y of shapes ({n}, {k}) and ({k}, {m}), {dtype}"
             try:
-                z = work.MatMul().apply((tn.Variable(x), tn.Variable(y)))[0]
-            except InvalidType as error:
+                z = a @ b
+            except work.InvalidType as error:
                 came = f"InvalidType: {error.expect}, but {error.actual}"
-                look = "This condition refuses inputs that fit: it asks for something else."
+                look = "this condition refuses inputs that fit: it asks for something else"
                 raise CheckFailed(what, "their product", came, look) from None
-            look = "forward was right as it stood: put back what you changed there."
-            expect_close(what, z.array, x @ y, look)
+            expect_close(what, z.array, x @ y, "MatMul.forward, and Variable.__matmul__")
+            z.grad = g
+            z.backward()
+            look = "MatMul.backward: gx = gz y^T, gy = x^T gz"
+            expect_close(f"the gradient of x, {what}", a.grad, g @ y.T, look, rtol=1e-5)
+            expect_close(f"the gradient of y, {what}", b.grad, x.T @ g, look, rtol=1e-5)
 
 
-def check_number_of_inputs(work):
-    """Another number of inputs than two is refused."""
+def check_matmul_refuses(work: Any) -> None:
+    """matmul refuses inputs that do not fit, and says why"""
+    from mynode.functions.products import MatMul
+
+    matrix = zeros(work, 3, 3)
     for number in 1, 3:
-        what = f"{number} input{'s' * (number > 1)}"
-        error = refusal(work, what, *[zeros(2, 2)] * number)
-        look = "expect(in_types.size() == 2), before x, y = in_types."
+        what = f"MatMul of {number} inputs"
+        error = refusal(work, what, lambda number=number: MatMul().apply((matrix,) * number))
+        look = "expect(in_types.size() == 2), before x, y = in_types"
         expect_equal(f"{what}: the condition", error.expect, "in_types.size() == 2", look)
-
-
-def check_axes(work):
-    """Inputs that are no matrices are refused."""
-    matrix = zeros(3, 3)
     for position, inputs in (
-        (0, (zeros(3), matrix)),
-        (1, (matrix, zeros(3))),
-        (0, (zeros(), matrix)),
-        (0, (zeros(2, 3, 3), matrix)),
-        (1, (matrix, zeros(2, 3, 3))),
+        (0, (zeros(work, 3), matrix)),
+        (1, (matrix, zeros(work, 3))),
+        (0, (zeros(work), matrix)),
     ):
-        what = f"shapes {inputs[0].shape} and {inputs[1].shape}"
-        error = refusal(work, what, *inputs)
-        look = "A matrix has two axes: ndim == 2, for x and for y, before you look at a length."
-        condition = f"in_types[{position}].ndim == 2"
-        expect_equal(f"{what}: the condition", error.expect, condition, look)
-
-
-def check_dtypes(work):
-    """Integers are refused, and so are two dtypes at once."""
-    double, single, whole = (zeros(2, 2, dtype=d) for d in ("float64", "float32", "int64"))
-    look = "is_floating(x) asks for a floating dtype, x.dtype == y.dtype for equal ones."
-    error = refusal(work, "two arrays of integers", whole, whole)
-    expect_true(
-        f"two arrays of integers: the condition {error.expect!r} is about floating dtypes",
-        "is floating" in error.expect,
-        look,
-    )
-    for what, inputs in (
-        ("float64 and float32", (double, single)),
-        ("float64 and int64", (double, whole)),
-        ("int64 and float64", (whole, double)),
-    ):
-        error = refusal(work, what, *inputs)
-        about = f"{what}: the condition {error.expect!r} is about a dtype"
-        expect_true(about, "dtype" in error.expect, look)
-
-
-def check_lengths(work):
-    """Lengths that do not fit are refused, with both of them in the message."""
+        what = f"matmul of shapes {inputs[0].array.shape} and {inputs[1].array.shape}"
+        error = refusal(work, what, lambda inputs=inputs: work.matmul(*inputs))
+        about = f"in_types[{position}].ndim "
+        look = "a matrix has two axes: ask for ndim of x and of y, before you look at a length"
+        expect_true(f"{what}: the condition is about {about}", about in error.expect, look)
+    look = "is_floating(x) asks for a floating dtype, x.dtype == y.dtype for equal ones"
+    for left, right in (("int64", "int64"), ("float64", "float32"), ("float64", "int64")):
+        inputs = zeros(work, 2, 2, dtype=left), zeros(work, 2, 2, dtype=right)
+        what = f"matmul of {left} and {right}"
+        error = refusal(work, what, lambda inputs=inputs: work.matmul(*inputs))
+        expect_true(f"{what}: the condition is about a dtype", "dtype" in error.expect, look)
     look = "z[i, j] is the sum of x[i, k] * y[k, j] over k. Which two lengths must be equal?"
     for left, right in ((2, 3), (2, 3)), ((3, 2), (4, 3)), ((2, 1), (3, 2)), ((4, 5), (4, 5)):
-        what = f"shapes {left} and {right}"
-        error = refusal(work, what, zeros(*left), zeros(*right))
+        what = f"matmul of shapes {left} and {right}"
+        inputs = zeros(work, *left), zeros(work, *right)
+        error = refusal(work, what, lambda inputs=inputs: work.matmul(*inputs))
         lengths = sorted(int(word) for word in error.actual.replace("!=", " ").split())
-        expected = sorted((left[1], right[0]))
-        expect_equal(f"{what}: the lengths in the message", lengths, expected, look)
+        expect_equal(
+            f"{what}: the lengths in the message", lengths, sorted((left[1], right[0])), look
+        )
 
 
-def check_names(work):
-    """The message names x and y, and says what to try."""
-    message = str(refusal(work, "shapes (2, 3) and (2, 3)", zeros(2, 3), zeros(2, 3)))
-    look = 'Set input_names = ("x", "y"): a tuple of texts, in the order of the inputs.'
-    expect_true("the message names the inputs (x) and (y)", "(x)" in message, look)
-    expect_true("the message names the inputs (x) and (y)", "(y)" in message, look)
-    look = "Set type_hint to a sentence for somebody who called matmul with the wrong shapes."
-    expect_true("the message ends with something to try", "\nTry: " in message, look)
+_CHECK, _FUNCTION, _PRODUCTS = "type_check.py", "core/function_node.py", "functions/products.py"
 
-
-_SOLUTION = solution(__file__)
-
-MISTAKES: tuple[tuple[str, str], ...] = (
+MISTAKES = (
     (
         "the lengths are compared at the wrong axes",
-        _SOLUTION.replace("x.shape[1] == y.shape[0]", "x.shape[0] == y.shape[1]"),
+        mistake("10", (_PRODUCTS, "x.shape[1] == y.shape[0]", "x.shape[0] == y.shape[1]")),
     ),
     (
         "lengths are looked at in the same expect as the number of axes",
-        _SOLUTION.replace("y.ndim == 2)", "y.ndim == 2, x.shape[1] == y.shape[0])"),
+        mistake("10", (_PRODUCTS, "y.ndim == 2)", "y.ndim == 2, x.shape[1] == y.shape[0])")),
     ),
     (
         "len() of the inputs is a plain number: the message cannot show the condition",
-        _SOLUTION.replace("in_types.size() == 2", "len(in_types) == 2"),
+        mistake("10", (_PRODUCTS, "in_types.size() == 2", "len(in_types) == 2")),
     ),
     (
         "two dtypes at once are let through",
-        _SOLUTION.replace("x.dtype == y.dtype", "is_floating(y)"),
+        mistake("10", (_PRODUCTS, "x.dtype == y.dtype", "is_floating(y)")),
+    ),
+    (
+        "the check runs after forward",
+        mistake(
+            "10",
+            (
+                _FUNCTION,
+                "        run_check(self, arrays)\n        results = self.forward(arrays)\n",
+                "        results = self.forward(arrays)\n        run_check(self, arrays)\n",
+            ),
+        ),
+    ),
+    (
+        "expect looks at the first condition only",
+        mistake(
+            "10", (_CHECK, "for condition in conditions:", "for condition in conditions[:1]:")
+        ),
+    ),
+    (
+        "the gradients of the product are exchanged",
+        mistake("10", (_PRODUCTS, "return gx, gy", "return gy, gx")),
     ),
 )

@@ -1,118 +1,252 @@
-"""Checks of exercise 12: the loop, step by step, and what the two models have learned."""
+"""Checks of exercise 12: each new part, then a network that learns the digits."""
+
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
-import tinynode as tn
-from tinynode import functions as F
-from tinynode import nn
-from tinynode.learn.checks import expect_close, expect_equal, expect_true, solution
+from tinynode.learn.checks import (
+    expect_close,
+    expect_equal,
+    expect_gradients,
+    expect_raises,
+    expect_true,
+)
+from tinynode.learn.mynode import reference
+from tinynode.nn.datasets import load_digits
 
 HINTS = (
-    "The loop of the page: compute the loss, forget the old gradients, backward, update. "
-    "float(loss) is the loss as a plain number.",
-    "Both models need a bend: nn.Sequential(nn.Linear(2, 8), F.tanh, nn.Linear(8, 2)). If a loss "
-    "stays where it was, draw it with tn.show.training_curves.",
-    "For XOR 200 steps of nn.Adam(model, lr=0.05) are enough; for the sine 16 hidden numbers and "
-    "600 steps with lr=0.02.",
+    "Begin with what the page shows: functions/network.py, random.py, nn/initializers.py, "
+    "nn/module.py, nn/layers.py, SGD. Then relu, the losses and Adam, which the page leaves out.",
+    "ReLU: keep the output y; the gradient passes where y > 0: gy * (y > 0). "
+    "SoftmaxCrossEntropy: p = exp(log_p); subtract 1 at each row's label; divide by the number of "
+    "rows; multiply by gloss. The gradient of the labels is None.",
+    "Adam.step: m = b1 * moments.get('m', 0.0) + (1 - b1) * grad, v likewise with grad * grad; "
+    "divide m by 1 - b1**count and v by 1 - b2**count; return the new array and {'m': m, 'v': v}.",
 )
 
-
-def trained_line(work, steps):
-    """The losses and the weight of a line y = w x, trained by the learner's loop from w = 0."""
-    x, t = np.array([[1.0], [2.0], [3.0]]), np.array([[2.0], [3.0], [5.0]])
-    line = nn.Linear(1, 1, bias=False, dtype="float64")
-    line.weight.array = np.zeros((1, 1))
-
-    def loss_of(model):
-        return F.mean_squared_error(model(x), t)
-
-    losses = work.train(line, nn.SGD(line, lr=0.05), loss_of, steps)
-    w, expected = 0.0, []
-    for _ in range(steps):
-        expected.append(float(np.mean((w * x - t) ** 2)))
-        w -= 0.05 * float(np.mean(2 * (w * x - t) * x))
-    return losses, expected, float(line.weight.array[0, 0]), w
+_RNG = np.random.default_rng(12)
+X, W, B = _RNG.normal(size=(4, 3)), _RNG.normal(size=(2, 3)), _RNG.normal(size=2)
+LABELS = np.array([1, 0, 2, 1])
 
 
-def check_one_step(work):
-    """train makes one step."""
-    losses, expected, weight, w = trained_line(work, 1)
-    expect_true("train returns a list", isinstance(losses, list), "return losses")
-    expect_equal("the number of losses after 1 step", len(losses), 1, "One append in each step.")
-    is_number = isinstance(losses[0], float)
-    expect_true("a loss is a plain number", is_number, "float(loss) makes one of a Variable.")
-    expect_close("the loss", losses[0], expected[0], "It is that of before the update.")
-    look = "After loss.backward() comes optimizer.update()."
-    expect_close("the weight after the step", weight, w, look)
+def check_relu(work: Any) -> None:
+    """relu, and its gradient"""
+    x = np.array([-2.0, -0.5, 0.0, 0.5, 3.0])
+    look = "functions/activation.py: forward is np.maximum(x, 0)"
+    expect_close("relu(x)", work.relu(work.Variable(x)).array, np.maximum(x, 0), look)
+    v = work.Variable(x)
+    y = work.relu(v)
+    y.grad = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    y.backward()
+    look = "ReLU.backward: gy where x is above 0, else 0; at 0 itself 0"
+    expect_close("the gradient of relu", v.grad, [0.0, 0.0, 0.0, 4.0, 5.0], look)
 
 
-def check_more_steps(work):
-    """train makes five steps."""
-    losses, expected, weight, w = trained_line(work, 5)
-    look = "The first step was right. What is left over from it in the second: the old gradients?"
-    expect_equal("the number of losses after 5 steps", len(losses), 5, "One append in each step.")
-    expect_close(
-        "the losses of 5 steps", np.array([float(x) for x in losses]), np.array(expected), look
+def check_linear(work: Any) -> None:
+    """linear, and its gradients"""
+    y = work.linear(X, work.Variable(W), work.Variable(B))
+    look = "functions/network.py: y = x @ w.T, plus the bias if there is one"
+    expect_close("linear(x, w, b)", y.array, X @ W.T + B, look)
+    look = "Linear.backward: gx = gy W, gW = gy^T x, gb = the sum of the rows of gy"
+    expect_gradients("linear(x, w)", work.linear, [X, W], work.Variable, look)
+    expect_gradients("linear(x, w, b)", work.linear, [X, W, B], work.Variable, look)
+    look = "check_type_forward: the last axis of x has the length of the last axis of w"
+    call = work.linear, X.T, work.Variable(W)
+    expect_raises(
+        "linear refuses wrong shapes", work.InvalidType, lambda: call[0](*call[1:]), look
     )
-    expect_close("the weight after them", weight, w, look)
 
 
-def outputs(model, x, shape):
-    """What the model gives, as an array, if it has the right shape."""
-    look = "Return the model, not the losses."
-    expect_true("the result is a model, which can be called", callable(model), look)
-    with tn.no_backprop_mode():
-        y = model(x)
-    look = "The first layer's first number and the last layer's second number make the shape."
-    expect_equal(f"the shape that the model makes of {x.shape}", y.shape, shape, look)
-    return y.array
+def check_cross_entropy(work: Any) -> None:
+    """softmax_cross_entropy, and its gradient"""
+    p = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
+    expected = -np.log(p[np.arange(4), LABELS]).mean()
+    look = "SoftmaxCrossEntropy.forward: the mean over the rows of -log(p[label])"
+    loss = work.softmax_cross_entropy(work.Variable(X), LABELS)
+    expect_close("the loss", loss.array, expected, look)
+    look = "SoftmaxCrossEntropy.backward: (p - one_hot) / n, times gloss"
+    expect_gradients(
+        "softmax_cross_entropy",
+        lambda x: work.softmax_cross_entropy(x, LABELS),
+        [X],
+        work.Variable,
+        look,
+    )
+    large = work.Variable(np.array([[1000.0, 0.0], [0.0, -1000.0]]))
+    loss = work.softmax_cross_entropy(large, np.array([0, 0])).array
+    look = "exp(1000) is inf. Subtract the largest score of each row before exp"
+    expect_close("the loss of large scores, all right", loss, 0.0, look)
 
 
-def check_xor(work):
-    """fit_xor: the four points, with a loss below 0.05."""
-    points = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype="float32")
-    classes = np.array([0, 1, 1, 0])
-    scores = outputs(work.fit_xor(), points, (4, 2))
-    loss = float(F.softmax_cross_entropy(scores, classes))
+def check_mean_squared_error(work: Any) -> None:
+    """mean_squared_error, and its gradient"""
+    t = X[::-1].copy()
+    got = work.mean_squared_error(work.Variable(X), t).array
+    look = "functions/loss.py: mean of the squared difference"
+    expect_close("mean_squared_error", got, np.mean((X - t) ** 2), look)
+    expect_gradients("mean_squared_error", work.mean_squared_error, [X, t], work.Variable, look)
+
+
+def check_module(work: Any) -> None:
+    """Module finds parameters"""
+    from mynode import nn
+
+    class Inner(nn.Module):
+        def __init__(self) -> None:
+            self.a = nn.Parameter(np.zeros(1))
+            self.other = work.Variable(np.zeros(1))
+            self.number = 3
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            self.first = Inner()
+            self.rest = [nn.Parameter(np.zeros(2)), (Inner(),)]
+            self.again = self.first
+
+        def forward(self, x: Any) -> Any:
+            return x
+
+    model = Outer()
+    wanted = [model.first.a, model.rest[0], model.rest[1][0].a]
+    found = list(model.parameters())
+    look = "Module.parameters: walk vars(self), modules inside, lists and tuples; each once"
+    expect_equal("the number of parameters", len(found), 3, look)
+    same = all(a is b for a, b in zip(found, wanted, strict=True))
+    expect_true("the parameters come in the order of assignment", same, look)
+    expect_equal("model(5)", model(5), 5, "__call__ calls forward")
+    for p in found:
+        p.grad = np.ones(p.array.shape)
+    model.cleargrads()
+    cleared = all(p.grad is None for p in found)
+    expect_true("model.cleargrads() clears all gradients", cleared, "Module.cleargrads")
+
+
+def check_layers(work: Any) -> None:
+    """Linear and Sequential"""
+    from mynode import nn
+
+    work.seed(0)
+    layer = nn.Linear(200, 100)
+    weight = layer.weight.array.copy()
+    expect_equal("the weight's shape", weight.shape, (100, 200), "Linear: (out_size, in_size)")
+    look = "lecun_normal: the deviation is the root of 1 / fan_in"
+    expect_close("200 times the weight's variance", 200 * weight.var(), 1.0, look, rtol=0.1)
+    expect_close("the first bias", layer.bias.array, np.zeros(100), "zeros")
+    expect_true("a layer without bias has none", nn.Linear(2, 2, bias=False).bias is None, "bias")
+    work.seed(0)
+    again = nn.Linear(200, 100).weight.array
+    expect_close("the weight after the same seed", again, weight, "random.py: seed starts anew")
+    model = nn.Sequential(nn.Linear(3, 5), work.relu, nn.Linear(5, 2))
+    expect_equal("the parameters of a Sequential", len(model.parameters()), 4, "self.layers")
+    first, second = model.layers[0], model.layers[2]
+    hidden = np.maximum(X @ first.weight.array.T + first.bias.array, 0)
+    expected = hidden @ second.weight.array.T + second.bias.array
+    look = "Sequential.forward: each layer gets the output of the layer before"
+    expect_close("the output of a Sequential", model(X).array, expected, look)
+
+
+def check_optimizers(work: Any) -> None:
+    """SGD and Adam, step by step"""
+    from mynode import nn
+
+    grads = [np.array([0.5, -2.0]), np.array([0.1, 0.1]), np.array([-1.0, 4.0])]
+    p = nn.Parameter(np.array([1.0, 2.0]))
+    before = p.array
+    optimizer = nn.SGD([p], lr=0.1)
+    p.grad = grads[0]
+    optimizer.update()
+    expect_close("a step of SGD", p.array, [0.95, 2.2], "p - lr * g")
+    look = "step returns a new array: a graph may still keep the old one"
+    expect_close("the old array, after the step", before, [1.0, 2.0], look)
+    optimizer.cleargrads()
+    expect_true("cleargrads clears", p.grad is None, "Optimizer.cleargrads")
+    look = "update raises a ValueError for a parameter whose grad is None"
+    expect_raises("update without a gradient", ValueError, optimizer.update, look)
+    p = nn.Parameter(np.array([1.0, 2.0]))
+    optimizer = nn.Adam([p], lr=0.1)
+    value, m, v = np.array([1.0, 2.0]), 0.0, 0.0
+    for t, g in enumerate(grads, 1):
+        p.grad = g
+        optimizer.update()
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        value = value - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        look = "Adam.step: the formula of the docstring; m and v go on in moments, t is count"
+        expect_close(f"the parameter after step {t} of Adam", p.array, value, look)
+
+
+def train(work: Any, x: Any, labels: Any, rounds: int) -> Any:
+    """A trained network of two layers."""
+    from mynode import nn
+
+    work.seed(0)
+    order = np.random.default_rng(0)
+    model = nn.Sequential(nn.Linear(x.shape[1], 64), work.relu, nn.Linear(64, 10))
+    optimizer = nn.Adam(model, lr=0.005)
+    for _ in range(rounds):
+        for batch in np.array_split(order.permutation(len(x)), len(x) // 32):
+            loss = work.softmax_cross_entropy(model(x[batch]), labels[batch])
+            optimizer.cleargrads()
+            loss.backward()
+            optimizer.update()
+    return model
+
+
+def check_digits(work: Any) -> None:
+    """your framework reads digits"""
+    digits = load_digits()
+    model = train(work, digits.train_images[:1000], digits.train_labels[:1000], 8)
+    with work.no_backprop_mode():
+        scores = model(digits.held_out_images).array
+    right = float((scores.argmax(axis=1) == digits.held_out_labels).mean())
     look = (
-        "About 0.69 is what a guess has: is there a bend between two layers? If the loss falls, "
-        "but is not there yet: more steps, or a larger lr."
+        "Each part passed by itself. Do cleargrads, backward and update see the same Parameters?"
     )
-    expect_true(f"the loss, {loss:.4f}, is below 0.05", loss < 0.05, look)
-    expect_equal("the classes of the four points", scores.argmax(axis=1), classes, look)
+    expect_true(f"of new digits {right:.0%} are right, at least 90 %", right >= 0.9, look)
 
 
-def check_sine(work):
-    """fit_sine: the sine, with an error below 0.001."""
-    model = work.fit_sine()
-    angles = np.linspace(-np.pi, np.pi, 64, dtype="float32").reshape(64, 1)
-    error = float(np.mean((outputs(model, angles, (64, 1)) - np.sin(angles)) ** 2))
-    look = (
-        "About 0.2 is the best that a straight line can do: is there a bend between two layers? "
-        "If the error falls, but is not there yet: more steps, or more hidden numbers."
-    )
-    expect_true(f"the mean squared error, {error:.5f}, is below 0.001", error < 0.001, look)
-    between = np.linspace(-3.0, 3.0, 50, dtype="float32").reshape(50, 1)
-    error = float(np.mean((outputs(model, between, (50, 1)) - np.sin(between)) ** 2))
-    look = "The model is right at ANGLES alone. Train on all of them, with fewer hidden numbers."
-    expect_true(f"the error between the angles, {error:.5f}, is below 0.002", error < 0.002, look)
+def _wrong(path: str, right: str, wrong: str) -> dict[str, str]:
+    text = reference("12")[path]
+    assert right in text, right
+    return {path: text.replace(right, wrong)}
 
 
-_SOLUTION = solution(__file__)
-
-MISTAKES: tuple[tuple[str, str], ...] = (
+MISTAKES: tuple[tuple[str, dict[str, str]], ...] = (
     (
-        "the old gradients are not forgotten",
-        _SOLUTION.replace("        optimizer.cleargrads()\n", ""),
+        "relu lets the gradient pass everywhere",
+        _wrong("functions/activation.py", "gy * (y > 0)", "gy"),
     ),
     (
-        "the gradients are forgotten after backward, before update",
-        _SOLUTION.replace(
-            "        optimizer.cleargrads()\n        loss.backward()\n",
-            "        loss.backward()\n        optimizer.cleargrads()\n",
+        "the gradient of the loss is not divided by the number of rows",
+        _wrong("functions/cross_entropy.py", "gx * (gloss / max(len(labels), 1))", "gx * gloss"),
+    ),
+    (
+        "the loss forgets the gradient that comes in",
+        _wrong("functions/cross_entropy.py", "(gloss / max(len(labels), 1))", "(1 / len(labels))"),
+    ),
+    (
+        "exp of large scores overflows",
+        _wrong("functions/cross_entropy.py", "x - x.max(axis=1, keepdims=True)", "x"),
+    ),
+    (
+        "the parameters of modules in lists are not found",
+        _wrong("nn/module.py", "isinstance(value, list | tuple)", "isinstance(value, tuple)"),
+    ),
+    (
+        "Adam does not correct its means",
+        _wrong("nn/optimizers.py", "m / (1 - b1**count)", "m"),
+    ),
+    (
+        "SGD changes the array in place",
+        _wrong(
+            "nn/optimizers.py",
+            "return array - self.lr * grad, moments",
+            "array -= self.lr * grad\n        return array, moments",
         ),
     ),
-    ("the losses are Variables", _SOLUTION.replace("float(loss)", "loss")),
-    ("no bend between the layers", _SOLUTION.replace(" F.tanh,", "")),
-    ("too few steps", _SOLUTION.replace("200)", "5)").replace("600)", "50)")),
+    (
+        "the gradient of the bias is that of the first row",
+        _wrong("functions/network.py", "rows.sum(axis=0)", "rows[0]"),
+    ),
 )

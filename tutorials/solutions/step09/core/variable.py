@@ -35,6 +35,15 @@ class Variable:
         """Forget the creator: backward stops here."""
         self.node.unchain()
 
+    def unchain_backward(self):
+        """Forget the whole graph that computed this box."""
+        waiting = [self.node]
+        while waiting:
+            node = waiting.pop()
+            if node.creator_node is not None:
+                waiting += node.creator_node.inputs
+                node.unchain()
+
     def backward(self):
         """Add the gradient of this box to every leaf that it was computed from."""
         backprop.backward(self)

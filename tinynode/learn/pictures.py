@@ -1,0 +1,137 @@
+"""Pictures for the pages of the course, so that no page has drawing code.
+
+Requirement: a picture reads the learner's own graph, at any stage of ``mynode``. Up to step 6 a
+graph has Variables; from step 7 on a graph has nodes and weak references to outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tinynode.show.diagram import Diagram
+from tinynode.show.diagram_data import DiagramNode
+from tinynode.show.figure import Curve, Figure, curve_facts, legend
+from tinynode.show.plots import Plot
+from tinynode.show.scales import make_axis
+
+MOST_ELEMENTS = 3
+"""Arrays with more elements are described by the shape."""
+
+
+def graph_of(
+    y: Any,
+    *,
+    title: str = "",
+    notes: Mapping[Any, str] | None = None,
+    direction: str = "right",
+) -> Diagram:
+    """The graph that computed a Variable of ``mynode``, with values and gradients.
+
+    Args:
+        y: The result.
+        title: A line above the picture.
+        notes: Further lines for functions or Variables, such as ``{y.creator_node: "visit 1"}``.
+        direction: ``"right"`` or ``"down"``: the direction from the leaves to the result.
+    """
+    diagram = Diagram(title, direction=direction)
+    notes = notes or {}
+    boxes: dict[int, DiagramNode] = {}
+    functions = _functions(y)
+    for function in functions:
+        inputs = [_box(diagram, boxes, one, notes) for one in function.inputs]
+        outputs = [_box(diagram, boxes, one, notes) for one in _outputs(function)]
+        facts = [notes[function]] if function in notes else []
+        diagram.function(type(function).__name__, *facts, inputs=inputs, outputs=outputs)
+    if not functions:
+        _box(diagram, boxes, y, notes)
+    return diagram
+
+
+def fit_of(x: Any, t: Any, curves: Mapping[str, Callable[[Any], Any]], *, title: str = "") -> Plot:
+    """Data as points, and functions as curves through the points.
+
+    Args:
+        x: The places of the data.
+        t: The values of the data.
+        curves: By name, a function from an array of places to an array of values.
+        title: A line above the plot.
+    """
+    x, t = np.asarray(x, float), np.asarray(t, float)
+    grid = np.linspace(float(x.min()), float(x.max()), 41)
+    drawn = [Curve("data", 0, tuple(x.tolist()), tuple(t.tolist()), joined=False)]
+    for number, (name, function) in enumerate(curves.items(), 1):
+        heights = np.broadcast_to(np.asarray(function(grid), float), grid.shape)
+        drawn.append(Curve(name, number, tuple(grid.tolist()), tuple(heights.tolist())))
+    heights_of_all = [height for curve in drawn for height in curve.ys]
+    figure = Figure(
+        title,
+        make_axis("x", grid.tolist(), pad=0.05),
+        make_axis("t", heights_of_all, pad=0.05),
+        curves=tuple(drawn),
+        names=legend([curve.name for curve in drawn]),
+        facts=tuple(curve_facts(drawn)),
+    )
+    return Plot(figure)
+
+
+def _functions(y: Any) -> list[Any]:
+    """The operations before y, each after the creators of its inputs."""
+    found: list[Any] = []
+    finished: set[int] = set()
+    waiting = [(y.creator_node, False)]
+    while waiting:
+        function, is_ready = waiting.pop()
+        if function is None or id(function) in finished:
+            continue
+        if is_ready:
+            finished.add(id(function))
+            found.append(function)
+            continue
+        waiting.append((function, True))
+        waiting += [(x.creator_node, False) for x in reversed(function.inputs)]
+    return found
+
+
+def _outputs(function: Any) -> list[Any]:
+    """The outputs of an operation that are still there."""
+    found = [one() if callable(one) else one for one in function.outputs]
+    return [one for one in found if one is not None]
+
+
+def _box(
+    diagram: Diagram, boxes: dict[int, DiagramNode], one: Any, notes: Mapping[Any, str]
+) -> DiagramNode:
+    """The box of a Variable, or of a Variable's node; each has a single box."""
+    key = id(getattr(one, "node", one))
+    if key not in boxes:
+        is_node = hasattr(one, "get_variable_or_none")
+        variable = one.get_variable_or_none() if is_node else one
+        facts = ["array is gone"] if variable is None else _facts(variable)
+        marks = [] if one.creator_node is not None else ["leaf"]
+        marks += ["gone"] if variable is None else []
+        note = notes.get(variable, "") if variable is not None else ""
+        name = (one.name if variable is None else variable.name) or ""
+        label = str(name) or (facts.pop(0) if facts else "?")
+        boxes[key] = diagram.variable(label, *facts, *([note] if note else []), marks=marks)
+    return boxes[key]
+
+
+def _facts(variable: Any) -> list[str]:
+    facts = [_numbers(variable.array)]
+    grad = getattr(variable, "grad", None)
+    if grad is not None:
+        facts.append(f"gradient {_numbers(getattr(grad, 'array', grad))}")
+    return facts
+
+
+def _numbers(array: Any) -> str:
+    """An array in a few characters."""
+    array = np.asarray(array)
+    if array.size > MOST_ELEMENTS or array.dtype.kind not in "biuf":
+        return f"shape {array.shape}"
+    # -0.0 + 0.0 is 0.0
+    texts = [f"{float(number) + 0.0:.4g}" for number in array.flat]
+    return texts[0] if array.ndim == 0 else f"[{', '.join(texts)}]"

@@ -1,0 +1,3 @@
+"""mynode: a framework of my own."""
+
+from mynode.functions.trigonometric import sin

@@ -1,0 +1,3 @@
+"""mynode: a framework of my own."""
+
+from mynode.core.variable_node import VariableNode

@@ -1,0 +1,19 @@
+"""What the graph holds of a Variable.
+
+Step 7: write VariableNode. Then change Variable (core/variable.py), FunctionNode.apply
+(core/function_node.py), backward and run_backward (core/backprop.py), and the backward of the
+operations that need arrays (functions/): the page says how.
+"""
+
+import weakref
+
+
+class VariableNode:
+    """What the graph holds of a Variable: no array."""
+
+    def __init__(self, variable):
+        raise NotImplementedError("step 7: name, creator_node, rank, and a weak reference")
+
+    def get_variable_or_none(self):
+        """The Variable, while somebody holds it."""
+        raise NotImplementedError("step 7: what the weak reference gives")

@@ -1,0 +1,6 @@
+"""One use of an operation."""
+
+
+def pick(arrays, indexes):
+    """The arrays, with None in place of those whose positions are not in indexes."""
+    raise NotImplementedError("step 8: a tuple as long as arrays")

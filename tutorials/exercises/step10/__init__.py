@@ -1,0 +1,4 @@
+"""mynode: a framework of my own."""
+
+from mynode.functions.products import matmul
+from mynode.type_check import InvalidType

@@ -1,0 +1,7 @@
+"""What is trained."""
+
+from mynode.core.variable import Variable
+
+
+class Parameter(Variable):
+    """A leaf that an optimizer changes."""
