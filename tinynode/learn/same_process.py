@@ -91,9 +91,9 @@ def as_new_process(env: Mapping[str, str], folder: str) -> Iterator[dict[str, An
         os.environ.update(environment)
         sys.path[:] = path
         forget_ours()
-        for name in set(sys.modules) - set(modules):
-            if _is_in(folder, sys.modules[name]):
-                del sys.modules[name]
+        new = set(sys.modules) - set(modules)
+        for name in [name for name in new if _is_in(folder, sys.modules[name])]:
+            del sys.modules[name]
         sys.modules.update(modules)
         linecache.clearcache()
 
