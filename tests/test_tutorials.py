@@ -86,7 +86,7 @@ def test_every_file_belongs_to_a_step() -> None:
     for folder in ("exercises", "solutions", "checks"):
         found = {path.stem for path in (FOLDER / folder).iterdir() if path.name != "__pycache__"}
         assert found <= names
-    assert set((FOLDER / "notebooks").iterdir()) == {step.notebook for step in STEPS}
+    assert set((FOLDER / "notebooks").glob("*.ipynb")) == {step.notebook for step in STEPS}
 
 
 @each(STEPS)

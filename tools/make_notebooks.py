@@ -5,9 +5,15 @@
 Requirement: step and notebook have the same content, and readers open notebooks where they find
 them. So the notebooks are in the repository, without outputs, and a test compares them with the
 steps. The package jupytext reads the cells of a step.
+
+A notebook begins with a cell that installs tinynode where it is missing. It ends with the exercise
+and with links to the previous and the next notebook.
 """
 
 from __future__ import annotations
+
+import re
+from typing import Any
 
 from tinynode.learn import mynode, sources
 from tinynode.learn.mynode import Excerpt
@@ -15,6 +21,28 @@ from tinynode.learn.progress import write_atomically
 from tinynode.learn.sources import Step
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+INSTALL = """\
+# This notebook lies in a checkout of tinynode. If tinynode is missing, it is installed from there.
+import importlib.util
+
+if importlib.util.find_spec("tinynode") is None:
+    %pip install --quiet ../..
+    importlib.invalidate_caches()
+
+%load_ext tinynode.learn"""
+
+YOUR_TURN = """\
+## The exercise, in this notebook
+Write your code in the next cell{plural}. Running the cell saves {what} in the folder of this
+notebook. `check()` checks it, and `hint()` gives a hint, the next one each time. The same folder
+works in a terminal: `python -m tinynode.learn check {key}`."""
+
+NOT_EXECUTED = ["exercise", "skip-execution"]
+"""Tags of the cells of an exercise: nbclient executes no cell with the second one."""
+
+STEP_LINK = re.compile(r"\]\(((?:step\d\d|elective|capstone)_\w+)\.(?:py|md)\b")
+GUIDE_LINK = re.compile(r"\]\(\.\./([\w-]+\.md)")
 
 
 def notebook(step: Step) -> str:
@@ -26,13 +54,19 @@ def notebook(step: Step) -> str:
     made.metadata.clear()  # among others jupytext's version
     made.metadata["kernelspec"] = KERNEL
     made.metadata["language_info"] = {"name": "python"}
-    for number, cell in enumerate(made.cells, 1):
-        cell["id"] = f"cell-{number:02}"  # jupytext's ids are random
+    for cell in made.cells:
         cell.metadata.pop("lines_to_next_cell", None)
         if cell.cell_type == "markdown":
             cell.source = "\n\n".join(
                 in_a_notebook(p) for p in mynode.parts(cell.source, step.key)
             )
+    new = nbformat.v4
+    made.cells.insert(0, new.new_code_cell(INSTALL))
+    if step.stub.exists():
+        made.cells += exercise(step, new)
+    made.cells.append(new.new_markdown_cell(neighbours(step)))
+    for number, cell in enumerate(made.cells, 1):
+        cell["id"] = f"cell-{number:02}"  # jupytext's ids are random
     text: str = nbformat.writes(made)
     return text.rstrip("\n") + "\n"
 
@@ -40,8 +74,41 @@ def notebook(step: Step) -> str:
 def in_a_notebook(part: str | Excerpt) -> str:
     """A part of a cell of text: text, or code of ``mynode`` with the path above."""
     if isinstance(part, str):
-        return part
+        linked = STEP_LINK.sub(r"](\1.ipynb", part)
+        return GUIDE_LINK.sub(r"](../../docs/\1", linked)
     return f"`{mynode.NAME}/{part.path}`\n\n```python\n{part.code}\n```"
+
+
+def exercise(step: Step, new: Any) -> list[Any]:
+    """The cells of an exercise: a stub for each file, the check, and the hint."""
+    if step.builds:
+        stubs = mynode.read_files(step.stub)
+        codes = [f"%%exercise {step.key} {path}\n{stub}" for path, stub in stubs.items()]
+        what = f"its definitions into your package `{mynode.NAME}`"
+    else:
+        codes = [f"%%exercise {step.key}\n{step.stub.read_text(encoding='utf-8')}"]
+        what = f"it as `{step.work}`"
+    plural = "s" if len(codes) > 1 else ""
+    cells = [new.new_markdown_cell(YOUR_TURN.format(plural=plural, what=what, key=step.key))]
+    for code in [*codes, "check()", "hint()"]:
+        cells.append(new.new_code_cell(code.strip("\n"), metadata={"tags": NOT_EXECUTED}))
+    return cells
+
+
+def neighbours(step: Step) -> str:
+    """Links to the notebooks before and after a step."""
+    steps = sources.steps()
+    place = [one.key for one in steps].index(step.key)
+    links = []
+    if place > 0:
+        links.append(f"Previous: {_link(steps[place - 1])}")
+    if place + 1 < len(steps):
+        links.append(f"Next: {_link(steps[place + 1])}")
+    return " · ".join(links)
+
+
+def _link(step: Step) -> str:
+    return f"[{step.title}]({step.notebook.name})"
 
 
 def main() -> None:

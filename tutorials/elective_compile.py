@@ -327,3 +327,10 @@ for number in range(31):
 #
 #     python -m tinynode.learn start compile
 #     python -m tinynode.learn check compile
+#
+# ## Bug hunt
+# A compiler may be wrong in many ways: it forgets a part of the signature, it takes two lines for
+# equal, it uses a buffer again too early. `hunt_compile.py` gets a compiler of 200 lines, with 20
+# bugs planted, one at a time. Write tests that catch them.
+#
+#     python -m tinynode.learn hunt compile

@@ -260,3 +260,10 @@ for function in cut_flip, cut_cube, fixed_flip, fixed_cube:
 #
 #     python -m tinynode.learn start 18
 #     python -m tinynode.learn check 18
+#
+# ## Bug hunt
+# Now you write the tests. `hunt18.py` gets an engine of six functions, which can be differentiated
+# as often as one likes. The course plants 20 bugs in it, one at a time. Most of them cut a graph,
+# so the first order stays right. How many do your tests catch?
+#
+#     python -m tinynode.learn hunt 18

@@ -1,13 +1,17 @@
-"""The output of a training run: the rows of a table, and in a terminal a progress bar below.
+"""The output of a training run: the rows of a table, and a progress bar below.
 
-Requirement: the output reads well in a file too. Without a terminal, or without the optional
-package rich, the output is plain lines, written without delay.
+Requirement: the output reads well in a file too. A bar moves in a terminal, by the package rich,
+which is optional, and in a notebook's cell, by IPython. All other output is plain lines, written
+without delay. A line with ``!`` in a notebook is such an output: it writes into a pseudo-terminal,
+but the notebook would show the control codes as text.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
+import time
 from types import TracebackType
 from typing import Any, Self
 
@@ -67,8 +71,58 @@ class RichDisplay(PlainDisplay):
         self._progress.advance(self._task, steps)
 
 
+class NotebookDisplay(PlainDisplay):
+    """Lines, and a progress bar in the output of a cell; the bar disappears at the end."""
+
+    LENGTH = 40
+    SECONDS = 0.1  # between two pictures of the bar
+
+    def __init__(self, total: int, display: Any) -> None:
+        self._total = max(total, 1)
+        self._done = 0
+        self._drawn = 0.0
+        self._display = display
+        self._handle: Any = None
+
+    def __enter__(self) -> Self:
+        self._handle = self._display(self._bar(), raw=True, display_id=True)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._handle.update({"text/plain": ""}, raw=True)
+        super().__exit__(*error)
+
+    def advance(self, steps: int) -> None:
+        """Move the bar, ten times a second at most."""
+        self._done += steps
+        now = time.monotonic()
+        if now - self._drawn >= self.SECONDS:
+            self._drawn = now
+            self._handle.update(self._bar(), raw=True)
+
+    def _bar(self) -> dict[str, str]:
+        share = min(self._done / self._total, 1.0)
+        full = round(share * self.LENGTH)
+        bar = "█" * full + "░" * (self.LENGTH - full)
+        return {"text/plain": f"training {bar} {share:4.0%}"}
+
+
 def make_display(total: int) -> PlainDisplay:
     """The display for standard output; ``total`` is the number of steps of a full bar."""
-    if sys.stdout.isatty() and importlib.util.find_spec("rich") is not None:
+    if type(sys.stdout).__module__.startswith("ipykernel"):
+        from IPython.display import display  # this process is a kernel, so the package is there
+
+        return NotebookDisplay(total, display)
+    if is_capable_terminal() and importlib.util.find_spec("rich") is not None:
         return RichDisplay(total)
     return PlainDisplay()
+
+
+def is_capable_terminal() -> bool:
+    """True if standard output is a terminal that can move the cursor.
+
+    False for the pseudo-terminal of a notebook's line with ``!``: Jupyter gives the environment of
+    kernels a variable.
+    """
+    dumb = os.environ.get("TERM", "") in ("dumb", "unknown")
+    return sys.stdout.isatty() and not dumb and "JPY_PARENT_PID" not in os.environ

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.learn.examiner import root_of
+from tinynode.learn.shell import PROGRAM
 from tinynode.learn.sources import Step
 
 GRACE = 5.0
@@ -62,6 +63,8 @@ class Report:
             print(f"      | {line}")
         if kind in ("failed", "import failed", "too long", "crash") and self.first is None:
             self.first = event
+        if kind == "read solution":
+            self.first = event
 
     def conclude(self) -> None:
         """Print the first failure in words, and the next command."""
@@ -76,7 +79,7 @@ class Report:
             left = len(self.titles) - self.done
             if left and self.first["event"] == "import failed":
                 print(f"\nThe {len(self.titles)} checks could not start.")
-        print(f"\nA hint: python -m tinynode.learn hint {key}")
+        print(f"\nA hint: {PROGRAM} hint {key}")
 
 
 def can_print(text: str) -> bool:
@@ -91,7 +94,11 @@ def can_print(text: str) -> bool:
 def in_words(event: dict[str, Any], work: str) -> Iterator[str]:
     """A failure as lines of text."""
     lines = event.get("lines", [])
-    if event["event"] == "too long":
+    if event["event"] == "read solution":
+        yield f"Your file reads the solution of the course: {event['path']}."
+        yield "So the work is not passed. Write your own, or look with  learn show."
+        yield from _located("  your code:  ", lines)
+    elif event["event"] == "too long":
         yield f"This took more than {event['seconds']:g} s and was stopped. Is there a loop that"
         yield "never ends?"
         yield from _located("  it was at:  ", lines)
@@ -123,22 +130,24 @@ def _located(lead: str, lines: list[str]) -> Iterator[str]:
         lead = " " * len(lead)
 
 
-def check(step: Step, work: Path, seconds: float) -> Report:
-    """Run the checks of a step on a file, and print the results."""
+def check(step: Step, work: Path, seconds: float, checks: Path | None = None) -> Report:
+    """Run the checks of a step, or further checks, on a file, and print the results."""
     report = Report(step)
-    for event in events(step, work, seconds):
+    for event in events(step, work, seconds, checks):
         report.show(event)
     report.conclude()
     return report
 
 
-def events(step: Step, work: Path, seconds: float) -> Iterator[dict[str, Any]]:
+def events(
+    step: Step, work: Path, seconds: float, checks: Path | None = None
+) -> Iterator[dict[str, Any]]:
     """The events of the examiner in order; the last event may be a crash.
 
     The examiner ends with the generator, for instance by Ctrl-C.
     """
     command = [sys.executable, "-m", "tinynode.learn.examiner"]
-    command += [str(work), str(step.check), str(seconds)]
+    command += [str(work), str(checks or step.check), str(seconds)]
     process = subprocess.Popen(
         command,
         cwd=root_of(work),
@@ -159,7 +168,7 @@ def events(step: Step, work: Path, seconds: float) -> Iterator[dict[str, Any]]:
 
 def _until_end(process: subprocess.Popen[str], seconds: float) -> Iterator[dict[str, Any]]:
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
+    threading.Thread(target=read_lines, args=(process.stdout, lines), daemon=True).start()
     end = time.monotonic() + seconds + GRACE
     last = ""
     while True:
@@ -177,7 +186,8 @@ def _until_end(process: subprocess.Popen[str], seconds: float) -> Iterator[dict[
         yield {"event": "crash", "status": process.wait()}
 
 
-def _read(stream: Iterable[str], lines: queue.SimpleQueue[str]) -> None:
+def read_lines(stream: Iterable[str], lines: queue.SimpleQueue[str]) -> None:
+    """Put the lines of a stream into a queue, then an empty text."""
     with contextlib.suppress(ValueError):  # closed at the end of the time
         for line in stream:
             lines.put(line)

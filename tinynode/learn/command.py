@@ -12,7 +12,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinynode.commands.command_line import Parser, positive_number, run_command
-from tinynode.learn import exercises, notebooks, pages, reading, sources
+from tinynode.learn import (
+    exercises,
+    grading,
+    hunts,
+    notebooks,
+    pages,
+    reading,
+    report,
+    slides,
+    sources,
+    watch,
+)
 from tinynode.learn.progress import PROGRAM, open_progress, say_next
 from tinynode.learn.sources import Step
 
@@ -23,6 +34,7 @@ Make a folder of your own and work there. For each step
   {PROGRAM} run 00      shows the step: its text, its code, what it prints and draws
   {PROGRAM} start 01    writes the exercise into this folder: stubs in your package mynode
   {PROGRAM} check 01    checks your work
+  {PROGRAM} watch       checks your work whenever you save it
   {PROGRAM} hint 01     gives a hint, the next one each time
   {PROGRAM} show 01     compares your work with a solution
   {PROGRAM} take 01     takes the reference, if you skip the step
@@ -48,8 +60,10 @@ def _parser() -> Parser:
     start.add_argument(
         "--again", action="store_true", help="begin anew; your file is kept as stepNN.py.old-1"
     )
-    check = _add(commands, "check", exercises.check, "check your exercise")
-    check.add_argument(
+    grading.add_arguments(_add(commands, "check", grading.run, grading.SUMMARY, False))
+    watching = _add(commands, "watch", watch.run, watch.SUMMARY, step=False)
+    watching.add_argument("step", metavar="STEP", nargs="?", help="default: the next open step")
+    watching.add_argument(
         "--seconds", type=positive_number, default=60.0, help="time limit; default: %(default)g"
     )
     _add(commands, "hint", exercises.hint, "give a hint, the next one each time")
@@ -60,6 +74,11 @@ def _parser() -> Parser:
     run = _add(commands, "run", reading.run_step, "run a step and show what it prints and draws")
     run.add_argument("--save", metavar="FOLDER", help="save its pictures too")
     run.add_argument("--mine", action="store_true", help="with your own mynode")
+    run.add_argument("--no-pager", action="store_true", help="print all of it at once")
+    run.add_argument("--no-questions", action="store_true", help="ask for no prediction")
+    hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
+    report.add_arguments(_add(commands, "report", report.run, report.SUMMARY, False))
+    slides.add_arguments(_add(commands, "slides", slides.run, slides.SUMMARY, False))
     notebooks.add_arguments(_add(commands, "notebooks", notebooks.run, notebooks.SUMMARY, False))
     pages.add_arguments(_add(commands, "pages", pages.run, pages.SUMMARY, False))
     return parser

@@ -24,10 +24,12 @@ import sys
 import threading
 import traceback
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from tinynode.learn.checks import CheckFailed
+from tinynode.learn.sealed import Seal, sealed_folders
 from tinynode.learn.sources import load
 
 MOST_LINES = 20
@@ -68,13 +70,16 @@ class Tail(io.TextIOBase):
 class Examiner:
     """The examination of a file."""
 
-    def __init__(self, work: Path, checks: Path, events: TextIO) -> None:
+    def __init__(
+        self, work: Path, checks: Path, events: TextIO, sealed: Sequence[Path] = ()
+    ) -> None:
         self.work = work
         self.root = root_of(work)
         self.checks = checks
         self._events = events
         self._printed = Tail()
         self._lock = threading.Lock()
+        self._seal = Seal(sealed, checks, self.learners_line) if sealed else None
 
     def tell(self, **event: Any) -> None:
         """Write one event."""
@@ -86,13 +91,18 @@ class Examiner:
         """Import the learner's file and run the checks in order; True if all pass."""
         checks = functions_of(load(self.checks, f"tinynode_check_{self.work.stem}"))
         self.tell(event="checks", titles=[title_of(check) for check in checks])
+        if self._seal is not None:
+            sys.addaudithook(self._seal.hook)
         with contextlib.redirect_stdout(self._printed):
             work = self._import()
             self.tell(event="imported", printed=self._printed.take())
             if work is None:
                 return False
             results = [self._run(number, check, work) for number, check in enumerate(checks)]
-            return all(results)
+        for read in self._seal.broken if self._seal is not None else ():
+            self.tell(event="read solution", **read)
+            results.append(False)
+        return all(results)
 
     def _import(self) -> types.ModuleType | None:
         try:
@@ -200,11 +210,16 @@ class Examiner:
     def _running_line(self, frame: types.FrameType | None) -> list[str]:
         """The innermost running line of the learner's files."""
         while frame is not None:
-            name, line = frame.f_code.co_filename, frame.f_lineno
-            if self._is_learners(name):
-                return [self._line(name, line)]
+            lines = self.learners_line(frame)
+            if lines:
+                return lines
             frame = frame.f_back
         return []
+
+    def learners_line(self, frame: types.FrameType) -> list[str]:
+        """The running line of a frame; [] for a frame that is not of the learner's files."""
+        name = frame.f_code.co_filename
+        return [self._line(name, frame.f_lineno)] if self._is_learners(name) else []
 
 
 def root_of(work: Path) -> Path:
@@ -243,7 +258,7 @@ def main(arguments: list[str]) -> int:
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sys.path.insert(0, str(root_of(work)))
-    examiner = Examiner(work, checks, events)
+    examiner = Examiner(work, checks, events, sealed_folders(checks))
     main_thread = threading.main_thread().ident
     alarm = threading.Timer(seconds, examiner.watch, (main_thread, seconds))
     alarm.daemon = True

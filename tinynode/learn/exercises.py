@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import checking, mynode, sources
+from tinynode.learn import checking, mynode, puzzle, sources
 from tinynode.learn.mynode import NAME, Definition
 from tinynode.learn.progress import (
     PROGRAM,
@@ -27,7 +27,7 @@ from tinynode.learn.progress import (
 from tinynode.learn.sources import Step
 
 
-def _exercise(options: argparse.Namespace) -> Step:
+def exercise_of(options: argparse.Namespace) -> Step:
     step = sources.find(options.step)
     if not step.stub.exists():
         raise CommandError(f"step {step.key} has no exercise")
@@ -39,7 +39,7 @@ def _exercise(options: argparse.Namespace) -> Step:
 
 def start(options: argparse.Namespace) -> int:
     """Write the stub and the imported engine, or add the stubs to ``mynode``."""
-    step = _exercise(options)
+    step = exercise_of(options)
     return _start_part(step) if step.builds else _start_file(step, options.again)
 
 
@@ -68,7 +68,7 @@ def _start_file(step: Step, again: bool) -> int:
 def _start_part(step: Step) -> int:
     """Add the stubs of a step to the learner's package."""
     progress = open_progress()
-    _require_earlier(step, progress)
+    require_earlier(step, progress)
     added = add_stubs(step, Path(NAME))
     for path, names in added.items():
         print(f"{NAME}/{path}: added {', '.join(names)}" if names else f"wrote {NAME}/{path}")
@@ -80,7 +80,7 @@ def _start_part(step: Step) -> int:
     return 0
 
 
-def _require_earlier(step: Step, progress: Progress) -> None:
+def require_earlier(step: Step, progress: Progress) -> None:
     """Check that the learner's package has all earlier parts.
 
     Raises:
@@ -102,19 +102,19 @@ def add_stubs(step: Step, package: Path) -> dict[str, list[str]]:
     for path, stub in mynode.read_files(step.stub).items():
         file = package / path
         if not file.exists():
-            _write_file(file, stub)
+            write_file(file, stub)
             added[path] = list(mynode.definitions(stub))
             continue
         old = file.read_text(encoding="utf-8")
         order = list(mynode.definitions(mynode.changed(step.key).get(path, "")))
-        new, names = _edited(path, mynode.add_stubs, old, stub, order)
+        new, names = edited(path, mynode.add_stubs, old, stub, order)
         if new != old:
-            _write_file(file, new)
+            write_file(file, new)
             added[path] = names
     return added
 
 
-def _edited(path: str, edit: Any, *arguments: Any) -> Any:
+def edited(path: str, edit: Any, *arguments: Any) -> Any:
     """The result of an edit of a learner's file.
 
     Raises:
@@ -156,7 +156,12 @@ def _write(path: Path, text: str, again: bool) -> Path | None:
     return kept
 
 
-def _write_file(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
+    """Write a file, and the folders that it lies in.
+
+    Raises:
+        CommandError: The file cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text)
@@ -167,7 +172,7 @@ def _write_file(path: Path, text: str) -> None:
 # check
 
 
-def _work(step: Step) -> Path:
+def work_of(step: Step) -> Path:
     """The learner's file.
 
     Raises:
@@ -179,19 +184,20 @@ def _work(step: Step) -> Path:
             f"there is no {work} in this folder; begin with {PROGRAM} start {step.key}, or go to "
             "the folder in which you did"
         )
+    engine = Path(step.engine_name)
+    if not engine.exists() and step.engine():
+        _write(engine, step.engine(), again=False)
     return work
 
 
 def check(options: argparse.Namespace) -> int:
     """Check the learner's work; 0 if all checks pass."""
-    step = _exercise(options)
-    work = _work(step)
+    step = exercise_of(options)
+    work = work_of(step)
     progress = open_progress()
-    if step.builds:
-        _require_fitting_stage(step, progress)
-    engine = Path(step.engine_name)
-    if not engine.exists() and step.engine():
-        _write(engine, step.engine(), again=False)
+    reason = outgrown(step, progress)
+    if reason:
+        raise CommandError(reason)
     print(f"{step.title}: {NAME if step.builds else work}")
     report = checking.check(step, work.absolute(), options.seconds)
     facts = progress.of(step.key)
@@ -207,27 +213,26 @@ def check(options: argparse.Namespace) -> int:
     return 0 if report.passed else 1
 
 
-def _require_fitting_stage(step: Step, progress: Progress) -> None:
-    """Check that the checks of a step fit the learner's package of today.
-
-    Raises:
-        CommandError: A later step has changed what these checks look at.
-    """
+def outgrown(step: Step, progress: Progress) -> str:
+    """The reason why the checks of a step do not fit the learner's package of today, or ""."""
+    if not step.builds:
+        return ""
     module = sources.load(step.check, f"tinynode_check_{step.name}")
     until = getattr(module, "UNTIL", "99")
     started = [s.key for s in mynode.builders() if progress.of(s.key).get("started")]
-    if started and started[-1] > until:
-        raise CommandError(
-            f"the checks of step {step.key} fit {NAME} up to step {until}; "
-            f"yours has parts of step {started[-1]} already"
-        )
+    if not started or started[-1] <= until:
+        return ""
+    return (
+        f"the checks of step {step.key} fit {NAME} up to step {until}; "
+        f"yours has parts of step {started[-1]} already"
+    )
 
 
 def hint(options: argparse.Namespace) -> int:
-    """Print the next hint; after the last hint, the last hint again."""
-    step = _exercise(options)
+    """Print the next hint, first a puzzle; after the last hint, the last hint again."""
+    step = exercise_of(options)
     progress = open_progress()
-    hints = step.hints()
+    hints = puzzle.hints(step)
     seen = progress.of(step.key).get("hints")
     number = min(seen if isinstance(seen, int) and seen >= 0 else 0, len(hints) - 1)
     print(f"Hint {number + 1} of {len(hints)} for step {step.key}: {hints[number]}")
@@ -242,7 +247,7 @@ def hint(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Print the difference from the learner's work, or from the stub, to a solution."""
-    step = _exercise(options)
+    step = exercise_of(options)
     if not open_progress().of(step.key).get("attempts") and not options.now:
         raise CommandError(
             f"try step {step.key} first: {PROGRAM} check {step.key}. "
@@ -269,7 +274,7 @@ def _part_difference(step: Step) -> Iterator[str]:
     for path in mynode.changed(step.key):
         file = Path(NAME, path)
         text = file.read_text(encoding="utf-8") if file.exists() else ""
-        new, _ = _edited(path, mynode.taken, text, step.key, path)
+        new, _ = edited(path, mynode.taken, text, step.key, path)
         yield from _difference(text, new, f"{NAME}/{path}")
 
 
@@ -281,22 +286,22 @@ def _difference(mine: str, other: str, name: str) -> Iterator[str]:
 
 def take(options: argparse.Namespace) -> int:
     """Put the reference's definitions of a step into the learner's package."""
-    step = _exercise(options)
+    step = exercise_of(options)
     if not step.builds:
         raise CommandError(f"step {step.key} builds no part of {NAME}; see  {PROGRAM} show")
     progress = open_progress()
-    _require_earlier(step, progress)
+    require_earlier(step, progress)
     package = Path(NAME)
     record: dict[str, dict[str, str]] = {}
     for path in mynode.changed(step.key):
         file = package / path
         old = file.read_text(encoding="utf-8") if file.exists() else ""
-        new, names = _edited(path, mynode.taken, old, step.key, path)
+        new, names = edited(path, mynode.taken, old, step.key, path)
         if old and new != old:
             kept = unused(file, "old")
             file.rename(kept)
             print(f"kept your {NAME}/{path} as {kept.name}")
-        _write_file(file, new)
+        write_file(file, new)
         found = mynode.definitions(new)
         record[path] = {name: digest(found[name]) for name in names}
         print(f"{NAME}/{path}: took {', '.join(names) or 'its imports'}")
@@ -339,7 +344,7 @@ def ownership(package: Path, progress: Progress) -> dict[str, list[tuple[Definit
     steps = mynode.builders()
     found: dict[str, list[tuple[Definition, str]]] = {}
     for path, text in mynode.read_files(package).items():
-        there = _edited(path, mynode.definitions, text)
+        there = edited(path, mynode.definitions, text)
         owners = [(one, _owner(one, path, steps, progress)) for one in there.values()]
         if owners:
             found[path] = owners

@@ -82,18 +82,6 @@ def reference(key: str) -> Files:
     return files
 
 
-def mistake(key: str, path: str, old: str, new: str) -> Files:
-    """A file of the stage of a step with a wrong text, for the ``MISTAKES`` of checks.
-
-    Raises:
-        ValueError: The file does not have the text ``old``.
-    """
-    text = reference(key)[path]
-    if old not in text:
-        raise ValueError(f"{path} of step {key} does not have {old!r}")
-    return {path: text.replace(old, new)}
-
-
 def before(key: str) -> Files:
     """The stage before a step; {} for the first step."""
     earlier = [step.key for step in builders() if step.key < sources.find(key).key]
@@ -237,15 +225,36 @@ def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:
     new = new_definitions(key, path)
     text = with_imports(text, imports(after))
     for name in new:
-        definition = definitions(after)[name]
-        there = definitions(text).get(name)
-        if there is None:
-            text = _inserted(text, definition, list(definitions(after)))
-        else:
-            lines = text.splitlines()
-            lines[there.start : there.end] = definition.text.splitlines()
-            text = "\n".join(lines) + "\n"
+        text = with_definition(text, definitions(after)[name], list(definitions(after)))
     return text, new
+
+
+def with_definition(text: str, definition: Definition, order: Sequence[str] = ()) -> str:
+    """The text with a definition, in place of the definition of this name, or in order."""
+    there = definitions(text).get(definition.name)
+    if there is None:
+        return _inserted(text, definition, order)
+    lines = text.splitlines()
+    lines[there.start : there.end] = definition.text.splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def merged(text: str, cell: str, stubs: str) -> tuple[str, list[str]]:
+    """A learner's file with the definitions of a notebook's cell, and their names.
+
+    A definition that is still the stub's replaces nothing.
+
+    Raises:
+        SyntaxError: The learner's file or the cell is no Python.
+    """
+    untouched = {name: one.meaning for name, one in definitions(stubs).items()}
+    new = [
+        one for name, one in definitions(cell).items() if one.meaning != untouched.get(name, "")
+    ]
+    text = with_imports(text, imports(cell))
+    for one in new:
+        text = with_definition(text, one)
+    return text, [one.name for one in new]
 
 
 def new_definitions(key: str, path: str) -> list[str]:

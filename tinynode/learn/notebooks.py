@@ -3,12 +3,16 @@
 Requirement: a learner's changed notebook is not overwritten, and an interrupt leaves no incomplete
 notebook. The course has its notebooks without outputs; the command copies them. The optional
 packages nbclient and ipykernel run the copies.
+
+JupyterLab shows no SVG and no film of a notebook that the user does not trust. So the command
+signs the executed notebooks, as ``jupyter trust`` does: for this user of this machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -51,6 +55,9 @@ def run(options: argparse.Namespace) -> int:
         print(f"{number:>{width}} of {len(chosen)}  {step.title} ... ", end="", flush=True)
         print(_make(step, folder, options.again, not options.no_run), flush=True)
     print(f"\nOpen them with: jupyter lab {folder}")
+    if not options.no_run:
+        print("They are signed for this user of this machine: JupyterLab shows their pictures.")
+        print("Elsewhere, run the cells, or type: jupyter trust FILE")
     return 0
 
 
@@ -69,7 +76,23 @@ def _make(step: Step, folder: Path, again: bool, execute: bool) -> str:
         write_atomically(path, text)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}", status=1) from None
+    if execute:
+        sign(path)
     return path.name + (f" (kept yours as {kept.name})" if kept is not None else "")
+
+
+def sign(path: Path) -> None:
+    """Sign a notebook that this command has made: Jupyter then trusts the outputs.
+
+    A signature is a digest of the content with a secret of the user; a copy elsewhere has none.
+    """
+    import nbformat  # nbclient needs this package, so it is there
+    from nbformat.sign import NotebookNotary  # as above
+
+    try:
+        NotebookNotary().sign(nbformat.read(path, as_version=4))
+    except (OSError, sqlite3.Error) as error:
+        print(f"not signed ({error}): run  jupyter trust {path}", file=sys.stderr)
 
 
 def _require(*names: str) -> None:

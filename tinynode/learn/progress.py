@@ -14,9 +14,8 @@ from typing import Any
 
 from tinynode.atomic_file import replace_file
 from tinynode.learn import sources
+from tinynode.learn.shell import PROGRAM as PROGRAM
 from tinynode.learn.sources import Step
-
-PROGRAM = "python -m tinynode.learn"
 
 NAME = "tinynode-course.json"
 FORMAT = 2
@@ -136,20 +135,26 @@ def open_progress() -> Progress:
     return progress
 
 
-def say_next(progress: Progress, after: Step | None = None) -> None:
-    """Print the next open step and the commands; the search goes on at the first step."""
+def next_step(progress: Progress, after: Step | None = None) -> Step | None:
+    """The next open step with an exercise; the search goes on at the first step."""
     steps = sources.steps()
     later = [s for s in steps if after is None or sources.order(s) > sources.order(after)]
     for step in [*later, *steps]:
         facts = progress.of(step.key)
-        if facts.get("passed") or facts.get("taken") or not step.stub.exists():
-            continue
-        if facts.get("started"):
-            work = "mynode" if step.builds else step.work
-            print(f"Go on with {step.title}: edit {work}, then {PROGRAM} check {step.key}")
-        else:
-            print(f"Next: {step.title}")
-            print(f"  {PROGRAM} run {step.key}")
-            print(f"  {PROGRAM} start {step.key}")
-        return
-    print("All exercises are done.")
+        if not (facts.get("passed") or facts.get("taken")) and step.stub.exists():
+            return step
+    return None
+
+
+def say_next(progress: Progress, after: Step | None = None) -> None:
+    """Print the next open step and the commands."""
+    step = next_step(progress, after)
+    if step is None:
+        print("All exercises are done.")
+    elif progress.of(step.key).get("started"):
+        work = "mynode" if step.builds else step.work
+        print(f"Go on with {step.title}: edit {work}, then {PROGRAM} check {step.key}")
+    else:
+        print(f"Next: {step.title}")
+        print(f"  {PROGRAM} run {step.key}")
+        print(f"  {PROGRAM} start {step.key}")

@@ -7,49 +7,111 @@ and below each cell what the cell prints and draws.
 from __future__ import annotations
 
 import argparse
+import sys
 import traceback
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import mynode, sources
+from tinynode.learn import mynode, screen, shell, sources
 from tinynode.learn.cells import Cell, Output, read, run
-from tinynode.learn.mynode import Excerpt
+from tinynode.learn.predictions import Predictions
 from tinynode.learn.progress import PROGRAM, write_atomically
+from tinynode.learn.sources import Step
+
+
+class Reader:
+    """Shows the cells of a step, asks for predictions, and saves pictures.
+
+    Args:
+        step: The step.
+        shown: The screen.
+        questions: True to ask for predictions.
+        folder: The folder for pictures, or None.
+    """
+
+    def __init__(
+        self, step: Step, shown: screen.PlainScreen, questions: bool, folder: Path | None
+    ) -> None:
+        self.step = step
+        self.screen = shown
+        self.predictions = Predictions(step)
+        self.saved: list[Path] = []
+        self._questions = questions
+        self._folder = folder
+
+    def show(self, cell: Cell, output: Output) -> None:
+        """Show a cell that has run, then the output."""
+        self.predictions.read(cell)
+        if cell.kind == "markdown":
+            for part in mynode.parts(cell.source, self.step.key):
+                if isinstance(part, str):
+                    self.text(part)
+                else:
+                    self.screen.excerpt(part)
+            return
+        self.screen.code(cell.source)
+        if self._questions and self.predictions.is_due(output):
+            self.screen.end()
+            self.predictions.ask(output)
+        printed = output.printed + output.shown
+        if printed.strip():
+            self.screen.output(printed)
+        if self._folder is not None and (output.svg or output.html):
+            self._save(self._folder, output)
+
+    def text(self, text: str) -> None:
+        """Show Markdown, with the commands for the learner's shell."""
+        self.screen.text(text.replace(shell.WRITTEN, PROGRAM))
+
+    def _save(self, folder: Path, output: Output) -> None:
+        suffix = "svg" if output.svg else "html"
+        path = folder / f"{self.step.name}-{len(self.saved) + 1}.{suffix}"
+        _save(path, output.svg or output.html)
+        self.saved.append(path)
 
 
 def run_step(options: argparse.Namespace) -> int:
     """Run a step; the terminal shows text, code, output and pictures."""
     step = sources.find(options.step)
-    cells = read(step.path)
     mynode.source.folder = _own_package() if options.mine else None
     folder = _folder(options.save) if options.save is not None else None
-    saved: list[Path] = []
-
-    def after(cell: Cell, output: Output) -> None:
-        _print_cell(cell, output, step.key)
-        if folder is not None and (output.svg or output.html):
-            suffix = "svg" if output.svg else "html"
-            path = folder / f"{step.name}-{len(saved) + 1}.{suffix}"
-            _save(path, output.svg or output.html)
-            saved.append(path)
-
+    terminal = screen.is_terminal(sys.stdout)
+    questions = terminal and screen.is_terminal(sys.stdin) and not options.no_questions
+    shown = screen.make(not options.no_pager, terminal)
+    reader = Reader(step, shown, questions, folder)
     try:
-        run(cells, step.path, after)
-    except CommandError:
+        _run(reader)
+    finally:
+        shown.end()
+    if reader.predictions.asked:  # below the pager: a learner may leave it early
+        reader.screen = screen.make(False, terminal)
+        reader.text(reader.predictions.compared())
+    for path in reader.saved:
+        print(f"saved {path}")
+    if folder is not None and not reader.saved:
+        print("this step draws no pictures")
+    if step.stub.exists():
+        print(f"Now the exercise: {PROGRAM} start {step.key}")
+    return 0
+
+
+def _run(reader: Reader) -> None:
+    """Run the cells of a step.
+
+    Raises:
+        CommandError: The step stopped with an error.
+    """
+    path = reader.step.path
+    try:
+        run(read(path), path, reader.show)
+    except (CommandError, BrokenPipeError):  # the reader of our output has left: no mistake
         raise
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in where if frame.filename == str(step.path)]
+        lines = [frame.lineno for frame in where if frame.filename == str(path)]
         line = f", line {lines[-1]}" if lines else ""
-        message = f"{step.path.name}{line} stopped with {type(error).__name__}: {error}"
+        message = f"{path.name}{line} stopped with {type(error).__name__}: {error}"
         raise CommandError(message, status=1) from error
-    for path in saved:
-        print(f"saved {path}")
-    if folder is not None and not saved:
-        print("this step draws no pictures")
-    if step.stub.exists():
-        print(f"\nNow the exercise: {PROGRAM} start {step.key}")
-    return 0
 
 
 def _own_package() -> Path:
@@ -63,40 +125,6 @@ def _own_package() -> Path:
             f"--mine: there is no {mynode.NAME} in this folder; begin with {PROGRAM} start 01"
         )
     return Path.cwd()
-
-
-def _print_cell(cell: Cell, output: Output, key: str) -> None:
-    """Print a cell of text, or a cell of code after a bar, with the output."""
-    if cell.kind == "markdown":
-        for part in mynode.parts(cell.source, key):
-            if isinstance(part, str):
-                _print_text(part)
-            else:
-                _print_excerpt(part)
-        return
-    _print_code(cell.source.strip("\n"), ())
-    for text in (output.printed, output.shown):
-        if text.strip():
-            print(text.rstrip("\n"), flush=True)
-
-
-def _print_text(text: str) -> None:
-    for line in text.splitlines():
-        title = line.lstrip("#").strip()
-        print(f"\n{title}\n{'-' * len(title)}" if line.startswith("#") else line)
-    print()
-
-
-def _print_excerpt(part: Excerpt) -> None:
-    """Print code of ``mynode``, with ``+`` at the lines that are new."""
-    print(f"{mynode.NAME}/{part.path}" + (":  + marks new lines" if part.marked else ":"))
-    _print_code(part.code, part.marked)
-
-
-def _print_code(code: str, marked: tuple[int, ...]) -> None:
-    for number, line in enumerate(code.splitlines(), 1):
-        print(f"{'+' if number in marked else ' '} | {line}".rstrip())
-    print()
 
 
 def _folder(name: str) -> Path:

@@ -1,0 +1,265 @@
+"""The command ``check``: of one step for the learner, of all steps or as JSON for a teacher.
+
+Requirement: a teacher's program reads the results without knowing the course. ``--json`` prints
+one JSON document, in a format with a version, and changes nothing in the learner's folder but a
+missing engine file. docs/teaching.md describes the format:
+
+    {"format": "tinynode-course-check", "version": 1, "tinynode": "0.1.0", "folder": "ada",
+     "passed": true, "seconds": 1.2, "steps": [{"step": "13", "state": "passed", ...}]}
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import tinynode
+from tinynode.commands.command_line import CommandError, Parser, positive_number
+from tinynode.learn import checking, examiner, exercises, hidden, hunts, mynode, sources
+from tinynode.learn.progress import PROGRAM, Progress, open_progress
+from tinynode.learn.sources import Step
+
+SUMMARY = "check your exercise, or all exercises"
+FORMAT = "tinynode-course-check"
+VERSION = 1
+
+
+def add_arguments(parser: Parser) -> None:
+    """Describe the command's arguments to argparse."""
+    parser.add_argument("step", metavar="STEP", help="such as 07, or compile; or: all")
+    parser.add_argument(
+        "--seconds", type=positive_number, default=60.0, help="time limit; default: %(default)g"
+    )
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument(
+        "--hidden", action="store_true", help="run the hidden checks too, where installed"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check a step or all steps; 0 if all checks pass."""
+    if options.hidden and not hidden.folders():
+        raise CommandError("--hidden: no hidden checks are installed; see docs/teaching.md")
+    if options.step != "all" and not options.json:
+        status = exercises.check(options)
+        return _check_hidden(options) or status if options.hidden else status
+    chosen = with_exercise() if options.step == "all" else [exercises.exercise_of(options)]
+    if options.step != "all":
+        exercises.work_of(chosen[0])  # says that there is no work
+    found = document(chosen, options.seconds, options.hidden)
+    if options.json:
+        print(json.dumps(found, indent=1, ensure_ascii=True))
+    else:
+        _print_table(found)
+    return 0 if found["passed"] else 1
+
+
+def _check_hidden(options: argparse.Namespace) -> int:
+    """Print the results of the hidden checks of a step; 0 if all pass."""
+    step = exercises.exercise_of(options)
+    status = 0
+    for path in hidden.checks_of(step):
+        print(f"\nHidden checks: {path}")
+        work = exercises.work_of(step).absolute()
+        status |= not checking.check(step, work, options.seconds, path).passed
+    return status
+
+
+def with_exercise() -> list[Step]:
+    """The steps with an exercise."""
+    return [step for step in sources.steps() if step.stub.exists()]
+
+
+def document(steps: Sequence[Step], seconds: float, with_hidden: bool) -> dict[str, Any]:
+    """The results of the learner's folder, the current one, as a document for JSON."""
+    start = time.perf_counter()
+    progress = open_progress()
+    _ = [step for step in steps if is_started(step, progress) and exercises.work_of(step)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(lambda one: graded(one, progress, seconds, with_hidden), steps))
+    begun = [one for one in results if one["state"] != "not started"]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "tinynode": tinynode.__version__,
+        "folder": Path.cwd().name,
+        "passed": bool(begun) and all(one["passed"] for one in begun),
+        "seconds": round(time.perf_counter() - start, 2),
+        "steps": results,
+    }
+
+
+def is_started(step: Step, progress: Progress, folder: Path | None = None) -> bool:
+    """True if the learner's folder, by default the current one, has work for a step."""
+    if not (folder or Path()).joinpath(step.work).is_file():
+        return False
+    if not step.builds or not progress.path.exists():
+        return True
+    return bool(progress.of(step.key).get("started"))
+
+
+def graded(step: Step, progress: Progress, seconds: float, with_hidden: bool) -> dict[str, Any]:
+    """The results of a step in the learner's folder."""
+    facts = progress.of(step.key)
+    result: dict[str, Any] = {"step": step.key, "title": step.title, "state": "not started"}
+    result |= {"passed": False, "checks": [], "stopped": None, "read_solution": []}
+    result |= {"hidden": None, "definitions": None, "same_as_reference": []}
+    result |= {"attempts": facts.get("attempts", 0), "hints": facts.get("hints", 0)}
+    result |= {"hunt": _hunt(step)}
+    if not is_started(step, progress):
+        return result
+    result |= definitions_of(step, progress)
+    if exercises.outgrown(step, progress):  # later exercises changed what these checks look at
+        passed = bool(facts.get("passed"))
+        return {**result, "state": "passed earlier" if passed else "failed", "passed": passed}
+    work = Path(step.work).absolute()
+    result |= fold(checking.events(step, work, seconds), step)
+    result["state"] = "passed" if result["passed"] else "failed"
+    paths = hidden.checks_of(step) if with_hidden else []
+    if paths:
+        runs = [fold(checking.events(step, work, seconds, path), step) for path in paths]
+        checks = [check for one in runs for check in one["checks"]]
+        passed = all(one["passed"] for one in runs)
+        result["hidden"] = {"passed": passed, "checks": checks}
+        result["read_solution"] += [read for one in runs for read in one["read_solution"]]
+    return result
+
+
+def _hunt(step: Step) -> dict[str, Any] | None:
+    """The score of the learner's tests in the bug hunt of a step, if there are some."""
+    hunt = hunts.of(step)
+    if hunt is None or not Path(hunt.work).is_file():
+        return None
+    score = hunts.score(hunt, Path(hunt.work).absolute())
+    caught = len(score.caught) if score.counts else 0
+    return {"caught": caught, "of": len(score.bugs), "broken": list(score.broken)}
+
+
+def titles_of(checks: Path) -> list[str]:
+    """The titles of a file of checks."""
+    module = sources.load(checks, f"tinynode_check_{checks.stem}")
+    return [examiner.title_of(check) for check in examiner.functions_of(module)]
+
+
+def fold(events: Iterable[dict[str, Any]], step: Step) -> dict[str, Any]:
+    """The checks of an examination with their results, from its events."""
+    checks: list[dict[str, Any]] = []
+    found: dict[str, Any] = {"stopped": None, "read_solution": []}
+    running: dict[str, Any] | None = None
+    ended = False
+    for event in events:
+        kind = event["event"]
+        ended = kind == "end"
+        if kind == "checks":
+            checks = [
+                {"title": title, "passed": False, "kind": "not run", "text": [], "lines": []}
+                for title in event["titles"]
+            ]
+        elif kind == "begin":
+            running = checks[event["check"]]
+        elif kind in ("passed", "failed"):
+            checks[event["check"]] |= _result_of(event, step)
+            running = None
+        elif kind == "read solution":
+            found["read_solution"].append(_result_of(event, step))
+        elif kind in ("import failed", "too long", "crash"):
+            found["stopped"] = _result_of(event, step)
+            if running is not None:
+                running |= _result_of(event, step)
+    passed = ended and bool(checks) and all(check["passed"] for check in checks)
+    return {**found, "checks": checks, "passed": passed and not found["read_solution"]}
+
+
+def _result_of(event: dict[str, Any], step: Step) -> dict[str, Any]:
+    """The facts of an event, and the failure as ``learn check`` says it."""
+    kind = event["event"]
+    result = {name: fact for name, fact in event.items() if name not in ("event", "check")}
+    if kind == "passed":
+        return {**result, "passed": True, "kind": kind}
+    text = list(checking.in_words(event, step.work))
+    kind = event["kind"] if kind in ("failed", "import failed") else kind
+    return {**result, "passed": False, "kind": kind, "text": text}
+
+
+# whose definitions
+
+
+def definitions_of(step: Step, progress: Progress) -> dict[str, Any]:
+    """Whose the definitions of a step are, as numbers, and the names of equal ones.
+
+    A definition with the syntax tree of the reference may be honest: short functions have one
+    form. So the names are listed, and nothing is concluded.
+    """
+    counts = {"own": 0, "same as reference": 0, "taken": 0, "to write": 0}
+    same = []
+    for where, text, stub, reference, taken in _files_of(step, progress):
+        here, stubs = _definitions(text), _definitions(stub)
+        for name, there in _definitions(reference).items():
+            one = here.get(name)
+            if name in stubs and stubs[name].meaning == there.meaning:
+                continue  # given, not to be written
+            if one is None or (name in stubs and stubs[name].meaning == one.meaning):
+                counts["to write"] += 1
+            elif taken.get(name) == exercises.digest(one):
+                counts["taken"] += 1
+            elif one.meaning == there.meaning:
+                counts["same as reference"] += 1
+                same.append(f"{where}{name}")
+            else:
+                counts["own"] += 1
+    return {"definitions": counts, "same_as_reference": same}
+
+
+def _definitions(text: str) -> dict[str, mynode.Definition]:
+    try:
+        return mynode.definitions(text)
+    except SyntaxError:
+        return {}
+
+
+def _files_of(step: Step, progress: Progress) -> list[tuple[str, str, str, str, dict[str, str]]]:
+    """Each file of a step: name, learner's text, stub, reference, and what was taken."""
+    if not step.builds:
+        stub, reference = (path.read_text(encoding="utf-8") for path in (step.stub, step.solution))
+        return [("", _text(Path(step.work)), stub, reference, {})]
+    record = progress.of(step.key).get("taken")
+    taken: dict[str, Any] = record if isinstance(record, dict) else {}
+    stubs = mynode.read_files(step.stub)
+    found = []
+    for path, text in mynode.changed(step.key).items():
+        names = mynode.new_definitions(step.key, path)
+        new = "\n\n\n".join(mynode.definitions(text)[name].text for name in names)
+        mine = _text(Path(mynode.NAME, path))
+        found.append((f"{path}: ", mine, stubs.get(path, ""), new, taken.get(path, {})))
+    return found
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+def _print_table(found: dict[str, Any]) -> None:
+    for one in found["steps"]:
+        if one["state"] == "not started":
+            continue
+        checks = one["checks"]
+        number = sum(check["passed"] for check in checks)
+        said = f"{number} of {len(checks)} checks" if checks else ""
+        if one["hidden"] is not None:
+            hidden_checks = one["hidden"]["checks"]
+            number = sum(check["passed"] for check in hidden_checks)
+            said += f", {number} of {len(hidden_checks)} hidden"
+        if one["read_solution"]:
+            said += ", reads the solution of the course"
+        print(f"  {one['state']:<15} {one['step']}  {said}")
+    begun = [one for one in found["steps"] if one["state"] != "not started"]
+    passed = sum(one["passed"] for one in begun)
+    print(f"{passed} of {len(begun)} exercises pass, in {found['seconds']:g} s.")
+    if not begun:
+        print(f"Begin with  {PROGRAM} start 01")

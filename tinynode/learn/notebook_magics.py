@@ -1,0 +1,195 @@
+"""The exercises of the course in a notebook: ``%load_ext tinynode.learn``.
+
+Requirement: notebook and terminal share the learner's folder, files and progress. A cell begins
+with the name of the exercise, and running the cell saves the code:
+
+    %%exercise 05                       the cell is the file step05.py
+    %%exercise 07 core/backprop.py      its definitions go into mynode/core/backprop.py, by name
+    check()                             checks the exercise of the last such cell
+    hint()                              gives a hint, the next one each time
+    %learn take 06                      any command of the course
+
+A cell never drops work: a file or a definition that was edited elsewhere is kept under another
+name.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import shlex
+from pathlib import Path
+from typing import Any
+
+from tinynode.commands.command_line import CommandError
+from tinynode.learn import command, exercises, mynode, sources
+from tinynode.learn.mynode import NAME, Files
+from tinynode.learn.progress import open_progress, unused
+from tinynode.learn.sources import Step
+
+
+def load(shell: Any) -> None:
+    """Add the magics, and the functions ``check`` and ``hint``, to an IPython shell."""
+    course = Course(shell)
+    shell.register_magic_function(course.exercise, "cell", "exercise")
+    shell.register_magic_function(course.learn, "line", "learn")
+    course.add_functions()
+
+
+class Course:
+    """The course in a notebook; ``key`` is the step of the last exercise cell."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self.key = ""
+
+    def add_functions(self) -> None:
+        """Give the notebook ``check`` and ``hint``; a cell may have used these names."""
+        self._shell.push({"check": self.check, "hint": self.hint})
+
+    def exercise(self, line: str, cell: str) -> None:
+        """Save the code of a cell: a file of the learner's, or definitions of mynode."""
+        self.add_functions()
+        try:
+            for sentence in save(line.split(), cell, self):
+                print(sentence)
+        except CommandError as error:
+            print(f"not saved: {error}")
+
+    def learn(self, line: str) -> None:
+        """Run a command of the course, such as ``%learn take 06``."""
+        run(shlex.split(line))
+
+    def check(self, step: str | int = "") -> None:
+        """Check the exercise of the last cell ``%%exercise``, or of a step."""
+        self._run("check", step)
+
+    def hint(self, step: str | int = "") -> None:
+        """Print the next hint for the last cell ``%%exercise``, or for a step."""
+        self._run("hint", step)
+
+    def _run(self, name: str, step: str | int) -> None:
+        key = str(step) or self.key
+        if key:
+            run([name, key])
+        else:
+            print(f'Run a cell that begins with %%exercise first, or name the step: {name}("05")')
+
+
+def run(arguments: list[str]) -> None:
+    """Run a command; errors in the arguments leave the kernel running."""
+    try:
+        command.main(arguments)
+    except SystemExit:  # argparse has printed the reason
+        return
+
+
+def save(words: list[str], cell: str, course: Course) -> list[str]:
+    """Save the code of a cell; returns sentences about the result.
+
+    Args:
+        words: The step, and for mynode the path of the file.
+        cell: The code.
+        course: The course; ``key`` is set.
+
+    Raises:
+        CommandError: No such exercise, or an earlier step is open, or the code is no Python.
+    """
+    if not words:
+        raise CommandError("name the step: %%exercise 05")
+    step = sources.find(words[0])
+    if not step.stub.exists():
+        raise CommandError(f"step {step.key} has no exercise")
+    course.key = step.key
+    if not step.builds:
+        return _save_file(step, cell)
+    stubs = mynode.read_files(step.stub)
+    path = words[1] if len(words) > 1 else ""
+    known = {*stubs, *mynode.reference(step.key)}
+    if path not in known:
+        files = ", ".join(sorted(stubs)) or ", ".join(sorted(known))
+        raise CommandError(f"name a file of {NAME}: %%exercise {step.key} PATH, with PATH {files}")
+    return _save_definitions(step, path, cell, stubs)
+
+
+def _save_file(step: Step, cell: str) -> list[str]:
+    """Save the cell as the learner's file."""
+    work = Path(step.work)
+    stub = step.stub.read_text(encoding="utf-8")
+    there = work.read_text(encoding="utf-8", errors="replace") if work.exists() else None
+    if there is not None and cell.strip() == stub.strip():
+        return [f"{work} is here already, and stays as it is: this cell is as at the start."]
+    progress = open_progress()
+    said = []
+    if there is not None and _is_own(there, [stub, cell], progress.of(step.key).get("cell")):
+        said.append(f"kept the {work} that was here as {_keep(work).name}")
+    exercises.write_file(work, cell)
+    progress.note(step.key, started=True, cell=digest(cell))
+    return [*said, f"saved {work}. Next cell: check()"]
+
+
+def _save_definitions(step: Step, path: str, cell: str, stubs: Files) -> list[str]:
+    """Put the cell's definitions into the learner's mynode."""
+    progress = open_progress()
+    exercises.require_earlier(step, progress)
+    try:
+        body = ast.parse(cell).body
+    except SyntaxError as error:
+        line = (error.lineno or 1) + 1  # the magic is the first line of the cell
+        raise CommandError(f"line {line} of the cell: {error.msg}") from None
+    exercises.add_stubs(step, Path(NAME))
+    file = Path(NAME, path)
+    old = file.read_text(encoding="utf-8") if file.exists() else ""
+    new, names = exercises.edited(path, mynode.merged, old, cell, stubs.get(path, ""))
+    facts = progress.of(step.key).get("cells")
+    record: dict[str, str] = facts if isinstance(facts, dict) else {}
+    said = []
+    if _drops_work(old, cell, names, stubs.get(path, ""), record):
+        said.append(f"kept the {NAME}/{path} that was here as {_keep(file).name}")
+    exercises.write_file(file, new)
+    now = mynode.definitions(new)
+    progress.note(
+        step.key, started=True, cells=record | {name: digest(now[name].text) for name in names}
+    )
+    others = [node for node in body if not _is_kept(node)]
+    if others:
+        line = others[0].lineno + 1  # the magic is the first line of the cell
+        said.append(f"left out line {line}: {NAME} takes definitions and imports only")
+    if not names:
+        return [*said, f"nothing new: the definitions of this cell are as at the start ({path})"]
+    return [*said, f"{NAME}/{path}: saved {', '.join(names)}. Next cell: check()"]
+
+
+def _drops_work(old: str, cell: str, names: list[str], stub: str, record: dict[str, str]) -> bool:
+    """True if a definition that no cell of this notebook has written would be replaced."""
+    there, new = mynode.definitions(old), mynode.definitions(cell)
+    stubs = mynode.definitions(stub)
+    for name in names:
+        known = [one[name].text for one in (stubs, new) if name in one]
+        if name in there and _is_own(there[name].text, known, record.get(name)):
+            return True
+    return False
+
+
+def _is_own(text: str, known: list[str], written: Any) -> bool:
+    """True for text that is neither known nor written by a cell before."""
+    return text not in known and digest(text) != written
+
+
+def _is_kept(node: ast.stmt) -> bool:
+    """True for definitions, imports and a docstring."""
+    kinds = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_text or isinstance(node, kinds | ast.Import | ast.ImportFrom)
+
+
+def _keep(path: Path) -> Path:
+    """Keep a copy of a file under another name."""
+    kept = unused(path, "old")
+    exercises.write_file(kept, path.read_text(encoding="utf-8", errors="replace"))
+    return kept
+
+
+def digest(text: str) -> str:
+    """A short digest of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

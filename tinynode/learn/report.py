@@ -1,0 +1,220 @@
+"""The command ``report``: the results of a class as a table.
+
+Requirement: a teacher sees in one table who is where, and who needs help. The files are those of
+``learn check all --json > ada.json``, one for each learner; the name of a file names the learner.
+
+    python -m tinynode.learn report *.json --csv class.csv --html class.html
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import html
+import io
+import json
+import string
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinynode.commands.command_line import CommandError, Parser
+from tinynode.learn import grading, sources
+from tinynode.learn.progress import write_atomically
+
+SUMMARY = "make a table of a class from the files of check all --json"
+
+SIGNS = {"passed": "x", "passed earlier": "x", "failed": "o", "not started": ".", "absent": "."}
+"""The signs of a state in the table of text."""
+
+STYLE = """\
+body{font:15px/1.4 system-ui,sans-serif;margin:2em;color:#1b1f24;background:#fff}
+table{border-collapse:collapse}
+th,td{padding:.25em .55em;text-align:center;border:1px solid #d5dae0}
+th{background:#f2f4f7}th:first-child,td:first-child{text-align:left}
+.passed{background:#d9efdf}.failed{background:#f8dcd6}.read{background:#f3c64d}
+.dim{color:#768390}caption{caption-side:bottom;text-align:left;padding-top:1em}
+"""
+
+
+@dataclass(frozen=True)
+class Student:
+    """The results of a learner, by the key of a step."""
+
+    name: str
+    steps: dict[str, dict[str, Any]]
+
+    def state(self, key: str) -> str:
+        """The state of a step; "absent" for a step that the file does not have."""
+        return str(self.steps.get(key, {}).get("state", "absent"))
+
+    def sums(self) -> dict[str, str]:
+        """The columns after the steps."""
+        begun = [one for one in self.steps.values() if one["attempts"] or self.begun(one)]
+        hidden = [one["hidden"] for one in begun if one["hidden"]]
+        checks = [check for one in hidden for check in one["checks"]]
+        hunts = [one["hunt"] for one in self.steps.values() if one["hunt"]]
+        owners = [one["definitions"] for one in begun if one["definitions"]]
+        own, same, taken = (
+            sum(one[name] for one in owners) for name in ("own", "same as reference", "taken")
+        )
+        reads = [one["step"] for one in begun if one["read_solution"]]
+        return {
+            "passed": str(sum(one["passed"] for one in self.steps.values())),
+            "hidden": _of(sum(check["passed"] for check in checks), len(checks)),
+            "attempts": str(sum(one["attempts"] for one in self.steps.values())),
+            "bugs": _of(sum(one["caught"] for one in hunts), sum(one["of"] for one in hunts)),
+            "own": str(own),
+            "same": str(same),
+            "taken": str(taken),
+            "reads": " ".join(reads),
+        }
+
+    def begun(self, one: dict[str, Any]) -> bool:
+        """True if there is work for a step."""
+        return bool(one["state"] != "not started")
+
+
+def _of(number: int, most: int) -> str:
+    return f"{number}/{most}" if most else "-"
+
+
+COLUMNS = {
+    "passed": "exercises that pass",
+    "hidden": "hidden checks that pass",
+    "attempts": "checks that were started",
+    "bugs": "planted bugs that were caught",
+    "own": "definitions of their own",
+    "same": "definitions like the reference",
+    "taken": "definitions taken from the reference",
+    "reads": "steps whose work reads a solution",
+}
+"""The columns after the steps, in words."""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Describe the command's arguments to argparse."""
+    parser.add_argument("files", metavar="FILE", nargs="+", help="such as ada.json")
+    parser.add_argument("--csv", metavar="FILE", help="write a table for spreadsheets too")
+    parser.add_argument("--html", metavar="FILE", help="write a page too")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table, and write the files that were asked for."""
+    students = [read(Path(name)) for name in options.files]
+    keys = _keys(students)
+    for line in as_text(students, keys):
+        print(line)
+    for name, text in ((options.csv, as_csv), (options.html, as_html)):
+        if name is not None:
+            _write(Path(name), text(students, keys))
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}", 1) from None
+    print(f"wrote {path}")
+
+
+def read(path: Path) -> Student:
+    """The results of a file.
+
+    Raises:
+        CommandError: The file is missing, or no result of ``check --json``.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        content = None
+    known = isinstance(content, dict) and content.get("format") == grading.FORMAT
+    if not known or content["version"] != grading.VERSION:
+        raise CommandError(
+            f"{path} has no results of this version: make it by  check all --json > {path.name}"
+        )
+    return Student(path.stem, {one["step"]: one for one in content["steps"]})
+
+
+def _keys(students: Sequence[Student]) -> list[str]:
+    """The keys of all steps in the files, in the order of the course."""
+    found = {key for student in students for key in student.steps}
+    known = [step.key for step in sources.steps() if step.key in found]
+    return known + sorted(found - set(known))
+
+
+def as_text(students: Sequence[Student], keys: Sequence[str]) -> Iterator[str]:
+    """The table as lines of text, with letters for the steps with long keys."""
+    letters = iter(string.ascii_uppercase)
+    short = {key: key if len(key) <= 2 else next(letters, "?") for key in keys}
+    heads = ["student", *(short[key] for key in keys), *COLUMNS]
+    rows = [
+        [one.name, *(SIGNS.get(one.state(key), "?") for key in keys), *one.sums().values()]
+        for one in students
+    ]
+    widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
+    for row in [heads, *rows]:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        yield " ".join(cells).rstrip()
+    yield ""
+    yield "x passes   o fails   . not started"
+    for words in (f"{short[key]} {key}" for key in keys if len(key) > 2):
+        yield words
+    for name, words in COLUMNS.items():
+        yield f"{name}: {words}"
+
+
+def as_csv(students: Sequence[Student], keys: Sequence[str]) -> str:
+    """A row for each learner; for each step the state, attempts, hints, hidden checks, bugs."""
+    parts = ("state", "attempts", "hints", "hidden", "bugs")
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["student", *COLUMNS, *(f"{key} {part}" for key in keys for part in parts)])
+    for student in students:
+        row = [student.name, *student.sums().values()]
+        for key in keys:
+            row += _cells(student.steps.get(key))
+        writer.writerow(row)
+    return file.getvalue()
+
+
+def _cells(one: dict[str, Any] | None) -> list[str]:
+    if one is None:
+        return ["absent", "", "", "", ""]
+    checks = one["hidden"]["checks"] if one["hidden"] else []
+    hidden = _of(sum(check["passed"] for check in checks), len(checks))
+    hunt = _of(one["hunt"]["caught"], one["hunt"]["of"]) if one["hunt"] else "-"
+    return [one["state"], str(one["attempts"]), str(one["hints"]), hidden, hunt]
+
+
+def as_html(students: Sequence[Student], keys: Sequence[str]) -> str:
+    """A page that needs no other file; the reason of a failure is the title of its cell."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in ("student", *keys))
+    head += "".join(f'<th title="{words}">{name}</th>' for name, words in COLUMNS.items())
+    rows = []
+    for student in students:
+        cells = [f"<td>{html.escape(student.name)}</td>"]
+        cells += [_cell(student.steps.get(key)) for key in keys]
+        cells += [f"<td>{html.escape(text)}</td>" for text in student.sums().values()]
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    words = "<br>".join(f"{name}: {text}" for name, text in COLUMNS.items())
+    return (
+        '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>The class</title>\n'
+        f"<style>{STYLE}</style>\n<h1>The class</h1>\n<table><caption>{words}</caption>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{chr(10).join(rows)}\n</tbody></table></html>\n"
+    )
+
+
+def _cell(one: dict[str, Any] | None) -> str:
+    if one is None or one["state"] == "not started":
+        return '<td class="dim">·</td>'
+    stopped = [one["stopped"]] if one["stopped"] else []
+    failed = [check for check in one["checks"] if not check["passed"]]
+    why = next((" ".join(fact["text"]) for fact in (*stopped, *failed) if fact["text"]), "")
+    kind = "read" if one["read_solution"] else "passed" if one["passed"] else "failed"
+    text = f"{len(one['checks']) - len(failed)}/{len(one['checks'])}" if one["checks"] else "yes"
+    return f'<td class="{kind}" title="{html.escape(why, quote=True)}">{text}</td>'

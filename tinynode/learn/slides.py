@@ -1,0 +1,346 @@
+"""The command ``slides``: slides for each part of the course, from its steps.
+
+Requirement: slides agree with the steps, and a lecture hall needs no network. So a run of the
+steps makes them: one page for each part, with pictures and style inside. Each step gives a title
+with the goal, the code that is new, the question of Predict, the output, the pictures, what
+breaks and how the mistake is mended, and the exercise. Arrow keys turn over; the browser's print
+makes a PDF with one slide a page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import io
+import keyword
+import re
+import tokenize
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tinynode.commands.command_line import CommandError, Parser
+from tinynode.learn import mynode, pages, sources
+from tinynode.learn.cells import Output, read
+from tinynode.learn.execution import StepError, execute
+from tinynode.learn.mynode import Excerpt
+from tinynode.learn.progress import write_atomically
+from tinynode.learn.sources import Step
+
+SUMMARY = "make slides for each part, from its steps"
+FOLDER = "tinynode-slides"
+
+MOST_CODE = 34
+"""The most lines of code on a slide; further lines are left out, with a mark."""
+
+MOST_OUTPUT = 22
+"""The most lines of output on a slide."""
+
+MUCH_CODE = 16
+"""Code of more lines has a slide of its own, before the output."""
+
+LEFT_OUT = ("The engine so far",)
+"""Sections that slides do not show."""
+
+STYLE = (Path(__file__).parent / "slides.css").read_text(encoding="utf-8")
+SCRIPT = (Path(__file__).parent / "slides.js").read_text(encoding="utf-8")
+
+
+@dataclass
+class Section:
+    """A section of a step: texts, code and outputs in order."""
+
+    title: str
+    items: list[str | Excerpt | Output] = field(default_factory=list)
+
+    def texts(self) -> list[str]:
+        """The paragraphs of the texts."""
+        found = "\n\n".join(item for item in self.items if isinstance(item, str))
+        return [part for part in re.split(r"\n\s*\n", found) if part.strip()]
+
+    def code(self) -> list[Excerpt]:
+        """The code of cells, and of the learner's package."""
+        return [item for item in self.items if isinstance(item, Excerpt)]
+
+    def outputs(self) -> list[Output]:
+        """What the cells print and draw."""
+        return [item for item in self.items if isinstance(item, Output)]
+
+
+def add_arguments(parser: Parser) -> None:
+    """Describe the command's arguments to argparse."""
+    parser.add_argument("part", metavar="PART", nargs="?", help="such as B, or 7; default: all")
+    parser.add_argument("--folder", default=FOLDER, help="where to; default: %(default)s")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write a page for each part; 1 if a step stopped with an error."""
+    chosen = parts() if options.part is None else {options.part: _chosen(options.part)}
+    stopped = 0
+    for name, steps in chosen.items():
+        path = Path(options.folder, f"slides-{_file_name(name)}.html")
+        try:
+            text = make(name if options.part is None else _title(steps), steps)
+        except StepError as error:
+            print(error)
+            stopped = 1
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, text)
+        except OSError as error:
+            raise CommandError(f"{path} cannot be written: {error.strerror}", 1) from None
+        print(f"wrote {path}", flush=True)
+    return stopped
+
+
+def parts() -> dict[str, list[Step]]:
+    """The steps of each part of the course, by the title of the part."""
+    found: dict[str, list[Step]] = {}
+    for step in sources.steps():
+        found.setdefault(sources.part(step), []).append(step)
+    return found
+
+
+def _chosen(text: str) -> list[Step]:
+    """The steps of a part, by its letter, its title, or a step of it.
+
+    Raises:
+        CommandError: No such part; the message lists them.
+    """
+    for title, steps in parts().items():
+        if text.lower() in (title[:1].lower(), title.lower(), title.lower().rstrip("s")):
+            return steps
+    try:
+        return [sources.find(text)]
+    except CommandError:
+        known = ", ".join(repr(title) for title in parts())
+        raise CommandError(f"there is no part and no step {text!r}; parts: {known}") from None
+
+
+def _title(steps: Sequence[Step]) -> str:
+    return steps[0].title if len(steps) == 1 else sources.part(steps[0])
+
+
+def _file_name(name: str) -> str:
+    first = name.partition(".")[0].lower()
+    return re.sub(r"[^a-z0-9]+", "-", first).strip("-") or "course"
+
+
+# the slides
+
+
+def make(title: str, steps: Sequence[Step]) -> str:
+    """The page of a part, from a run of its steps.
+
+    Raises:
+        StepError: A step stopped with an error.
+    """
+    slides = [_front(title, steps)]
+    for step in steps:
+        slides += of_step(step)
+    body = "\n".join(f"<section>{slide}</section>" for slide in slides)
+    return (
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8">\n'
+        f"<title>{html.escape(title)}</title>\n"
+        f'<meta name="viewport" content="width=device-width">\n<style>\n{STYLE}</style>\n'
+        f'<main>\n{body}\n</main>\n<output id="place"></output>\n'
+        f"<script>\n{SCRIPT}</script></html>\n"
+    )
+
+
+def _front(title: str, steps: Sequence[Step]) -> str:
+    lines = [f"<li>{html.escape(step.title)}</li>" for step in steps]
+    return f'<div class="front"><h1>{html.escape(title)}</h1><ol>{"".join(lines)}</ol></div>'
+
+
+def of_step(step: Step) -> list[str]:
+    """The slides of a step, as HTML.
+
+    Raises:
+        StepError: The step stopped with an error.
+    """
+    outputs, _ = execute(step.path)
+    found = {section.title: section for section in sections(step, outputs)}
+    start = found.pop("", Section(""))
+    goal = in_html(pages.goal(read(step.path)))
+    slides = [f'<div class="front"><h1>{html.escape(step.title)}</h1><p>{goal}</p></div>']
+    lead = step.title.partition(":")[0]
+    slides += [_slide(lead, "New", block) for block in map(_code, _key_code(start))]
+    for title, section in found.items():
+        slides += [_slide(lead, title, body) for body in _bodies(title, section)]
+    return slides
+
+
+def sections(step: Step, outputs: Sequence[Output]) -> list[Section]:
+    """The sections of a step; the first has no title."""
+    found = [Section("")]
+    for cell, output in zip(read(step.path), outputs, strict=True):
+        if cell.kind == "code":
+            found[-1].items += [Excerpt("", cell.source, ()), output]
+            continue
+        for part in mynode.parts(cell.source, step.key):
+            if isinstance(part, Excerpt):
+                found[-1].items.append(part)
+                continue
+            first, *others = re.split(r"^## (.+)$", part, flags=re.MULTILINE)
+            found[-1].items.append(first)
+            for title, text in zip(others[::2], others[1::2], strict=True):
+                found.append(Section(title.strip(), [text]))
+    return found
+
+
+def _key_code(section: Section) -> list[Excerpt]:
+    """The code to show before the question: of the package, or definitions; at most two pieces."""
+    shown = [one for one in section.code() if one.path]
+    defined = re.compile(r"^(?:class|def|@)", re.MULTILINE)
+    return (shown or [one for one in section.code() if defined.search(one.code)])[:2]
+
+
+def _bodies(title: str, section: Section) -> Iterator[str]:
+    """The slides of a section."""
+    texts = section.texts()
+    if title in ("Predict", "Exercise", "Bug hunt"):
+        code = "".join(_code(one) for one in section.code()[:1])
+        yield "".join(in_html(text) for text in texts) + code
+        return
+    code = "".join(_code(one) for one in section.code()[:1])
+    first = in_html(texts[0]) if texts else ""
+    printed = "".join(_printed(output) for output in section.outputs())
+    if title == "See":
+        yield from _pictures(first, section)
+    elif title == "Run":
+        yield first + (printed or code)
+    elif title not in LEFT_OUT and (first or code):
+        much = any(len(one.code.splitlines()) > MUCH_CODE for one in section.code()[:1])
+        if much and printed:
+            yield first + code
+            yield printed
+        else:
+            yield f'{first}<div class="two">{code}{printed}</div>'
+        yield from _pictures("", section)
+
+
+def _pictures(lead: str, section: Section) -> Iterator[str]:
+    """A slide for each picture; without pictures, a slide with the printed text."""
+    drawn = [output for output in section.outputs() if output.svg or output.html]
+    for output in drawn:
+        picture = output.svg or pages.one_block(output.html)
+        yield f'{lead}<div class="picture">{picture}</div>'
+        lead = ""
+    if not drawn and lead:
+        yield lead + "".join(_printed(output) for output in section.outputs())
+
+
+def _slide(lead: str, title: str, body: str) -> str:
+    return f"<h2>{html.escape(lead)} <b>{html.escape(title)}</b></h2><div>{body}</div>"
+
+
+# texts and code in HTML
+
+
+def in_html(text: str) -> str:
+    """Paragraphs, lists, tables and blocks of Markdown, as far as the steps use them."""
+    found = []
+    for block in re.split(r"\n\s*\n", text.strip("\n")):
+        lines = block.splitlines()
+        if not block.strip() or block.lstrip().startswith("<!--"):
+            continue
+        if all(line.startswith("    ") for line in lines):
+            code = "\n".join(line[4:] for line in lines)
+            found.append(f"<pre>{html.escape(code)}</pre>")
+        elif lines[0].startswith("|"):
+            found.append(_table(lines))
+        elif re.match(r"(?:[-*]|\d+\.) ", lines[0]):
+            found.append(_list(lines))
+        elif not lines[0].startswith("# "):
+            found.append(f"<p>{_inline(' '.join(lines))}</p>")
+    return "".join(found)
+
+
+def _inline(text: str) -> str:
+    text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
+    parts = re.split(r"(`[^`]+`)", text)
+    for number, part in enumerate(parts):
+        said = html.escape(part.strip("`") if number % 2 else part)
+        if number % 2:
+            parts[number] = f"<code>{said}</code>"
+        else:
+            said = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", said)
+            parts[number] = re.sub(r"(?<![\w*])\*([^*\s][^*]*)\*", r"<i>\1</i>", said)
+    return "".join(parts)
+
+
+def _list(lines: Sequence[str]) -> str:
+    items: list[str] = []
+    for line in lines:
+        text = re.sub(r"^(?:[-*]|\d+\.) ", "", line)
+        if text != line or not items:
+            items.append(text)
+        else:
+            items[-1] += " " + text.strip()
+    kind = "ol" if lines[0][0].isdigit() else "ul"
+    return f"<{kind}>{''.join(f'<li>{_inline(item)}</li>' for item in items)}</{kind}>"
+
+
+def _table(lines: Sequence[str]) -> str:
+    rows = [
+        line.strip().strip("|").split("|") for line in lines if not re.match(r"\|[-| :]+$", line)
+    ]
+    cells = ["".join(f"<td>{_inline(cell.strip())}</td>" for cell in row) for row in rows]
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+
+def _code(excerpt: Excerpt) -> str:
+    """Coloured code, with a caption for the package, and marks at new lines."""
+    lines = coloured(excerpt.code.strip("\n")).splitlines()
+    shown = [
+        f'<span class="new">{line}</span>' if number in excerpt.marked else f"<span>{line}</span>"
+        for number, line in enumerate(lines[:MOST_CODE], 1)
+    ]
+    more = ["<span>...</span>"] if len(lines) > MOST_CODE else []
+    caption = f"<figcaption>{mynode.NAME}/{excerpt.path}</figcaption>" if excerpt.path else ""
+    return f'<figure>{caption}<pre class="code">{"".join([*shown, *more])}</pre></figure>'
+
+
+def _printed(output: Output) -> str:
+    text = output.printed if output.svg or output.html else output.printed + output.shown
+    lines = text.strip("\n").splitlines()
+    more = ["..."] if len(lines) > MOST_OUTPUT else []
+    said = html.escape("\n".join([*lines[:MOST_OUTPUT], *more]))
+    return f'<pre class="printed">{said}</pre>' if said.strip() else ""
+
+
+def coloured(code: str) -> str:
+    """Python code as HTML, with classes for words, texts and comments; line by line."""
+    marks: dict[int, list[tuple[int, int, str]]] = {}
+    for token in _tokens(code):
+        kind = {tokenize.COMMENT: "c", tokenize.STRING: "s", tokenize.NUMBER: "n"}.get(token.type)
+        if token.type == tokenize.NAME and keyword.iskeyword(token.string):
+            kind = "k"
+        if kind is None:
+            continue
+        for row in range(token.start[0], token.end[0] + 1):
+            line = code.splitlines()[row - 1]
+            start = token.start[1] if row == token.start[0] else 0
+            end = token.end[1] if row == token.end[0] else len(line)
+            marks.setdefault(row, []).append((start, end, kind))
+    return "\n".join(
+        _marked(line, marks.get(row, [])) for row, line in enumerate(code.splitlines(), 1)
+    )
+
+
+def _tokens(code: str) -> Iterator[tokenize.TokenInfo]:
+    try:
+        yield from tokenize.generate_tokens(io.StringIO(code).readline)
+    except (tokenize.TokenError, SyntaxError):  # an excerpt that is no program
+        return
+
+
+def _marked(line: str, marks: Sequence[tuple[int, int, str]]) -> str:
+    parts, place = [], 0
+    for start, end, kind in marks:
+        parts.append(html.escape(line[place:start]))
+        parts.append(f'<i class="{kind}">{html.escape(line[start:end])}</i>')
+        place = end
+    return "".join(parts) + html.escape(line[place:])
