@@ -275,7 +275,7 @@ def test_the_checks_hold_on_later_stages_until_the_last_that_they_fit(
 def test_a_learner_who_takes_every_step_has_the_reference(step: Step) -> None:
     """The references of the steps, taken by definitions, are the stage: none is left behind."""
     files: mynode.Files = {}
-    for earlier in BUILDERS:
+    for earlier in mynode.builders():
         if earlier.key <= step.key:
             for path in mynode.changed(earlier.key):
                 files[path], _ = mynode.taken(files.get(path, ""), earlier.key, path)
