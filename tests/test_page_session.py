@@ -102,7 +102,8 @@ def test_text_without_end_is_cut(page: Page, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_program_of_the_cells_is_filmed(page: Page) -> None:
-    text = "import numpy, tinynode\nx = tinynode.Variable(numpy.ones(2))\n(x * x).sum().backward()\nprint('seen')"
+    text = "import numpy, tinynode\nx = tinynode.Variable(numpy.ones(2))\n"
+    text += "(x * x).sum().backward()\nprint('seen')"
     film = page.ask(do="film", sources=[text, ""])[-1]
     assert page.texts() == "seen\n" and film["page"].startswith("<!DOCTYPE html>")
     (film,) = page.ask(do="film", sources=["a = 1", ""])

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-OURS = ("tinynode", "tinynode_numpy", "tinynode_fast")
-"""The packages that a program imports anew."""
+OURS = ("tinynode", "tinynode_numpy", "tinynode_fast", "mynode")
+"""The packages that a program imports anew; ``mynode`` is the learner's."""
 
 
 def run(
