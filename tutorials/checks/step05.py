@@ -119,27 +119,27 @@ _PATH = "core/backprop.py"
 MISTAKES = (
     (
         "adding in place",
-        mistake("05", (_PATH, _STORE,
+        mistake("05", _PATH, _STORE,
                 "if x.grad is None:\n            x.grad = gx\n"
-                "        else:\n            x.grad += gx")),
+                "        else:\n            x.grad += gx"),
     ),
-    ("the last contribution wins", mistake("05", (_PATH, _STORE, "x.grad = gx"))),
+    ("the last contribution wins", mistake("05", _PATH, _STORE, "x.grad = gx")),
     (
         "the first contribution wins",
-        mistake("05", (_PATH, _STORE, "x.grad = x.grad if x.grad is not None else gx")),
+        mistake("05", _PATH, _STORE, "x.grad = x.grad if x.grad is not None else gx"),
     ),
     (
         "the larger contribution wins",
-        mistake("05", (_PATH, _STORE,
-                "x.grad = gx if x.grad is None else np.maximum(x.grad, gx)")),
+        mistake("05", _PATH, _STORE,
+                "x.grad = gx if x.grad is None else np.maximum(x.grad, gx)"),
     ),
     (
         "two uses by one operation are counted, two operations are not",
-        mistake("05", (_PATH, _STORE, "x.grad = gx * sum(v is x for v in function.inputs)")),
+        mistake("05", _PATH, _STORE, "x.grad = gx * sum(v is x for v in function.inputs)"),
     ),
     (
         "cleargrad does nothing",
-        mistake("05", ("core/variable.py", "        self.grad = None\n\n    def backward",
-                "        pass\n\n    def backward")),
+        mistake("05", "core/variable.py", "        self.grad = None\n\n    def backward",
+                "        pass\n\n    def backward"),
     ),
 )  # fmt: skip

@@ -154,26 +154,26 @@ _NODE = "core/function_node.py"
 MISTAKES = (
     (
         "the smallest rank of the inputs",
-        mistake("06", (_NODE, "self.rank = max(", "self.rank = min(")),
+        mistake("06", _NODE, "self.rank = max(", "self.rank = min("),
     ),
     (
         "the rank of the first input",
-        mistake("06", (_NODE, "max(x.rank for x in inputs)", "inputs[0].rank")),
+        mistake("06", _NODE, "max(x.rank for x in inputs)", "inputs[0].rank"),
     ),
     (
         "all ranks are 0",
-        mistake("06", (_NODE, "y.rank = self.rank + 1", "y.rank = 0")),
+        mistake("06", _NODE, "y.rank = self.rank + 1", "y.rank = 0"),
     ),
     (
         "the lowest rank comes first",
-        mistake("06", (_PATH, "(-function.rank,", "(function.rank,")),
+        mistake("06", _PATH, "(-function.rank,", "(function.rank,"),
     ),
     (
         "an operation is put on the heap for each use",
-        mistake("06", (_PATH, " and function not in seen", "")),
+        mistake("06", _PATH, " and function not in seen", ""),
     ),
     (
         "no number in the entries, so Python compares operations",
-        mistake("06", (_PATH, "len(seen), function))", "0, function))")),
+        mistake("06", _PATH, "len(seen), function))", "0, function))"),
     ),
 )  # fmt: skip

@@ -217,43 +217,41 @@ _STATISTICAL, _CHECK = "functions/statistical.py", "type_check.py"
 MISTAKES = (
     (
         "the new axes in front are summed, those of length 1 are not",
-        mistake("11", (_SHAPES, "g.sum(axis=repeated, keepdims=True)", "g")),
+        mistake("11", _SHAPES, "g.sum(axis=repeated, keepdims=True)", "g"),
     ),
     (
         "the shapes are lined up at their beginnings",
-        mistake("11", (_SHAPES, "tuple(range(new))", "tuple(range(len(shape), g.ndim))")),
+        mistake("11", _SHAPES, "tuple(range(new))", "tuple(range(len(shape), g.ndim))"),
     ),
     (
         "the mean is taken in place of the sum",
-        mistake("11", (_SHAPES, "g.sum(axis=repeated", "g.mean(axis=repeated")),
+        mistake("11", _SHAPES, "g.sum(axis=repeated", "g.mean(axis=repeated"),
     ),
     (
         "both gradients are brought to the shape of the first input",
-        mistake("11", (_ARITHMETIC, "unbroadcast(gy, y.shape)", "unbroadcast(gy, x.shape)")),
+        mistake("11", _ARITHMETIC, "unbroadcast(gy, y.shape)", "unbroadcast(gy, x.shape)"),
     ),
     (
         "negative axes are not counted from the front",
-        mistake("11", (_STATISTICAL, "i + ndim if i < 0 else i for i in axes", "i for i in axes")),
+        mistake("11", _STATISTICAL, "i + ndim if i < 0 else i for i in axes", "i for i in axes"),
     ),
     (
         "broadcasts lines the shapes up at their beginnings",
         mistake(
             "11",
-            (
-                _CHECK,
-                "zip(reversed(left.value), reversed(right.value))",
-                "zip(left.value, right.value)",
-            ),
+            _CHECK,
+            "zip(reversed(left.value), reversed(right.value))",
+            "zip(left.value, right.value)",
         ),
     ),
     (
         "a number is float64 beside float32",
-        mistake("11", (_ARITHMETIC, "np.asarray(y, np.result_type(x.array, y))", "np.asarray(y)")),
+        mistake("11", _ARITHMETIC, "np.asarray(y, np.result_type(x.array, y))", "np.asarray(y)"),
     ),
     (
         "the sign of the second gradient of a division is lost",
         mistake(
-            "11", (_ARITHMETIC, "self.unbroadcast(gx, -gx * z)", "self.unbroadcast(gx, gx * z)")
+            "11", _ARITHMETIC, "self.unbroadcast(gx, -gx * z)", "self.unbroadcast(gx, gx * z)"
         ),
     ),
 )
