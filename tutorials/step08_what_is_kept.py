@@ -75,6 +75,16 @@ print(", ".join(f"{name}: {size:g} kB" for name, size in kept.items()))
 tn.show.bars(kept, title="Kept for backward", x_label="kilobytes")
 
 # %% [markdown]
+# The film shows the same graph for single numbers. In backward, compare each formula with the bars:
+# the arrays in the formula are the retained arrays.
+
+# %%
+with tn.show.record("formulas and retained arrays") as film:
+    a, b = Variable(np.array(0.5), name="a"), Variable(np.array(2.0), name="b")
+    tanh(square(a * b + a)).backward()
+film
+
+# %% [markdown]
 # Do two operations sometimes keep the same array? In `square(tanh(x))` the output of `Tanh` is the
 # input of `Square`. Both operations refer to the same array, so the array is in memory once.
 
