@@ -75,7 +75,8 @@ print(", ".join(f"{name}: {size:g} kB" for name, size in kept.items()))
 tn.show.bars(kept, title="Kept for backward", x_label="kilobytes")
 
 # %% [markdown]
-# The film shows the same graph for single numbers. In backward, compare each formula with the bars:
+# The film shows the same graph for single numbers. In backward, compare each formula with the
+# bars:
 # the arrays in the formula are the retained arrays.
 
 # %%
