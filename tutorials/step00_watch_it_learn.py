@@ -111,7 +111,7 @@ tn.show.points(points, classes, region=answer, title="The answer after 30 iterat
 # operation, forward and backward, with all numbers. To keep the numbers readable, the film uses
 # three points only, and a new network.
 #
-# Click into the film and press the right arrow key, or press the play button. (In a terminal,
+# Press the play button of the film, or the button beside it for a single step. (In a terminal,
 # `python -m tinynode.learn run 00 --save pictures` saves the film as a page.) The first half
 # computes the loss. The second half goes back from the loss to the parameters, with one gradient
 # in each step.
@@ -145,7 +145,14 @@ for rate in (0.1, 1.0, 10.0):
     curves[f"rate {rate}"] = train(net, learning_rate=rate)
     print(f"learning rate {rate:4}: {correct(net)} points right")
 
-tn.show.lines(range(30), curves, title="Three learning rates", x_label="iteration", y_label="loss")
+tn.show.lines(
+    range(30),
+    curves,
+    title="Three learning rates",
+    x_label="iteration",
+    y_label="loss",
+    log_y=True,
+)
 
 # %% [markdown]
 # A learning rate of 0.1 hardly moves. A learning rate of 10 jumps over the goal in each

@@ -112,7 +112,8 @@ fit_of(
 
 # %%
 w0, b0 = Variable(np.array(0.0), name="w"), Variable(np.array(0.0), name="b")
-loss = square(w0 * 1.0 + b0 - 1.0)
+x1, t1 = Variable(np.array(1.0), name="x"), Variable(np.array(1.0), name="t")
+loss = square(w0 * x1 + b0 - t1)
 loss.backward()
 graph_of(loss, title="loss = square(w * x + b - t)")
 

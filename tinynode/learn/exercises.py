@@ -64,7 +64,7 @@ def _start_part(step: Step) -> int:
     _require_earlier(step, progress)
     added = add_stubs(step, Path(NAME))
     for path, names in added.items():
-        print(f"{NAME}/{path}: added {', '.join(names)}" if names else f"wrote {NAME}/{path}")
+        print(f"{NAME}/{path}: added {', '.join(names) or 'its imports'}")
     for path, task in mynode.tasks(step).items():
         print(f"{NAME}/{path}: {task}")
     if not added:
