@@ -222,7 +222,7 @@ def names_of(node: ast.stmt) -> set[str]:
 def concerned(error: BaseException, check: types.FunctionType) -> set[str]:
     """The names that a failed check is about: the class of a missing attribute, or all names."""
     if isinstance(error, AttributeError) and not isinstance(error.obj, types.ModuleType):
-        return {type(error.obj).__name__}
+        return {one.__name__ for one in type(error.obj).__mro__}
     return set(check.__code__.co_names)
 
 
