@@ -45,7 +45,7 @@
 import numpy as np
 
 from tinynode.learn import use_mynode
-from tinynode.learn.pictures import fit_of, graph_of
+from tinynode.learn.pictures import backward_film, fit_of
 
 use_mynode("04")
 
@@ -107,15 +107,15 @@ fit_of(
 )
 
 # %% [markdown]
-# The graph of one point's loss at $w = 0$, $b = 0$, for $x = 1$, $t = 1$. The gradients of `w` and
-# `b` are -2: if `w` grows, the loss falls. So both must grow.
+# A film of `backward`, for one point's loss at $w = 0$, $b = 0$, with $x = 1$ and $t = 1$. Press
+# Next for each visit. At the end the gradients of `w` and `b` are -2: the loss falls if `w` or `b`
+# grows. So both must grow.
 
 # %%
 w0, b0 = Variable(np.array(0.0), name="w"), Variable(np.array(0.0), name="b")
 x1, t1 = Variable(np.array(1.0), name="x"), Variable(np.array(1.0), name="t")
 loss = square(w0 * x1 + b0 - t1)
-loss.backward()
-graph_of(loss, title="loss = square(w * x + b - t)")
+backward_film(loss, title="loss = square(w * x + b - t)")
 
 # %% [markdown]
 # ## Break it

@@ -45,7 +45,7 @@
 import numpy as np
 
 from tinynode.learn import use_mynode
-from tinynode.learn.pictures import graph_of
+from tinynode.learn.pictures import backward_film, graph_of
 
 use_mynode("06")
 
@@ -118,6 +118,20 @@ graph_of(y, title="y = square(a) + a, with a = square(x)", notes=notes)
 # %% [markdown]
 # By rank, the creator of `a` comes last. In the naive order this creator comes second, before the
 # contribution of the other `Square` has arrived.
+
+# %% [markdown]
+# A film of `backward` by rank, one picture for each visit. Press Next: the gradient of `a` becomes
+# 1 and then 19, before the creator of `a` is visited.
+
+# %%
+x = Variable(np.array(3.0), name="x")
+a = square(x)
+a.name = "a"
+b = square(a)
+b.name = "b"
+y = b + a
+y.name = "y"
+backward_film(y, title="backward of y = square(a) + a, by rank")
 
 # %% [markdown]
 # ## Break it
