@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tinynode.learn import use_mynode
-from tinynode.learn.pictures import fit_of, graph_of
+from tinynode.learn.pictures import backward_film, fit_of, graph_of
 
 
 @pytest.mark.parametrize("stage", ["05", "09"])
@@ -48,3 +48,27 @@ def test_data_are_points_and_functions_are_curves() -> None:
     assert set(flat.ys) == {0.5} and flat.joined
     assert line.ys[-1] == 2.0
     assert "line" in plot.to_text()
+
+
+def test_a_film_of_backward_has_a_picture_for_each_visit() -> None:
+    use_mynode("06")
+    import mynode
+
+    x = mynode.Variable(np.array(3.0), name="x")
+    a = mynode.square(x)
+    film = backward_film(mynode.square(a) + a, title="a < b")
+    texts = [text for text, _ in film.frames]
+    assert texts[-1] == "Square has sent gradients: x has 114"
+    assert len(texts) == 3
+    last = film.frames[-1][1]
+    assert sum("visit" in fact for node in last.nodes for fact in node.facts) == 3
+    assert film._repr_html_().startswith("<iframe srcdoc=")
+    assert str(film).splitlines()[0] == "a < b"
+    film = backward_film(x + x)
+    assert x.grad == 116.0, "backward is as before the film, and adds"
+    assert len(film.frames) == 1
+    use_mynode("09")
+    import mynode as later
+
+    film = backward_film(later.square(later.square(later.Variable(np.array(3.0)))))
+    assert len(film.frames) == 2

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Step 0: watch a network learn
 #
-# **Goal.** Train a network of 22 numbers, watch its gradients in a film, and break one of them.
+# **Goal.** Train a network of 22 numbers, watch the gradients in a film, and break a gradient.
 
 # %% [markdown]
 # This step uses the finished package tinynode. From step 1 on you build a package of your own,
-# `mynode`, which can do the same. Read the short explanations here, and do not worry about the
-# rest: each word comes back in a later step.
+# `mynode`, with the same abilities. Read the short explanations here, and leave the rest: each
+# word comes back in a later step.
 #
 # The data are 100 points in the plane. Half of the points lie in a disc (class 0), and half lie
 # in a ring around the disc (class 1).
@@ -90,8 +90,7 @@ print(f"loss: {losses[0]:.2f} at first, {losses[-1]:.2f} after 30 iterations")
 print("right after training:", correct(net), "of 100")
 
 # %% [markdown]
-# No line of this program says "disc" or "ring". The parameters found the shape by themselves, by
-# gradients only.
+# The program has no code about discs and rings. The gradients alone led to this shape.
 
 # %% [markdown]
 # ## See
@@ -111,7 +110,7 @@ tn.show.points(points, classes, region=answer, title="The answer after 30 iterat
 # operation, forward and backward, with all numbers. To keep the numbers readable, the film uses
 # three points only, and a new network.
 #
-# Click into the film and press the right arrow key, or press the play button. (In a terminal,
+# Press the play button of the film, or the button beside it for a single step. (In a terminal,
 # `python -m tinynode.learn run 00 --save pictures` saves the film as a page.) The first half
 # computes the loss. The second half goes back from the loss to the parameters, with one gradient
 # in each step.
@@ -135,8 +134,8 @@ print("gradient:", np.round(bias.grad, 2))
 
 # %% [markdown]
 # ## Turn a knob
-# The learning rate was 1.0. Three trainings, from the same random parameters, differ in this one
-# number. Change the numbers and run the cell again.
+# The learning rate was 1.0. Here are three trainings from the same random parameters, with three
+# learning rates. Change the numbers and run the cell again.
 
 # %%
 curves = {}
@@ -145,7 +144,14 @@ for rate in (0.1, 1.0, 10.0):
     curves[f"rate {rate}"] = train(net, learning_rate=rate)
     print(f"learning rate {rate:4}: {correct(net)} points right")
 
-tn.show.lines(range(30), curves, title="Three learning rates", x_label="iteration", y_label="loss")
+tn.show.lines(
+    range(30),
+    curves,
+    title="Three learning rates",
+    x_label="iteration",
+    y_label="loss",
+    log_y=True,
+)
 
 # %% [markdown]
 # A learning rate of 0.1 hardly moves. A learning rate of 10 jumps over the goal in each
@@ -154,7 +160,7 @@ tn.show.lines(range(30), curves, title="Three learning rates", x_label="iteratio
 # %% [markdown]
 # ## Break it
 # Now turn the sign of **one** gradient, the gradient of the first layer's weight. First a single
-# step of this one parameter, with the right sign and with the wrong sign:
+# step of this parameter alone, with the right sign and with the wrong sign:
 
 # %%
 net = new_network()
@@ -169,7 +175,7 @@ for name, sign in (("right sign", 1.0), ("wrong sign", -1.0)):
     print(f"{name}:       loss {float(loss.array):.4f}")
 
 # %% [markdown]
-# With the wrong sign the loss goes up. Now the whole training, with this one sign wrong in each
+# With the wrong sign the loss goes up. Now the whole training, with this sign wrong in each
 # iteration. The other three parameter arrays move downhill as before.
 
 # %%
@@ -179,9 +185,8 @@ print(f"loss: {broken[0]:.2f} at first, {broken[-1]:.2f} after 30 iterations")
 print("right after training:", correct(net), "of 100")
 
 # %% [markdown]
-# One wrong sign in one of four gradients, and the network learns nearly nothing. Python reports no
-# error. For this reason each gradient in this course is compared with a measured one: step 3 is
-# the instrument.
+# With a single wrong sign in four gradients, the network hardly learns. Python reports no error.
+# Therefore the course compares each gradient with a measurement: step 3 builds the instrument.
 
 # %% [markdown]
 # ## Fix it
@@ -209,7 +214,7 @@ print("bytes of the gradients: ", sum(p.grad.nbytes for p in net.parameters()))
 
 # %% [markdown]
 # ## Exercise
-# The file `step00.py` trains the same network, but it learns nothing. Do two things:
+# The file `step00.py` trains the same network, but the network does not learn. Do two things:
 #
 # 1. Repair one sign in the function `update`.
 # 2. Choose a `LEARNING_RATE` with which the loss is below 0.15 after 30 iterations.

@@ -1,18 +1,18 @@
 # %% [markdown]
 # # Step 1: a box and an operation
 #
-# **Goal.** Put numbers into boxes that remember which operation computed them.
+# **Goal.** Put numbers into boxes, and let each box remember the operation before.
 
 # %% [markdown]
 # In step 0 the package tinynode trained a network. From here on you write a package of your own,
-# `mynode`. At the end of the course it trains networks too, and each line of it is yours.
+# `mynode`. At the end of the course `mynode` trains networks too, and you wrote each line.
 #
-# A program computes $z = -(x \cdot x)$ and prints `-9.0`. The number alone does not tell its
-# origin: neither the square, nor that $x$ was 3. A library that computes derivatives needs both.
+# A program computes $z = -(x \cdot x)$ and prints `-9.0`. The number alone does not tell the
+# origin: the square, and the 3. A library for derivatives needs both.
 # So the first thing to build is memory. Two classes are enough:
 #
 # - a **Variable** is a box around an array;
-# - a **FunctionNode** is one use of an operation. It knows its input boxes and its output boxes.
+# - a **FunctionNode** is one use of an operation, with the boxes of inputs and outputs.
 #
 # All numbers in this course are NumPy arrays. `np.array(3.0)` is an array without axes: a single
 # number.
@@ -37,8 +37,8 @@
 # <!-- mynode: core/function_node.py FunctionNode -->
 #
 # Each operation is a class with its own `forward`. A short function beside the class saves
-# writing `Square().apply((x,))[0]`. Each call makes a **new** object of the class: one object is
-# one use.
+# writing `Square().apply((x,))[0]`. Each call makes a **new** object of the class, because an
+# object stands for a single use.
 #
 # <!-- mynode: functions/exponential.py Square square -->
 #
@@ -96,9 +96,9 @@ print("x was made by", x.creator_node)
 graph_of(z, title="z = -(x * x)")
 
 # %% [markdown]
-# Nobody declared this graph. Two functions were called, and the graph grew while the functions
-# ran. A loop that runs three times makes three operations. An `if` makes the operations of one
-# branch only. The term is **define-by-run**.
+# The program has no declaration of this graph. Two functions were called, and the graph grew while
+# the functions ran. A loop that runs three times makes three operations. An `if` makes the
+# operations of one branch only. The term is **define-by-run**.
 
 # %%
 v = x

@@ -20,7 +20,7 @@
 #
 # $$\frac{dz}{dx} = \frac{dz}{dy} \cdot \frac{dy}{dx}$$
 #
-# The two facts are nearly all the calculus of this course. Step 5 adds a rule for a box that is
+# These two facts are nearly all the calculus of this course. Step 5 adds a rule for a box that is
 # used twice.
 #
 # ## What is new
@@ -33,13 +33,13 @@
 # `backward` goes the other way: from the gradients of the outputs to the gradients of the inputs.
 #
 # An operation does not need to know the rest of the program. Let $g_y$, in code `gy`, be the
-# gradient of its output. Then the gradient of its input is
+# gradient of the output. Then the gradient of the input is
 #
 # $$g_x = g_y \cdot (\text{the derivative of this one operation})$$
 #
 # Gradients of outputs and of inputs are tuples again. The argument `target_input_indexes` says
-# which inputs need a gradient. An operation with one input may ignore the argument: its value is
-# always `(0,)`. For `Square`, with $g_x = g_y \cdot 2x$:
+# which inputs need a gradient. An operation with a single input may ignore the argument: the value
+# is always `(0,)`. For `Square`, with $g_x = g_y \cdot 2x$:
 #
 # <!-- mynode: functions/exponential.py Square -->
 
@@ -118,7 +118,7 @@ for function in (a.creator_node, b.creator_node, y.creator_node):
 # Why from back to front? The product has the same value in any order. From the front, a walk
 # follows one input through the whole program, and starts again for the next input. From the back,
 # one walk follows the single result, and meets the gradients of all inputs. A network has millions
-# of parameters, which are its inputs here, and one loss.
+# of parameters and a single loss.
 
 # %% [markdown]
 # ## Break it

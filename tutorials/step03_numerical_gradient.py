@@ -5,21 +5,21 @@
 # such a measurement is.
 
 # %% [markdown]
-# A derivative is a slope. To measure the slope of a hillside, take a small step to the right and
-# one to the left, and divide the difference in height by the distance:
+# A derivative is a slope. To measure the slope of a hillside, take a small step to the right, and
+# a small step to the left. Divide the difference in height by the distance:
 #
 # $$\frac{f(x + \varepsilon) - f(x - \varepsilon)}{2 \varepsilon}$$
 #
 # The formula is the **central difference**; $\varepsilon$, in code `eps`, is half of the distance.
 # The measurement needs no rule of calculus, only values of $f$. So it is a second opinion on each
-# `backward`. If the two opinions differ, one is wrong. With a good `eps`, the measurement is
+# `backward`. If the two opinions differ, look for an error. With a good `eps`, the measurement is
 # nearly always right.
 #
 # ## What is new
 # `numerical_grad` takes the gradients of outputs, and returns a tuple with the gradients of
-# inputs, as `backward` does. In place of a rule it gets a function `f` without arguments, which
-# reads the input arrays and returns a tuple of arrays. `numerical_grad` moves the elements of the
-# inputs one after the other, and puts each element back.
+# inputs, as `backward` does. In place of a rule, `numerical_grad` gets a function `f` without
+# arguments. `f` reads the input arrays and returns a tuple of arrays. `numerical_grad` moves the
+# elements of the inputs one after the other, and puts each element back.
 #
 # <!-- mynode: gradient_check.py numerical_grad -->
 
@@ -88,8 +88,8 @@ for eps in (1e-1, 1e-5, 1e-13):
 # - The **truncation error**: a hillside is curved, and two points do not show the curve between
 #   them. This error grows like $\varepsilon^2$.
 # - The **rounding error**: a float64 has about 16 digits. For a tiny `eps`, $f(x + \varepsilon)$
-#   and $f(x - \varepsilon)$ agree in most digits. Their difference has the last digits only, which
-#   are noise, and is divided by `eps`. This error grows like $1 / \varepsilon$.
+#   and $f(x - \varepsilon)$ agree in most digits. The difference has the last digits only. These
+#   digits are noise, and the noise is divided by `eps`. This error grows like $1 / \varepsilon$.
 
 # %% [markdown]
 # ## See
@@ -116,7 +116,7 @@ tn.show.lines(
 )
 
 # %% [markdown]
-# A float32 has 7 digits, so its noise is higher. Its V stands further to the right, and its lowest
+# A float32 has 7 digits, so its noise is higher. Its V stands further to the right, and the lowest
 # point is higher. On the far left its line is flat: there `x + eps` equals `x`, the measured slope
 # is 0, and the error is the whole slope.
 
@@ -140,7 +140,7 @@ print(f"float32, eps = 1e-2: error {error_of(1e-2, np.float32):.0e}")
 # %% [markdown]
 # `check_backward`, the second function of this step, measures in float64 with this `eps`. It
 # compares the measurement with the `backward` of an operation, and raises an `AssertionError` if
-# the two differ. Here is its answer to three right operations, and to the forgetful one of step 2.
+# the two differ. Here is the answer to three right operations, and to `Forgetful` of step 2.
 
 # %%
 from mynode.functions.exponential import Square

@@ -10,9 +10,9 @@
 # `inputs` lead to the operations before.
 #
 # ## What is new
-# The loop is a new file. It keeps a list of operations that wait. In each round it takes one
-# operation, runs its `backward`, writes a gradient into each input box, and puts the creators of
-# the inputs into the list. At a leaf there is no creator, and the walk ends.
+# The loop lives in a new file. A list keeps the waiting operations. Each round takes an operation
+# out of the list, runs `backward`, and writes a gradient into each input box. Then the creators of
+# the inputs go into the list. At a leaf there is no creator, and the walk ends.
 #
 # <!-- mynode: core/backprop.py backward run_backward -->
 #
@@ -28,8 +28,8 @@
 # `as_operands` puts a plain number into a box, so that `2.0 * x` works.
 #
 # Python calls `x.__mul__(y)` for `x * y`, and `x.__rmul__(2.0)` for `2.0 * x`. So the box gets
-# methods for operators, and the method `backward`. `mynode` is imported as a whole here, because
-# the functions in turn import this file.
+# methods for operators, and the method `backward`. The file imports `mynode` as a whole. An import
+# of single functions here would be a circle, since the files of functions import this file.
 #
 # <!-- mynode: core/variable.py Variable -->
 
@@ -45,7 +45,7 @@
 import numpy as np
 
 from tinynode.learn import use_mynode
-from tinynode.learn.pictures import fit_of, graph_of
+from tinynode.learn.pictures import backward_film, fit_of
 
 use_mynode("04")
 
@@ -64,8 +64,8 @@ print(f"dy/dx by hand:     {np.cos(bell) * bell * -2 * 0.8:.6f}")
 # `Square`. Each operation is visited once, so a chain of 100,000 takes 100,000 rounds.
 #
 # Now the first training. The data are 11 points near the line $t = 2x - 1$. The program does not
-# know the numbers 2 and -1. It begins with $w = 0$ and $b = 0$, takes one point at a time, and
-# computes the **loss** of this point: the square of the error.
+# know the numbers 2 and -1. Training begins with $w = 0$ and $b = 0$, and takes the points in
+# turn. The **loss** of a point is the square of the error.
 #
 # $$\mathrm{loss} = (w x + b - t)^2$$
 #
@@ -107,19 +107,20 @@ fit_of(
 )
 
 # %% [markdown]
-# The graph of one point's loss at $w = 0$, $b = 0$, for $x = 1$, $t = 1$. The gradients of `w` and
-# `b` are -2: if `w` grows, the loss falls. So both must grow.
+# A film of `backward`, for one point's loss at $w = 0$, $b = 0$, with $x = 1$ and $t = 1$. Press
+# Next for each visit. At the end the gradients of `w` and `b` are -2: the loss falls if `w` or `b`
+# grows. So both must grow.
 
 # %%
 w0, b0 = Variable(np.array(0.0), name="w"), Variable(np.array(0.0), name="b")
-loss = square(w0 * 1.0 + b0 - 1.0)
-loss.backward()
-graph_of(loss, title="loss = square(w * x + b - t)")
+x1, t1 = Variable(np.array(1.0), name="x"), Variable(np.array(1.0), name="t")
+loss = square(w0 * x1 + b0 - t1)
+backward_film(loss, title="loss = square(w * x + b - t)")
 
 # %% [markdown]
 # ## Break it
-# The same walk can be written as a function that calls itself: run one operation, then the rest.
-# The function is short, and right for short chains.
+# Recursion can do the same walk: a function runs an operation, and calls itself for the rest. The
+# function is short, and right for short chains.
 
 
 # %%
@@ -152,8 +153,7 @@ except RecursionError as error:
 
 # %% [markdown]
 # Each call that waits for another call needs a place on Python's **call stack**, and Python allows
-# about a thousand places. A chain of this length is common: a loop over the letters of one page of
-# text makes a longer one.
+# about a thousand places. Longer chains are common, such as a loop over the letters of a page.
 
 # %% [markdown]
 # ## Fix it
@@ -165,8 +165,8 @@ long_chain(x, 100_001).backward()
 print("100,001 operations:", x.grad)
 
 # %% [markdown]
-# An odd number of minus signs has the gradient -1. This is a rule for the rest of the course:
-# **walk a graph with a loop, never with a function that calls itself**.
+# An odd number of minus signs has the gradient -1. A rule for the rest of the course:
+# **walk a graph with a loop, never by recursion**.
 #
 # **Cost.** Backward visits each operation once. So its time is a small multiple of the time of
 # forward, whatever the number of inputs. The times below were measured when this page was made.

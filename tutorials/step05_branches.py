@@ -15,8 +15,8 @@
 #
 # ## What is new
 # The last line of `run_backward` changes: in place of writing a gradient, it adds. The first
-# contribution is stored; each further contribution is added. You write this line yourself: the
-# page does not show it.
+# contribution is stored; each further contribution is added. The page does not show this line: you
+# write the line yourself.
 #
 # If gradients are added, then a second `backward` adds to the gradients of the first. So a
 # Variable gets a method that forgets the gradient:
@@ -50,7 +50,7 @@ print("x + x:", x.grad)
 
 # %% [markdown]
 # `x * x` has the gradient $2x = 6$, and no line of `mynode` has this rule for products.
-# `Multiply` sent 3 to its first input and 3 to its second input. Both inputs are the box `x`, and
+# `Multiply` sent 3 to the first input and 3 to the second input. Both inputs are the box `x`, and
 # the two contributions were added.
 #
 # Now a training with one loss for all points, in place of one loss for each point. The data lie
@@ -216,8 +216,8 @@ print("operations for 21 points:", operations_before(loss))
 
 # %% [markdown]
 # ## Exercise
-# `python -m tinynode.learn start 05` begins the exercise. It adds no file and no definition: you
-# change two places in files that you have.
+# `python -m tinynode.learn start 05` begins the exercise. No file is added: you
+# change two places in your files.
 #
 # | file | what to write |
 # |---|---|

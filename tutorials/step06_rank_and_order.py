@@ -1,8 +1,7 @@
 # %% [markdown]
 # # Step 6: rank and order
 #
-# **Goal.** Visit the operations in an order in which each operation has its complete gradient, in
-# any graph.
+# **Goal.** In any graph, visit each operation when the gradient of its output is complete.
 
 # %% [markdown]
 # In step 5 the boxes with several uses were leaves. A leaf has no creator, so the time of its
@@ -10,7 +9,7 @@
 # the gradient is passed on before the last contribution has arrived, the result is wrong.
 #
 # So an operation must wait until all users of its output have run. Each operation gets a number
-# for its distance from the leaves, its **rank**:
+# for the distance from the leaves, the **rank**:
 #
 # - the rank of a leaf is 0;
 # - the rank of an operation is the largest rank of its inputs;
@@ -20,7 +19,7 @@
 # each user of a box runs before the creator of the box.
 #
 # ## What is new
-# A **heap** is a list that hands out its smallest entry quickly; Python has the module `heapq`.
+# A **heap** is a list with quick access to the smallest entry; Python has the module `heapq`.
 # The entries are `(-rank, number, function)`. The smallest entry has the highest rank. Entries
 # are compared from left to right, and the number is different for each entry. So Python never
 # compares two operations, which have no order.
@@ -46,7 +45,7 @@
 import numpy as np
 
 from tinynode.learn import use_mynode
-from tinynode.learn.pictures import graph_of
+from tinynode.learn.pictures import backward_film, graph_of
 
 use_mynode("06")
 
@@ -75,11 +74,11 @@ a = square(x)
 print("a + a of step 5:", x.grad)
 
 # %% [markdown]
-# All three are right. The last one, which step 5 left wrong, is 12 now.
+# All three are right. The last program was wrong in step 5, and is 12 now.
 
 # %% [markdown]
 # ## See
-# Here is the loop with a list. It visits each operation once, and returns the order of its visits.
+# Here is the loop with a list. The loop visits each operation once, and returns the order.
 
 
 # %%
@@ -117,8 +116,22 @@ y.backward()
 graph_of(y, title="y = square(a) + a, with a = square(x)", notes=notes)
 
 # %% [markdown]
-# By rank, the creator of `a` comes last. In the naive order it comes second, before `Square` with
-# the output `b` has sent its contribution.
+# By rank, the creator of `a` comes last. In the naive order this creator comes second, before the
+# contribution of the other `Square` has arrived.
+
+# %% [markdown]
+# A film of `backward` by rank, one picture for each visit. Press Next: the gradient of `a` becomes
+# 1 and then 19, before the creator of `a` is visited.
+
+# %%
+x = Variable(np.array(3.0), name="x")
+a = square(x)
+a.name = "a"
+b = square(a)
+b.name = "b"
+y = b + a
+y.name = "y"
+backward_film(y, title="backward of y = square(a) + a, by rank")
 
 # %% [markdown]
 # ## Break it
@@ -131,12 +144,12 @@ for program in (first, second):
     print(f"{program.__name__:<7} naive: {x.grad}")
 
 # %% [markdown]
-# One is right and one is wrong, for the same formula. In `second` the creator of `a` passed on the
+# The formula is the same, but only `first` is right. In `second` the creator of `a` passed on the
 # 1 that had arrived. The contribution 18 came later. It made the gradient of `a` right, and never
 # reached `x`.
 #
-# Could an operation run again, whenever a contribution arrives? This is the loop of step 5, which
-# puts an operation into the list once for each use.
+# Could an operation run again, whenever a contribution arrives? The loop of step 5 does so: an
+# operation goes into the list once for each use.
 
 
 # %%
@@ -159,8 +172,8 @@ for program in (first, second):
     print(f"{program.__name__:<7} by step 5: {x.grad}, {visits} visits")
 
 # %% [markdown]
-# The creator of `a` ran twice. Each run passed on all contributions that had arrived so far, so
-# one contribution was counted twice.
+# The creator of `a` ran twice. Each run passed on all contributions so far. So a contribution was
+# counted twice.
 
 # %% [markdown]
 # ## Fix it
@@ -173,7 +186,7 @@ print("second, by rank:", x.grad)
 
 # %% [markdown]
 # **Cost.** Let $a \leftarrow a + a$, several times. The loop of step 5 visits each `Add` twice as
-# often as the one after it. By rank, the number of visits is the number of operations.
+# often as the next `Add`. By rank, the number of visits is the number of operations.
 
 # %%
 for doublings in (1, 5, 10, 15):

@@ -119,10 +119,8 @@ class Examiner:
             check(work)
         except BaseException as error:
             said = self.describe(error)
-            if not said[
-                "lines"
-            ]:  # no line of the learner's was running: name the checked definitions
-                said["lines"] = self.definitions(check)
+            if not said["lines"]:  # no line of the learner's was running
+                said["lines"] = self.definitions(concerned(error, check))
             self.tell(event="failed", check=number, printed=self._printed.take(), **said)
             return False
         self.tell(event="passed", check=number, printed=self._printed.take())
@@ -186,9 +184,8 @@ class Examiner:
         path = Path(name).resolve().relative_to(self.root.resolve()).as_posix()
         return f"{path}, line {line}: {linecache.getline(name, line).strip()}"
 
-    def definitions(self, check: types.FunctionType) -> list[str]:
-        """The lines of the learner's file with the definitions that a check uses."""
-        used = set(check.__code__.co_names)
+    def definitions(self, used: set[str]) -> list[str]:
+        """The lines of the learner's files that define these names."""
         alone = self.work.parent == self.root
         lines = []
         for path in [self.work] if alone else sorted(self.work.parent.rglob("*.py")):
@@ -235,6 +232,13 @@ def names_of(node: ast.stmt) -> set[str]:
         return set()
     stored = (n for n in ast.walk(node) if isinstance(n, ast.Name))
     return {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+
+
+def concerned(error: BaseException, check: types.FunctionType) -> set[str]:
+    """The names that a failed check is about: the class of a missing attribute, or all names."""
+    if isinstance(error, AttributeError) and not isinstance(error.obj, types.ModuleType):
+        return {one.__name__ for one in type(error.obj).__mro__}
+    return set(check.__code__.co_names)
 
 
 def functions_of(module: types.ModuleType) -> list[types.FunctionType]:

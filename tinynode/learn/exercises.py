@@ -71,7 +71,7 @@ def _start_part(step: Step) -> int:
     require_earlier(step, progress)
     added = add_stubs(step, Path(NAME))
     for path, names in added.items():
-        print(f"{NAME}/{path}: added {', '.join(names) or 'imports'}")
+        print(f"{NAME}/{path}: added {', '.join(names) or 'its imports'}")
     for path, task in mynode.tasks(step).items():
         print(f"{NAME}/{path}: {task}")
     if not added:

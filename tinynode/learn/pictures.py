@@ -6,6 +6,11 @@ graph has Variables; from step 7 on a graph has nodes and weak references to out
 
 from __future__ import annotations
 
+import base64
+import html
+import json
+import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +21,30 @@ from tinynode.show.diagram_data import DiagramNode
 from tinynode.show.figure import Curve, Figure, curve_facts, legend
 from tinynode.show.plots import Plot
 from tinynode.show.scales import make_axis
+
+FILM = """<!doctype html><meta charset="utf-8"><title>{title}</title>
+<style>body {{ font: 15px sans-serif; margin: 0 }} img {{ max-width: 100% }}
+button {{ font: inherit; padding: 0.2em 0.9em }}
+@media (prefers-color-scheme: dark) {{ body {{ color: #ddd }} }}</style>
+<p><button id="back">Back</button> <button id="next">Next</button> <span id="text"></span></p>
+<img id="picture" alt="{title}">
+<script>
+const frames = {frames};
+let place = 0;
+const at = (name) => document.getElementById(name);
+function go(step) {{
+  place = Math.max(0, Math.min(frames.length - 1, place + step));
+  at("picture").src = "data:image/svg+xml;base64," + frames[place][1];
+  at("text").textContent = (place + 1) + " of " + frames.length + ": " + frames[place][0];
+}}
+at("back").onclick = () => go(-1);
+at("next").onclick = () => go(1);
+document.onkeydown = (event) => {{
+  if (event.key === "ArrowRight") go(1);
+  if (event.key === "ArrowLeft") go(-1);
+}};
+go(0);
+</script>"""
 
 MOST_ELEMENTS = 3
 """Arrays with more elements are described by the shape."""
@@ -48,6 +77,72 @@ def graph_of(
     if not functions:
         _box(diagram, boxes, y, notes)
     return diagram
+
+
+class BackwardFilm:
+    """The pictures of a backward pass of ``mynode``: a notebook shows the pictures in turn.
+
+    Attributes:
+        title: A line above the pictures.
+        frames: For each picture its sentence, and the graph with the gradients so far.
+    """
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.frames: list[tuple[str, Diagram]] = []
+
+    def _repr_html_(self) -> str:
+        """The pictures in a frame with two buttons."""
+        drawn = [(text, diagram.to_svg()) for text, diagram in self.frames]
+        heights = [re.search(r'height="([\d.]+)', svg) for _, svg in drawn]
+        height = 70 + max(float(found[1]) if found else 300.0 for found in heights)
+        coded = [(text, base64.b64encode(svg.encode()).decode()) for text, svg in drawn]
+        title = html.escape(self.title, quote=True)
+        page = FILM.format(title=title, frames=json.dumps(coded).replace("<", "\\u003c"))
+        return (
+            f'<iframe srcdoc="{html.escape(page, quote=True)}" title="{title}" '
+            f'style="width: 100%; height: {height:.0f}px; border: 0"></iframe>'
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{place}. {text}" for place, (text, _) in enumerate(self.frames, 1)]
+        return "\n".join([self.title, *lines])
+
+
+def backward_film(y: Any, *, title: str = "") -> BackwardFilm:
+    """Run ``y.backward()``, and draw the graph after each visit of an operation.
+
+    The film fits steps 4 to 6 of ``mynode``, where each box keeps its gradient. From step 7 on,
+    inner boxes have no gradients, and the pictures show the visits only.
+
+    Args:
+        y: The result.
+        title: A line above the pictures.
+    """
+    film = BackwardFilm(title)
+    module: Any = sys.modules[f"{type(y).__module__.split('.')[0]}.core.backprop"]
+    visit = module.run_backward
+    notes: dict[Any, str] = {}
+
+    def watched(function: Any, *others: Any) -> None:
+        visit(function, *others)
+        notes[function] = f"visit {len(film.frames) + 1}"
+        text = f"{type(function).__name__} has sent gradients" + _gradients(function.inputs)
+        film.frames.append((text, graph_of(y, title=title, notes=notes)))
+
+    module.run_backward = watched
+    try:
+        y.backward()
+    finally:
+        module.run_backward = visit
+    return film
+
+
+def _gradients(inputs: Any) -> str:
+    """The gradients of boxes in words; from step 7 on, inner boxes have none."""
+    known = [x for x in dict.fromkeys(inputs) if getattr(x, "grad", None) is not None]
+    said = [f"{x.name or 'a box'} has {_numbers(x.grad)}" for x in known]
+    return ": " + ", ".join(said) if said else ""
 
 
 def fit_of(x: Any, t: Any, curves: Mapping[str, Callable[[Any], Any]], *, title: str = "") -> Plot:
