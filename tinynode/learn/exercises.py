@@ -71,7 +71,7 @@ def _start_part(step: Step) -> int:
     require_earlier(step, progress)
     added = add_stubs(step, Path(NAME))
     for path, names in added.items():
-        print(f"{NAME}/{path}: added {', '.join(names)}" if names else f"wrote {NAME}/{path}")
+        print(f"{NAME}/{path}: added {', '.join(names) or 'imports'}")
     for path, task in mynode.tasks(step).items():
         print(f"{NAME}/{path}: {task}")
     if not added:
