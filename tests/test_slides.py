@@ -117,6 +117,16 @@ def test_text_becomes_html() -> None:
     assert "<td>a</td><td>b</td>" in made and "---" not in made
 
 
+def test_formulas_are_typeset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert (
+        slides.in_html("Let $x^2 < 1$, `$a$`.") == "<p>Let <i>x² &lt; 1</i>, <code>$a$</code>.</p>"
+    )
+    monkeypatch.undo()
+    pytest.importorskip("latex2mathml")
+    assert "<p>Let <math" in slides.in_html("Let $x^2$.")
+
+
 def test_code_is_coloured_line_by_line() -> None:
     made = slides.coloured('def f():\n    """Two\n    lines."""\n    return 1  # a <b>\n')
     lines = made.splitlines()
@@ -129,6 +139,14 @@ def test_code_is_coloured_line_by_line() -> None:
 def test_new_lines_are_marked_and_long_code_is_cut() -> None:
     made = slides.code_block(Excerpt("core/variable.py", "a = 1\nb = 2", (2,)))
     assert '<span class="new">b = ' in made and "mynode/core/variable.py" in made
+    long = "\n".join(f"x{number}" for number in range(1, 31))
+    made = slides.code_block(Excerpt("core/variable.py", long, (20,)))
+    assert re.findall(r"x\d+|\.\.\.", made) == [
+        "x1",
+        "...",
+        *(f"x{n}" for n in range(17, 24)),
+        "...",
+    ]
     made = slides.code_block(Excerpt("", "x\n" * 99, ()))
     assert made.count("<span>x") == slides.MOST_CODE and "..." in made
 
