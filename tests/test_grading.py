@@ -225,7 +225,9 @@ def test_a_seal_knows_who_reads(tmp_path: Path) -> None:
     assert seen == ["0", "1"]
     assert seal.broken == [{"path": "solutions/step01.py", "lines": ["the line"]}]
     seal.hook("subprocess.Popen", ("cat", ["cat", str(sealed / "x")], None, None))
-    assert seal.broken[1:] == [{"path": "solutions", "lines": []}]
+    seal.hook("subprocess.Popen", ("python", ["-m", "tinynode.learn", "show", "1"], None, None))
+    seal.hook("subprocess.Popen", ("python", ["-m", "tinynode.learn", "list"], None, None))
+    assert [one["path"] for one in seal.broken[1:]] == ["solutions", "learn show"]
 
 
 @pytest.mark.slow

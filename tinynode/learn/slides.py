@@ -141,7 +141,7 @@ def make(title: str, steps: Sequence[Step]) -> str:
     Raises:
         StepError: A step stopped with an error.
     """
-    slides = [_front(title, steps)]
+    slides = [_front(title, steps)] if len(steps) > 1 else []
     for step in steps:
         slides += of_step(step)
     body = "\n".join(f"<section>{slide}</section>" for slide in slides)
