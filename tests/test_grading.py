@@ -225,7 +225,9 @@ def test_a_seal_knows_who_reads(tmp_path: Path) -> None:
     assert seen == ["0", "1"]
     assert seal.broken == [{"path": "solutions/step01.py", "lines": ["the line"]}]
     seal.hook("subprocess.Popen", ("cat", ["cat", str(sealed / "x")], None, None))
-    assert seal.broken[1:] == [{"path": "solutions", "lines": []}]
+    seal.hook("subprocess.Popen", ("python", ["-m", "tinynode.learn", "show", "1"], None, None))
+    seal.hook("subprocess.Popen", ("python", ["-m", "tinynode.learn", "list"], None, None))
+    assert [one["path"] for one in seal.broken[1:]] == ["solutions", "learn show"]
 
 
 @pytest.mark.slow
@@ -277,15 +279,8 @@ def test_there_are_hidden_checks_for_ten_steps() -> None:
     assert {path for _, path in HIDDEN} == set(folder.glob("*.py"))
 
 
-def convertible(found: list[tuple[Step, Path]]) -> list[tuple[Step, Path]]:
-    """Without steps whose part of mynode has no stubs yet."""
-    return [(step, path) for step, path in found if step.builds or not step.part.is_dir()]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("step", "path"), convertible(HIDDEN), ids=[one.name for one, _ in convertible(HIDDEN)]
-)
+@pytest.mark.parametrize(("step", "path"), HIDDEN, ids=[one.name for one, _ in HIDDEN])
 def test_hidden_checks_pass_on_solutions_and_fail_on_stubs(
     step: Step, path: Path, tmp_path: Path
 ) -> None:

@@ -217,3 +217,10 @@ for doublings in (1, 5, 10, 15):
 # right. Each must use an inner box twice.
 #
 # The walk in tinynode: [backprop.py](../source/tinynode/core/backprop.md).
+#
+# ## Bug hunt
+# Tests of a chain see no wrong order. `hunt06.py` gets `mynode` of this step, with 20 bugs, one at
+# a time: in ranks, in the order, in sums of gradients, in single formulas. Which graphs let your
+# tests catch the bugs?
+#
+#     python -m tinynode.learn hunt 06

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import html
+import importlib
+import importlib.util
 import io
 import keyword
 import re
@@ -23,6 +25,7 @@ from tinynode.learn import mynode, pages, sources
 from tinynode.learn.cells import Output, read
 from tinynode.learn.execution import StepError, execute
 from tinynode.learn.mynode import Excerpt
+from tinynode.learn.plain_math import replace_formulas, unicode_of
 from tinynode.learn.progress import write_atomically
 from tinynode.learn.sources import Step
 
@@ -37,6 +40,9 @@ MOST_OUTPUT = 22
 
 MUCH_CODE = 16
 """Code of more lines has a slide of its own, before the output."""
+
+AROUND = 3
+"""The lines of old code that a slide shows before and after a new line."""
 
 LEFT_OUT = ("The engine so far",)
 """Sections that slides do not show."""
@@ -135,7 +141,7 @@ def make(title: str, steps: Sequence[Step]) -> str:
     Raises:
         StepError: A step stopped with an error.
     """
-    slides = [_front(title, steps)]
+    slides = [_front(title, steps)] if len(steps) > 1 else []
     for step in steps:
         slides += of_step(step)
     body = "\n".join(f"<section>{slide}</section>" for slide in slides)
@@ -240,6 +246,25 @@ def _slide(lead: str, title: str, body: str) -> str:
 
 def in_html(text: str) -> str:
     """Paragraphs, lists, tables and blocks of Markdown, as far as the steps use them."""
+    formulas: list[str] = []
+
+    def put_aside(tex: str, alone: bool) -> str:
+        formulas.append(formula(tex, alone))
+        return f"\ue000{len(formulas) - 1}\ue001"
+
+    made = _blocks(replace_formulas(text, put_aside))
+    return re.sub("\ue000(\\d+)\ue001", lambda found: formulas[int(found[1])], made)
+
+
+def formula(tex: str, alone: bool) -> str:
+    """A formula as MathML, or as text where latex2mathml is not installed."""
+    if importlib.util.find_spec("latex2mathml") is None:
+        return f"<i>{html.escape(unicode_of(tex))}</i>"
+    convert = importlib.import_module("latex2mathml.converter").convert
+    return str(convert(" ".join(tex.split()), display="block" if alone else "inline"))
+
+
+def _blocks(text: str) -> str:
     found = []
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         lines = block.splitlines()
@@ -293,13 +318,25 @@ def _table(lines: Sequence[str]) -> str:
 def code_block(excerpt: Excerpt) -> str:
     """Coloured code, with a caption for the package, and marks at new lines."""
     lines = coloured(excerpt.code.strip("\n")).splitlines()
-    shown = [
-        f'<span class="new">{line}</span>' if number in excerpt.marked else f"<span>{line}</span>"
-        for number, line in enumerate(lines[:MOST_CODE], 1)
-    ]
-    more = ["<span>...</span>"] if len(lines) > MOST_CODE else []
+    shown: list[str] = []
+    last = 0
+    for number in _shown_lines(len(lines), excerpt.marked):
+        if number > last + 1:
+            shown.append("<span>...</span>")
+        mark = ' class="new"' if number in excerpt.marked else ""
+        shown.append(f"<span{mark}>{lines[number - 1]}</span>")
+        last = number
+    more = ["<span>...</span>"] if last < len(lines) else []
     caption = f"<figcaption>{mynode.NAME}/{excerpt.path}</figcaption>" if excerpt.path else ""
     return f'<figure>{caption}<pre class="code">{"".join([*shown, *more])}</pre></figure>'
+
+
+def _shown_lines(length: int, marked: Sequence[int]) -> list[int]:
+    """The numbers of the lines to show: of long code with marks, the lines around the marks."""
+    numbers = list(range(1, length + 1))
+    if marked and length > MUCH_CODE:
+        numbers = [n for n in numbers if n == 1 or min(abs(n - mark) for mark in marked) <= AROUND]
+    return numbers[:MOST_CODE]
 
 
 def _printed(output: Output) -> str:
