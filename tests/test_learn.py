@@ -1109,7 +1109,7 @@ def test_a_wheel_carries_the_course(tmp_path: Path) -> None:
         )
         if arguments[0] == "-c":
             assert Path(done.stdout.strip()) == tmp_path / "site/tinynode/learn/tutorials"
-    assert (tmp_path / "work" / "step01.py").exists()
+    assert (tmp_path / "work" / "mynode" / "core" / "variable.py").exists()
 
 
 def test_a_checkout_has_the_course_at_its_root() -> None:
