@@ -595,12 +595,12 @@ def test_a_loop_inside_of_c_is_stopped_too(learn, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="POSIX signals")
 def test_ctrl_c_ends_a_check_and_what_it_started(tmp_path: Path) -> None:
     """In a process of its own, as in a terminal."""
-    (tmp_path / "step01.py").write_text(
+    (tmp_path / "step16.py").write_text(
         "import os\nopen('pid', 'w').write(str(os.getpid()))\nwhile True: pass\n"
     )
     pid = tmp_path / "pid"
     with running(
-        [sys.executable, "-m", "tinynode.learn", "check", "01"],
+        [sys.executable, "-m", "tinynode.learn", "check", "16"],
         cwd=tmp_path,
         env=checking.environment(),
         stdout=subprocess.PIPE,

@@ -25,7 +25,7 @@ from typing import Any
 from tinynode.commands.command_line import CommandError
 from tinynode.learn import command, exercises, mynode, notebooks, progress, sources
 from tinynode.learn.mynode import NAME, Files
-from tinynode.learn.progress import open_progress, unused
+from tinynode.learn.progress import Progress, open_progress, unused
 from tinynode.learn.sources import Step
 
 
@@ -139,7 +139,7 @@ def _save_file(step: Step, cell: str) -> list[str]:
         return [f"{work} is here already, and stays as it is: this cell is as at the start."]
     facts = open_progress()
     said = []
-    if there is not None and _is_own(there, [stub, cell], facts.of(step.key).get("cell")):
+    if there is not None and _is_own(there, [stub, cell], {facts.of(step.key).get("cell", "")}):
         said.append(f"kept the {work} that was here as {_keep(work).name}")
     exercises.write_file(work, cell)
     facts.note(step.key, started=True, cell=digest(cell))
@@ -159,16 +159,14 @@ def _save_definitions(step: Step, path: str, cell: str, stubs: Files) -> list[st
     file = Path(NAME, path)
     old = file.read_text(encoding="utf-8") if file.exists() else ""
     new, names = exercises.edited(path, mynode.merged, old, cell, stubs.get(path, ""))
-    written = facts.of(step.key).get("cells")
-    record: dict[str, str] = written if isinstance(written, dict) else {}
+    known = [cell, stubs.get(path, ""), mynode.before(step.key).get(path, "")]
     said = []
-    if _drops_work(old, cell, names, stubs.get(path, ""), record):
+    if _drops_work(old, names, known, _written(facts)):
         said.append(f"kept the {NAME}/{path} that was here as {_keep(file).name}")
     exercises.write_file(file, new)
     now = mynode.definitions(new)
-    facts.note(
-        step.key, started=True, cells=record | {name: digest(now[name].text) for name in names}
-    )
+    record = {f"{path} {name}": digest(now[name].text) for name in names}
+    facts.note(step.key, started=True, cells=_cells(facts, step) | record)
     others = [node for node in body if not _is_kept(node)]
     if others:
         line = others[0].lineno + 1  # the magic is the first line of the cell
@@ -178,20 +176,27 @@ def _save_definitions(step: Step, path: str, cell: str, stubs: Files) -> list[st
     return [*said, f"{NAME}/{path}: saved {', '.join(names)}. Next cell: check()"]
 
 
-def _drops_work(old: str, cell: str, names: list[str], stub: str, record: dict[str, str]) -> bool:
-    """True if a definition that no cell of this notebook has written would be replaced."""
-    there, new = mynode.definitions(old), mynode.definitions(cell)
-    stubs = mynode.definitions(stub)
-    for name in names:
-        known = [one[name].text for one in (stubs, new) if name in one]
-        if name in there and _is_own(there[name].text, known, record.get(name)):
-            return True
-    return False
+def _cells(facts: Progress, step: Step) -> dict[str, str]:
+    """The digests of the definitions that cells of a step have written."""
+    found = facts.of(step.key).get("cells")
+    return found if isinstance(found, dict) else {}
 
 
-def _is_own(text: str, known: list[str], written: Any) -> bool:
+def _written(facts: Progress) -> set[str]:
+    """The digests of all definitions that cells have written."""
+    return {one for step in mynode.builders() for one in _cells(facts, step).values()}
+
+
+def _drops_work(old: str, names: list[str], known: list[str], written: set[str]) -> bool:
+    """True if a replaced definition is neither of a known text nor written by a cell."""
+    texts = [one.text for text in known for one in mynode.definitions(text).values()]
+    there = mynode.definitions(old)
+    return any(_is_own(there[name].text, texts, written) for name in names if name in there)
+
+
+def _is_own(text: str, known: list[str], written: set[str]) -> bool:
     """True for text that is neither known nor written by a cell before."""
-    return text not in known and digest(text) != written
+    return text not in known and digest(text) not in written
 
 
 def _is_kept(node: ast.stmt) -> bool:
