@@ -82,7 +82,7 @@ def test_a_step_as_plain_text_has_no_signs_of_markdown(
     small_course: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = said_by(capsys, "run", "05")
-    assert "Goal. Learn little, from step 5 and the web (https://example.org)." in said
+    assert "Goal. Learn little about x², from step 5 and the web (https://example.org)." in said
     assert "bold       10\n" in said and "|---" not in said and "**" not in said
     assert '  | print("it is", 1 + 2)\n\n  > it is 3\n' in said
     assert f"`{shell.PROGRAM} start 05`" in said
