@@ -133,3 +133,23 @@ def test_a_long_film_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
             x = package.negative(x)
         x.backward()
     assert len(film) == 5 and "Cut" in str(film.note)
+
+
+def test_a_film_ends_after_the_most_steps() -> None:
+    x = tn.Variable(np.array(3.0))
+    with (
+        pytest.warns(UserWarning, match="Cut: the film holds 2 steps"),
+        tn.show.record(most=2) as film,
+    ):
+        _ = x * x * x * x
+    assert len(film) == 2
+    package = engine("09")
+    x = package.Variable(np.array(3.0))
+    with tn.show.record(most=2) as film:
+        _ = x * x * x * x
+    assert len(film) == 2 and "Cut" in str(film.note)
+    with (
+        pytest.raises(ValueError, match="most must be an integer, 1 or more, got 0"),
+        tn.show.record(most=0),
+    ):
+        pass

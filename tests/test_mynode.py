@@ -482,9 +482,11 @@ def unchain(tn: Any) -> Iterator[Any]:
     yield x.grad is None
     yield a.grad
     yield a.creator_node is None, a.rank, b.rank
-    c = tn.square(tn.exp(x)) * x
+    inner = tn.exp(x)
+    c = tn.square(inner) * x
     c.unchain_backward()
-    yield c.creator_node is None, c.array
+    yield inner.creator_node is None, c.creator_node is None
+    yield c.array
 
 
 def order(tn: Any) -> Iterator[Any]:

@@ -116,7 +116,6 @@ tn.show.lines(
 # %%
 x = Variable(np.array(3.0), name="x")
 y = x + x
-y.name = "y"
 z = square(y)
 gone = weakref.ref(y)
 del y

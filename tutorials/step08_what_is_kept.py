@@ -24,12 +24,12 @@ from mynode import FunctionNode, Variable, square, tanh
 # | $y = x^2$ | $g_x = g_y \cdot 2 x$ | the input |
 # | $y = \tanh x$ | $g_x = g_y \, (1 - y^2)$ | the output |
 #
-# `Add` keeps two arrays for nothing. And `Tanh` would have to compute its output once more, from
+# `Add` keeps two arrays without a use. And `Tanh` would have to compute its output once more, from
 # an input without another use. In the training of a network, the arrays for `backward` are often
-# most of the memory. So an operation should say which arrays it needs.
+# most of the memory. So an operation should name the needed arrays.
 #
 # ## What is new
-# While `forward` runs, it calls `self.retain_inputs((0,))` to keep the first input, or
+# While `forward` runs, call `self.retain_inputs((0,))` to keep the first input, or
 # `self.retain_outputs((0,))` to keep the first output. The tuple has the positions, so a single
 # position is `(0,)`, with a comma. **Retained** arrays are there for `backward`, by
 # `get_retained_inputs()` and `get_retained_outputs()`. Both return tuples. All other arrays belong
@@ -73,6 +73,17 @@ print(", ".join(f"{name}: {size:g} kB" for name, size in kept.items()))
 
 # %%
 tn.show.bars(kept, title="Kept for backward", x_label="kilobytes")
+
+# %% [markdown]
+# The film shows the same graph for single numbers. In backward, compare each formula with the
+# bars:
+# the arrays in the formula are the retained arrays.
+
+# %%
+with tn.show.record("formulas and retained arrays") as film:
+    a, b = Variable(np.array(0.5), name="a"), Variable(np.array(2.0), name="b")
+    tanh(square(a * b + a)).backward()
+film
 
 # %% [markdown]
 # Do two operations sometimes keep the same array? In `square(tanh(x))` the output of `Tanh` is the
@@ -162,9 +173,9 @@ print("ten additions keep", kept, "bytes")
 # %% [markdown]
 # ## Exercise
 # 1. `core/function_node.py`: change `FunctionNode` as shown, and write `pick`.
-# 2. `functions/`: each operation says which arrays it keeps. The table above has four operations;
-#    `Exp` and `Sin` are for you to think about. The derivative of $e^x$ is $e^x$, and this array
-#    has been computed already.
+# 2. `functions/`: each operation names the arrays to keep. The table above has four operations;
+#    `Exp` and `Sin` are for you to think about. The derivative of $e^x$ is $e^x$, and forward
+#    has computed $e^x$ already.
 # 3. `functions/trigonometric.py`: write `Tanh`.
 #
 # `input_arrays` is then no longer needed: remove it. The check looks at the gradients, and at the

@@ -15,7 +15,7 @@ use_mynode("09")
 from mynode import Variable, config, no_backprop_mode, square, tanh
 
 # %% [markdown]
-# The engine records everything and differentiates everything. Often this is too much:
+# The engine records all operations and differentiates all of them. Often, less is enough:
 #
 # - data and plain numbers need no gradient;
 # - the use of a trained network needs no graph at all;
@@ -25,7 +25,7 @@ from mynode import Variable, config, no_backprop_mode, square, tanh
 # for all of these cases. Then your engine is complete.
 #
 # ## What is new
-# **`no_backprop_mode()`** is for a `with` block in which operations record no graph. It changes a
+# **`no_backprop_mode()`** is for a `with` block without a graph. The function changes a
 # setting, and puts the old value back at the end, also after an error.
 #
 # <!-- mynode: configuration.py -->
@@ -34,22 +34,22 @@ from mynode import Variable, config, no_backprop_mode, square, tanh
 # the beginning of the block, the part after it at the end.
 #
 # **`requires_grad`** of a Variable is true if the Variable wants a gradient. By default arrays of
-# floating-point numbers want one, and integers want none, since they have no derivative. An
+# floating-point numbers want a gradient. Integers have no derivative, and want none. An
 # output of an operation wants a gradient if an input does. Without a wish, `apply` records no
 # graph:
 #
 # <!-- mynode: core/function_node.py FunctionNode -->
 #
-# `backward` asks an operation only for the gradients of inputs that want one. The positions of
-# these inputs are `target_input_indexes`. An operation may return `None` for the others.
+# `backward` asks an operation only for the gradients of inputs with this wish. Their
+# positions are `target_input_indexes`. An operation may return `None` for the others.
 #
 # **`unchain()`** cuts a Variable off from its creator. For `backward` the Variable is a leaf from
-# then on. **`unchain_backward()`** does the same for all Variables before it: the whole graph is
+# then on. **`unchain_backward()`** does the same for all earlier Variables: the whole graph is
 # freed.
 #
 # **Two errors.** `backward` now says why it cannot start. There must be an operation that computed
 # `y`, and `y` must be a single number. Until now `backward` began with ones for an array of many
-# numbers, which was a guess. Put your own choice into `y.grad` first; `backward` uses it up.
+# numbers: a guess. Put your own choice into `y.grad` first; `backward` uses it up.
 #
 # In the package: [configuration](../source/tinynode/configuration.md),
 # [backprop](../source/tinynode/core/backprop.md).
@@ -130,8 +130,8 @@ for i, (a, b) in enumerate(zip(whole, cut, strict=True), 1):
 graph_of(cut[2], title="the graph behind h3: h2 is a leaf")
 
 # %% [markdown]
-# The film shows `backward` from the last `h`: through steps 4 and 3. It ends at `w`, and at the
-# memory of step 2, which is a leaf now.
+# The film shows `backward` from the last `h`: through steps 4 and 3. The way ends at `w`,
+# and at the memory of step 2, now a leaf.
 
 # %%
 with tn.show.record("a cut after step 2") as film:
@@ -142,7 +142,7 @@ film
 # %% [markdown]
 # ## Break it
 # A training program often prints an average of its losses. Here the average is made of Variables,
-# so each round has all earlier rounds behind it.
+# so each round keeps the graphs of all earlier rounds.
 
 # %%
 x = Variable(np.array(3.0))
@@ -181,8 +181,8 @@ for _ in range(3):
 print("average:", count_operations(average), "operations; loss:", count_operations(loss))
 
 # %% [markdown]
-# A loop that is trained while it runs cannot do without a graph. It cuts the graph from time to
-# time: **truncated backpropagation**. The values flow through the cut. The gradients stay in the
+# Training during the loop needs a graph. So the loop cuts the graph from time to time:
+# **truncated backpropagation**. The values flow through the cut. The gradients stay in the
 # last window.
 
 # %%
@@ -204,14 +204,14 @@ print("operations behind h, cut before every third step:", kept)
 # A complete engine in about 300 lines: the heart of tinynode. Classes and methods of the package
 # have the same names, and your engine passes the rows of the package's own table of operations.
 # [Read the core](../read-the-core.md) walks through the package in the same order. Three things
-# are missing: your engine does not check its inputs (step 10), wants all arrays of an operation
-# in the same shape (step 11), and cannot differentiate its gradients again (step 16).
+# are missing: checks of inputs (step 10), operations on arrays of different shapes (step 11), and
+# gradients of gradients (step 16).
 #
 # ## Exercise
 # 1. `configuration.py`: write `no_backprop_mode`. Change `apply` in `core/function_node.py` as
 #    shown.
 # 2. `core/variable.py` and `core/variable_node.py`: both get `requires_grad`. The parameter of
-#    `Variable` is `requires_grad=None`, which means: true for arrays with `dtype.kind == "f"`.
+#    `Variable` is `requires_grad=None`. None means: true for arrays with `dtype.kind == "f"`.
 #    Both get a method `unchain()`.
 # 3. `core/variable.py`: write `unchain_backward()`: a loop over the nodes from the result to the
 #    leaves, as `count_operations` does. A recursion would fail on long graphs.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Step 10: type and shape checks
 #
-# **Goal.** An operation refuses inputs that it cannot handle. The error comes at the call, and
+# **Goal.** An operation refuses inputs of a wrong type or shape. The error comes at the call, and
 # names the expected and the actual values.
 
 # %%
@@ -46,7 +46,8 @@ print(y.array, row.grad)
 # %% [markdown]
 # ## Predict
 # The distance from an array to itself is 0. `column` has the same three numbers as `row`, but the
-# shape (3, 1). What does the next cell print for them: 0, an error, or something else? And for
+# shape (3, 1). What does the next cell print for `row` and `column`: 0, an error, or
+# a wrong number? And for
 # numbers of 8 bits, where the distance of 0 and 20 should be 400?
 #
 # ## Run
@@ -63,9 +64,10 @@ print("0 and 20 in 8 bits:", SquaredDistance().apply((small, large))[0].array)
 # Two wrong numbers, and no error. NumPy made a table of 3 x 3 differences of the row and the
 # column. And 20 does not fit into a difference of 8 bits without a sign: 0 - 20 became 236, and
 # its square was cut as well. **A wrong number without an error is the worst answer**: you may
-# train for a day before you doubt it.
+# train for a day before the first doubt.
 #
-# Where an error comes, does it help? `report` prints the functions from your line to the error.
+# Where an error comes, does the error help? `report` prints the functions from your line to the
+# error.
 
 
 # %%
@@ -85,8 +87,8 @@ except Exception as error:
 # must read the source of `forward`.
 #
 # ## What is new
-# `apply` calls `check_type_forward(in_types)` before `forward`. An operation that overrides the
-# method says with `expect` what must hold.
+# `apply` calls `check_type_forward(in_types)` before `forward`. An operation overrides the
+# method, and gives the conditions to `expect`.
 
 
 # %%
@@ -104,7 +106,7 @@ except InvalidType as error:
     report(error)
 
 # %% [markdown]
-# Read the message like somebody who has never seen the source. It names the operation, the failed
+# Read the message like a user without the source. The message names the operation, the failed
 # condition, both values, and every input. The way ends in the check: `forward` has not run, and
 # the graph has not changed.
 #
@@ -132,15 +134,15 @@ print(condition.text, "|", condition.actual, "|", bool(condition))
 # |---|---|
 # | `in_types.size() == 2` | there are two inputs |
 # | `a.ndim == 2` | `a` has two axes |
-# | `a.shape[0] == b.shape[1]` | these axes have one length |
-# | `a.dtype == b.dtype` | both have one dtype |
-# | `is_floating(a)` | the dtype of `a` is a floating one |
+# | `a.shape[0] == b.shape[1]` | both axes have the same length |
+# | `a.dtype == b.dtype` | both have the same dtype |
+# | `is_floating(a)` | the dtype of `a` is floating |
 #
-# In the package: [type_check](../source/tinynode/type_check.md). It also has `!=`, `<`, sums and
-# products of expressions, and hints such as "Try: reshape one of them".
+# In the package: [type_check](../source/tinynode/type_check.md). The package has more: `!=`, `<`,
+# sums and products of expressions, and hints such as "Try: reshape x".
 #
 # ## See
-# The graph of the unchecked distance. Two shapes went into an operation that never compared them:
+# The graph of the unchecked distance. Two shapes went into an operation without a comparison:
 
 # %%
 graph_of(y, title="a wrong number, and no error")
@@ -171,8 +173,8 @@ for name, inputs in cases.items():
 
 # %% [markdown]
 # ## Break it
-# Two checks that look right. Both want a matrix with three columns, and get an array with a single
-# axis.
+# Two checks, right at first sight. Both want a matrix with three columns, and get an array with a
+# single axis.
 
 
 # %%
@@ -197,11 +199,11 @@ for function in First(), Second():
 # %% [markdown]
 # `First` fails in its own check. Python computes *all* arguments before the call of `expect`, so
 # Python asks for `shape[1]` of an array without such an axis. `Second` refuses the input, but
-# compares plain numbers, which remember no text: "one is False" is no help.
+# compares plain numbers without a text: "one is False" is no help.
 #
 # ## Fix it
 # Ask for the number of axes in an `expect` of its own, before you look at a length. And compare
-# the expressions, without taking them apart first.
+# the expressions themselves, not the values inside.
 
 
 # %%
@@ -218,7 +220,7 @@ except InvalidType as error:
 
 # %% [markdown]
 # **Cost.** A check makes a few small objects in each call, also where all is well. For arrays of
-# 1,000,000 elements the time is hard to notice, for small arrays it is not:
+# 1,000,000 elements the time is hard to notice, for small arrays easy:
 
 # %% tags=["varies"]
 large = Variable(np.ones(1_000_000))
@@ -230,8 +232,8 @@ for name, x in (("three numbers", row), ("1,000,000 numbers", large)):
     print(f"{name}: {times[0]:.0f} µs without a check, {times[1]:.0f} µs with a check")
 
 # %% [markdown]
-# The package saves this time. `check_type_forward` first gets the plain arrays. Only if a
-# condition fails, it is called again, with expressions.
+# The package saves this time. `check_type_forward` first gets the plain arrays. Only after a
+# failed condition comes a second call, with expressions.
 #
 # ## Exercise
 # 1. `type_check.py`: type the definitions above. Write `expect` and `is_floating` yourself. For a
@@ -240,7 +242,7 @@ for name, x in (("three numbers", row), ("1,000,000 numbers", large)):
 # 2. `core/function_node.py`: a method `check_type_forward(self, in_types)` that does nothing, and
 #    `run_check(self, arrays)` in `apply`, before `forward`.
 # 3. `functions/arithmetic.py`: a base class `BroadcastingNode` that wants two inputs of one shape.
-#    `Add`, `Subtract` and `Multiply` inherit from it. (The name will fit in step 11.)
+#    `Add`, `Subtract` and `Multiply` inherit from the class. (The name will fit in step 11.)
 # 4. `functions/products.py`: `MatMul`, the product of two matrices, $z = x y$. The gradients are
 #    $g_x = g_z \, y^T$ and $g_y = x^T g_z$. Refuse a wrong number of inputs, inputs that are no
 #    matrices, dtypes that are not floating or not equal, and lengths that do not fit.

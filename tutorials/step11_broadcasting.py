@@ -18,8 +18,8 @@ from mynode import InvalidType, Variable
 # %% [markdown]
 # ## Predict
 # `a` has the shape (3, 1), `b` the shape (4,). What is the shape of `a + b`? If `loss` is the sum
-# of all elements of `a + b`: what are the gradients of `loss` for `a` and for `b`, and what are
-# their shapes? Write your answers down, then run the cell.
+# of all elements of `a + b`: what are the values and the shapes of the gradients of `loss` for `a`
+# and for `b`? Write your answers down, then run the cell.
 #
 # ## Run
 
@@ -36,7 +36,7 @@ print("gradient of b:", b.grad.tolist(), "shape", b.grad.shape)
 
 # %% [markdown]
 # The shapes differ, and still each element of `a` met each element of `b`: the arrays were
-# **broadcast**. The rule: write the shapes in two lines that end in the same column. The lengths
+# **broadcast**. The rule: write the shapes in two lines with a common end. The lengths
 # in a column must be equal, or a length is 1 or missing. Then this array is repeated along the
 # axis.
 
@@ -72,12 +72,12 @@ except InvalidType as error:
 # ## What is new
 # `broadcast_to` is the repetition as an operation. `sum_to` is its counterpart: a sum over the
 # axes of a repetition. Each is the backward of the other. The function `unbroadcast(g, shape)`
-# does the sum for arrays; you will write it.
+# does the sum for arrays; its code is your exercise.
 #
 # <!-- mynode: functions/shapes.py BroadcastTo broadcast_to -->
 #
-# `self.inputs[0].shape`: a node has no array, but it remembers the shape from now on. The copy
-# makes an array of its own; `np.broadcast_to` alone gives a view that cannot be written to.
+# `self.inputs[0].shape`: a node has no array, but from now on a shape. The copy is needed:
+# `np.broadcast_to` alone gives a view for reading only.
 #
 # The operations on two arrays share a base class, which sums both gradients to the right shapes:
 #
@@ -88,8 +88,8 @@ except InvalidType as error:
 # [statistical](../source/tinynode/functions/statistical.md).
 #
 # ## See
-# With the repetitions as operations, `Add` gets two inputs of one shape. Each gradient has the
-# shape of its array.
+# With the repetitions as operations, `Add` gets two inputs of the same shape. Each gradient has
+# the shape of its array.
 
 # %%
 for x in a, b:
@@ -106,7 +106,7 @@ film
 
 # %% [markdown]
 # ## Break it
-# An addition that knows nothing about repetitions. In backward it hands on the gradient unchanged.
+# An addition without a sum over repetitions. Its backward hands on the gradient unchanged.
 
 
 # %%
@@ -153,11 +153,11 @@ for add in (WrongAxis(), mynode.functions.arithmetic.Add()):
     print(f"{type(add).__name__:9}", row.grad)
 
 # %% [markdown]
-# A check of shapes is worth a lot, but it is no check of numbers. Step 13 checks the numbers.
+# A check of shapes is worth a lot, but is no check of numbers. Step 13 checks the numbers.
 #
 # ## Fix it
-# `unbroadcast` brings each gradient to the shape of its input. Without a repetition, it does
-# nothing. Each element of `z` counts once in the sum of each gradient:
+# `unbroadcast` brings each gradient to the shape of its input. Without a repetition, the
+# gradient stays the same. Each element of `z` counts once in the sum of each gradient:
 
 # %%
 rng = np.random.default_rng(0)

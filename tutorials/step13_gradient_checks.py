@@ -1,8 +1,8 @@
 # %% [markdown] tags=["portable"]
 # # Step 13: gradient checks
 #
-# **Goal.** You find out whether a `backward` is right, for a function of any size, by running the
-# function two more times.
+# **Goal.** You find out whether a `backward` is right, for a function of any size, by two more
+# runs of the function.
 
 # %%
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode.gradient_check import check_backward
+from tinynode.learn import use_mynode
 
 rng = np.random.default_rng(0)
 
@@ -20,15 +21,17 @@ def on_device(data):
 
 
 # %% [markdown]
-# `numerical_grad` of step 3 moves each element up and down: for a million elements, two million
-# runs. There is a cheaper question. Choose a **direction** `d`, an array of the shape of `x`, and
-# walk from `x` a little along it. How fast does the result change? Backward has an answer, and so
-# has a central difference; no more than two numbers are compared:
+# `numerical_grad` of step 3 moves each element up and down. For a million elements, these are two
+# million runs. A cheaper question: choose a **direction** $d$, an array of the shape of $x$, and
+# walk from $x$ a little along $d$. How fast does the result change? Backward has an answer, and a
+# central difference has an answer. Only two numbers are compared:
 #
-#     by backward        sum(gradient * d)
-#     by difference      (L(x + eps d) - L(x - eps d)) / (2 eps)      with L = sum(g * f(x))
+# $$\sum_i \frac{\partial L}{\partial x_i} \, d_i \qquad \text{and} \qquad
+# \frac{L(x + \varepsilon d) - L(x - \varepsilon d)}{2 \varepsilon}, \qquad
+# L(x) = \sum_j g_j \, f(x)_j$$
 #
-# `g` is the gradient of the output, where backward starts. Here are three functions, each with a
+# $g$ is the gradient of the output, where backward starts. The functions of this page belong to
+# the package: their `backward` gets and returns Variables. Here are three functions, each with a
 # bug in its `backward`.
 
 
@@ -55,7 +58,7 @@ class Softmax(tn.FunctionNode):
     def backward(self, target_input_indexes, grad_outputs):
         (g,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        return (y * (g - F.mean(g)),)  # wrong: it is sum(g * y) that is to be subtracted
+        return (y * (g - F.mean(g)),)  # wrong: sum(g * y) is to be subtracted
 
 
 class Flip(tn.FunctionNode):
@@ -120,15 +123,15 @@ for function in (wrong_abs, wrong_softmax, wrong_flip):
     print()
 
 # %% [markdown]
-# Only the last check catches all three. `Abs` is right where x is positive. With `g` all ones,
-# softmax has the gradient 0, for its outputs sum to 1 whatever x is, and the wrong formula gives 0
-# too. Along a direction of ones only the *sum* of the gradient counts, which `Flip` gets right.
-# **What is special hides mistakes. So everything is drawn at random.** A wrong gradient can only
-# pass if its error is at a right angle to `d`, and a random direction hardly ever is.
+# Only the last check catches all three. `Abs` is right where $x$ is positive. With `g` all ones,
+# the gradient of softmax is 0, since the outputs sum to 1 for every $x$. The wrong formula gives
+# 0, too. Along a direction of ones only the *sum* of the gradient counts, and the sum of `Flip` is
+# right. **Special inputs hide mistakes. So draw everything at random.** A wrong gradient passes
+# only if its error is at a right angle to $d$, and a random direction is hardly ever.
 #
 # ## See
-# A walk from `x` along `d`, for softmax. At 0 the straight line with the slope that backward says
-# must touch the curve, as a tangent does.
+# A walk from $x$ along $d$, for softmax. At 0 the straight line with the slope of backward must
+# touch the curve, as a tangent does.
 
 # %%
 walk = [n / 10 for n in range(-20, 21)]
@@ -146,8 +149,9 @@ curves = {
 tn.show.lines(walk, curves, title="Is it a tangent?", x_label="how far along d", y_label="L")
 
 # %% [markdown]
-# The package's `check_backward(function, x, g)` draws the direction itself, and checks as many
-# inputs as a function has, all at once. It is silent if the slopes agree, and else says so:
+# `check_backward(function, x, g)` of the package draws the direction itself, and checks all inputs
+# of a function at once. If the slopes agree, it is silent. In the package:
+# [gradient_check](../source/tinynode/gradient_check.md).
 
 # %%
 for function in F.abs, F.softmax, F.flip, wrong_abs, wrong_softmax, wrong_flip:
@@ -158,10 +162,43 @@ for function in F.abs, F.softmax, F.flip, wrong_abs, wrong_softmax, wrong_flip:
         print(str(error).splitlines()[0])
 
 # %% [markdown]
+# The same check for your own framework: `mynode` as it is after step 11. With `--mine`, it is your
+# package. Each row is an operation with two inputs of different shapes.
+
+# %%
+use_mynode("11")
+import mynode
+
+
+def own_slopes(function, arrays, eps=1e-5):
+    """Two slopes of a function of mynode, for random g and random directions of all inputs."""
+    inputs = [mynode.Variable(array) for array in arrays]
+    y = function(*inputs)
+    y.grad = g = rng.normal(size=y.shape)
+    directions = [rng.normal(size=array.shape) for array in arrays]
+    heights = []
+    for step in (eps, -eps):
+        pairs = zip(arrays, directions, strict=True)
+        moved = [mynode.Variable(array + step * d) for array, d in pairs]
+        heights.append((g * function(*moved).array).sum())
+    y.backward()
+    by_backward = sum((x.grad * d).sum() for x, d in zip(inputs, directions, strict=True))
+    return by_backward, (heights[0] - heights[1]) / (2 * eps)
+
+
+shapes = {"add": ((3, 1), (4,)), "multiply": ((2, 3), (3,)), "matmul": ((2, 3), (3, 4))}
+shapes |= {"subtract": ((), (2, 2)), "divide": ((2, 1, 4), (3, 1))}
+for name, pair in shapes.items():
+    arrays = [rng.uniform(0.5, 2.0, size=shape) for shape in pair]
+    backward_says, difference_says = own_slopes(getattr(mynode, name), arrays)
+    agree = abs(backward_says - difference_says) < 1e-6 * (1 + abs(difference_says))
+    print(f"mynode.{name:9} {'no complaint' if agree else 'WRONG'}")
+
+# %% [markdown]
 # ## Break it
-# A right function can be blamed too. `relu(x)` is x where x is positive, else 0; at 0 it has a
-# **kink**. The slope is 0 on the left and 1 on the right, the difference takes the mean of both,
-# and backward says 0. None of them is wrong: there is no derivative to compare with.
+# A right function can be blamed, too. `relu(x)` is $x$ where $x$ is positive, else 0. At 0 the
+# function has a **kink**: the slope is 0 on the left and 1 on the right. The difference takes the
+# mean of both, and backward says 0. Neither is wrong: at 0 there is no derivative to compare with.
 
 # %%
 at_zero = on_device(np.array([0.0]))
@@ -174,7 +211,7 @@ except AssertionError as error:
     print(str(error).splitlines()[0])
 
 # %% [markdown]
-# The second false alarm you know from step 3: numbers of 32 bits are too coarse for a small `eps`.
+# You know the second false alarm from step 3: numbers of 32 bits are too coarse for a small `eps`.
 
 # %%
 single = on_device(rng.normal(size=5).astype("float32"))
@@ -187,8 +224,8 @@ except AssertionError as error:
 # %% [markdown]
 # ## Fix it
 # `detect_nondifferentiable=True` looks at more points along the direction, and tells a kink from a
-# mistake; then take inputs that are not near one. And `dtype="float64"` takes the differences in
-# 64 bits, while backward still runs in 32.
+# mistake. Then take inputs away from the kink. And `dtype="float64"` takes the differences in 64
+# bits, while backward still runs in 32.
 
 # %%
 try:
@@ -203,15 +240,20 @@ check_backward(F.exp, single.array, g_single.array, eps=1e-5, dtype="float64")
 print("both pass now")
 
 # %% [markdown]
-# A recipe: 64 bits, random `x` away from kinks, random `g`, several shapes. Then a bug in
-# `backward` has nowhere to hide.
+# A recipe: 64 bits, random `x` away from kinks, random `g`, several shapes.
+#
+# **Cost.** A check by directions is two more runs of the function, for any number of elements. The
+# check of step 3 needs two runs for each element: 2,000,000 for a million elements.
 #
 # ## Exercise
-# Your file has six functions. Three have a bug in `backward`, three are right. Find the three,
-# write their names into `FOUND`, and repair them. Beware of blaming a function that is right.
+# `step13.py` has six functions of the package. Three have a bug in `backward`, three are right.
+# Find the three, write their names into `FOUND`, and repair them. Beware of blaming a right
+# function.
 #
 #     python -m tinynode.learn start 13
 #     python -m tinynode.learn check 13
+#
+# `python -m tinynode.learn run 13 --mine` checks the operations of your own package.
 #
 # ## Bug hunt
 # Now you write the checks. `hunt13.py` gets eight functions, with 20 bugs planted, one at a time.

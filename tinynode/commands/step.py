@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.atomic_file import check_writable
-from tinynode.commands.command_line import CommandError, Parser, positive_number
+from tinynode.commands.command_line import CommandError, Parser, positive_count, positive_number
 from tinynode.show import engine_recorder
 from tinynode.show.film import Film, plural
 from tinynode.show.film_text import printable_lines
@@ -55,6 +55,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--serve", action="store_true", help="serve the page here: its reader edits the program")
     help_text = "with --serve, the longest run of the program; default: 60"
     add("--limit", metavar="SECONDS", type=positive_number, default=60.0, help=help_text)
+    help_text = "the most steps of the film; default: 30000"
+    add("--most", metavar="STEPS", type=positive_count, default=None, help=help_text)
     add("--quiz", action="store_true", help="the page asks questions about the steps")
 
 
@@ -73,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     path = Path(output).absolute()  # the script may go to another folder
     if not options.text:
         _check_output(output, path)
-    film, status = film_of_script(script, arguments)
+    film, status = film_of_script(script, arguments, most=options.most)
     if not len(film):
         why = "ended before it did anything with" if status else "did nothing with"
         raise CommandError(
@@ -162,7 +164,7 @@ def _check_output(output: str, path: Path) -> None:
 
 
 def film_of_script(
-    script: str, arguments: Sequence[str], text: str | None = None
+    script: str, arguments: Sequence[str], text: str | None = None, most: int | None = None
 ) -> tuple[Film, int]:
     """The film of a script run as the main program, and the exit status of the command.
 
@@ -170,6 +172,7 @@ def film_of_script(
         script: the path of the script.
         arguments: the script's arguments.
         text: runs in place of the file's text.
+        most: the most steps of the film.
     """
     film, status = Film(), 0
     with _as_main(script, arguments) as module:
@@ -179,7 +182,7 @@ def film_of_script(
             if text is not None:  # for tracebacks, and the film's lines
                 linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
             code = compile(source, file, "exec", dont_inherit=True)
-            with record(os.path.basename(script)) as film:
+            with record(os.path.basename(script), most=most) as film:
                 _import_own_engine(script)
                 exec(code, module)
         except BaseException as error:

@@ -7,7 +7,7 @@ files of pictures, for any generator of sites. The files of a step are
     step07_weak_references.md       text, code, and output
     step07_weak_references-1.svg    the pictures
     step07_weak_references.ipynb    the notebook, without outputs, to download
-    step12_training.film.html       the film of a step that runs functions of tinynode
+    step18_double_check.film.html   the film of a step that runs functions of tinynode
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from tinynode.learn.sources import Step
 
 SUMMARY = "make pages of the steps for a site, with output and pictures"
 FOLDER = "tinynode-pages"
+FILM_STEPS = 1_500
+"""The most steps of a page's film."""
 FENCE = re.compile(r"^`{3,}", re.MULTILINE)
 TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.DOTALL)
 
@@ -84,6 +86,7 @@ def film_of(step: Step) -> str:
     with tempfile.TemporaryDirectory(prefix="tinynode-film-") as folder:
         path = Path(folder, "film.html")
         command = [sys.executable, "-m", "tinynode", "step", "--no-open", "--output", str(path)]
+        command += ["--most", str(FILM_STEPS)]
         subprocess.run(
             [*command, str(step.path.resolve())],
             cwd=folder,

@@ -39,9 +39,10 @@ Step = dict[str, Any]
 
 
 @contextlib.contextmanager
-def filmed(film: Recording) -> Iterator[EngineRecorder]:
+def filmed(film: Recording, most: int) -> Iterator[EngineRecorder]:
     """Record the learner's package, if it is imported, or as soon as ``found`` names it."""
     recorder = EngineRecorder(film)
+    recorder.most = min(most, MAX_STEPS)
     recorders.append(recorder)
     try:
         if NAME in sys.modules:
@@ -82,6 +83,7 @@ class EngineRecorder:
         self._open: tuple[Step, list[tuple[Any, FilmNode, str]]] | None = None
         self._depth = 0
         self._steps = 0
+        self.most = MAX_STEPS
 
     # --- standing in front of methods ------------------------------------------------------------
 
@@ -317,9 +319,9 @@ class EngineRecorder:
     # --- steps -----------------------------------------------------------------------------------
 
     def _has_room(self) -> bool:
-        if self._steps >= MAX_STEPS:
-            self.film.note = f"Cut: a film holds {MAX_STEPS} steps of {NAME}; the code went on."
-        return self._steps < MAX_STEPS
+        if self._steps >= self.most:
+            self.film.note = f"Cut: the film holds {self.most} steps of {NAME}; the code went on."
+        return self._steps < self.most
 
     def _step(
         self, kind: str, places: Any, shown: FilmNode | None = None,

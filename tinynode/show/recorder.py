@@ -44,7 +44,9 @@ Step = dict[str, Any]
 
 
 @contextmanager
-def record(title: str | None = None, *, model: Module | None = None) -> Iterator[Film]:
+def record(
+    title: str | None = None, *, model: Module | None = None, most: int | None = None
+) -> Iterator[Film]:
     """Film every forward and backward step of this thread inside of a ``with`` block.
 
         with tn.show.record() as film:
@@ -53,8 +55,8 @@ def record(title: str | None = None, *, model: Module | None = None) -> Iterator
         film.save("film.html")
 
     Recording changes no result. A film holds small summaries of arrays, never the arrays. After
-    30,000 steps the film ends, with a warning. An error in the block ends the film, and is raised
-    as usual.
+    30,000 steps, or after ``most``, the film ends, with a warning. An error in the block ends the
+    film, and is raised as usual.
 
     A Variable's label is the ``name``, else the name in the script or notebook, else the name or
     the expression in the program's text.
@@ -62,16 +64,21 @@ def record(title: str | None = None, *, model: Module | None = None) -> Iterator
     Args:
         title: shown above the film.
         model: gives names to parameters, and its modules are drawn as groups.
+        most: the most steps of the film; at most 30,000.
 
     Raises:
         TypeError: ``model`` is not a Module.
+        ValueError: ``most`` is not an integer of 1 or more.
     """
     if model is not None and not isinstance(model, Module):
         raise TypeError(f"record: model must be a tinynode.nn.Module, got {describe(model)}.")
+    if most is not None and (type(most) is not int or most < 1):
+        raise ValueError(f"record: most must be an integer, 1 or more, got {most!r}.")
     film = Film(title)
     recorder = FilmRecorder(film, model)
+    recorder.most = MAX_STEPS if most is None else min(most, MAX_STEPS)
     try:
-        with recorder, engine_recorder.filmed(film):
+        with recorder, engine_recorder.filmed(film, recorder.most):
             yield film
     except BaseException as error:
         if not isinstance(error, SystemExit) or error.code:
@@ -125,6 +132,7 @@ class FilmRecorder(FunctionHook):
         self.graph = FilmGraph(film, model)
         self.name = f"film {id(film)}"
         self.is_cut = False
+        self.most = MAX_STEPS
         self._begun: list[tuple[weakref.ref[FunctionNode], float]] = []
         self._sweeps: list[_SweepState] = []
         self._cleared: dict[str, None] = {}
@@ -385,9 +393,9 @@ class FilmRecorder(FunctionHook):
 
     def _has_room(self) -> bool:
         """True while the film goes on; the first step above the limit cuts the film."""
-        if not self.is_cut and len(self.film) >= MAX_STEPS:
+        if not self.is_cut and len(self.film) >= self.most:
             self.is_cut = True
-            self.film.note = f"Cut: a film holds {MAX_STEPS} steps, and the code went on."
+            self.film.note = f"Cut: the film holds {self.most} steps, and the code went on."
         return not self.is_cut
 
     def _step(

@@ -41,6 +41,7 @@ def check_nodes(work: Any) -> None:
     """a Variable has a node, and the node holds the Variable weakly"""
     x = work.Variable(np.array(3.0), name="x")
     look = "core/variable.py: __init__ makes self.node = VariableNode(self)"
+    expect_true("a Variable has the attribute node", hasattr(x, "node"), look)
     expect_true("x.node is a VariableNode", isinstance(x.node, work.VariableNode), look)
     look = "core/variable_node.py: VariableNode.__init__"
     facts = (x.node.name, x.node.creator_node, x.node.rank)

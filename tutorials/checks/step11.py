@@ -47,8 +47,10 @@ def summed_back(g: Any, shape: tuple[int, ...]) -> Any:
 def check_shapes(work: Any) -> None:
     """Variables and nodes know their shapes"""
     x = work.Variable(np.zeros((2, 3), np.float32))
-    found = (x.shape, x.ndim, x.size, str(x.dtype))
     look = "core/variable.py: properties that ask self.array"
+    for name in ("shape", "ndim", "size", "dtype"):
+        expect_true(f"a Variable has the property {name}", hasattr(x, name), look)
+    found = (x.shape, x.ndim, x.size, str(x.dtype))
     expect_equal("shape, ndim, size and dtype", found, ((2, 3), 2, 6, "float32"), look)
     look = "core/variable_node.py: self.shape = variable.array.shape"
     expect_equal("the shape of the node", x.node.shape, (2, 3), look)

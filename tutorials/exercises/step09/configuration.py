@@ -1,7 +1,6 @@
 """Settings.
 
-Step 9: write no_backprop_mode. Then change Variable, VariableNode, FunctionNode.apply, backward,
-run_backward, as_operands and Multiply: the end of the page has a list.
+Step 9: write no_backprop_mode.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """Readable checks of the inputs of an operation.
 
-Step 10: InvalidType is given. Write the other definitions. The page shows most of them.
+Step 10: InvalidType is given; write the other definitions.
 """
 
 

@@ -1,4 +1,7 @@
-"""Readable checks of the inputs of an operation."""
+"""Readable checks of the inputs of an operation.
+
+Step 11: write broadcasts.
+"""
 
 
 def broadcasts(in_type, other):

@@ -1,4 +1,8 @@
-"""The backward pass: from a result to the leaves."""
+"""The backward pass: from a result to the leaves.
+
+Step 7: change backward and run_backward, so that gradients travel in a table; write
+write_to_leaves.
+"""
 
 
 def write_to_leaves(gradients):

@@ -1,8 +1,6 @@
 """What the graph holds of a Variable.
 
-Step 7: write VariableNode. Then change Variable (core/variable.py), FunctionNode.apply
-(core/function_node.py), backward and run_backward (core/backprop.py), and the backward of the
-operations that need arrays (functions/): the page says how.
+Step 7: write VariableNode.
 """
 
 import weakref

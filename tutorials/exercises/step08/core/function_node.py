@@ -1,4 +1,7 @@
-"""One use of an operation."""
+"""One use of an operation.
+
+Step 8: write pick, and change FunctionNode: apply, connect, and four methods for retained arrays.
+"""
 
 
 def pick(arrays, indexes):

@@ -1,4 +1,7 @@
-"""Negation, sums and products."""
+"""Negation, sums and products.
+
+Step 10: write BroadcastingNode, the new base class of Add, Subtract and Multiply.
+"""
 
 from mynode.core.function_node import FunctionNode
 from mynode.type_check import expect

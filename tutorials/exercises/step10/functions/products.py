@@ -1,6 +1,6 @@
 """Products of matrices.
 
-Step 10: write MatMul. The page has the formulas of the gradients.
+Step 10: write MatMul.
 """
 
 from mynode.core.function_node import FunctionNode

@@ -1,4 +1,7 @@
-"""The backward pass: from a result to the leaves."""
+"""The backward pass: from a result to the leaves.
+
+Step 11: write check_shape; run_backward calls it for each gradient.
+"""
 
 
 def check_shape(function, i, gx):

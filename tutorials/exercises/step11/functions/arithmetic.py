@@ -1,4 +1,7 @@
-"""Negation, sums and products."""
+"""Negation, sums and products.
+
+Step 11: change as_operands, BroadcastingNode, Add, Subtract and Multiply; write Divide.
+"""
 
 from mynode.functions.shapes import unbroadcast
 from mynode.type_check import broadcasts, expect

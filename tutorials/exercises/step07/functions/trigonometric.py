@@ -1,0 +1,4 @@
+"""Sines and their relatives.
+
+Step 7: Sin.backward reads self.input_arrays.
+"""

@@ -1,0 +1,4 @@
+"""Negation, sums and products.
+
+Step 8: Multiply retains what its backward needs.
+"""
