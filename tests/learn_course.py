@@ -12,7 +12,7 @@ STEP = """\
 # %% [markdown]
 # # Step {number}: {topic}
 #
-# **Goal.** Learn *little*, from [step 5](step05_alone.py) and [the web](https://example.org).
+# **Goal.** Learn *little* about $x^2$, from [step 5](step05_alone.py) and [the web](https://example.org).
 #
 # | word | number |
 # |---|---:|

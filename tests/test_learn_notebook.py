@@ -86,6 +86,22 @@ def test_a_cell_keeps_a_file_that_was_edited_elsewhere(notebook: Notebook) -> No
     assert "kept" not in notebook.cell("%%exercise", "05", ALONE)
 
 
+def test_notebooks_below_the_learners_folder_share_its_files(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    work, below = Path.cwd(), Path.cwd() / notebooks.FOLDER
+    below.mkdir()
+    monkeypatch.chdir(below)
+    said = notebook.cell("%%exercise", "05", ALONE)
+    assert said.endswith(f"Your folder is {work}\n") and (work / "step05.py").exists()
+    assert "checks pass." in notebook.call("check") and Path.cwd() == below
+    deeper = work / "a" / "b" / "c"
+    deeper.mkdir(parents=True)
+    for folder, home in ((deeper.parent, work), (deeper, deeper)):
+        monkeypatch.chdir(folder)
+        assert notebook_magics.home() == home
+
+
 def test_definitions_go_into_mynode_by_name(notebook: Notebook) -> None:
     said = notebook.cell("%%exercise", "02 core/boxes.py", STUB_SHOW)
     assert said.startswith("not saved: step 02 builds on step 01")
@@ -268,3 +284,18 @@ def test_the_output_of_a_kernel_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_digest_is_short() -> None:
     assert len(notebook_magics.digest("text")) == 16
+
+
+@pytest.mark.slow
+def test_the_whole_package_is_built_by_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each step of the real course, with the definitions of its reference in the cells."""
+    monkeypatch.chdir(tmp_path)
+    notebook = Notebook(capsys)
+    for step in mynode.builders():
+        for path, text in mynode.changed(step.key).items():
+            said = notebook.cell("%%exercise", f"{step.key} {path}", text)
+            assert "not saved" not in said and "left out" not in said, said
+        assert "checks pass." in notebook.call("check")
+    assert not list(tmp_path.rglob("*.old-*"))

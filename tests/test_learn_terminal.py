@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from child_process import running
 from learn_course import ALONE, BOX, small_course
 
 from tinynode.learn import (
@@ -81,7 +82,7 @@ def test_a_step_as_plain_text_has_no_signs_of_markdown(
     small_course: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = said_by(capsys, "run", "05")
-    assert "Goal. Learn little, from step 5 and the web (https://example.org)." in said
+    assert "Goal. Learn little about x², from step 5 and the web (https://example.org)." in said
     assert "bold       10\n" in said and "|---" not in said and "**" not in said
     assert '  | print("it is", 1 + 2)\n\n  > it is 3\n' in said
     assert f"`{shell.PROGRAM} start 05`" in said
@@ -203,6 +204,42 @@ def test_no_answer_is_no_prediction(
 ) -> None:
     said = answering(monkeypatch, capsys, answer)
     assert "it is 3" in said and "You wrote" not in said and os.listdir() == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="pseudo-terminals of POSIX")
+def test_a_step_in_a_real_terminal(tmp_path: Path) -> None:
+    """With a pager that only passes its input on, and a learner who types a line."""
+    pytest.importorskip("rich")
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    environment = checking.environment() | {"TERM": "xterm-256color", "PAGER": "cat"}
+    environment.pop("NO_COLOR", None)
+    with running(
+        [sys.executable, "-m", "tinynode.learn", "run", "16"],
+        cwd=tmp_path,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+    ) as process:
+        os.close(theirs)
+        os.write(ours, b"nothing but zeros\n")
+        written = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # Linux: no process has the other end any more
+                break
+            if not piece:
+                break
+            written += piece
+        os.close(ours)
+        assert process.wait() == 0
+    text = written.decode()
+    end = text.partition("You wrote: nothing but zeros")[2]
+    assert "\x1b[1mGoal.\x1b[0m" in text and "begins with" in end
+    assert Progress(tmp_path).of("16") == {"predictions": ["nothing but zeros"]}
 
 
 def test_questions_can_be_left_out(

@@ -35,9 +35,10 @@ if importlib.util.find_spec("tinynode") is None:
 
 YOUR_TURN = """\
 ## The exercise, in this notebook
-Write your code in the next cell{plural}. Running the cell saves {what} in the folder of this
-notebook. `check()` checks it, and `hint()` gives a hint, the next one each time. The same folder
-works in a terminal: `python -m tinynode.learn check {key}`."""
+Write your code in the next cell{plural}. Running the cell saves {what}, in the folder of
+your progress file `tinynode-course.json`, or else of this notebook. `check()` checks your work.
+`hint()` gives a hint, the next one each time. In a terminal, in the same folder:
+`python -m tinynode.learn check {key}`."""
 
 NOT_EXECUTED = ["exercise", "skip-execution"]
 """Tags of the cells of an exercise: nbclient executes no cell with the second one."""

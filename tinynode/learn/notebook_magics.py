@@ -1,7 +1,7 @@
 """The exercises of the course in a notebook: ``%load_ext tinynode.learn``.
 
-Requirement: notebook and terminal share the learner's folder, files and progress. A cell begins
-with the name of the exercise, and running the cell saves the code:
+Requirement: notebook and terminal share the learner's folder, files and progress: see ``home``. A
+cell begins with the name of the exercise, and running the cell saves the code:
 
     %%exercise 05                       the cell is the file step05.py
     %%exercise 07 core/backprop.py      its definitions go into mynode/core/backprop.py, by name
@@ -16,15 +16,16 @@ name.
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import shlex
 from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import command, exercises, mynode, sources
+from tinynode.learn import command, exercises, mynode, notebooks, progress, sources
 from tinynode.learn.mynode import NAME, Files
-from tinynode.learn.progress import open_progress, unused
+from tinynode.learn.progress import Progress, open_progress, unused
 from tinynode.learn.sources import Step
 
 
@@ -51,8 +52,11 @@ class Course:
         """Save the code of a cell: a file of the learner's, or definitions of mynode."""
         self.add_functions()
         try:
-            for sentence in save(line.split(), cell, self):
-                print(sentence)
+            with contextlib.chdir(home()):
+                said = save(line.split(), cell, self)
+            if home() != Path.cwd():
+                said.append(f"Your folder is {home()}")
+            print("\n".join(said))
         except CommandError as error:
             print(f"not saved: {error}")
 
@@ -79,9 +83,23 @@ class Course:
 def run(arguments: list[str]) -> None:
     """Run a command; errors in the arguments leave the kernel running."""
     try:
-        command.main(arguments)
+        with contextlib.chdir(home()):
+            command.main(arguments)
     except SystemExit:  # argparse has printed the reason
         return
+
+
+def home() -> Path:
+    """The learner's folder: of the progress file, else of the notebook.
+
+    The progress file lies in the notebook's folder, or one or two folders above. Notebooks in
+    ``tinynode-notebooks`` belong to the folder in which the command ``notebooks`` was given.
+    """
+    here = Path.cwd()
+    for folder in (here, *here.parents[:2]):
+        if (folder / progress.NAME).is_file():
+            return folder
+    return here.parent if here.name == notebooks.FOLDER else here
 
 
 def save(words: list[str], cell: str, course: Course) -> list[str]:
@@ -119,19 +137,19 @@ def _save_file(step: Step, cell: str) -> list[str]:
     there = work.read_text(encoding="utf-8", errors="replace") if work.exists() else None
     if there is not None and cell.strip() == stub.strip():
         return [f"{work} is here already, and stays as it is: this cell is as at the start."]
-    progress = open_progress()
+    facts = open_progress()
     said = []
-    if there is not None and _is_own(there, [stub, cell], progress.of(step.key).get("cell")):
+    if there is not None and _is_own(there, [stub, cell], {facts.of(step.key).get("cell", "")}):
         said.append(f"kept the {work} that was here as {_keep(work).name}")
     exercises.write_file(work, cell)
-    progress.note(step.key, started=True, cell=digest(cell))
+    facts.note(step.key, started=True, cell=digest(cell))
     return [*said, f"saved {work}. Next cell: check()"]
 
 
 def _save_definitions(step: Step, path: str, cell: str, stubs: Files) -> list[str]:
     """Put the cell's definitions into the learner's mynode."""
-    progress = open_progress()
-    exercises.require_earlier(step, progress)
+    facts = open_progress()
+    exercises.require_earlier(step, facts)
     try:
         body = ast.parse(cell).body
     except SyntaxError as error:
@@ -141,16 +159,14 @@ def _save_definitions(step: Step, path: str, cell: str, stubs: Files) -> list[st
     file = Path(NAME, path)
     old = file.read_text(encoding="utf-8") if file.exists() else ""
     new, names = exercises.edited(path, mynode.merged, old, cell, stubs.get(path, ""))
-    facts = progress.of(step.key).get("cells")
-    record: dict[str, str] = facts if isinstance(facts, dict) else {}
+    known = [cell, stubs.get(path, ""), mynode.before(step.key).get(path, "")]
     said = []
-    if _drops_work(old, cell, names, stubs.get(path, ""), record):
+    if _drops_work(old, names, known, _written(facts)):
         said.append(f"kept the {NAME}/{path} that was here as {_keep(file).name}")
     exercises.write_file(file, new)
     now = mynode.definitions(new)
-    progress.note(
-        step.key, started=True, cells=record | {name: digest(now[name].text) for name in names}
-    )
+    record = {f"{path} {name}": digest(now[name].text) for name in names}
+    facts.note(step.key, started=True, cells=_cells(facts, step) | record)
     others = [node for node in body if not _is_kept(node)]
     if others:
         line = others[0].lineno + 1  # the magic is the first line of the cell
@@ -160,20 +176,27 @@ def _save_definitions(step: Step, path: str, cell: str, stubs: Files) -> list[st
     return [*said, f"{NAME}/{path}: saved {', '.join(names)}. Next cell: check()"]
 
 
-def _drops_work(old: str, cell: str, names: list[str], stub: str, record: dict[str, str]) -> bool:
-    """True if a definition that no cell of this notebook has written would be replaced."""
-    there, new = mynode.definitions(old), mynode.definitions(cell)
-    stubs = mynode.definitions(stub)
-    for name in names:
-        known = [one[name].text for one in (stubs, new) if name in one]
-        if name in there and _is_own(there[name].text, known, record.get(name)):
-            return True
-    return False
+def _cells(facts: Progress, step: Step) -> dict[str, str]:
+    """The digests of the definitions that cells of a step have written."""
+    found = facts.of(step.key).get("cells")
+    return found if isinstance(found, dict) else {}
 
 
-def _is_own(text: str, known: list[str], written: Any) -> bool:
+def _written(facts: Progress) -> set[str]:
+    """The digests of all definitions that cells have written."""
+    return {one for step in mynode.builders() for one in _cells(facts, step).values()}
+
+
+def _drops_work(old: str, names: list[str], known: list[str], written: set[str]) -> bool:
+    """True if a replaced definition is neither of a known text nor written by a cell."""
+    texts = [one.text for text in known for one in mynode.definitions(text).values()]
+    there = mynode.definitions(old)
+    return any(_is_own(there[name].text, texts, written) for name in names if name in there)
+
+
+def _is_own(text: str, known: list[str], written: set[str]) -> bool:
     """True for text that is neither known nor written by a cell before."""
-    return text not in known and digest(text) != written
+    return text not in known and digest(text) not in written
 
 
 def _is_kept(node: ast.stmt) -> bool:

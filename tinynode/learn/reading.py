@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import mynode, screen, shell, sources
+from tinynode.learn import mynode, plain_math, screen, shell, sources
 from tinynode.learn.cells import Cell, Output, read, run
 from tinynode.learn.predictions import Predictions
 from tinynode.learn.progress import PROGRAM, write_atomically
@@ -60,8 +60,8 @@ class Reader:
             self._save(self._folder, output)
 
     def text(self, text: str) -> None:
-        """Show Markdown, with the commands for the learner's shell."""
-        self.screen.text(text.replace(shell.WRITTEN, PROGRAM))
+        """Show Markdown, with formulas in Unicode and the commands for the learner's shell."""
+        self.screen.text(plain_math.plain(text).replace(shell.WRITTEN, PROGRAM))
 
     def _save(self, folder: Path, output: Output) -> None:
         suffix = "svg" if output.svg else "html"

@@ -17,7 +17,7 @@ from typing import Any
 import tinynode
 from tinynode.learn import mynode, pager
 from tinynode.learn.mynode import Excerpt
-from tinynode.learn.plain_text import FENCE, HEADING, plain
+from tinynode.learn.plain_text import FENCE, HEADING, plain, words
 
 WIDEST = 100
 """The most columns of text: longer lines are hard to read."""
@@ -84,7 +84,7 @@ class RichScreen(PlainScreen):
 
     def _heading(self, line: str) -> None:
         found = HEADING.match(line)
-        title = plain(found[2]) if found else line
+        title = words(found[2]) if found else line
         first = line.startswith("# ")
         style = "bold reverse" if first else "bold cyan"
         self._console.print(f" {title} " if first else title, style=style, markup=False)
