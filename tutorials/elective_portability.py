@@ -241,9 +241,10 @@ picture
 print("nothing said:    ", tn.get_device())
 with tn.using_device("fast"):
     print("a block:         ", tn.get_device(), "<-", tn.config.origin("device"))
+before = tn.global_config.device
 tn.global_config.device = "fast"
 print("for all threads: ", tn.get_device(), "<-", tn.config.origin("device"))
-tn.global_config.device = "numpy"
+tn.global_config.device = before
 
 # %% [markdown]
 # The environment and the file are read when tinynode is imported. The function that reads them is

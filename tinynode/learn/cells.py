@@ -150,7 +150,7 @@ def run(
     A traceback shows the lines of the file. ``after`` is called at the end of each cell.
     """
     outputs = []
-    flags = _future_flags(cells)
+    flags = future_flags(cells)
     with _main_module(path) as names:
         for cell in cells:
             is_code = cell.kind == "code"
@@ -173,10 +173,16 @@ def _main_module(path: Path) -> Iterator[dict[str, Any]]:
         sys.modules["__main__"] = before
 
 
-def run_cell(cell: Cell, path: Path, names: dict[str, Any], flags: int = 0) -> Output:
-    """Run a cell of code. Printed text goes into the result."""
+def run_cell(
+    cell: Cell,
+    path: Path,
+    names: dict[str, Any],
+    flags: int = 0,
+    printed: io.StringIO | None = None,
+) -> Output:
+    """Run a cell of code. Printed text goes into the result, and into ``printed``."""
     body = _compiled(cell, path, flags)
-    printed = io.StringIO()
+    printed = io.StringIO() if printed is None else printed
     start = time.process_time()
     with contextlib.redirect_stdout(printed):
         value = None
@@ -188,7 +194,7 @@ def run_cell(cell: Cell, path: Path, names: dict[str, Any], flags: int = 0) -> O
     return output
 
 
-def _future_flags(cells: list[Cell]) -> int:
+def future_flags(cells: list[Cell]) -> int:
     """The compiler flags of all cells: those of ``from __future__ import annotations``."""
     said = any("from __future__ import annotations" in cell.source for cell in cells)
     return __future__.annotations.compiler_flag if said else 0

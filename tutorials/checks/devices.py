@@ -12,7 +12,7 @@ from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expec
 
 HINTS = (
     "The page has a kernel for exp(-x^2): its inputs, its outputs, what to do with one element, "
-    "and a name. Only the third of these is other here.",
+    "and a name. Only the code for one element is different here.",
     "The text of the kernel says what to do with one element, in C++: y = x / (1 + exp(-x)). "
     "There is no np in it. Call the kernel with the input array, and it returns the output array.",
     'kernel = cupy.ElementwiseKernel("T x", "T y", "...", "swish"), then self.retain_inputs((0,)) '

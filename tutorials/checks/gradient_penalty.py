@@ -8,8 +8,8 @@ from tinynode import nn
 from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
-    "It is the function steepness of the page, with the sum of the cross entropies in place of "
-    "the sum of the heights; and squared lengths need no root.",
+    "Take the function steepness of the page, with the sum of the cross entropies in place of "
+    "the sum of the heights. Squared lengths need no root.",
     'total = F.softmax_cross_entropy(model(inputs), t, reduction="sum"), where inputs = '
     "tn.asarray(x, requires_grad=True). Then tn.grad([total], [inputs], ...) gives a list of one.",
     "With slope from tn.grad(..., enable_double_backprop=True): return (total + weight * "

@@ -9,7 +9,7 @@ from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expec
 HINTS = (
     "Start with found = [f(x)], and n times append the gradient of found[-1] with respect to x.",
     "tn.grad(..., enable_double_backprop=True): without it the gradient is a leaf, and "
-    "from a leaf no way leads to x. Zeros like x are tn.Variable(x.xp.zeros_like(x.array)).",
+    "a leaf has no path to x. Zeros like x are tn.Variable(x.xp.zeros_like(x.array)).",
     "newton: in each step _, g, h = derivatives(f, x, 2), then x = tn.Variable((x - g / h).array)."
     " Without .array, the new x hangs onto the graph of the old one.",
 )

@@ -1,9 +1,9 @@
-"""Exercise backward_network: the backward network, with everything.
+"""Exercise backward_network: the backward network, with all cases.
 
 Write ``backward_net(forward, target, no_grad=())``. ``forward`` is a NetOp of operators of the
 three types below. The result is a NetOp: it reads "<target>@GRAD" and variables of the forward
-net, and writes "x@GRAD" for each input x outside no_grad that the target depends on. A way
-through a variable of no_grad does not count: no gradient passes there.
+net, and writes "x@GRAD" for each input x outside no_grad that the target depends on. No
+gradient passes through a variable of no_grad.
 
 - A gradient operator reads inputs, outputs, and gradients of the outputs: see the page's grad_op.
 - Leave out operators that the target does not depend on, and those with no input outside no_grad.

@@ -1,14 +1,14 @@
 """Exercise compile: a training step that is recorded once.
 
-``robust`` and ``make_step`` below are right, and slow: nothing in them can be compiled, for they
-decide by the values of Variables. Write both anew.
+``robust`` and ``make_step`` below are right and slow. They cannot be compiled, since they decide
+by the values of Variables. Write both anew.
 
 1. ``robust(errors, limit)``: the same number for the same errors, as functions of Variables, so
    that ``tn.compile(robust)`` works. Its first and second gradients must be the same, too.
 2. ``make_step(model, optimizer)``: a function ``step(x, t, limit)`` that does one step of training
    and returns its loss, as a Variable. The work is done by a compiled function. ``x`` and ``t``
-   are Variables; ``limit`` is a Python number, and another one at each call. For calls of one
-   shape, ``model`` itself may run once only.
+   are Variables; ``limit`` is a Python number, different at each call. For calls of one
+   shape, ``model`` itself runs once only.
 """
 
 import numpy as np

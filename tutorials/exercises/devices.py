@@ -2,13 +2,12 @@
 
 ``Swish`` has a ``forward_cpu`` and a ``backward``. Write ``forward_gpu``:
 
-1. It computes y with one ``cupy.ElementwiseKernel``, and with nothing else.
+1. It computes y with a single ``cupy.ElementwiseKernel``.
 2. The kernel serves 32-bit and 64-bit numbers, so its arrays have the type T.
 3. It retains what ``backward`` needs, as ``forward_cpu`` does, and returns a tuple.
 
-Import cupy within ``forward_gpu``, and make the kernel there: so this file can be imported where
-there is no CuPy. You need no GPU; the check brings a stand-in, which knows short kernels like
-this one, and says what it could not run.
+Import cupy and make the kernel within ``forward_gpu``: so this file can be imported without CuPy.
+You need no GPU. The check has a stand-in that runs short kernels, and says which part did not run.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 ``forward`` of ``Softsign`` makes three arrays: |x|, 1 + |x|, and the result. Write
 ``forward_fast``, which runs on the device ``fast``:
 
-1. It makes one array, which is the result. Functions of NumPy write into an array that there is:
+1. It makes one array, which is the result. Functions of NumPy write into a given array:
    np.abs(x, out=y), np.add(y, 1.0, out=y), np.divide(x, y, out=y).
 2. It leaves x as it is, and retains what ``forward`` retains.
 3. It serves float32 and float64. For every other dtype it returns tn.Fallback with a reason that

@@ -1,8 +1,8 @@
-"""Capstone exercise: a classifier that small changes of its input do not confuse.
+"""Capstone exercise: a classifier that is robust to small changes of its input.
 
 Write ``penalized_cross_entropy``: the mean cross entropy of a batch, plus ``weight`` times the
-mean squared length of each input's gradient. Its own gradient, with respect to the parameters of
-the model, must be right: so double backprop is needed.
+mean squared length of each input's gradient. The gradient of this loss with respect to the
+parameters must be right, so double backprop is needed.
 
 1. F.softmax_cross_entropy(scores, t, reduction="sum") is the sum of all c_i.
 2. The gradient of that sum with respect to x has the gradient of c_i as its row i. x itself may

@@ -1,10 +1,10 @@
-"""Exercise portability: no np left.
+"""Exercise portability: a function without np.
 
 ``LogCosh`` is a smooth form of |x|: for each row of x, the mean of log(cosh(x)). It works on
 NumPy. Make it work on any array library of the standard:
 
 1. Replace every use of NumPy in ``forward``, the methods of its arrays included.
-2. The output must have the dtype of the input: 32-bit numbers must not become 64-bit ones.
+2. The output must have the dtype of the input: 32-bit numbers stay 32-bit numbers.
 3. Write ``backward`` with Variables and functions (F), so that it runs on any device, and so that
    its result can be differentiated again.
 4. Remove the import of NumPy.

@@ -4,11 +4,11 @@
 tuple with one for each output.
 
 1. ``register(name, grad=None)``: a decorator that puts ``OpInfo(function, grad)`` into REGISTRY
-   and returns the function. ``grad`` is the name of the gradient's type. A name that is taken is
-   a ValueError, and stays what it was.
-2. ``run(program, scope)``: run the operators of a list, in their order, in a dict of values. If
-   one of them writes a name that it reads itself, or that was read or written before it in the
-   list, raise a ValueError before anything runs. A program may run in one scope several times.
+   and returns the function. ``grad`` is the name of the gradient's type. A taken name is a
+   ValueError, and keeps its function.
+2. ``run(program, scope)``: run the operators of a list, in their order, in a dict of values. An
+   operator must not write a name that it reads, or that an earlier operator reads or writes: raise
+   a ValueError before any operator runs. A program may run in one scope several times.
 3. Register "mul" (a b) with "mul_grad", and "tanh" with "tanh_grad". The function of a gradient
    gets inputs, outputs, and the gradients of the outputs; it returns the gradients of the inputs.
 4. ``grad_op(op)``: the gradient operator, by names alone; the gradient of x is called "x@GRAD".

@@ -1,13 +1,13 @@
 """Exercise 16: derivatives of any order, and Newton's method.
 
-``f`` takes a Variable and gives one of the same shape; each element of the result depends on its
-own element of x only.
+``f`` maps a Variable to a Variable of the same shape. Each element of the result depends on one
+element of x only.
 
 1. ``derivatives(f, x, n)``: a list of n + 1 Variables: f(x), its first derivative, its second, ...
    Where ``tn.grad`` gives None, the derivative is zero: put zeros there, a Variable of the shape
    of x. (``x.xp`` is the library of the array of x, as ``tn.namespace_of`` gives it.)
-2. ``newton(f, x, steps)``: x after so many steps of Newton's method, x - f'(x) / f''(x).
-   Each step begins at a leaf, so that no graph grows from step to step.
+2. ``newton(f, x, steps)``: x after ``steps`` steps of Newton's method, x - f'(x) / f''(x).
+   Each step starts from a new leaf, so that the graph does not grow.
 """
 
 import tinynode as tn  # noqa: F401 - for you to use

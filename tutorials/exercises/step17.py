@@ -1,10 +1,9 @@
 """Exercise 17: tanh with an optimised gradient.
 
 1. ``TanhGrad``: the function of two inputs, y = tanh(x) and gy, that gives gx = gy (1 - y^2).
-   ``forward`` works on arrays. ``backward`` gives the gradients of y and of gy, and leaves out
-   the one that ``target_input_indexes`` does not ask for. It must be possible to differentiate
-   these as well.
-2. ``Tanh.backward``: apply it. Tanh retains its output, not its input.
+   ``forward`` works on arrays. ``backward`` gives the gradients of y and of gy, and computes only
+   those in ``target_input_indexes``. These gradients must be differentiable as well.
+2. ``Tanh.backward``: applies ``TanhGrad``. Tanh retains its output, not its input.
 """
 
 import tinynode as tn

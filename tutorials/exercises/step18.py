@@ -1,7 +1,7 @@
 """Exercise 18: three functions that cannot be differentiated twice.
 
-Their gradients have the right numbers, but they are computed with arrays, so their graph is cut.
-Repair the three ``backward`` methods, so that ``check_double_backward`` passes for each function.
+Their gradients are right, but they are computed with arrays, so the graph is cut.
+Mend the three ``backward`` methods, so that ``check_double_backward`` passes for each function.
 The forward methods are right; leave them as they are.
 """
 

@@ -1,11 +1,10 @@
 """Exercise 19: a subtraction that adds up its gradients.
 
 Write ``Subtract.backward_accumulate``. ``grad_inputs`` has an entry for each entry of
-``target_input_indexes``: what is there already, or None. Return as many gradients, with what was
-there added in.
+``target_input_indexes``: the sum so far, or None. Return the new sums, in the same order.
 
-Make no array that is not needed: one where there is something to add to, one for ``-g``, and none
-for ``g``. And change no array that came in.
+Make no array without need: one array for a new sum, one for ``-g``, and none for ``g``. Change no
+incoming array.
 """
 
 import tinynode as tn

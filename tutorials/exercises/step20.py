@@ -3,11 +3,11 @@
 ``hook.first`` is None, or the label of a function and the word "forward" or "backward", such as
 ``("Log", "forward")``. It is
 
-- the first function whose outputs hold a NaN, while none of its inputs does; or
-- the first whose backward gave a NaN, while no gradient of its outputs holds one,
+- the first function with a NaN in its outputs and no NaN in its inputs; or
+- the first function whose backward gave a NaN, without a NaN in the gradients of its outputs,
 
-whichever comes first. What runs inside of a backward belongs to that backward, and is not named
-itself. When the hook is registered (``added``), it starts anew.
+whichever comes first. A function inside of a backward is a part of this backward: the hook names
+the outer function. When the hook is registered (``added``), ``first`` is None again.
 """
 
 from tinynode import FunctionHook

@@ -1,16 +1,15 @@
 """Exercise your_own_backend: a backend for the library ``frozen``.
 
 The library comes first; leave it as it is. Its arrays, ``Frozen``, never change. ``frozen(array)``
-makes one on the memory of a NumPy array, ``x.to_numpy()`` is the way back, and
+makes a Frozen on the memory of a NumPy array, ``x.to_numpy()`` gives a NumPy array, and
 ``x.replaced(key, value)`` is a new array with a value at an index. Below it is your part:
 
 1. Write what the class ``FrozenBackend`` lacks: owns, index_of, from_host, to_host, forward. If
    the program writes to its NumPy array afterwards, the array on the device must not change.
 2. Write ``put``, the optional part ``FunctionalWrites``: ``put(array, key, value)`` is a new
    array with ``value`` at the index ``key``.
-3. Write into ENTRY_POINT the lines of a pyproject.toml by which others would find BACKEND. What
-   is found can be an object in a module: "module:object". The module is this file,
-   your_own_backend.
+3. Write into ENTRY_POINT the lines of a pyproject.toml that offer BACKEND to other programs. The
+   value has the form "module:object". The module is this file, your_own_backend.
 """
 
 import types

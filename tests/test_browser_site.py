@@ -1,0 +1,272 @@
+"""The course in the reader's browser: a static server, headless Chromium, no other host.
+
+``TINYNODE_BROWSER_SITE`` names a site made by ``python -m tools.browser_site``; else one is built.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinynode.learn import cells, mynode, page_session, sources
+from tinynode.learn.sources import Step
+from tools.browser_site import __main__ as browser_site
+from tools.browser_site.backtrace import side_module
+
+STEPS = sources.steps()
+FILMED = "step12_your_own_framework"
+SECONDS = 60
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """A server of plain files that says nothing."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """No words."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site; one process of the tests builds, and the others wait."""
+    if os.environ.get("TINYNODE_BROWSER_SITE"):
+        return Path(os.environ["TINYNODE_BROWSER_SITE"])
+    if shutil.which("npm") is None:
+        pytest.skip("npm, which fetches Python for WebAssembly, is not installed")
+    pytest.importorskip("mkdocs", reason="the site is built by mkdocs, which is not installed")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    folder = shared / "browser-site"
+    try:
+        (shared / "browser-site-lock").mkdir()
+    except FileExistsError:
+        while not (shared / "browser-site-done").exists():
+            time.sleep(1)
+    else:
+        try:
+            browser_site.main(["--site-dir", str(folder)])
+        finally:
+            (shared / "browser-site-done").touch()
+    if not (folder / "browser" / "python" / "files.json").exists():
+        pytest.fail("the site could not be built")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """The address of a static server of the site."""
+    handler = functools.partial(Handler, directory=str(site))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+class Tab:
+    """A tab of the browser, with all requests and errors."""
+
+    def __init__(self, context: Any, address: str) -> None:
+        self.address = address
+        self.page = context.new_page()
+        self.page.set_default_timeout(SECONDS * 1000)
+        self.requests: list[str] = []
+        self.errors: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def open(self, stem: str) -> None:
+        """Go to a page of the course."""
+        self.page.goto(f"{self.address}tutorials/{stem}/")
+        self.page.wait_for_selector("html[data-tinynode=ready]", state="attached")
+
+    def press(self, selector: str) -> None:
+        """Press a button, and wait for the end of Python's work."""
+        self.page.click(selector)
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait for the end of Python's work."""
+        self.page.wait_for_function("!tinynodePage.busy")
+
+    def text(self, selector: str) -> str:
+        """The text of an element."""
+        said: str = self.page.inner_text(selector)
+        return said
+
+    def output(self, number: int) -> str:
+        """The text below a cell, counted from 1."""
+        return self.text(f".tn-cell:has([aria-label='Run cell {number}']) .tn-output")
+
+    def local(self) -> bool:
+        """True if all requests went to the server of the site."""
+        inside = (self.address, "data:", "blob:", "about:")
+        return all(url.startswith(inside) for url in self.requests)
+
+
+@pytest.fixture
+def tab(browser: Any, address: str) -> Iterator[Tab]:
+    """A tab of a reader who has never been here; no request may leave the site."""
+    context = browser.new_context()
+    made = Tab(context, address)
+    yield made
+    context.close()
+    assert made.local() and made.errors == []
+
+
+@pytest.fixture(scope="module")
+def python(browser: Any, address: str) -> Iterator[Any]:
+    """One worker with Python for all steps: a function that asks, and returns the events."""
+    context = browser.new_context()
+    tab = Tab(context, address)
+    tab.page.goto(f"{address}browser/licences.html")
+    tab.page.evaluate(
+        """async (key) => {
+          const { Python } = await import("./python.js");
+          const python = new Python(new URL(".", location.href), key, () => {});
+          window.ask = async (request) => {
+            const events = [];
+            await python.ask(request, (event) => events.push(event));
+            return events;
+          };
+          await python.start();
+        }""",
+        STEPS[0].key,
+    )
+    yield lambda **request: tab.page.evaluate("(request) => ask(request)", request)
+    context.close()
+    assert tab.local()
+
+
+def files_of(step: Step) -> tuple[dict[str, str], dict[str, str]]:
+    """The files of an exercise at its start, and solved."""
+    if not step.builds:
+        stub = page_session.first_files(step)
+        return stub, {**stub, step.work: step.solution.read_text(encoding="utf-8")}
+    package = mynode.before(step.key)
+    for path, text in mynode.read_files(step.stub).items():
+        there = package.get(path)
+        package[path] = text if there is None else mynode.add_stubs(there, text)[0]
+    solved = mynode.reference(step.key)
+    return (
+        {f"mynode/{path}": text for path, text in package.items()},
+        {f"mynode/{path}": text for path, text in solved.items()},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", STEPS, ids=[step.name for step in STEPS])
+def test_a_step_runs_its_stub_fails_and_its_solution_passes(python: Any, step: Step) -> None:
+    python(do="open", step=step.key)
+    texts = [cell.source for cell in cells.read(step.path) if cell.kind == "code"]
+    for number in range(len(texts)):
+        last = python(do="run", sources=texts, cell=number)[-1]
+        assert last["event"] == "output", last
+    if step.stub.exists():
+        stub, solved = files_of(step)
+        assert python(do="check", files=stub)[-1] == {"event": "checked", "passed": False}
+        events = python(do="check", files=solved)
+        assert events[-1] == {"event": "checked", "passed": True}, events
+
+
+@pytest.mark.slow
+def test_cells_are_edited_run_filmed_stopped_and_kept(tab: Tab) -> None:
+    tab.open(FILMED)
+    assert not [url for url in tab.requests if "/python/" in url], "Python comes with a run only"
+    field = tab.page.locator("textarea[aria-label='Code of cell 1']")
+    first = field.input_value()
+    field.fill(first + "\nprint('edited', 6 * 7)")
+    field.press("Shift+Enter")
+    tab.page.wait_for_selector(".tn-bar[data-state=ready]")
+    tab.wait()
+    assert "edited 42" in tab.output(1)
+
+    tab.press("text=Film of my program")
+    frame = tab.page.frame_locator(".tn-film iframe")
+    frame.locator("text=1 of").first.wait_for()
+
+    field.fill("while True:\n    pass")
+    tab.page.click("[aria-label='Run cell 1']")
+    tab.page.wait_for_selector(".tn-bar[data-state=running]")
+    tab.press(".tn-stop")
+    assert "stopped" in tab.output(1)
+    field.fill(first + "\n1 / 0")
+    tab.press("[aria-label='Run cell 1']")
+    assert "ZeroDivisionError: division by zero" in tab.output(1)
+
+    tab.page.reload()
+    tab.page.wait_for_selector("html[data-tinynode=ready]", state="attached")
+    assert field.input_value() == first + "\n1 / 0"
+    tab.page.click("[aria-label='Reset cell 1 to the original']")
+    assert field.input_value() == first
+
+
+@pytest.mark.slow
+def test_the_exercise_of_a_package_is_started_checked_and_kept(tab: Tab, tmp_path: Path) -> None:
+    tab.page.on("dialog", lambda dialog: dialog.accept())
+    one, two = [step for step in mynode.builders() if step.builds][:2]
+    tab.open(two.path.stem)
+    assert "builds on your work in step" in tab.text(".tn-exercise")
+    tab.press(".tn-exercise >> text=Take the reference of open steps, and start")
+    tab.press(".tn-exercise >> text=Check")
+    assert tab.page.locator(".tn-no").count() and "your code" in tab.text(".tn-results")
+    tab.page.click(".tn-exercise >> text=Hint")
+    assert "Hint 1 of" in tab.text(".tn-hints")
+    tab.press(".tn-exercise >> text=Take the reference")
+    tab.press(".tn-exercise >> text=Check")
+    assert tab.page.locator(".tn-no").count() == 0 and "checks pass" in tab.text(".tn-results")
+
+    tab.page.click("text=Your progress, and what runs here")
+    with tab.page.expect_download() as waiting:
+        tab.page.click("text=Save as a file")
+    saved = tmp_path / "progress.json"
+    waiting.value.save_as(saved)
+    tab.page.click("text=Forget all")
+    tab.page.wait_for_selector(".tn-exercise >> text=Take the reference of open steps, and start")
+    tab.page.set_input_files("input[type=file]", saved)
+    tab.page.wait_for_selector(".tn-exercise .tn-passed:visible")
+    chosen = tab.page.locator(".tn-exercise select")
+    assert "mynode/__init__.py" in chosen.locator("option").all_inner_texts()
+
+    tab.page.goto(f"{tab.address}tutorials/")
+    tab.page.wait_for_selector("text=✓ passed")
+    assert tab.page.locator("text=✓ passed").count() == 1
+    assert one.name != two.name
+
+
+@pytest.mark.slow
+def test_a_page_fits_a_phone_and_reads_without_scripts(browser: Any, address: str) -> None:
+    small = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    tab = Tab(small, address)
+    tab.open(FILMED)
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+    small.close()
+    plain = browser.new_context(java_script_enabled=False)
+    page = plain.new_page()
+    page.goto(f"{address}tutorials/{FILMED}/")
+    assert page.locator("div.language-python").count() and not page.locator(".tn-bar").count()
+    plain.close()
+
+
+def test_the_side_module_is_a_module_of_webassembly() -> None:
+    module = side_module()
+    assert module.startswith(b"\0asm\1\0\0\0") and len(module) == 61
+    assert b"dylink.0" in module and b"backtrace" in module
+
+
+def test_the_facts_of_a_page_are_those_of_the_step() -> None:
+    for step in STEPS:
+        told = browser_site.facts(step)
+        code = [cell.source for cell in cells.read(step.path) if cell.kind == "code"]
+        assert told["cells"] == code and told["builds"] == step.builds
+        assert bool(told["files"]) == (step.stub.exists() and not step.builds)

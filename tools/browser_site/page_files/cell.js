@@ -1,0 +1,123 @@
+// A cell of the page: an editor in place of the code, buttons, and the output below.
+
+import { Editor } from "./editor.js";
+import { button, element, picture, textBlock } from "./elements.js";
+
+export class Cell {
+  // block is the page's code, followed by the output of the site's own run
+  constructor(block, original, number, { changed, run, runAbove }) {
+    this.original = original;
+    this.number = number;
+    this.ran = false;
+    this.editor = new Editor(`Code of cell ${number + 1}`, original, {
+      changed: () => {
+        this.mark();
+        changed();
+      },
+      run: () => run(this),
+    });
+    this.count = element("span", { class: "tn-count" }, `Cell ${number + 1}`);
+    this.runButton = button("Run", () => run(this), {
+      class: "tn-button tn-run",
+      "aria-label": `Run cell ${number + 1}`,
+      title: "Shift+Enter",
+    });
+    const above = button("Run all above", () => runAbove(this), {
+      "aria-label": `Run all cells above cell ${number + 1}`,
+    });
+    this.resetButton = button("Reset", () => this.reset(changed), {
+      "aria-label": `Reset cell ${number + 1} to the original`,
+      hidden: true,
+    });
+    const bar = element("div", { class: "tn-cell-bar" }, this.count, this.runButton);
+    if (number > 0) bar.append(above);
+    bar.append(this.resetButton);
+    this.output = element("div", { class: "tn-output", role: "log", hidden: true });
+    this.output.setAttribute("aria-label", `Output of cell ${number + 1}`);
+    this.element = element("div", { class: "tn-cell" }, this.editor.element, bar, this.output);
+    this.before = outputsAfter(block);
+    block.replaceWith(this.element);
+  }
+
+  get text() {
+    return this.editor.text;
+  }
+
+  set text(text) {
+    this.editor.text = text;
+    this.mark();
+  }
+
+  mark() {
+    this.resetButton.hidden = this.text === this.original;
+  }
+
+  reset(changed) {
+    this.text = this.original;
+    this.clear();
+    this.output.hidden = true;
+    for (const part of this.before) part.hidden = false;
+    changed();
+    this.editor.field.focus();
+  }
+
+  clear() {
+    this.printed = null;
+    this.output.replaceChildren();
+    this.element.classList.remove("tn-failed");
+  }
+
+  begin() {
+    this.clear();
+    this.output.hidden = false;
+    for (const part of this.before) part.hidden = true;
+    this.element.classList.add("tn-running");
+  }
+
+  end() {
+    this.element.classList.remove("tn-running");
+    this.output.hidden = this.output.childElementCount === 0;
+  }
+
+  hear(event) {
+    if (event.event === "printed") this.print(event.text);
+    else if (event.event === "error") this.fail(event.text);
+    else if (event.event === "output") this.show(event);
+  }
+
+  print(text) {
+    if (!this.printed) {
+      this.printed = textBlock("");
+      this.output.append(this.printed);
+    }
+    this.printed.append(text);
+  }
+
+  show({ shown, svg, html }) {
+    this.ran = true;
+    if (shown) this.print(shown);
+    if (svg) this.output.append(picture(svg));
+    if (html) {
+      const frame = element("div", { class: "output" });
+      frame.innerHTML = html; // the value's own picture, as in a notebook
+      this.output.append(frame);
+    }
+  }
+
+  fail(text) {
+    this.element.classList.add("tn-failed");
+    this.output.append(textBlock(text, "tn-text tn-error"));
+  }
+}
+
+// The output that the site shows below a block of code.
+function outputsAfter(block) {
+  const found = [];
+  for (let next = block.nextElementSibling; next; next = next.nextElementSibling) {
+    const isImage = next.matches("p") && next.children.length === 1 &&
+      next.firstElementChild.matches("img") && !next.textContent.trim();
+    if (!next.matches(".language-text, .output") && !isImage) break;
+    found.push(next);
+  }
+  return found;
+}

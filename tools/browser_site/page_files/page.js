@@ -1,0 +1,178 @@
+// A page of the course that runs: its cells, its exercise, and the film of its program.
+
+import { Bar } from "./bar.js";
+import { Cell } from "./cell.js";
+import { button, element, textBlock } from "./elements.js";
+import { Exercise } from "./exercise.js";
+import { Python, Stopped } from "./python.js";
+import { progressPanel } from "./progress.js";
+import { Store } from "./store.js";
+
+const PLACE = new URL(".", import.meta.url);
+
+class Page {
+  constructor(facts, content) {
+    this.facts = facts;
+    this.content = content;
+    this.store = new Store(facts.name);
+    this.python = new Python(PLACE, facts.key, (news) => this.hear(news));
+    this.bar = new Bar({
+      runAll: () => this.work(() => this.runUpTo(this.cells.length)),
+      film: () => this.work(() => this.showFilm()),
+      stop: () => this.python.stop(),
+    });
+    this.cells = this.findCells();
+    this.filmPlace = element("section", { class: "tn-film", hidden: true, tabindex: "-1" });
+    this.filmPlace.setAttribute("aria-label", "Film of my program");
+    this.exercise = facts.hints.length
+      ? new Exercise(facts, this.store, {
+          ask: (request, heard) => this.work(() => this.ask(request, heard)),
+          heading: content.querySelector("h2#exercise"),
+        })
+      : null;
+    const end = content.querySelector(":scope > .md-source-file, :scope > form") ?? null;
+    const insert = (...parts) => parts.forEach((part) => content.insertBefore(part, end));
+    insert(this.filmPlace);
+    if (this.exercise) insert(this.exercise.element);
+    insert(progressPanel(PLACE));
+    document.body.append(this.bar.element);
+    document.body.classList.add("tn-has-bar");
+  }
+
+  // The blocks of the page with the code of the cells, in order.
+  findCells() {
+    const kept = this.store.get().cells ?? {};
+    const blocks = [...this.content.querySelectorAll("div.language-python")];
+    const cells = [];
+    for (const original of this.facts.cells) {
+      const at = blocks.findIndex((block) => codeOf(block) === original.trim());
+      if (at < 0) throw new Error(`cell ${cells.length + 1} is not on the page`);
+      const [block] = blocks.splice(0, at + 1).slice(-1);
+      const cell = new Cell(block, original, cells.length, {
+        changed: () => this.keep(),
+        run: () => this.work(() => this.runCell(cell)),
+        runAbove: () => this.work(() => this.runUpTo(cell.number)),
+      });
+      const edit = kept[cells.length];
+      if (edit && edit.original === original) cell.text = edit.text;
+      cells.push(cell);
+    }
+    return cells;
+  }
+
+  keep() {
+    const edited = {};
+    for (const { number, original, text } of this.cells) {
+      if (text !== original) edited[number] = { original, text };
+    }
+    this.warn(this.store.note({ cells: edited }));
+  }
+
+  warn(isKept) {
+    if (!isKept) this.bar.words.textContent = this.store.warning;
+  }
+
+  hear(news) {
+    this.bar.show(news);
+    if (news.state === "stopped" || news.state === "crashed") {
+      for (const cell of this.cells) cell.ran = false;
+    }
+  }
+
+  // Runs a task with Python; one task at a time.
+  async work(task) {
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      await this.python.start();
+      this.bar.show({ state: "running" });
+      await task();
+      this.bar.show({ state: "ready" });
+    } catch (error) {
+      if (!(error instanceof Stopped) && this.python.worker) throw error;
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  ask(request, heard) {
+    return this.python.ask(request, heard);
+  }
+
+  texts(chosen) {
+    return this.cells.map((cell) => (chosen(cell) ? cell.text : ""));
+  }
+
+  mine() {
+    return this.exercise?.mine() ?? null;
+  }
+
+  async runCell(cell) {
+    cell.begin();
+    try {
+      const sources = this.texts(() => true);
+      const request = { do: "run", sources, cell: cell.number, mine: this.mine() };
+      await this.ask(request, (event) => cell.hear(event));
+    } catch (error) {
+      const text = error instanceof Stopped ? "stopped" : `Python ended: ${error.message}`;
+      cell.fail(text);
+      throw error;
+    } finally {
+      cell.end();
+    }
+    return !cell.element.classList.contains("tn-failed");
+  }
+
+  // Begins anew, and runs the first cells, up to an error.
+  async runUpTo(count) {
+    await this.ask({ do: "open", step: this.facts.key });
+    for (const cell of this.cells) cell.ran = false;
+    for (const cell of this.cells.slice(0, count)) {
+      if (!(await this.runCell(cell))) {
+        cell.element.scrollIntoView({ block: "nearest" });
+        return;
+      }
+    }
+  }
+
+  // The film of the cells run so far; of all cells, if none has run.
+  async showFilm() {
+    const some = this.cells.some((cell) => cell.ran);
+    const sources = this.texts((cell) => !some || cell.ran);
+    let text = "";
+    let film = "";
+    await this.ask({ do: "film", sources, mine: this.mine() }, (event) => {
+      if (event.event === "printed") text += event.text;
+      if (event.event === "film") film = event.page;
+    });
+    const close = button("Close", () => (this.filmPlace.hidden = true));
+    const title = element("h2", {}, "Film of my program");
+    this.filmPlace.replaceChildren(element("div", { class: "tn-film-bar" }, title, close));
+    if (film) {
+      const frame = element("iframe", { title: "Film of my program", class: "film" });
+      frame.srcdoc = film;
+      this.filmPlace.append(frame);
+    } else {
+      const words = "The cells run no function of tinynode or mynode: there are no steps to show.";
+      this.filmPlace.append(element("p", {}, words), ...(text ? [textBlock(text)] : []));
+    }
+    this.filmPlace.hidden = false;
+    this.filmPlace.scrollIntoView({ block: "start" });
+    this.filmPlace.focus({ preventScroll: true });
+  }
+}
+
+function codeOf(block) {
+  return (block.querySelector("pre > code") ?? block.querySelector("code")).textContent.trim();
+}
+
+async function begin() {
+  const name = document.querySelector("meta[name=tinynode-step]").content;
+  const answer = await fetch(new URL(`steps/${name}.json`, PLACE));
+  if (!answer.ok) throw new Error(`steps/${name}.json: ${answer.status}`);
+  const content = document.querySelector("article") ?? document.querySelector("main");
+  window.tinynodePage = new Page(await answer.json(), content);
+  document.documentElement.dataset.tinynode = "ready";
+}
+
+begin();
