@@ -11,7 +11,7 @@ import pytest
 
 from tinynode.commands.step import film_of_script
 from tinynode.learn import sources
-from tools import docs_pages
+from tools import docs_pages, source_pages
 
 ROOT = docs_pages.ROOT
 
@@ -129,3 +129,23 @@ def test_the_site_is_the_same_with_and_without_graphviz(
     made = [json.loads(path.read_text()) for path in (tmp_path / "cache").glob("*.json")]
     names = {name for one in made for name in one["files"]}
     assert {f"tutorials/{step.path.stem}.md" for step in sources.steps()} < names
+
+
+def test_the_site_as_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("latex2mathml", reason="the extra docs is not installed")
+    from tools import site_tree
+
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    mark = source_pages.MARK.format("tools/site_tree.py")
+    made = {"tutorials/one.md": "# One\n\n$x^2$\n", "source/a.md": f"{mark}\n"}
+    (cache / "one.json").write_text(json.dumps({"files": made}))
+    monkeypatch.setattr(site_tree, "CACHE", cache)
+    tree = tmp_path / "tree"
+    assert site_tree.write(tree) > 30
+    assert "<msup>" in (tree / "docs" / "tutorials" / "one.md").read_text()
+    assert 'id="L-1"' in (tree / "docs" / "source" / "a.md").read_text()
+    index = (tree / "docs" / "reference" / "functions.md").read_text()
+    assert "functions/losses.md#" in index and "<!-- the families" not in index
+    assert (tree / "mkdocs.yml").read_bytes() == (ROOT / "mkdocs.yml").read_bytes()
+    assert site_tree.main([str(tree)]) == 2
