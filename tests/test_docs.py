@@ -17,7 +17,7 @@ import pytest
 import tinynode as tn
 from tinynode.devices import protocol
 from tinynode.learn import sources
-from tools import docs_pages
+from tools import docs_pages, function_pages, source_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -133,6 +133,8 @@ def test_pages_link_to_files_that_exist() -> None:
     """In the repository, or made by the build of the site."""
     made = {name for names in docs_pages.SAVED.values() for name in names}
     made |= {"tutorials/index.md", *(f"tutorials/{s.path.stem}.md" for s in sources.steps())}
+    made |= {"source/index.md", *map(source_pages.place, source_pages.files())}
+    made |= {f"{function_pages.FOLDER}/{family.name}.md" for family in function_pages.FAMILIES}
     link = re.compile(r"\]\((?!https?:)([^)#]+)")
     for page in PAGES:
         prose = BLOCK.sub("", page.read_text(encoding="utf-8"))  # code may look like a link
@@ -141,20 +143,46 @@ def test_pages_link_to_files_that_exist() -> None:
             assert path.exists() or path in {docs_pages.DOCS / m for m in made}, f"{page}: {path}"
 
 
-def test_the_reference_names_every_exported_function_once() -> None:
-    """In the list by family, and as a member of a module's block; no internals."""
-    page = (ROOT / "docs" / "reference" / "functions.md").read_text(encoding="utf-8")
+def test_the_reference_has_every_exported_function_once() -> None:
+    """As an entry of a family, with its classes; the index links to the functions."""
     functions, linalg = tn.functions, tn.functions.linalg
     exported = {*functions.__all__, *linalg.__all__} - {"linalg"}
-    lists, blocks = page.split("\n\n`matmul`", 1)
-    listed = re.findall(r"`(\w+)`", lists.partition("By family")[2].partition("\n\n")[2])
-    assert sorted(listed) == sorted(n for n in exported if not n[0].isupper())
-    members = []
-    for module, names in re.findall(r"^::: (\S+)\n.*?members: \[(.*?)\]", blocks, re.M | re.S):
-        members += re.findall(r"\w+", names)
-        assert not set(re.findall(r"\w+", names)) - set(vars(importlib.import_module(module)))
+    entries = [e for family in function_pages.FAMILIES for e in function_pages.entries(family)]
+    for entry in entries:
+        module = importlib.import_module(f"tinynode.functions.{entry.module}")
+        assert all(hasattr(module, name) for name in (entry.name, *entry.classes))
+    found = [name for e in entries for name in (e.function, *e.classes) if name]
     results = {"EighResult", "QrResult", "SlogDetResult", "SvdResult"}
-    assert sorted(members) == sorted(exported | results)
+    assert sorted(found) == sorted(exported | results)
+    index = function_pages.index()
+    assert all(f"[`{name}`](functions/" in index for name in exported if name[0].islower())
+
+
+def test_a_class_stands_below_the_nearest_function() -> None:
+    losses = next(f for f in function_pages.FAMILIES if f.name == "losses")
+    shapes = next(f for f in function_pages.FAMILIES if f.name == "joining")
+    classes = {e.name: e.classes for f in (losses, shapes) for e in function_pages.entries(f)}
+    assert classes["unstack"] == ("Unstack",) and classes["huber"] == ()
+    assert "SoftmaxCrossEntropyGrad" in classes["softmax_cross_entropy"]
+    page = function_pages.page(losses)
+    blocks = re.findall(r"^::: tinynode\.functions\.\w+\.(\w+)$", page, re.MULTILINE)
+    assert blocks[:2] == ["softmax_cross_entropy", "SoftmaxCrossEntropy"]
+    html = '<div class="doc doc-object doc-class">\n<h3 id="A">A</h3></div>'
+    assert "data-search-exclude" in function_pages.without_classes_in_search(html)
+
+
+def test_a_source_page_has_anchors_of_lines_and_of_definitions() -> None:
+    file = ROOT / "tinynode" / "core" / "variable_node.py"
+    page = source_pages.page(file)
+    assert source_pages.place(file) == "source/tinynode/core/variable_node.md"
+    made = source_pages.with_source(page)
+    number = file.read_text("utf-8").split("\nclass VariableNode")[0].count("\n") + 2
+    assert f'<a class="name" id="VariableNode"></a><a id="L-{number}"' in made
+    assert 'id="VariableNode.unchain"' in made and "exclude: true" in made
+    assert source_pages.with_source("no mark") == "no mark"
+    names = {source_pages.name_of(path) for path in source_pages.files()}
+    assert "backends/tinynode_numpy/__init__.py" in names
+    assert not [name for name in names if name.startswith("tinynode/learn")]
 
 
 def test_the_changelog_has_this_version() -> None:

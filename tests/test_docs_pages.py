@@ -60,7 +60,7 @@ def test_programs_run_again_only_if_a_source_changed(guide: Path, tmp_path: Path
     kept.write_text("{ half a fi")
     (tmp_path / "cache" / "step99_gone.json").write_text("{}")
     assert saved().startswith("twice ")
-    assert sorted(os.listdir(kept.parent)) == ["guide.json", "index.json"]
+    assert sorted(os.listdir(kept.parent)) == ["guide.json", "others.json"]
 
 
 def test_a_change_of_the_package_or_of_a_step_is_seen(guide: Path, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_the_way_through_two_steps(learn) -> None:
     assert text.count("def one") == 1, "a definition of the learner's stays"
     status, said = learn("check", "2")
     assert status == 1 and "mynode/core/a.py, line" in said and "step 2" in said
-    assert "nothing was changed" in learn("start", "2")[1]
+    assert "No file was changed" in learn("start", "2")[1]
 
 
 def test_a_skipped_step_is_taken_and_named(learn) -> None:

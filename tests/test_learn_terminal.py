@@ -28,6 +28,7 @@ from tinynode.learn.mynode import Excerpt
 from tinynode.learn.plain_text import plain
 from tinynode.learn.progress import Progress
 from tinynode.learn.screen import PlainScreen, RichScreen, caption, sections
+from tools import course_commands
 
 __all__ = ["small_course"]
 
@@ -296,6 +297,13 @@ def test_the_launcher_of_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 # watch
 
 
+@pytest.mark.slow
+def test_the_page_of_commands_shows_the_outputs_of_today() -> None:
+    """If not: `python -m tools.course_commands`."""
+    page = course_commands.PAGE.read_text(encoding="utf-8")
+    assert course_commands.with_outputs(page) == page
+
+
 class Saver:
     """In place of time.sleep: saves the next text at each look."""
 
@@ -330,7 +338,7 @@ def test_watch_checks_each_saved_version_and_goes_on(
         ),
     )
     said = said_by(capsys, "watch")
-    assert said.index("waiting for you to start it") < said.index("start 05")
+    assert said.index("Waiting for the start of Step 5: alone") < said.index("start 05")
     assert said.index("SyntaxError") < said.index("Watching step05.py: save a file")
     assert said.rstrip().endswith("All exercises are done.") and "\x1b" not in said
     assert Progress(Path.cwd()).of("05")["attempts"] == 2

@@ -10,7 +10,7 @@ import pytest
 import tinynode as tn
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = ["from-pytorch.md", "from-paddle.md"]
+PAGES = ["from-pytorch.md", "from-paddle.md", "not-here.md"]
 ROOTS = {"tn": tn, "F": tn.functions, "nn": tn.nn, "net": tn.net}
 
 

@@ -1,4 +1,4 @@
-"""docs/chainer-names.md: every row of its table has a test here, and every test has a row."""
+"""docs/from-chainer.md: every row of its table has a test here, and every test has a row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tinynode.errors import GraphError, HookError, InvalidType, OutputError
 from tinynode.hooks import TimerHook
 from tinynode.type_check import expect
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "chainer-names.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "from-chainer.md"
 ROWS: dict[str, Callable[[], None]] = {}
 
 Arrays = tuple[Any, ...]
@@ -40,7 +40,8 @@ def row(*names: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
 
 
 def names_on_the_page() -> list[str]:
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    table = PAGE.read_text(encoding="utf-8").partition('<div class="names"')[2]
+    lines = table.splitlines()
     return [line.split("`")[1] for line in lines if line.startswith("| `")]
 
 

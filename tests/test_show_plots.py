@@ -490,6 +490,8 @@ def test_it_saves_what_the_suffix_says(tmp_path) -> None:
 def test_a_notebook_shows_the_svg_and_a_prompt_a_short_line() -> None:
     plot = PLOTS["training"]
     assert plot._repr_svg_() == plot.to_svg()
+    bundle = {"image/svg+xml": plot.to_svg(), "text/plain": plot.to_text()}
+    assert plot._repr_mimebundle_(include=None, exclude=None) == bundle
     assert repr(plot) == "<Plot 'Training': print it, or save it as .svg>"
 
 

@@ -1,4 +1,4 @@
-"""Mkdocs's hook: adds the files that programs make to the site.
+"""Mkdocs's hook: adds the files that programs make to the site, and typesets formulas.
 
 Requirement: ``mkdocs build`` alone builds the site from a fresh clone, and writes nothing into
 folders of the repository. ``tools/docs_pages.py`` makes the files; mkdocs gets them from memory.
@@ -14,12 +14,18 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "docs"
+sys.path.insert(0, str(ROOT))  # the command mkdocs does not search the current folder
+
+from tools import docs_math, function_pages, source_pages  # noqa: E402
 
 
+@event_priority(100)  # before the plugin that redirects to these files
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Bring the made files up to date, in a process that sees today's tinynode, and add them."""
     command = [sys.executable, "-B", "-m", "tools.docs_pages", str(CACHE)]
@@ -29,3 +35,22 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for name, text in json.loads(path.read_text(encoding="utf-8"))["files"].items():
             files.append(File.generated(config, name, content=text))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Put in the index of functions, and typeset the formulas between dollar signs."""
+    if function_pages.INDEX in markdown:
+        markdown = markdown.replace(function_pages.INDEX, function_pages.index())
+    return docs_math.typeset(markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Put the source into a page of ``source/``; let a family of functions list functions only."""
+    if page.file.src_uri.startswith("source/"):
+        return source_pages.with_source(html)
+    if page.file.src_uri.startswith(f"{function_pages.FOLDER}/"):
+        for title in page.toc:
+            for entry in title.children:
+                entry.children = []
+        return function_pages.without_classes_in_search(html)
+    return html

@@ -28,12 +28,14 @@ from tinynode.learn.cells import Cell, read
 from tinynode.learn.execution import StepError, without_settings
 from tinynode.learn.progress import write_atomically
 from tinynode.learn.sources import Step
+from tools import function_pages, source_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 SAVED = {
+    "index.md": ("program.svg",),
     "debug-a-gradient.md": ("exp.html",),
     "films.md": ("film.html", "film.svg", "training.html", "moons.html"),
     "pictures.md": ("graph.svg", "double.svg"),
@@ -146,9 +148,10 @@ def update(folder: Path, chosen: list[Step | Path]) -> None:
     for program, files in make_all(stale):
         content = {"digest": wanted[program], "files": files}
         write_atomically(paths[program], json.dumps(content))
-    index = {"tutorials/index.md": pages.index(sources.steps())}
-    write_atomically(folder / "index.json", json.dumps({"files": index}))
-    for path in set(folder.glob("*.json")) - {folder / "index.json", *paths.values()}:
+    others = {"tutorials/index.md": pages.index(sources.steps())}
+    others |= function_pages.pages() | source_pages.pages()
+    write_atomically(folder / "others.json", json.dumps({"files": others}))
+    for path in set(folder.glob("*.json")) - {folder / "others.json", *paths.values()}:
         path.unlink(missing_ok=True)
 
 

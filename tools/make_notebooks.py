@@ -23,7 +23,8 @@ from tinynode.learn.sources import Step
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 INSTALL = """\
-# This notebook lies in a checkout of tinynode. If tinynode is missing, it is installed from there.
+# This notebook lies in a checkout of tinynode.
+# If tinynode is missing, the checkout is installed.
 import importlib.util
 
 if importlib.util.find_spec("tinynode") is None:
@@ -40,6 +41,9 @@ works in a terminal: `python -m tinynode.learn check {key}`."""
 
 NOT_EXECUTED = ["exercise", "skip-execution"]
 """Tags of the cells of an exercise: nbclient executes no cell with the second one."""
+
+HINT = "# hint()   # without the first #: a hint, the next one each time"
+"""A comment, for "Run all cells" would use up the hints."""
 
 STEP_LINK = re.compile(r"\]\(((?:step\d\d|elective|capstone)_\w+)\.(?:py|md)\b")
 GUIDE_LINK = re.compile(r"\]\(\.\./([\w-]+\.md)")
@@ -90,7 +94,7 @@ def exercise(step: Step, new: Any) -> list[Any]:
         what = f"it as `{step.work}`"
     plural = "s" if len(codes) > 1 else ""
     cells = [new.new_markdown_cell(YOUR_TURN.format(plural=plural, what=what, key=step.key))]
-    for code in [*codes, "check()", "hint()"]:
+    for code in [*codes, "check()", HINT]:
         cells.append(new.new_code_cell(code.strip("\n"), metadata={"tags": NOT_EXECUTED}))
     return cells
 

@@ -1,8 +1,7 @@
 # %% [markdown] tags=["portable"]
 # # Capstone: a loss that contains a gradient
 #
-# **Goal.** You train a network whose loss asks for the network's own gradient, on any device, and
-# everything that you have learned is needed for it.
+# **Goal.** You train a network whose loss contains the network's own gradient, on any device.
 
 # %%
 import numpy as np
@@ -18,9 +17,9 @@ def on_device(data):
 
 
 # %% [markdown]
-# Here are two clouds of points. Each point of the second cloud is a point of the first one, moved
-# by (1.2, 1.6): by a distance of 2. The points are then shuffled, and nobody tells who was who.
-# **How far apart are the clouds?**
+# Here are two clouds of points. Each point of the second cloud is a point of the first cloud,
+# moved by $(1.2, 1.6)$: by a distance of 2. Then the points are shuffled, so the pairs are
+# unknown. **How far apart are the clouds?**
 
 # %%
 rng = np.random.default_rng(0)
@@ -30,29 +29,31 @@ cloud = ["first"] * 60 + ["second"] * 60
 tn.show.points(np.concatenate([first, second]), cloud, title="How far apart?")
 
 # %% [markdown]
-# A network can find out. Call it the **critic**: it gives every place a height `f(x)`, and is
-# trained to be high on the second cloud and low on the first. If no slope of `f` is steeper than
-# 1, the difference of the mean heights, the **gap**, is at most the distance. And the best such
-# critic reaches it.
+# A network can find the distance. The network is called the **critic**: it gives every place a
+# height $f(x)$, high on the second cloud and low on the first. If no slope of $f$ is steeper than
+# 1, the difference of the mean heights, the **gap**, is at most the distance. The best such critic
+# reaches the distance.
 #
-#     gap = mean f(second) - mean f(first)        |slope of f| <= 1 everywhere
+# $$\mathrm{gap} = \mathrm{mean}\, f(\mathrm{second}) - \mathrm{mean}\, f(\mathrm{first})
+# \qquad \left|\frac{df}{dx}\right| \le 1 \text{ everywhere}$$
 #
-# But how do you tell a network not to be steep? The slope of `f` at `x` is its gradient, of length
-# `|df/dx|`. Put it into the loss: a **gradient penalty**, small where the length is near 1.
+# The slope of $f$ at $x$ is its gradient, of length $|df/dx|$. A **gradient penalty** in the loss
+# keeps this length near 1:
 #
-#     loss = -gap + 10 * mean (|df/dx| - 1)^2
+# $$L = -\mathrm{gap} + 10 \cdot \mathrm{mean} \left(\left|\frac{df}{dx}\right| - 1\right)^2$$
 #
-# To train on it, you need the gradient of this loss by the weights: the gradient of something in
-# which a gradient stands. This is **double backprop**, and the reason why backward builds a graph
-# (step 16). The idea is of Gulrajani and others, *Improved Training of Wasserstein GANs*, 2017.
+# The training needs the gradient of this loss by the weights: the gradient of a formula that
+# contains a gradient. This is **double backprop** (step 16). The idea is from Gulrajani and
+# others, *Improved Training of Wasserstein GANs*, 2017.
 #
 # ## Predict
-# Three trainings of the same critic: without the penalty; with it; and with it, but without
-# `enable_double_backprop`. What will the gap be, about: 0, 2, or far more than 2? Three answers.
+# Three trainings of the same critic: without the penalty; with the penalty; and with the penalty,
+# but without `enable_double_backprop`. Is the gap about 0, about 2, or far more than 2? Write down
+# three answers.
 #
 # ## Run
-# `steepness` is the new part. The sum of `f` over all points is differentiated; as the height of a
-# point depends on that point alone, row i of the result is the gradient at point i.
+# `steepness` is the new part. It differentiates the sum of $f$ over all points. The height of a
+# point depends on this point alone, so row $i$ of the result is the gradient at point $i$.
 
 
 # %%
@@ -106,21 +107,21 @@ for name, (_, gaps, slopes) in runs.items():
     print(f"{name:10} gap {gaps[-1]:6.2f}   mean steepness {slopes[-1]:6.2f}")
 
 # %% [markdown]
-# Without the penalty the critic becomes steeper and steeper, and its gap means nothing. With it,
-# the gap settles a little above 2. Why above? You can compute it. A critic of steepness `s` in the
-# right direction has the gap `2 s` and the loss `-2 s + 10 (s - 1)^2`. Its derivative is 0 at
-# `s = 1.1`: so the best gap is 2.2. The penalty is a price, and no wall.
+# Without the penalty the critic becomes steeper and steeper, and its gap means nothing. With the
+# penalty, the gap comes near 2.2. The value can be computed: a critic of steepness $s$ in the
+# right direction has the gap $2s$ and the loss $-2s + 10\,(s-1)^2$. The derivative of this loss is
+# 0 at $s = 1.1$, so the best gap is 2.2.
 #
 # ## See
-# The gap during the training, and the line at 2.2 that it should come to.
+# The gap during the training, and the computed value 2.2.
 
 # %%
 curves = {"gap": runs["penalty"][1], "2.2": [2.2] * 120}
 tn.show.training_curves(curves, title="The gap, with penalty", y_label="gap")
 
 # %% [markdown]
-# The height along the straight way from the middle of one cloud to that of the other, and the
-# straight line of slope 1. A critic that is fair climbs evenly.
+# The height along the straight path from the middle of one cloud to the middle of the other, and
+# the line of slope 1.
 
 # %%
 walk = np.linspace(0.0, 2.0, 21)
@@ -136,9 +137,9 @@ tn.show.lines(
 )
 
 # %% [markdown]
-# Now the graph of a penalty, for the smallest critic that bends: one `tanh`. Look for the
-# functions of forward, and for those which the first backward added. The second backward, which
-# trains, goes through all of them.
+# Now the graph of a penalty, for a small critic with one `tanh`. Look for the functions of
+# forward, and for the functions of the first backward. The second backward, for the training, goes
+# through all functions.
 
 # %%
 small = nn.Sequential(nn.Linear(2, 1, bias=False, dtype="float64"), F.tanh)
@@ -147,7 +148,7 @@ penalty.name = "penalty"
 tn.show.graph(penalty)
 
 # %% [markdown]
-# Is the gradient of all this right? Ask a difference, as in step 3: move one weight up and down.
+# A difference checks the gradient, as in step 3: move one weight up and down.
 
 # %%
 weight = small[0].weight
@@ -163,7 +164,7 @@ print(f"by backward {by_backward:.6f}   by difference {by_difference:.6f}")
 
 # %% [markdown]
 # ## Break it
-# Leave `enable_double_backprop` away. Then `tn.grad` gives the same numbers, but without a graph.
+# Leave `enable_double_backprop` out. Then `tn.grad` gives the same numbers, but without a graph.
 
 # %%
 runs["no double"] = train(10.0, double=False)
@@ -174,17 +175,16 @@ print("the same as without a penalty:", np.allclose(gaps, runs["no penalty"][1])
 x = tn.asarray(first, device=tn.get_device(), requires_grad=True)
 for double in (True, False):
     (slope,) = tn.grad([F.sum(small(x))], [x], enable_double_backprop=double)
-    made_by = slope.creator.label if slope.creator else "nobody: a leaf"
+    made_by = slope.creator.label if slope.creator else "no function: a leaf"
     print(f"double={double!s:5}  slopes squared {float(F.sum(slope**2)):.4f}   made by {made_by}")
 
 # %% [markdown]
-# No error, no warning: the worst sort of mistake. The slope is computed, the penalty is in the
-# loss, and printed it looks right. But the graph of the penalty ends at the slope, which nobody
-# seems to have made. To backward it is a **constant**. So not one weight ever hears of it.
+# There is no error and no warning. The slope and the penalty have the right values. But the graph
+# of the penalty ends at the slope, a leaf. For backward the slope is a **constant**. So the
+# penalty changes no weight.
 #
 # ## Fix it
-# Ask whether what you put into a loss depends on what you train. This costs one line, and would
-# have found it:
+# Count the parameters with a gradient of the penalty. One line finds the mistake:
 
 # %%
 for double in (False, True):
@@ -195,9 +195,9 @@ for double in (False, True):
     print(f"double={double!s:5}  parameters that the penalty reaches: {reached} of 6")
 
 # %% [markdown]
-# One of six is not reached, and rightly so: the last bias lifts all of `f`, and changes no slope.
+# 5 of 6 is right: the last bias lifts all of $f$, and changes no slope.
 #
-# **On any device.** Nothing above names one. So one line moves all of it, with double backprop:
+# **On any device.** The program names no device. So one line moves the whole training:
 
 # %%
 for device in "numpy", "fast":
@@ -206,26 +206,36 @@ for device in "numpy", "fast":
     print(f"{device:5} gap after 25 steps {gaps[-1]:.4f}")
 
 # %% [markdown]
-# Or `TINYNODE_DEVICE=fast`, before you start Python. `python -m tinynode train gradient-penalty`
-# trains a larger one, on pictures of digits.
+# The setting `TINYNODE_DEVICE=fast` does the same. `python -m tinynode train gradient-penalty`
+# trains a larger critic, on pictures of digits.
 #
+# **Cost.** The graph of the slope keeps more arrays until the second backward:
+
+# %%
+with tn.hooks.MemoryHook() as memory:
+    height = F.sum(new_critic()(on_device(first)))
+    print(f"heights alone: {memory.current_bytes() / 1000:.0f} kB kept")
+with tn.hooks.MemoryHook() as memory:
+    lengths = steepness(new_critic(), first)
+    print(f"with slopes:   {memory.current_bytes() / 1000:.0f} kB kept")
+
+# %% [markdown]
 # ## What you have built
 # | what was needed | you know it from |
 # |---|---|
-# | the critic: layers, Adam | steps 11, 12 |
+# | the critic: layers, Adam | step 12 |
 # | the order of backward, and sums where a Variable is used twice | steps 4 to 6 |
 # | what is kept between forward and backward, and freed after it | steps 7, 8 |
 # | gradients that are Variables; functions for gradients | steps 16, 17 |
-# | how you know that it is right | steps 3, 13, 16 |
-# | that it runs anywhere | electives `portability`, `devices`, `fast_path`, `your_own_backend` |
+# | checks of gradients | steps 3, 13, 18 |
+# | other devices | electives `portability`, `devices`, `fast_path`, `your_own_backend` |
 #
-# There is no magic left in it: you have written each of these parts, or read it.
+# You have written or read each of these parts.
 #
 # ## Exercise
-# The older of the gradient penalties: a classifier that small changes of its input do not confuse.
-# Its loss is the cross entropy, plus the squared length of the cross entropy's gradient with
-# respect to the input. (Drucker and LeCun, *Improving Generalization Performance Using Double
-# Backpropagation*, 1992.)
+# An older gradient penalty: a classifier that is robust against small changes of its input. Its
+# loss is the cross entropy, plus the squared length of the cross entropy's gradient by the input.
+# (Drucker and LeCun, *Improving Generalization Performance Using Double Backpropagation*, 1992.)
 #
 #     python -m tinynode.learn start gradient_penalty
 #     python -m tinynode.learn check gradient_penalty

@@ -74,7 +74,7 @@ print(f"lowest possible loss: {floor:.3f}")
 # \qquad y_i = \sum_j w_{ij}\, v_j$$
 #
 # The **causal mask** sets the score to $-\infty$ for $j > i$. The softmax makes a 0 of it: no
-# position reads the future. Two **heads** do this side by side, with 16 numbers each.
+# position reads the future. Two **heads** do this side by side, with 12 numbers each.
 
 
 # %%
@@ -110,7 +110,7 @@ class Block(nn.Module):
     def __init__(self, size, causal):
         self.norm_1, self.attention = nn.LayerNorm(size), Attention(size, 2, causal)
         self.norm_2 = nn.LayerNorm(size)
-        self.mlp = nn.Sequential(nn.Linear(size, 4 * size), F.relu, nn.Linear(4 * size, size))
+        self.mlp = nn.Sequential(nn.Linear(size, 2 * size), F.relu, nn.Linear(2 * size, size))
 
     def forward(self, x):
         x = x + self.attention(self.norm_1(x))
@@ -118,7 +118,7 @@ class Block(nn.Module):
 
 
 class TinyGPT(nn.Module):
-    def __init__(self, causal=True, size=32):
+    def __init__(self, causal=True, size=24):
         tn.seed(0)
         self.characters = nn.Embedding(len(letters), size)
         self.places = nn.Embedding(length, size)
@@ -141,13 +141,13 @@ def loss_of(model, rows):
     return F.softmax_cross_entropy(scores, rows[:, 1:].reshape(-1))
 
 
-def train(model, steps=180):
+def train(model, steps=200):
     rng = np.random.default_rng(1)
-    optimizer = nn.Adam(model, lr=0.02)
+    optimizer = nn.Adam(model, lr=0.03)
     losses = []
     for step in range(steps):
-        optimizer.lr = 0.02 * (1 - step / steps)
-        loss = loss_of(model, data[rng.integers(0, len(data), 16)])
+        optimizer.lr = 0.03 * (1 - step / steps)
+        loss = loss_of(model, data[rng.integers(0, len(data), 8)])
         optimizer.cleargrads()
         loss.backward()
         optimizer.update()
@@ -173,7 +173,7 @@ for seed in range(3):
     print("  ", repr(sample(gpt, seed)))
 start = time.perf_counter()
 losses = {"with mask": train(gpt)}
-print(f"180 steps took {time.perf_counter() - start:.1f} s; now it writes:")
+print(f"200 steps took {time.perf_counter() - start:.1f} s; now it writes:")
 for seed in range(6):
     print("  ", repr(sample(gpt, seed)))
 
@@ -188,16 +188,16 @@ print(f"loss: {np.mean(losses['with mask'][-20:]):.2f}, lowest possible: {floor:
 # The loss comes down to its floor. The floor is the cost of the random choices.
 
 # %%
-curves = losses | {"lowest possible": [floor] * 180}
+curves = losses | {"lowest possible": [floor] * 200}
 tn.show.training_curves(curves, log=True, title="A tiny GPT", y_label="loss per character")
 
 # %% [markdown]
 # Now the attention weights of head 1, for one line. Each row is a position that reads, each column
-# a position that is read. The part above the diagonal is empty: the mask. The `t` of `cats` must
-# know whether an `s` follows. Find its row: it reads the word `two`.
+# a position that is read. The part above the diagonal is empty: the mask. The `t` of `cat` must
+# know whether an `s` follows. Find its row: it reads the word `one`.
 
 # %%
-text = "two old cats see one big duck."
+text = "one old cat sees two red dogs."
 with tn.no_backprop_mode():
     gpt(np.array([[code[c] for c in "\n" + text[:-1]]]))
 weights = gpt.block.attention.weights.array[0]  # (heads, reader, read)
@@ -207,7 +207,7 @@ tn.show.matrix(
 )
 
 # %% tags=["varies"]
-print(f"the t of cats reads the word two with weight {weights[1, 11, 1:4].sum():.2f}")
+print(f"the t of cat reads the word one with weight {weights[1, 11, 1:4].sum():.2f}")
 
 # %% [markdown]
 # ## Break it
@@ -222,7 +222,7 @@ for seed in range(4):
 
 # %%
 tn.show.training_curves(
-    losses | {"lowest possible": [floor] * 180}, log=True, title="Too good", y_label="loss"
+    losses | {"lowest possible": [floor] * 200}, log=True, title="Too good", y_label="loss"
 )
 
 # %% [markdown]

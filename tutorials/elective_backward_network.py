@@ -1,8 +1,8 @@
 # %% [markdown] tags=["portable"]
 # # Elective: build the backward network
 #
-# **Goal.** From the program of a computation you make the program of its gradients, by a rule that
-# looks at names only.
+# **Goal.** You make the program of the gradients from the program of a computation, by a rule
+# about names.
 
 # %%
 from collections import Counter, defaultdict
@@ -25,13 +25,13 @@ def numbers(x):
 # %% [markdown]
 # In step 4, backward walked from box to box, after the run. A **backward network** is written
 # *before* the run: a program whose operators compute gradients. The rule is from the design of
-# Paddle, of 2017, and its heart is what you did in the exercise of the elective `registry`:
+# Paddle, of 2017. Its main part is the exercise of the elective `registry`:
 #
 # - The gradient operators come **in inverted order**.
 # - Each reads inputs, outputs, and gradients of the outputs, `y@GRAD`.
 # - Each writes the gradients of its inputs, `x@GRAD`.
 #
-# For this page we register `mul` and `mul_grad` by hand, so that nothing is hidden.
+# This page registers `mul` and `mul_grad` by hand, so that you see every part.
 
 
 # %%
@@ -70,8 +70,8 @@ def naive_rule(forward):
 
 # %% [markdown]
 # ## Predict
-# A chain of two products, `y = (x w) v`. Write its backward program on paper: two lines, in which
-# order? And which name must be in the scope before the first of them can run?
+# A chain of two products: $y = (x\, w)\, v$. Write its backward program on paper. It has two
+# lines: in which order? And which name must be in the scope before the first line can run?
 
 # %%
 chain = net.NetOp(type="chain")
@@ -82,7 +82,7 @@ for operator in naive_rule(chain):
     print(operator)
 
 # %% [markdown]
-# The first line reads `y@GRAD`, which nobody writes: backward has to start from something.
+# The first line reads `y@GRAD`, which no line writes: the gradient of the output is given.
 #
 # ## Run
 
@@ -101,13 +101,13 @@ def run_both(forward, backward, **values):
 print(run_both(chain, naive_rule(chain), x=[2.0], w=[3.0], v=[5.0]))
 
 # %% [markdown]
-# `w v`, `x v`, `x w`: 15, 10 and 6. Right. No graph was recorded for it, and nobody had to decide
-# what comes next: the order is written down, once and for all runs.
+# The gradients are $w v$, $x v$ and $x w$: 15, 10 and 6. No graph was recorded, and no order was
+# computed during the run: the order is a part of the program, for all runs.
 #
 # ## See
-# Both programs in one picture; what computes gradients is dashed. The long arrows that start at
-# `x`, `w`, `h` and `v` are forward variables that a gradient operator reads. (It gets `y` as well,
-# though `mul_grad` has no use for it: the rule passes on all there is.)
+# Both programs in one picture; gradient operators are dashed. Long arrows start at `x`, `w`, `h`
+# and `v`, since gradient operators read these forward variables. By the rule, `mul_grad` gets `y`
+# as well, although it does not use `y`.
 
 # %%
 backward = net.NetOp(naive_rule(chain), "chain_grad")
@@ -115,8 +115,8 @@ tn.show.graph(chain, backward)
 
 # %% [markdown]
 # ## Break it
-# Now one weight is used twice: `y = (x w) w = x w^2`. The gradient of `w` is `2 x w`, which is 12
-# where `x = 2` and `w = 3`. The naive rule says:
+# Now one weight is used twice: $y = (x\, w)\, w = x w^2$. The gradient of `w` is $2 x w$, which is
+# 12 for $x = 2$ and $w = 3$. The naive rule gives:
 
 # %%
 shared = net.NetOp(type="shared")
@@ -127,13 +127,13 @@ for operator in naive_rule(shared):
 print(run_both(shared, naive_rule(shared), x=[2.0], w=[3.0]))
 
 # %% [markdown]
-# Half of it. Both lines write `w@GRAD`, and the second overwrites what the first has found. It is
-# the mistake of step 5, in other clothes. (A `NetOp` would have refused the program: each name is
-# written once.)
+# The result is 6, the half. Both lines write `w@GRAD`, and the second overwrites the first. It is
+# the mistake of step 5 in another form. (A `NetOp` refuses such a program: each name is written
+# once.)
 #
-# The cure of 2017: **rename**, then add up. If a gradient is written by several operators, each
-# writes a part with a name of its own, `w@GRAD@RENAME@0`, `w@GRAD@RENAME@1`, and after the last of
-# them one more operator adds the parts.
+# The cure of 2017: **rename**, then add up. If several operators write a gradient, each writes a
+# part with a name of its own: `w@GRAD@RENAME@0`, `w@GRAD@RENAME@1`. After the last part, one more
+# operator adds all parts.
 
 
 # %%
@@ -159,8 +159,8 @@ for operator in rule_of_2017(shared):
 print(run_both(shared, rule_of_2017(shared), x=[2.0], w=[3.0]))
 
 # %% [markdown]
-# 12. But one net is left, the smallest of all: `y = mul(x, x)`. Its gradient at 3 is 6. There is
-# *one* operator that writes `x@GRAD`, so nothing is renamed:
+# 12 is right. But the rule fails for a smaller net, `y = mul(x, x)`. Its gradient at 3 is 6. Only
+# *one* operator writes `x@GRAD`, so no name is changed:
 
 # %%
 square = net.NetOp([net.Operator("mul", ["x", "x"], ["y"])], "square")
@@ -169,11 +169,12 @@ for operator in rule_of_2017(square):
 print(run_both(square, rule_of_2017(square), x=[3.0]))
 
 # %% [markdown]
-# Half again. One operator reads `x` in two **slots**, so its gradient operator finds two parts of
-# the gradient, and both have one name.
+# The half again. The operator reads `x` in two **slots**. So its gradient operator computes two
+# parts of the gradient, and both have the same name.
 #
 # ## Fix it
-# Count slots in place of operators: **each slot gets a name of its own**. That is less code, too.
+# Count slots in place of operators: **each slot gets a name of its own**. The code becomes shorter
+# too.
 
 
 # %%
@@ -208,14 +209,14 @@ for forward, values in (
     print(forward.type, run_both(forward, backward_by_hand(forward).operators, **values))
 
 # %% [markdown]
-# 9 and 12; 6; and 4 x^3 is 32. Look where `h@GRAD` is added up: after its last part, and before
-# the operator that reads it. It must be so: all that read `h` stand behind the one that wrote `h`,
-# and in inverted order they come first. (The **rank** of step 6 took care of the same.)
+# All are right: 9 and 12; 6; and $4x^3 = 32$. Look at the line that adds up `h@GRAD`: it comes
+# after the last part, and before the operator that reads the sum. The reason: all readers of `h`
+# come after the writer of `h`, so in inverted order they come before. (In step 6 the **rank**
+# gives this order.)
 #
-# `net.backward` follows the same rule. What is different: no `multiply_grad` is registered
-# anywhere. The package writes down what the function's own `backward` does, as you saw in the
-# elective `registry`.
-# Here is a small network that uses its weights `w` twice:
+# `net.backward` follows the same rule, but needs no registered `multiply_grad`. The package
+# records the functions of `backward`, as in the elective `registry`. Here is a small network that
+# uses its weights `w` twice:
 
 # %%
 layers = net.NetOp(type="layers")
@@ -231,8 +232,8 @@ gradient = net.backward(layers, scope)
 print(gradient)
 
 # %% [markdown]
-# It reads of the forward net only what some `backward` uses: `a` is not among its inputs. Does it
-# agree with define-by-run?
+# The backward network reads only variables that some `backward` uses: `a` is not among its inputs.
+# Now compare it with define-by-run:
 
 # %%
 scope.set("y@GRAD", array([[1.0, 1.0]]))
@@ -246,10 +247,10 @@ for name, by_run in (("x", x.grad_var), ("w", w.grad_var)):
     print(f"{name}@GRAD {numbers(by_net)}   equal to 1e-12: {error <= 1e-12}")
 
 # %% [markdown]
-# Two things more that a backward network must handle. Variables that need no gradient, such as
-# frozen weights: name them in the **no-grad set**, and what only they need is left out. And
-# outputs that nobody used: their gradient does not come, and the rule of 2017 fills it with zeros.
-# Below, `y` depends on `low` alone, one of the two outputs of `split`.
+# A backward network must handle two more cases. Variables without a gradient, such as frozen
+# weights, are named in the **no-grad set**: operators for them alone are left out. Outputs without
+# a use have no gradient, and the rule of 2017 fills in zeros. Below, `y` depends on `low` alone,
+# one of the two outputs of `split`.
 
 # %%
 print(net.backward(layers, scope, no_grad_set={"w"}))
@@ -264,10 +265,10 @@ print(net.backward(halves, scope, targets=["y"], zero_fill=True))
 
 # %% [markdown]
 # ## Exercise
-# Write `backward_net(forward, target, no_grad)`: the rule with everything. Shared variables, one
-# variable in several slots, outputs that nobody used, frozen variables, operators that the target
-# does not depend on. The check compares it with define-by-run, to 1e-12, for nets that it draws at
-# random.
+# Write `backward_net(forward, target, no_grad)`: the rule with all cases. These are shared
+# variables, one variable in several slots, outputs without a use, frozen variables, and operators
+# without influence on the target. The check compares random nets with define-by-run, to
+# $10^{-12}$.
 #
 #     python -m tinynode.learn start backward_network
 #     python -m tinynode.learn check backward_network

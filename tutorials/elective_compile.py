@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Elective: compile
 #
-# **Goal.** You turn a define-by-run function into a net that is recorded once and run many times,
-# and you know what it gains, what it cannot do, and how to look inside.
+# **Goal.** You turn a define-by-run function into a net that is recorded once and run many times.
+# You know its gains and its limits, and how to read it.
 
 # %%
 import time
@@ -25,19 +25,19 @@ def on_fast(data, name=None):
 
 
 # %% [markdown]
-# Nets have advantages: the order is known, and so is every name that somebody will read. But who
-# wants to write operators by hand, as in the electives `registry` and
-# `backward_network`? You need not. **A define-by-run function
-# becomes a net by running it once**, while somebody writes down what it applies. That is a
-# **trace**. The backward network follows by the rule of the elective `backward_network`. And
-# then a **plan** is made:
-# which calls, on which arrays, in which order.
+# In a net, the order of the operators and all uses of a variable are known before the run. The
+# electives `registry` and `backward_network` write operators by hand. But **a single run of a
+# define-by-run function gives the net**: a **trace** records each applied function. The backward
+# network follows by the rule of the elective `backward_network`. A **plan** then fixes the calls,
+# their arrays, and their order.
 #
-# `tn.compile(f)` does all three, at the first call. The result is a function that is used as `f`.
+# `tn.compile(f)` makes trace, backward network and plan at the first call. The result is used as
+# `f` is.
 #
 # ## Predict
-# This is the chain of step 4, with a line that tells when it runs. The compiled function is called
-# three times with four numbers, and twice with five. How often will the line run?
+# This is the chain $\sin e^{-x^2}$ of step 4, with a line that records its runs. The compiled
+# function is called three times with four numbers, and twice with five. How often does the line
+# run?
 
 # %%
 calls = []
@@ -56,14 +56,14 @@ for numbers in ([0.0, 0.1, 0.2, 0.3, 0.4], [1.0, 2.0, 3.0, 4.0, 5.0]):
 print(calls)
 
 # %% [markdown]
-# Twice: once for each shape. The **signature** of a call is all that a net depends on: shapes,
-# dtypes, devices, which inputs require a gradient, and the values of arguments that are no arrays.
-# For each new signature `f` runs, and is recorded. All other calls run the net, and not one line
-# of your function.
+# Twice: once for each shape. A net depends on the **signature** of the call: shapes, dtypes,
+# devices, which inputs require a gradient, and the values of arguments that are no arrays. For a
+# new signature `f` runs, and is recorded. All other calls run the net, and no line of your
+# function.
 #
 # ## Run
-# This is what was recorded, and the backward network that follows from it. You have met all of it:
-# operators by name, `@GRAD`, and `x`, which was read in two slots.
+# The recorded net, and its backward network: operators by name, gradients with `@GRAD`, and `x`,
+# which is read in two slots.
 
 # %%
 x = on_fast([0.1, 0.5, 0.9], "x")
@@ -74,9 +74,8 @@ found.net.run(scope)
 print(net.backward(found.net, scope))
 
 # %% [markdown]
-# The compiled function is **one function in the graph**, named after yours. So everything that you
-# know of gradients holds for it; also that they can be differentiated again. Its `backward` is a
-# net, and so is the backward of that.
+# The compiled function is **one function in the graph**, with the name of your function. Its
+# `backward` is a net, which can be differentiated again: the backward of this net is a net too.
 
 
 # %%
@@ -97,12 +96,10 @@ for title, eager, by_net in zip(
 
 # %% [markdown]
 # ## See
-# What does a plan do? `explain` tells. The device `fast` puts elementwise operators that follow
-# each other into one **group**: it takes a block of the array that fits into the cache of the
-# processor, runs all operators of the group on it, and goes on with the next block. That is called
-# **fusing**. An operator that has no kernel for this (the elective `fast_path`) **falls
-# back**: its own `forward`
-# is called.
+# `explain` describes a plan. The device `fast` puts consecutive elementwise operators into a
+# **group**. It takes a block of the array that fits into the processor's cache, runs all operators
+# of the group on the block, and takes the next block. This is called **fusing**. An operator
+# without a kernel (the elective `fast_path`) **falls back**: the plan calls its `forward`.
 
 
 # %%
@@ -128,11 +125,11 @@ print()
 explain(with_a_sort, large)
 
 # %% [markdown]
-# The chain is a single group, forward and backward. A sort needs all of the array at once, so it
-# cuts the groups in two.
+# The chain is a single group, forward and backward. A sort needs the whole array, so it cuts the
+# group in two.
 #
-# Now to the gain. For comparison, a function of more operators: `poly` is ten times `y x + c`.
-# One step is a forward and a backward. The figures on this page were measured on one machine; on
+# **Cost.** First the time, for the chain and for a function of more operators: `poly` is ten times
+# $y\, x + c$. A step is a forward and a backward. The figures were measured on one machine; on
 # yours they differ.
 
 
@@ -180,15 +177,14 @@ tn.show.bars(
 )
 
 # %% [markdown]
-# With few numbers, an eager step spends its time in Python: nodes, checks, the walk of backward.
-# A net has none of that, and the more operators there are, the more it saves. With many numbers
-# the arithmetic takes most of the time, and both must do that: no gain in time is to be expected
-# there.
+# With few numbers, an eager step spends its time in Python: nodes, checks, the order of backward.
+# A net does not need these, so its gain grows with the number of operators. With many numbers,
+# arithmetic takes most of the time. It is the same for both, so expect no gain in time.
 #
-# The other cost is memory. Eagerly, each operator makes a new array, a **buffer**, as long as `x`.
-# A fused group keeps what lies between its operators in the cache. Only what leaves the group
-# needs a buffer: its result, and what the backward network will read. Let us count the bytes, at
-# the moment when most are in use.
+# The other cost is memory. In an eager step each operator makes a new array, a **buffer** of the
+# size of `x`. A fused group keeps intermediate values in the cache. Buffers are needed for its
+# result, and for the arrays of the backward network. The next cell counts the largest number of
+# bytes in use.
 
 
 # %%
@@ -221,8 +217,8 @@ tn.show.bars(
 
 # %% [markdown]
 # ## Break it
-# A trace sees what was *applied*. It does not see why. So a decision by a value would be recorded
-# as it fell for the first numbers, and be wrong for others. The package refuses it:
+# A trace records the applied functions, not the decisions of your code. A decision by a value is
+# right for the first numbers only, and wrong for others. The package refuses it:
 
 
 # %%
@@ -239,8 +235,8 @@ except tn.TinynodeError as error:
     print(error)
 
 # %% [markdown]
-# What it cannot refuse: a number that changes at every call. It belongs to the signature, so each
-# new one is recorded anew, and nothing is gained. The results are right, and the program is slow.
+# The package cannot refuse a number that changes at every call. The number belongs to the
+# signature, so each call is recorded anew. The results are right, and the program is slow.
 
 # %%
 calls = []
@@ -257,12 +253,11 @@ for step in range(4):
 print("recorded", len(calls), "times")
 
 # %% [markdown]
-# And a function that writes something down, such as `calls` above, does so when it is recorded and
-# never again.
+# And a side effect, such as `calls.append` above, happens in the recorded call only.
 #
 # ## Fix it
-# A choice becomes a function of Variables: `F.where` computes both and picks, number by number.
-# And what changes becomes an array: then it is an input of the net.
+# A choice becomes a function of Variables: `F.where` computes both cases and picks, number by
+# number. A changing number becomes an array: then it is an input of the net.
 
 
 # %%
@@ -279,9 +274,9 @@ for step in range(4):
 print("recorded", len(calls), "time")
 
 # %% [markdown]
-# A training step may be compiled as a whole. `cleargrads`, `backward` and `update` stand in it as
-# always; the parameters are read anew at each run. Data that require a gradient would get one too,
-# and that is refused, so pass them through `detach`.
+# A training step may be compiled as a whole, with `cleargrads`, `backward` and `update`. The net
+# reads the parameters anew at each run. Data must not require a gradient in such a step, so pass
+# data through `detach`.
 
 # %%
 rng = np.random.default_rng(0)
@@ -315,22 +310,22 @@ for number in range(31):
         print(f"step {number:2}   eager {one:.6f}   compiled {other:.6f}")
 
 # %% [markdown]
-# **When is it worth it?** For a function of many operators that runs many times with the same
-# shapes: a whole model, a whole training step. Not for a single operator: to look up what was
-# recorded takes longer than the node that it saves. And keep the eager function at hand. It is the
-# one that you can step through, print from, and trust; the compiled one must agree with it.
+# **When to compile?** Compile a function of many operators that runs many times with the same
+# shapes: a whole model, a whole training step. A single operator gains nothing: the look-up of the
+# net takes longer than a node. And keep the eager function: a debugger steps through it, and the
+# compiled function must agree with it.
 #
 # ## Exercise
-# A training step that nobody can record: it decides by values, and gets a number that changes in
-# each step. Make it one that is recorded once. The check compares losses with the eager step, and
+# A training step that cannot be recorded: it decides by values, and gets a new number in each
+# step. Change it, so that it is recorded once. The check compares losses with the eager step, and
 # gradients to second order.
 #
 #     python -m tinynode.learn start compile
 #     python -m tinynode.learn check compile
 #
 # ## Bug hunt
-# A compiler may be wrong in many ways: it forgets a part of the signature, it takes two lines for
-# equal, it uses a buffer again too early. `hunt_compile.py` gets a compiler of 200 lines, with 20
-# bugs planted, one at a time. Write tests that catch them.
+# A compiler may be wrong in many ways: it forgets a part of the signature, merges two different
+# lines, or uses a buffer again too early. `hunt_compile.py` gets a compiler of 200 lines, with 20
+# bugs planted, one at a time. Write tests that catch the bugs.
 #
 #     python -m tinynode.learn hunt compile

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Elective: devices, and which forward runs
 #
-# **Goal.** You give a function one forward for the CPU and one for GPUs, and you see where arrays
-# are, when they move, and which of the two ran.
+# **Goal.** You write a forward for the CPU and a forward for GPUs. You see where arrays are, when
+# they move, and which forward runs.
 
 # %%
 import inspect
@@ -14,13 +14,13 @@ import tinynode as tn
 from tinynode import functions as F
 
 # %% [markdown]
-# A GPU has memory of its own. It computes on arrays in that memory only, and copying them there
-# and back takes long: often longer than the computation. So it is good to know where arrays are.
+# A GPU computes on arrays in its own memory only. A copy to this memory or back often takes longer
+# than the computation. So a program must know where its arrays are.
 #
-# You may have no GPU. Here is a **stand-in**, a device called `board`. It computes with NumPy, so
-# it is not fast; but its arrays have a type of their own, as those of a GPU have, and it counts
-# the copies to it and back. And it has the **capability** `"gpu"`. What it says is true of the way
-# through tinynode, and tells nothing about CUDA.
+# You may have no GPU. So the next cell makes a **stand-in**, a device called `board`. It computes
+# with NumPy. Its arrays have a type of their own, as arrays on a GPU, and it counts the copies to
+# and from its memory. It has the **capability** `"gpu"`. The stand-in shows the path through
+# tinynode, and nothing about CUDA.
 
 
 # %%
@@ -57,9 +57,9 @@ tn.register_backend(board)
 
 # %% [markdown]
 # ## Predict
-# `Bell` is `exp(-x^2)`. Up to now you wrote one `forward` with `xp`. You may write two in place of
-# it: `forward_cpu` and `forward_gpu`. Which one runs on `numpy`, which on `board`? And on `fast`,
-# which is "a faster device" too?
+# `Bell` is $e^{-x^2}$. Up to now a class had one `forward` with `xp`. A class may have two methods
+# in place of it: `forward_cpu` and `forward_gpu`. Which of the two runs on `numpy`, on `board`,
+# and on `fast`?
 
 # %%
 path = []  # what ran
@@ -104,24 +104,23 @@ for device in "numpy", "fast", "board":
     print(f"{device:5} {path[0]}  y {' '.join(values)}  x.grad {' '.join(slopes)}")
 
 # %% [markdown]
-# `fast` is a CPU: its arrays lie where NumPy's lie. The gradients are the same everywhere, and
-# there is one `backward` for all devices, since it is made of functions that run on all.
+# `fast` is a CPU: its arrays are in NumPy's memory. The gradients are the same everywhere. One
+# `backward` serves all devices, since it consists of functions for all devices.
 #
-# Who chose? No table, and no `if` of yours. `forward` of the base class did, which you have always
-# overridden. This is all of it:
+# `forward` of the base class chooses. The next cell prints it:
 
 # %%
 source = inspect.getsource(tn.FunctionNode.forward)
 print(source[source.index("        if not inputs") :])
 
 # %% [markdown]
-# It asks the arrays for their backend, and the backend for the capability `"gpu"`. **If you write
-# `forward`, the two others are never called.** That is the usual case: one `forward` with `xp`.
-# Two are for functions where the GPU needs other code than the CPU.
+# It asks the arrays for their backend, and the backend for the capability `"gpu"`. **If a class
+# has its own `forward`, the two others are never called.** The usual case is one `forward` with
+# `xp`. Two methods are for functions with other code on a GPU.
 #
 # ## See
-# A Variable on each of two devices. `to_device` moves, and it is a function like others: a node of
-# the graph. So the gradient finds its way back to the device where the Variable stands.
+# Two Variables on two devices. `to_device` copies a Variable to a device. It is a function in the
+# graph, so the gradient goes back to the device of the Variable.
 
 # %%
 a = tn.asarray([1.0, 2.0], device="numpy", requires_grad=True)
@@ -136,7 +135,7 @@ tn.show.graph(loss)
 
 # %% [markdown]
 # ## Break it
-# Without `to_device`, does tinynode move `a` by itself?
+# Does tinynode copy `a` without `to_device`?
 
 # %%
 try:
@@ -145,8 +144,8 @@ except tn.TinynodeError as error:
     print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# No. An error is better than a copy that nobody asked for: copies in silence make programs slow,
-# and you would never see why. But you can ask for too many yourself. This loop trains `w`, with
+# No. An error is better than a hidden copy: hidden copies make programs slow, and the reason is
+# hard to find. But a program itself may ask for too many copies. The next loop trains `w`, with
 # `w` on the CPU and the data on the board:
 
 
@@ -176,14 +175,14 @@ def careless():
 count(careless)
 
 # %% [markdown]
-# A hundred copies for twenty steps. In each step the data go to the board, `w` goes there, its
-# gradient comes back, and the loss comes back to be looked at. On a real GPU each copy back also
-# **waits**, until all that was asked of the GPU is done.
+# A hundred copies for twenty steps. In each step the data and `w` go to the board, and the
+# gradient and the loss come back. On a real GPU, each copy back also **waits** until all started
+# work is done.
 #
 # ## Fix it
-# Move everything once, before the loop: data and parameters. Layers do it with
-# `model.to_device("board")`, or are made there within `with tn.using_device("board"):`. Look at
-# the loss now and then, not in every step.
+# Move data and parameters once, before the loop. A model moves by `model.to_device("board")`, or
+# is made on the device inside of `with tn.using_device("board"):`. Read the loss now and then, not
+# in every step.
 
 
 # %%
@@ -203,19 +202,18 @@ count(careful)
 
 # %% [markdown]
 # ## Code for a GPU
-# CuPy is NumPy for GPUs: `cupy.exp(-x * x)` starts three **kernels**, one for each operation. A
+# CuPy is NumPy for GPUs. `cupy.exp(-x * x)` starts three **kernels**, one for each operation. A
 # kernel is a program that a GPU runs for many elements at once. Each of the three reads an array
-# from memory and writes one. A kernel of your own can do it in one go: `ElementwiseKernel` takes
-# the inputs, the outputs, what to do with *one* element (in C++), and a name.
+# and writes an array. A kernel of your own does all in one pass. `ElementwiseKernel` takes the
+# inputs, the outputs, the code for *one* element (in C++), and a name.
 #
 # ```python
 # bell = cupy.ElementwiseKernel("T x", "T y", "y = exp(-x * x)", "bell")
 # y = bell(x)
 # ```
 #
-# `T` stands for any dtype, the same one wherever it is written: the kernel serves 32-bit and
-# 64-bit numbers. So `forward_gpu` would be: retain, and `return (bell(x),)`. The next cell does
-# that, if there is a GPU here. If there is none, it says so, and nothing was run.
+# `T` stands for a dtype, the same at each place: the kernel serves 32-bit and 64-bit numbers. The
+# next cell has a `forward_gpu` with this kernel. Without a GPU, the cell only prints a note.
 
 
 # %% tags=["varies"]
@@ -241,9 +239,8 @@ else:
 
 # %% [markdown]
 # ## Exercise
-# Write `forward_gpu` of `Swish`, `y = x / (1 + exp(-x))`, with one ElementwiseKernel. Where there
-# is no GPU, the check runs it on a stand-in for CuPy that understands such short kernels; and it
-# says what it could not run.
+# Write `forward_gpu` of `Swish`, $y = x / (1 + e^{-x})$, with one ElementwiseKernel. Without a
+# GPU, the check runs the kernel on a stand-in for CuPy, and says which part did not run.
 #
 #     python -m tinynode.learn start devices
 #     python -m tinynode.learn check devices

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Elective: the fast path, and Fallback
 #
-# **Goal.** You write quicker code for the cases that matter, leave all others to the forward that
-# you have, and see which of the two ran, and why.
+# **Goal.** You write quicker code for some cases, leave all other cases to `forward`, and see
+# which of the two ran, and why.
 
 # %%
 import inspect
@@ -17,18 +17,17 @@ from tinynode import functions as F
 tn.show.fallbacks(reset=True)  # the counts of this step begin here
 
 # %% [markdown]
-# The Array API standard has no way to say *write the result there*. So `xp.exp(-x)` makes two
-# arrays where one would do. For large arrays, fetching fresh memory and going through it is most
-# of the work.
+# The Array API standard has no functions that write into a given array. So `xp.exp(-x)` makes two
+# arrays, although one array is enough. For large arrays, new memory is most of the work.
 #
-# The device `fast` has NumPy's arrays, so its code may use all that NumPy has. A function that
-# wants to be quick there gets one more method, **`forward_fast`**. It returns the outputs, as
-# `forward` does. Or it returns **`tn.Fallback("why")`**: I do not serve this case, run `forward`.
+# The device `fast` has NumPy's arrays, so its code may use all of NumPy. A function may have one
+# more method, **`forward_fast`**. It returns the outputs, as `forward` does. Or it returns
+# **`tn.Fallback("why")`**, which means: this case is not served, so run `forward`.
 #
 # ## Predict
-# `SumOfSquares` has both. `np.dot(v, v)` multiplies and adds in one pass, without an array in
-# between. It is written for 32-bit and 64-bit numbers. Three calls: on `numpy` with 64 bits, on
-# `fast` with 64 bits, on `fast` with 16 bits. What will each append to `path`?
+# `SumOfSquares` has both methods. `np.dot(v, v)` multiplies and adds in one pass, without an
+# intermediate array. It serves 32-bit and 64-bit numbers. There are three calls: on `numpy` with
+# 64 bits, on `fast` with 64 bits, on `fast` with 16 bits. What does each call append to `path`?
 
 # %%
 path = []
@@ -71,11 +70,11 @@ for device, dtype in ("numpy", "float64"), ("fast", "float64"), ("fast", "float1
     print(f"{device:5} {dtype}: {' -> '.join(path):23} y {float(y):g}  x.grad {x.grad.tolist()}")
 
 # %% [markdown]
-# The same numbers three times, by three ways. In the last line both ran: the quick code looked at
-# the dtype, and declined.
+# The same numbers three times. In the last line both methods ran: `forward_fast` checked the
+# dtype, and gave a Fallback.
 #
-# `forward_fast` replaces `forward`, and nothing else. Type checks, the graph, backward, and hooks
-# are around it as before. Here is a hook; does it see the quick way?
+# `forward_fast` replaces `forward` only. Type checks, graph, backward and hooks are the same. So a
+# hook sees the function on both devices:
 
 
 # %%
@@ -92,10 +91,10 @@ for device in "numpy", "fast":
 
 # %% [markdown]
 # ## See
-# Functions of the package have kernels on `fast` as well. `tn.show.fallbacks()` is a table of what
-# ran on a kernel, and of what fell back and why. Its last column is the time, which differs from
-# run to run: it is cut off here. (The arrays are large, since for small ones many kernels are not
-# worth it; such calls run as on `numpy`, and are not counted.)
+# Functions of the package have kernels on `fast` as well. `tn.show.fallbacks()` is a table of the
+# calls with a kernel, and of the calls that fell back, with the reason. The last column, the time,
+# is cut off here, since it differs from run to run. The arrays are large: calls with small arrays
+# run as on `numpy`, and are not counted.
 
 
 # %%
@@ -115,11 +114,11 @@ F.gelu(tn.asarray(data[:20].astype("float16"), device="fast"))
 coverage()
 
 # %% [markdown]
-# Read the lines with `no:`. `Erf` has no kernel at all. `GELU` has one, but not for 16 bits. If a
-# program on `fast` is slower than you hoped, this table says where to look.
+# Read the lines with `no:`. `Erf` has no kernel. `GELU` has a kernel, but not for 16 bits. If a
+# program on `fast` is slower than expected, this table shows the reasons.
 #
-# What is won? First the memory: how much is taken while the function runs, counted in arrays of
-# the size of `x`.
+# **Cost.** First the memory: the most memory in use during the function, counted in arrays of the
+# size of `x`.
 
 
 # %%
@@ -148,7 +147,7 @@ for device in "numpy", "fast":
     print(f"{device:5} {taken}")
 
 # %% [markdown]
-# The result of `gelu` is one of these arrays, so nothing is wasted there. And the time, on the
+# The result of `gelu` is one array, so its kernel on `fast` needs no other. Then the time, on the
 # machine that made this page. A bar of 2 means: twice as quick on `fast` as on `numpy`.
 
 
@@ -170,12 +169,12 @@ quicker = {
 tn.show.bars(quicker, title="fast beside numpy", x_label="times as quick")
 
 # %% [markdown]
-# A bar near 1 is no failure: `tanh` is one call of NumPy, where nothing can be won, and `erf` fell
-# back. **No function has to have a kernel.** Write one where a measurement says that it matters.
+# A bar near 1 is no failure: `tanh` is a single call of NumPy, and `erf` fell back. **No function
+# must have a kernel.** Write a kernel where a measurement shows the need.
 #
 # ## Break it
-# Two kernels that are quick and wrong. `InPlace` saves the array for the squares, too: it writes
-# them into `x`. `Forgetful` is the kernel from above with a line missing.
+# Two kernels that are quick and wrong. `InPlace` saves the array of the squares: it writes the
+# squares into `x`. `Forgetful` is the kernel from above without `retain_inputs`.
 
 
 # %%
@@ -203,13 +202,13 @@ for make in InPlace, Forgetful:
         print(f"{make.__name__}: {type(error).__name__}: {str(error).splitlines()[0]}")
 
 # %% [markdown]
-# `InPlace` gives the right `y`, and has destroyed `x`, which belongs to the caller. So the
-# gradient is wrong, and all that is computed of `x` later. `Forgetful` at least fails.
+# `InPlace` gives the right `y`, and has overwritten `x`, an array of the caller. So the gradient
+# is wrong, and each later use of `x`. `Forgetful` fails with an error.
 #
 # ## Fix it
-# A kernel writes into arrays that it made itself, and into no others. It retains what `forward`
-# retains. And you need not trust yourself: two ways to one result test each other. `differences`
-# compares them for several inputs, also those that should fall back.
+# A kernel writes only into its own arrays, and retains the same arrays as `forward`. `forward` and
+# `forward_fast` have the same result, so each is a test of the other. `differences` compares them
+# for several inputs, with inputs that fall back among them.
 
 
 # %%
@@ -237,8 +236,8 @@ print("SumOfSquares:", differences(SumOfSquares, inputs))
 print("InPlace, the first two:", differences(InPlace, inputs)[:2])
 
 # %% [markdown]
-# A kernel of the package is written in the same way, but stands in a table of the backend, by the
-# class of the function; so the functions know nothing of it. This is how `fast` looks it up:
+# A kernel of the package is in a table of the backend, by the class of the function. So the
+# functions do not depend on kernels. This is the look-up of `fast`:
 
 # %%
 import tinynode_fast
@@ -248,8 +247,8 @@ print(source[source.index("    kind =") : source.index("    start =")])
 
 # %% [markdown]
 # ## Exercise
-# Write `forward_fast` for `Softsign`, `y = x / (1 + |x|)`: with a single new array, which is the
-# result; for 32 and 64 bits; and with a reason for all others.
+# Write `forward_fast` for `Softsign`, $y = x / (1 + |x|)$, for 32 and 64 bits. Its only new array
+# is the result. All other dtypes get a Fallback with a reason.
 #
 #     python -m tinynode.learn start fast_path
 #     python -m tinynode.learn check fast_path

@@ -1,13 +1,10 @@
 # %% [markdown]
 # # Elective: one program, many array libraries
 #
-# **Goal.** You write a function once, and one line of config says which array library runs it.
+# **Goal.** You write a function once, and a setting chooses the array library that runs it.
 
 # %%
 import inspect
-import os
-import subprocess
-import sys
 import tempfile
 import types
 from pathlib import Path
@@ -17,19 +14,19 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
+from tinynode.config_sources import read_sources
 
 # %% [markdown]
-# There are many libraries of arrays: NumPy, PyTorch, JAX, CuPy for GPUs ... The **Array API
-# standard** lists names that all of them can have: `exp`, `sum`, `where`, `reshape`, each with the
-# same arguments. tinynode calls nothing but these names. A **device** is such a library and the
-# place where its arrays lie. Every Variable stands on one: `x.device`.
+# There are many array libraries: NumPy, PyTorch, JAX, CuPy for GPUs. The **Array API standard**
+# lists common names, such as `exp`, `sum`, `where` and `reshape`, with common arguments. tinynode
+# calls only these names. A **device** is such a library, with a memory for its arrays. Every
+# Variable has a device: `x.device`.
 #
-# Two devices are always there: `numpy`, and `fast`, which computes on NumPy's arrays too, but with
-# quicker code (the elective `fast_path`). You may have no other library installed. So here is
-# a stand-in: a library
-# whose arrays are **boxes**. Inside is a NumPy array, but NumPy's own functions refuse a box, as
-# they refuse an array on a GPU. You need not read this cell; the elective `your_own_backend`
-# is about how it is done.
+# Two devices are always there: `numpy`, and `fast`, which has quicker code for NumPy's arrays (the
+# elective `fast_path`). You may have no other library installed. So the next cell makes a
+# stand-in: a library whose arrays are **boxes**. A box contains a NumPy array, but NumPy's
+# functions refuse a box, as they refuse an array on a GPU. You need not read the cell: the
+# elective `your_own_backend` explains it.
 
 
 # %%
@@ -106,9 +103,9 @@ DEVICES = "numpy", "fast", "box"
 
 # %% [markdown]
 # ## Predict
-# **Softplus** is `log(1 + exp(x))`, a smooth relu. Here it is twice. One says `np`, as your engine
-# did. The other asks whose array it got: `xp = tn.namespace_of(x)`. Which of the two runs on which
-# of the three devices? Six answers.
+# **Softplus** is $\log(1 + e^x)$, a smooth relu. Here are two versions. The first calls functions
+# of `np`. The second asks the array for its library: `xp = tn.namespace_of(x)`. Which of the two
+# runs on which of the three devices? Write down six answers.
 
 
 # %%
@@ -155,21 +152,20 @@ for device in DEVICES:
         print(f"{device:5} {make.__name__:13} {outcome(make, device)}")
 
 # %% [markdown]
-# Five of six run. Look at `fast`: the function with `np` is wrong there too, and nobody notices,
-# for arrays of `fast` are NumPy's. **What runs on NumPy is not yet portable.** To find out, you
-# need a library that is not NumPy.
+# Five of six run. On `fast` the function with `np` runs, only because arrays of `fast` are
+# NumPy's. **A function that runs on NumPy is not yet portable.** A test needs another library.
 #
-# All functions of the package are written like `WithNamespace`. This is its `tanh`:
+# All functions of the package are written like `WithNamespace`. This is `tanh` of the package:
 
 # %%
 print(inspect.getsource(F.Tanh.forward))
 
 # %% [markdown]
-# `backward` needs no `xp`: it works with Variables and functions, and these run anywhere.
+# `backward` needs no `xp`: it consists of functions of Variables, which run on all devices.
 #
-# Now a whole program. `train` names no device: it asks for `tn.get_device()`, the current one.
-# Parameters are made there as well. The line `with tn.using_device(...)` is the only one that says
-# where it runs.
+# Now a whole program. `train` names no device: it uses the current device, `tn.get_device()`.
+# Parameters are made on the current device as well. Only the line `with tn.using_device(...)`
+# names a device.
 
 
 # %%
@@ -208,11 +204,11 @@ for device, (losses, weights, _) in results.items():
     )
 
 # %% [markdown]
-# The same numbers, up to the last digits: the first weights too, for random numbers are always
-# drawn by NumPy, and then moved to the device.
+# The results are equal, up to the last digits. The first weights are equal too: NumPy draws all
+# random numbers, and tinynode moves them to the device.
 #
 # ## See
-# This is the graph of the last loss, from the run on `box`. Can you find the boxes in it?
+# The graph of the last loss, from the run on `box`. Look for the boxes in it.
 
 # %%
 picture = tn.show.graph(results["box"][2])
@@ -224,10 +220,10 @@ print("the last:", lines[-1], "/", lines_on_numpy[-1])
 picture
 
 # %% [markdown]
-# Only the note below names them. A graph is made of Variables and functions. Which library holds
-# the numbers is seen by `forward` alone.
+# Only the note below the graph names the device. A graph is made of Variables and functions. Only
+# `forward` sees the arrays of a library.
 #
-# **Who says where?** The first of these that names a device:
+# **Which setting decides?** The first of these that names a device:
 #
 # 1. an argument: `tn.asarray([1.0], device="fast")`
 # 2. a block: `with tn.using_device("fast"):`
@@ -236,40 +232,44 @@ picture
 # 5. the environment: `TINYNODE_DEVICE=fast python train.py`
 # 6. a file `tinynode.toml`, or the table `[tool.tinynode]` in `pyproject.toml`, in the folder
 #    where the program is started or one above
-# 7. nobody: then it is `numpy`
+# 7. the default: `numpy`
 #
-# So a program that names no device can be moved without touching it. Here is a short one,
-# started four times. `origin` says who decided.
+# So a program that names no device can be moved without a change. `tn.config.origin` names the
+# source of a setting:
 
 # %%
-program = """
-import tinynode as tn
-origin = tn.config.origin("device").replace(FOLDER, ".").replace(chr(92), "/")
-print(tn.asarray([1.0]).device, "<-", origin)
-"""
-clean = {key: text for key, text in os.environ.items() if not key.startswith("TINYNODE_")}
-clean["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+print("nothing said:    ", tn.get_device())
+with tn.using_device("fast"):
+    print("a block:         ", tn.get_device(), "<-", tn.config.origin("device"))
+tn.global_config.device = "fast"
+print("for all threads: ", tn.get_device(), "<-", tn.config.origin("device"))
+tn.global_config.device = "numpy"
+
+# %% [markdown]
+# The environment and the file are read when tinynode is imported. The function that reads them is
+# `read_sources`, so it can be asked about other environments and folders:
 
 
-def start(folder, **environment):
-    code = f"FOLDER = {os.path.realpath(folder)!r}{program}"
-    command = [sys.executable, "-c", code]
-    settings = {**clean, **environment}
-    done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True)
-    print(done.stdout.strip() or done.stderr.strip().splitlines()[-1])
+# %%
+def decides(environment, folder):
+    source = read_sources(environment, Path(folder)).get("device")
+    if source is None:
+        return "numpy <- the default"
+    origin = source.origin.replace(str(Path(folder)), ".").replace(chr(92), "/")
+    return f"{source.value} <- {origin}"
 
 
 with tempfile.TemporaryDirectory() as folder:
-    start(folder)
-    start(folder, TINYNODE_DEVICE="fast")
+    print(decides({}, folder))
+    print(decides({"TINYNODE_DEVICE": "fast"}, folder))
     Path(folder, "tinynode.toml").write_text('device = "fast"\n')
-    start(folder)
-    start(folder, TINYNODE_DEVICE="numpy")
+    print(decides({}, folder))
+    print(decides({"TINYNODE_DEVICE": "numpy"}, folder))
 
 # %% [markdown]
 # ## Break it
-# Three functions that work on `numpy`, each with one slip. They are given 32-bit numbers, the
-# usual ones.
+# Three functions that work on `numpy`, each with one mistake. Their inputs are 32-bit numbers, the
+# default.
 
 
 # %%
@@ -303,9 +303,9 @@ for make in Method, Mixed, Wide:
     report(make)
 
 # %% [markdown]
-# The last is the worst: no error anywhere. From there on all arrays take twice the memory, and on
-# some devices 64-bit numbers do not exist. `Mixed` did the same on `numpy`. `Method` is safe in
-# its dtype, but does not run at all elsewhere.
+# `Wide` is the worst: there is no error. All later arrays take twice the memory, and some devices
+# have no 64-bit numbers. `Mixed` does the same on `numpy`. `Method` keeps the dtype, but runs on
+# `numpy` only.
 #
 # ## Fix it
 # | in place of | write |
@@ -328,9 +328,12 @@ class Fixed(tn.FunctionNode):
 report(Fixed)
 
 # %% [markdown]
-# The hardest test is a library that has all of the standard and nothing else:
-# `array_api_strict`. It refuses every name and argument that only NumPy has. tinynode's own tests
-# run on it. If you have it (`pip install array-api-strict`), the next cell asks it about `Fixed`.
+# The hardest test is a library with the names of the standard and no others: `array_api_strict`.
+# It refuses every name and argument that only NumPy has. tinynode's own tests run on it. If the
+# library is installed (`pip install array-api-strict`), the next cell runs `Fixed` on it.
+#
+# **Cost.** `tn.namespace_of(x)` looks up a type, once for each call of `forward`. The same code
+# runs everywhere, without a copy between devices.
 
 # %% tags=["varies"]
 try:
@@ -349,8 +352,8 @@ else:
 
 # %% [markdown]
 # ## Exercise
-# Your file has a function full of `np`. Rewrite it for any library: with no `np` left, on any
-# device, and with outputs of the dtype of the inputs.
+# Your file has a function with many calls of `np`. Rewrite it for any library: without `np`, on
+# any device, and with outputs of the dtype of the inputs.
 #
 #     python -m tinynode.learn start portability
 #     python -m tinynode.learn check portability

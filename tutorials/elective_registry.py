@@ -1,19 +1,19 @@
 # %% [markdown] tags=["portable"]
 # # Elective: a registry and operators by name
 #
-# **Goal.** You write a computation down before it runs: as a list of operators that you can print,
-# run as often as you like, and take apart.
+# **Goal.** You write a computation as a list of operators before it runs. The list can be printed,
+# run many times, and changed.
 
 # %% [markdown]
-# Everything so far was **define-by-run**: `y = a * b` computes at once, and the graph grows as a
-# record of what has been done. There is a second way. A **program** says what *shall* be done, and
-# holds no numbers. This step builds such programs; the next one derives the program of the
-# gradients from them.
+# The steps of the course are **define-by-run**: `y = a * b` computes at once, and the graph
+# records what was computed. The other way is **define-and-run**: a **program** lists the
+# operations to be done, and holds no numbers. This elective builds such programs. The elective
+# `backward_network` derives the program of the gradients.
 #
-# An **operator** is one line of a program. It names a function, the variables that it reads, and
-# those that it writes. Three words, all of them text: `y = mul(x, w)`. Somebody must know what
-# `mul` means: the **registry**. And somebody must know what `x` is at the moment: the **scope**.
-# Here are all three, from nothing.
+# An **operator** is a line of a program: `y = mul(x, w)`. It names a function, the variables that
+# it reads, and the variables that it writes. All three are text. The **registry** maps the text
+# `mul` to a function. The **scope** maps the text `x` to a value. Here are operator, registry and
+# scope in a few lines.
 
 # %%
 import math
@@ -58,8 +58,7 @@ def exponential(a):
 # %% [markdown]
 # ## Predict
 # The next cell makes a program of two operators, prints it, and runs it in two scopes. Which
-# numbers does the program hold after that? And what would happen if the two operators stood in the
-# other order?
+# numbers does the program hold afterwards? And what happens if the two operators change places?
 
 # %%
 program = [Op("mul", ["x", "w"], "h"), Op("exp", ["h"], "y")]
@@ -72,9 +71,9 @@ for scope in ({"x": 2.0, "w": 0.5}, {"x": 0.0, "w": 7.0}):
     print({name: round(value, 4) for name, value in scope.items()})
 
 # %% [markdown]
-# The program holds no number, before and after. All numbers are in the scopes, under their names;
-# that is why one program serves for both. The order of the list is the order in which it runs. In
-# the other order, `exp` finds no `h`:
+# The program holds no numbers, before and after. All numbers are in the scopes, under their names,
+# so one program serves both scopes. The list is run in its order. In the other order, `exp` finds
+# no `h`:
 
 # %%
 try:
@@ -84,13 +83,12 @@ except KeyError as error:
     print("KeyError:", error)
 
 # %% [markdown]
-# **What is the detour for?** A program is data, so another program can read it. You can count its
-# operators, leave out those whose results nobody needs, or give variables other names. You can
-# save it as text. And you can write another program from it, line by line: that of its gradients.
+# **Why write a program first?** A program is data, so other code can read it. Such code counts
+# operators, removes operators without a use, renames variables, or saves the program as text. And
+# it writes the program of the gradients, line by line.
 #
-# For that the registry has to know a little more. Which operator computes the gradients
-# of `mul`? It gets a name too, `mul_grad`, and a function. The gradient of the variable `x` is
-# called `x@GRAD`: a name like any other, chosen so that nobody else has it.
+# For gradients the registry needs one more entry: the operator `mul_grad` with its function. The
+# gradient of the variable `x` has the name `x@GRAD`, which no other variable uses.
 
 
 # %%
@@ -105,8 +103,8 @@ print("at x = 2, w = 0.5, h@GRAD = 10:", REGISTRY["mul_grad"](2.0, 0.5, 10.0))
 
 # %% [markdown]
 # ## Run
-# `tinynode.net` has the same three things, with checks. Here the functions are those that you
-# know: the type `multiply` names the FunctionNode class `F.Multiply`.
+# `tinynode.net` has operator, registry and scope, with checks. Its functions are those of the
+# package: the type `multiply` names the FunctionNode class `F.Multiply`.
 
 # %%
 import inspect
@@ -131,26 +129,27 @@ layer.run(scope)
 print("total:", round(float(scope.find("total")), 4))
 
 # %% [markdown]
-# A `NetOp` is a list of operators. Its first line says what it reads from outside, and it worked
-# that out by itself: `h` is read as well, but it was written before. What stands behind the names,
-# such as `axes=(0,)`, are constants: the arguments of the function's constructor.
+# A `NetOp` is a list of operators. Its first line names the variables that it reads from outside.
+# `h` is not among them, since an operator writes `h` before another reads it. Constants such as
+# `axes=(0,)` follow the names: they are the arguments of the function's constructor.
 #
-# This is how the package runs an operator. Compare it with your `run`: find the inputs by name,
-# apply the function, write the outputs by name.
+# The next cell shows how the package runs an operator. Compare it with `run` above: find the
+# inputs by name, apply the function, write the outputs by name.
 
 # %%
 print(inspect.getsource(net.Operator.run))
 
 # %% [markdown]
 # ## See
-# The program as a picture. It looks like a graph of step 1, yet nothing has to run for it. (With
-# the `scope`, the picture can show shapes too.)
+# The program as a picture. It looks like a graph, but no operator ran for the picture. With the
+# `scope`, the picture has shapes too.
 
 # %%
 tn.show.graph(layer, scope=scope)
 
 # %% [markdown]
-# A `NetOp` reads names and writes names. So it *is* an operator, and may stand in another:
+# A `NetOp` reads names and writes names. So it *is* an operator, and may be a part of another
+# `NetOp`:
 
 # %%
 outer = net.NetOp([layer, net.Operator("log", ["total"], ["loss"])], "outer")
@@ -158,9 +157,9 @@ print(outer)
 print([operator.type for operator in outer.flattened()])
 
 # %% [markdown]
-# All functions of the package are in its registry, `net.OpInfoMap`. A decorator puts one of your
-# own there. `left`, `right` and `shift` are the **slots** of this operator: the places where the
-# names of variables are filled in. Slots may go without names, as those of `multiply` above.
+# All functions of the package are in its registry, `net.OpInfoMap`. A decorator adds a function of
+# your own. `left`, `right` and `shift` are the **slots** of this operator: places for the names of
+# variables. Slots need no names: those of `multiply` above have none.
 
 
 # %%
@@ -186,10 +185,9 @@ print(operator)
 print("more than 100 types:", len(net.OpInfoMap) > 100)
 
 # %% [markdown]
-# Nobody has registered a `multiply_add_grad`. It is not needed: `backward` of the class says all
-# there is to say, and **the package finds the gradient operator by writing down what `backward`
-# does**. That takes a scope, since `backward` must run once; of the values only shapes, dtypes and
-# devices matter.
+# The registry has no `multiply_add_grad`, and needs none: **the package records the functions that
+# `backward` of the class applies**. This needs a scope, since `backward` runs once. Only shapes,
+# dtypes and devices of the values matter.
 
 # %%
 scope.set("b", array([1.0, 1.0]))
@@ -197,8 +195,8 @@ print(net.build_grad_op(operator, scope))
 
 # %% [markdown]
 # ## Break it
-# The little registry of the first cell is too trusting. Two people choose the same name, and the
-# second one wins, without a word:
+# The small registry of the first cell has no checks. Two authors choose the same name, and the
+# second function replaces the first, without an error:
 
 
 # %%
@@ -212,9 +210,9 @@ program[0].run(scope_of_floats)
 print("mul of 2 and 0.5:", scope_of_floats["h"])
 
 # %% [markdown]
-# And a program may write a variable that it has used before. This one computes `exp(x) * w`, but
-# keeps both results under the name `x`. It runs, and its result is right. But `mul_grad(x, w, g)`
-# of its second line wants the `x` that `mul` has read, and that one is gone:
+# A program may also write a variable twice. The program below computes $e^x w$, but writes both
+# results to the name `x`. Its result is right. But `mul_grad(x, w, g)` needs the `x` that `mul`
+# has read, and this value is overwritten:
 
 # %%
 REGISTRY["mul"] = multiply
@@ -228,7 +226,7 @@ print(f"dx/dw by mul_grad: {gw:.4f}, and it should be e = {math.e:.4f}")
 
 # %% [markdown]
 # ## Fix it
-# The package refuses both, and a name that nobody knows, at the line where the mistake is made:
+# The package refuses both mistakes, and an unknown name, at the line of the mistake:
 
 
 # %%
@@ -262,17 +260,20 @@ for action in take_a_name, overwrite, misspell, read_too_early:
     attempt(action)
 
 # %% [markdown]
-# (This is why a notebook refuses to run the cell of `MultiplyAdd` twice: it would make a second
-# class of that name.)
+# So a notebook refuses to run the cell of `MultiplyAdd` twice: the second run would make another
+# class of the same name.
 #
-# **Each name is written once.** It is a simple rule, and it is all that a backward program needs:
-# whatever it wants to read of the forward program is still there.
+# **Each name is written once.** By this rule, every variable that a backward program reads from
+# the forward program is still there.
+#
+# **Cost.** A scope keeps every variable of the program, needed or not. A graph frees an array with
+# its last use.
 #
 # ## Exercise
-# Write a registry that refuses a name that is taken, and a `run` that refuses a program with a
-# name written twice. Then register `mul` with `mul_grad`, and `tanh` with `tanh_grad`, and write
-# `grad_op(op)`, which makes the gradient operator of an operator: nothing but names. So that one
-# rule fits all types, a gradient operator gets the *outputs* as well: `tanh_grad` wants them.
+# Write a registry that refuses a taken name, and a `run` that refuses a program with a name
+# written twice. Register `mul` with `mul_grad`, and `tanh` with `tanh_grad`. Then write
+# `grad_op(op)`, which makes the gradient operator of an operator, from names alone. A gradient
+# operator gets the *outputs* as well, since `tanh_grad` needs them. So one rule fits all types.
 #
 #     python -m tinynode.learn start registry
 #     python -m tinynode.learn check registry

@@ -1,13 +1,12 @@
 # %% [markdown]
 # # Elective: write your own backend
 #
-# **Goal.** You bring tinynode to an array library that it has never heard of, in one small class.
+# **Goal.** You connect tinynode to an unknown array library, by one small class.
 
 # %%
 import collections
+import importlib
 import inspect
-import os
-import subprocess
 import sys
 import tempfile
 import types
@@ -29,10 +28,10 @@ from tinynode.devices import (
 from tinynode.learn import sources
 
 # %% [markdown]
-# First we need a library. PyTorch or JAX would do, but you may not have them. So here is one of
-# our own, `counting`. It knows the names of the Array API standard, and it **counts** what it is
-# asked to do. Inside it uses NumPy. Like JAX's, its arrays **never change**: there is no
-# `x[0] = 5`. In place of it, `x.replaced(0, 5)` gives a new array.
+# First we need a library. PyTorch or JAX may not be installed. So the next cell makes a library,
+# `counting`. It has the names of the Array API standard, and **counts** its calls. It computes
+# with NumPy. Its arrays **never change**, as those of JAX: in place of `x[0] = 5`, `x.replaced(0,
+# 5)` gives a new array.
 #
 # It has three parts: the arrays, the functions, and the operators `+ - * ...` of the arrays.
 
@@ -106,8 +105,8 @@ for sign in SIGNS:
     setattr(Counted, f"__{sign}__", function_of_the_library(operator))
 
 # %% [markdown]
-# tinynode knows nothing of it yet. A **backend** is the object in between, and the **protocol**
-# `Backend` says what it must have:
+# A **backend** is the object between tinynode and a library. The **protocol** `Backend` lists its
+# functions:
 
 # %%
 parts = [name for name in vars(Backend) if not name.startswith("_")]
@@ -115,7 +114,7 @@ for part in parts:
     print(f"{part + '()':14} {inspect.getdoc(getattr(Backend, part)).splitlines()[0]}")
 
 # %% [markdown]
-# With `name` and `capabilities`, these are all. Most answers fit in one line.
+# `name` and `capabilities` complete the list. Most functions have a single line.
 
 
 # %%
@@ -161,9 +160,9 @@ print(tn.asarray([1.0, 2.0], device="counting").device)
 
 # %% [markdown]
 # ## Predict
-# That is all. The functions, more than 100 of them, their gradients, layers and optimizers: none
-# of them is written for this library. The next cell trains a small network on it. Will it run? And
-# after that: which of these fail, on arrays that never change?
+# The backend is complete. No function, gradient, layer or optimizer of tinynode was written for
+# this library. The next cell trains a small network on it. Does the training run? And which of
+# these functions fail, on arrays that never change?
 #
 #     x * x    softmax    x[:, 1]    pad    take    conv2d
 #
@@ -201,11 +200,12 @@ moved = [name for name in during if name.startswith("bytes")]
 print("bytes from or to the host while training:", sum(during[name] for name in moved))
 
 # %% [markdown]
-# It runs, and it stays on its device: not a byte goes to NumPy and back. You wrote no gradient.
+# The training runs, and stays on its device: no byte goes to NumPy and back. You wrote no
+# gradient.
 #
 # ## See
-# What was the library asked for? Here are its functions and operators, and how often each ran in
-# one step of this training. Few names carry a lot.
+# The calls of the library in one training step, by function and operator. A few names have most of
+# the calls.
 
 # %%
 _, once = train("counting", steps=1)
@@ -213,8 +213,8 @@ often = sorted(once, key=lambda name: (-once[name], name))
 tn.show.bars({name: once[name] for name in often}, title="One training step", x_label="calls")
 
 # %% [markdown]
-# Now the functions. For each: its values and its gradient beside those on `numpy`, and how many
-# bytes went over the host.
+# Now the six functions. The table compares values and gradients with those on `numpy`, and counts
+# the bytes over the host.
 
 
 # %%
@@ -265,24 +265,23 @@ table()
 
 # %% [markdown]
 # Three fail, for one reason: their forward or their gradient fills an array piece by piece. And
-# `take` goes over the host, with more bytes than its indices and weights: its gradient adds up
-# rows by index, and the standard has no function for that, so NumPy's is used.
+# `take` moves more bytes over the host than its indices. Its gradient adds up rows by index. The
+# standard has no such function, so NumPy computes it.
 #
 # A backend may have **optional parts** for such functions. Each part is a small `Protocol`. These
-# are all of them, with their members:
+# are all parts, with their members:
 
 # %%
 for part in OPTIONAL_PARTS:
     print(f"{part.__name__:16} {', '.join(members_of(part))}")
 
 # %% [markdown]
-# `counting` lacks two of them: `FunctionalWrites`, for functions that fill arrays, and `Scatter`,
-# for the gradients of indexing. A part has no other announcement. tinynode asks
-# `supports(backend, part)`, and the answer is True if the backend has all members of the part.
+# `counting` lacks two parts: `FunctionalWrites`, for functions that fill arrays, and `Scatter`,
+# for the gradients of indexing. tinynode asks `supports(backend, part)`: True if the backend has
+# all members of the part.
 #
 # ## Break it
-# What if a member has a wrong name? What if a required function is missing, or the name of the
-# backend is taken?
+# Three mistakes: a member with a wrong name, a missing function, and a taken name of the backend.
 
 
 # %%
@@ -314,7 +313,7 @@ for wrong in HalfABackend(), CountingBackend():
 
 # %% [markdown]
 # ## Fix it
-# Both functions are short. They become methods of the class.
+# Both functions are short. They become methods of the class:
 
 
 # %%
@@ -333,12 +332,12 @@ print("supports both:", supports(counting, FunctionalWrites) and supports(counti
 table()
 
 # %% [markdown]
-# All are right. What is left over the host are the indices and the weights, which `take` and
-# `conv2d` were given there.
+# All are right. The remaining bytes over the host are the indices of `take` and the weights of
+# `conv2d`, which start on the host.
 #
 # **PyTorch and JAX.** Backends for both are in the folder `tutorials/backends` of the repository,
-# in under 90 lines each, and tinynode's tests run its table of functions on both. Compare
-# them with yours. This is the one for PyTorch, from `owns` on, without docstrings:
+# in under 90 lines each. tinynode's tests run the table of functions on both. Compare them with
+# yours. The next cell prints the backend for PyTorch, from `owns` on, without docstrings:
 
 # %%
 path = sources.tutorials() / "backends" / "torch_backend.py"
@@ -350,17 +349,18 @@ for block in text.split("\n\n\n")[3:]:
 
 # %% [markdown]
 # ## So that others find it
-# `register_backend` makes a backend known to one program. A package that is installed does it by
-# an **entry point**: a line in its `pyproject.toml`, which pip writes down when it installs the
-# package. tinynode looks there when somebody asks for a device that it does not know.
+# `register_backend` makes a backend known to one program. An installed package does this by an
+# **entry point**, a line in its `pyproject.toml`. pip records the line at the installation.
+# tinynode reads the entry points when a program names an unknown device.
 #
 # ```toml
 # [project.entry-points."tinynode.backends"]
 # mine = "my_package.mine_backend"
 # ```
 #
-# Let us do what pip would do, in a folder that goes away: a module, and beside it the note of what
-# is installed. `mine` is small: it lies over NumPy's memory, and takes all functions from there.
+# The next cell does what pip would do, in a temporary folder on Python's search path: a module,
+# and beside it the note of an installed package. The backend `mine` is small: its memory and all
+# its functions are NumPy's.
 
 # %%
 module = """
@@ -371,28 +371,28 @@ from tinynode_numpy import (
 name = "mine"
 base = "numpy"
 """
-program = "import tinynode as tn; print(tn.asarray([1.0]).device, tn.config.origin('device'))"
-clean = {key: value for key, value in os.environ.items() if not key.startswith("TINYNODE_")}
-way = os.pathsep.join(path for path in sys.path if path)
-
 with tempfile.TemporaryDirectory() as folder:
     Path(folder, "mine_backend.py").write_text(module)
     note = Path(folder, "mine-1.0.dist-info")
     note.mkdir()
     (note / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     (note / "entry_points.txt").write_text("[tinynode.backends]\nmine = mine_backend\n")
-    settings = {**clean, "PYTHONPATH": f"{folder}{os.pathsep}{way}", "TINYNODE_DEVICE": "mine"}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=settings, cwd=folder, capture_output=True, text=True)
-    print(done.stdout or done.stderr)
+    sys.path.insert(0, folder)
+    importlib.invalidate_caches()  # new files: Python looks again
+    with tn.using_device("mine"):
+        print("a Variable on the device", tn.asarray([1.0]).device)
+    sys.path.remove(folder)
 
 # %% [markdown]
-# Nobody imported or registered it. The program names no device either: one variable of the
-# environment moved it to a backend that tinynode has never heard of.
+# The program imported and registered no backend. The name of the device was enough, and
+# `TINYNODE_DEVICE=mine` would do as well.
+#
+# **Cost.** A backend adds a call of its `forward` for each function. Bytes that go over the host
+# cost more: count them, as the page did.
 #
 # ## Exercise
-# Your file has a small library, `frozen`, whose arrays never change. Write its backend, with
-# `put`, and the entry point by which your file would be found.
+# Your file has a small library, `frozen`, whose arrays never change. Write its backend with `put`,
+# and the entry point that names your file.
 #
 #     python -m tinynode.learn start your_own_backend
 #     python -m tinynode.learn check your_own_backend

@@ -91,8 +91,8 @@ for epoch in range(11):
         b = Variable(b.array - rate * b.grad, name="b")
 
 # %% [markdown]
-# An **epoch** is one round through all points. `w` and `b` have come near 2 and -1. `mynode` has
-# no code about lines, only gradients.
+# An **epoch** is one round through all points. `w` and `b` have come near 2 and -1.
+# `mynode` has no code about lines, only gradients.
 
 # %% [markdown]
 # ## See

@@ -226,3 +226,10 @@ print("operations behind h, cut before every third step:", kept)
 #     python -m tinynode.learn check 09
 #
 # `python -m tinynode.learn run 09 --mine` runs this page on your own package.
+#
+# ## Bug hunt
+# A wrong memory seldom shows in numbers. `hunt09.py` gets `mynode` of this step, with 20 bugs
+# planted, one at a time: arrays that nobody reads are kept, a mode does not end, a leaf gets a
+# gradient that it does not want. Write tests that catch them.
+#
+#     python -m tinynode.learn hunt 09

@@ -1,59 +1,50 @@
-# %% [markdown] tags=["portable"]
+# %% [markdown]
 # # Step 11: arrays and broadcasting
 #
-# **Goal.** You can say what shape a result has, what shape each gradient has, and how the gradient
-# of an input that was repeated is made.
+# **Goal.** You can say the shape of a result and of each gradient, and how the gradient of a
+# repeated input is made.
 
 # %%
-import inspect
+import numpy as np
 
 import tinynode as tn
-from tinynode import functions as F
+from tinynode.learn import use_mynode
+from tinynode.learn.pictures import graph_of
 
-
-def array(numbers, name=None):
-    """A Variable with numbers of 64 bits, on the current device."""
-    x = tn.asarray(numbers, dtype="float64")
-    x.name = name
-    return x
-
-
-def lists(x):
-    """What an array holds, as lists of numbers: it prints the same on every device."""
-    return tn.to_host(x).tolist()
-
+use_mynode("11")
+import mynode
+from mynode import InvalidType, Variable
 
 # %% [markdown]
-# `tn.asarray` makes a Variable on the **device** in use: NumPy, if you have not said otherwise.
-# Nothing on this page is NumPy's own, so it prints the same on every device.
-#
 # ## Predict
 # `a` has the shape (3, 1), `b` the shape (4,). What is the shape of `a + b`? If `loss` is the sum
-# of all its elements: what are the gradients of `loss` with respect to `a` and to `b`, and what
-# are their shapes? Write your answers down, then run the cell.
+# of all elements of `a + b`: what are the gradients of `loss` for `a` and for `b`, and what are
+# their shapes? Write your answers down, then run the cell.
+#
+# ## Run
 
 # %%
-a = array([[1.0], [2.0], [3.0]], "a")
-b = array([10.0, 20.0, 30.0, 40.0], "b")
+a = Variable(np.array([[1.0], [2.0], [3.0]]), name="a")
+b = Variable(np.array([10.0, 20.0, 30.0, 40.0]), name="b")
 y = a + b
-loss = F.sum(y)
+loss = mynode.sum(y)
 loss.backward()
-print("a + b:", lists(y.array), "shape", y.shape)
-print("gradient of a:", lists(a.grad), "shape", tuple(a.grad.shape))
-print("gradient of b:", lists(b.grad), "shape", tuple(b.grad.shape))
+print("a + b has the shape", y.shape)
+print(y.array)
+print("gradient of a:", a.grad.tolist(), "shape", a.grad.shape)
+print("gradient of b:", b.grad.tolist(), "shape", b.grad.shape)
 
 # %% [markdown]
-# ## Run
-# The shapes differ, and still every element of `a` met every element of `b`: the arrays were
-# **broadcast**. The rule: write the shapes one above the other so that they end in the same
-# column. Lengths in one column must be equal, or one of them is 1 or missing; that array is
-# repeated along this axis.
+# The shapes differ, and still each element of `a` met each element of `b`: the arrays were
+# **broadcast**. The rule: write the shapes in two lines that end in the same column. The lengths
+# in a column must be equal, or a length is 1 or missing. Then this array is repeated along the
+# axis.
 
 
 # %%
 def lined_up(*shapes):
-    """The shapes, their last axes in one column, and what comes out of them."""
-    result = F.broadcast_shapes(*shapes)
+    """The shapes, with the last axes in the same column, and the resulting shape."""
+    result = np.broadcast_shapes(*shapes)
     for shape in shapes:
         print("  ".join(["."] * (len(result) - len(shape)) + [str(n) for n in shape]))
     print("  ".join(str(n) for n in result), " <- the result")
@@ -64,139 +55,144 @@ lined_up((3, 1), (4,))
 lined_up((2, 1, 4), (3, 1))
 lined_up((), (2, 2))
 try:
-    lined_up((3,), (4, 2))
-except Exception as error:
+    Variable(np.ones(3)) + Variable(np.ones((4, 2)))
+except InvalidType as error:
     print(error)
 
 # %% [markdown]
-# **Why is the gradient of `a` 4, and that of `b` 3?** Each element of `a` was used four times,
-# once for each element of `b`. A value that is used several times gets several contributions, and
-# they are added: that is your step 5, and it holds for copies too. So
+# **Why is the gradient of `a` 4, and the gradient of `b` 3?** Each element of `a` was used four
+# times, once for each element of `b`. A value with several uses gets several contributions, and
+# they are added, as in step 5. So
 #
-# > what was repeated in forward is summed in backward.
+# > a repetition in forward is a sum in backward.
+#
+# For $z = x + y$ with broadcasting, the gradient $g_z$ has the shape of $z$. The gradient of $x$
+# is the sum of $g_z$ over all axes along which $x$ was repeated.
+#
+# ## What is new
+# `broadcast_to` is the repetition as an operation. `sum_to` is its counterpart: a sum over the
+# axes of a repetition. Each is the backward of the other. The function `unbroadcast(g, shape)`
+# does the sum for arrays; you will write it.
+#
+# <!-- mynode: functions/shapes.py BroadcastTo broadcast_to -->
+#
+# `self.inputs[0].shape`: a node has no array, but it remembers the shape from now on. The copy
+# makes an array of its own; `np.broadcast_to` alone gives a view that cannot be written to.
+#
+# The operations on two arrays share a base class, which sums both gradients to the right shapes:
+#
+# <!-- mynode: functions/arithmetic.py BroadcastingNode Multiply -->
+#
+# In the package: [shapes](../source/tinynode/functions/shapes.md),
+# [arithmetic](../source/tinynode/functions/arithmetic.md),
+# [statistical](../source/tinynode/functions/statistical.md).
 #
 # ## See
-# The repetition as a function of its own makes it visible. `F.broadcast_to` repeats; `Add` then
-# gets two inputs of one shape. Beside the arrows stands the shape of the gradient that comes back
-# along them: it is always the shape of the array that went forth.
-
-# %%
-diagram = tn.show.Diagram("a + b, with the repetition drawn")
-a_box = diagram.variable("a", "(3, 1)", marks="leaf")
-b_box = diagram.variable("b", "(4,)", marks="leaf")
-wide_a = diagram.variable("a repeated", "(3, 4)")
-wide_b = diagram.variable("b repeated", "(3, 4)")
-y_box = diagram.variable("y", "(3, 4)")
-diagram.function("BroadcastTo", inputs=[a_box], outputs=[wide_a])
-diagram.function("BroadcastTo", inputs=[b_box], outputs=[wide_b])
-diagram.function("Add", inputs=[wide_a, wide_b], outputs=[y_box])
-gradients = {"a": "g (3, 1)", "b": "g (4,)"}
-for edge in diagram.edges:
-    source = next(node for node in diagram.nodes if node.id == edge.source)
-    edge.label = gradients.get(source.label, "g (3, 4)")
-diagram
-
-# %% [markdown]
-# The real thing, written out in this way, gives the same gradients:
+# With the repetitions as operations, `Add` gets two inputs of one shape. Each gradient has the
+# shape of its array.
 
 # %%
 for x in a, b:
     x.cleargrad()
-y = F.broadcast_to(a, (3, 4)) + F.broadcast_to(b, (3, 4))
-F.sum(y).backward()
-print("gradient of a:", lists(a.grad))
-print("gradient of b:", lists(b.grad))
-
-# %% [markdown]
-# `broadcast_to` has a counterpart, `sum_to`: it sums over the axes that were repeated. Each is the
-# backward of the other. This is the package's source:
+wide_a, wide_b = mynode.broadcast_to(a, (3, 4)), mynode.broadcast_to(b, (3, 4))
+y = wide_a + wide_b
+mynode.sum(y).backward()
+graph_of(y, title="a + b, with the repetitions drawn")
 
 # %%
-print(inspect.getsource(F.BroadcastTo.backward))
-print(inspect.getsource(F.SumTo))
+with tn.show.record("shapes of gradients") as film:
+    mynode.sum(a * b).backward()
+film
 
 # %% [markdown]
 # ## Break it
-# An addition that has not heard of all this. In backward it hands on the gradient as it came.
+# An addition that knows nothing about repetitions. In backward it hands on the gradient unchanged.
 
 
 # %%
-class NaiveAdd(tn.FunctionNode):
+class NaiveAdd(mynode.FunctionNode):
     def forward(self, inputs):
-        a, b = inputs
-        return (a + b,)
+        x, y = inputs
+        return (x + y,)
 
     def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        return g, g
+        (gz,) = grad_outputs
+        return gz, gz
 
 
 try:
-    F.sum(NaiveAdd().apply((a, b))[0]).backward()
-except tn.TinynodeError as error:
-    print(error)
+    mynode.sum(NaiveAdd().apply((a, b))[0]).backward()
+except ValueError as error:
+    print("ValueError:", error)
 
 # %% [markdown]
-# The package checks the shape of each gradient that a `backward` returns. Your own engine would
-# not have noticed: the first gradient is taken as it is, and to add a wrong one to a right one
-# works as well, since that sum is broadcast too:
+# From this step on, `backward` checks the shape of each gradient. Without this check, no error
+# would come: a sum of a wrong and a right gradient is broadcast, too.
 
 # %%
-right = array([0.0, 0.0, 0.0])
-wrong = array([[1.0, 1.0, 1.0]] * 4)
-print("three numbers became an array of shape", (right + wrong).shape)
+print("(3,) and (4, 3) became", (np.zeros(3) + np.ones((4, 3))).shape)
 
 # %% [markdown]
-# And a shape can be right by accident. Here a square array and a row of three: the sum over the
-# wrong axis has three numbers too, and nobody objects.
+# And a shape can be right by accident. Here a square matrix and a row of three: the sum over the
+# wrong axis has three numbers, too.
 
 
 # %%
 class WrongAxis(NaiveAdd):
     def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        return g, F.sum(g, axis=1)
+        (gz,) = grad_outputs
+        return gz, gz.sum(axis=1)
 
 
-square = array([[0.0, 0.0, 0.0]] * 3)
-weights = array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0], [100.0, 200.0, 300.0]])
-for name, add in (("WrongAxis", WrongAxis()), ("the package", F.Add())):
-    row = array([1.0, 2.0, 3.0])
-    F.sum(weights * add.apply((square, row))[0]).backward()
-    print(f"{name:11}", lists(row.grad))
+square = Variable(np.zeros((3, 3)))
+weights = np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0], [100.0, 200.0, 300.0]])
+for add in (WrongAxis(), mynode.functions.arithmetic.Add()):
+    row = Variable(np.array([1.0, 2.0, 3.0]))
+    (z,) = add.apply((square, row))
+    mynode.sum(z * weights).backward()
+    print(f"{type(add).__name__:9}", row.grad)
 
 # %% [markdown]
-# So a check of shapes is worth a lot, but it is no check of numbers. How to check those is the
-# topic of step 13.
+# A check of shapes is worth a lot, but it is no check of numbers. Step 13 checks the numbers.
 #
 # ## Fix it
-# `sum_to` brings each gradient to the shape of its input. `self.inputs` holds the input nodes, and
-# a node knows its shape. Where nothing was repeated, `sum_to` does nothing.
-
+# `unbroadcast` brings each gradient to the shape of its input. Without a repetition, it does
+# nothing. Each element of `z` counts once in the sum of each gradient:
 
 # %%
-class Add(NaiveAdd):
-    """z = a + b.   With g = dL/dz:   dL/da = sum_to(g, shape of a), and so for b."""
-
-    def backward(self, target_input_indexes, grad_outputs):
-        (g,) = grad_outputs
-        return tuple(F.sum_to(g, node.shape) for node in self.inputs)
-
-
-print("shapes              gradients           each element of y counted once")
+rng = np.random.default_rng(0)
+print("shapes              gradients           each element of z counts once")
 for left, right in [((3, 1), (4,)), ((2, 3), (3,)), ((), (2, 2)), ((2, 1, 4), (3, 1))]:
-    a, b = (tn.Variable(tn.random.normal(shape, dtype="float64")) for shape in (left, right))
-    y = Add().apply((a, b))[0]
-    F.sum(y).backward()
-    shapes = [str(tuple(x.shape)) for x in (a, b, a.grad, b.grad)]
-    whole = all(float(F.sum(x.grad)) == y.size for x in (a, b))
+    x, y = (Variable(rng.normal(size=shape)) for shape in (left, right))
+    z = x + y
+    mynode.sum(z).backward()
+    shapes = [str(v.shape) for v in (x, y)] + [str(v.grad.shape) for v in (x, y)]
+    whole = all(v.grad.sum() == z.size for v in (x, y))
     print("{:9} {:9} {:9} {:9}".format(*shapes), whole)
 
 # %% [markdown]
+# **Cost.** `a + b` of shapes (1000, 1) and (1000,) makes a million elements from two thousand.
+# `Add` keeps no input, and NumPy repeats without a copy. `broadcast_to` as an operation of its own
+# keeps the repeated array in memory: 8 MB here. So use the operators, and `broadcast_to` rarely.
+#
 # ## Exercise
-# Write `unbroadcast(g, shape)`, which does the work of `sum_to` with nothing but `F.sum` and
-# `F.reshape`, and an `Add` that uses it. The check asks for the gradients of (3, 1) + (4,) first,
-# and then tries a few hundred pairs of shapes.
+# 1. `core/variable_node.py`: a node has a `shape`. `core/variable.py`: properties `shape`, `ndim`,
+#    `size` and `dtype`, and the operator `/` in both orders (`__truediv__`, `__rtruediv__`).
+# 2. `functions/shapes.py`: `unbroadcast(g, shape)` and the operations `Reshape`, `BroadcastTo` and
+#    `SumTo`. For `unbroadcast`, draw the two shapes in two lines as above: which columns are
+#    summed?
+# 3. `type_check.py`: the condition `broadcasts(x, y)`. `functions/arithmetic.py`: change
+#    `BroadcastingNode`, `Add`, `Subtract` and `Multiply`, and write `Divide`. In `as_operands`, a
+#    number needs no shape any more: `np.asarray(y, np.result_type(x.array, y))` keeps float32
+#    beside float32. The same line makes a Variable of an array.
+# 4. `functions/statistical.py`: `Sum` and `mean`. The gradient of a sum is a repetition: give `gy`
+#    the shape with 1 in place of the summed axes, then repeat it.
+# 5. `core/backprop.py`: `check_shape(function, i, gx)` raises `ValueError` if the gradient of
+#    input `i` has another shape than the node. Call it in `run_backward`.
+#
+# The check asks for the gradients of (3, 1) + (4,) first, then tries hundreds of pairs of shapes.
 #
 #     python -m tinynode.learn start 11
 #     python -m tinynode.learn check 11
+#
+# `python -m tinynode.learn run 11 --mine` runs this page on your own package.

@@ -212,3 +212,10 @@ print("both pass now")
 #
 #     python -m tinynode.learn start 13
 #     python -m tinynode.learn check 13
+#
+# ## Bug hunt
+# Now you write the checks. `hunt13.py` gets eight functions, with 20 bugs planted, one at a time.
+# Some gradients are wrong for special shapes only, some for all inputs but special ones. How many
+# bugs do your tests catch?
+#
+#     python -m tinynode.learn hunt 13

@@ -1,8 +1,7 @@
 # %% [markdown] tags=["portable"]
 # # Step 16: gradients are Variables
 #
-# **Goal.** You differentiate a gradient: once more, as often as you like, with the `backward` that
-# you know.
+# **Goal.** You differentiate a gradient, as often as you like, with the `backward` that you know.
 
 # %%
 import numpy as np
@@ -20,14 +19,14 @@ def on_device(data, name=None):
 
 # %% [markdown]
 # In your engine, a gradient was an array. In the package, every `backward` gets **Variables** and
-# returns Variables. So each product and each sum in a `backward` is a function like all others,
-# and can have a node like all others. Whether it gets one is for you to say:
-# `y.backward(enable_double_backprop=True)` records what backward does.
+# returns Variables. So each product and each sum in a `backward` is a function, and can have a
+# node in a graph. By default it has none. `y.backward(enable_double_backprop=True)` records the
+# graph of backward.
 #
 # ## Predict
-# `y` is `x` to the power 4, made of two squares. At `x = 2` the derivative `4 x^3` is 32, and the
-# derivative of that, `12 x^2`, is 48. After `y.backward()`, does the gradient of `x` know which
-# function made it? And after `y.backward(enable_double_backprop=True)`?
+# Let $y = x^4$, made of two squares. At $x = 2$ the derivative $4x^3$ is 32, and the second
+# derivative $12x^2$ is 48. Does the gradient of `x` have a creator after `y.backward()`? And after
+# `y.backward(enable_double_backprop=True)`?
 
 
 # %%
@@ -46,11 +45,11 @@ for double in False, True:
     print(f"enable_double_backprop={double!s:5}  dy/dx = {float(x.grad)}, made by {made_by}")
 
 # %% [markdown]
-# `x.grad` is the array, `x.grad_var` the Variable around it. In the first round it is a leaf; in
-# the second it has a graph behind it.
+# `x.grad` is the array, and `x.grad_var` the Variable around the array. In the first round
+# `x.grad_var` is a leaf. In the second round it is the result of a graph.
 #
 # ## Run
-# A Variable with a graph behind it has a `backward`. Nothing about it is new:
+# So `x.grad_var` has a `backward`, as every result of a graph:
 
 # %%
 gx = x.grad_var
@@ -59,9 +58,9 @@ gx.backward()
 print("the derivative of dy/dx:", float(x.grad))
 
 # %% [markdown]
-# That is 48, the **second derivative**. To compute it is called **double backprop**. For more than
-# two of them, `tn.grad` is handier: it *returns* gradients and writes to no `grad`, as your
-# `grad_of` of step 4 did. It takes lists, and gives a list.
+# The result is 48, the **second derivative**. This computation is called **double backprop**. For
+# several orders, `tn.grad` is handier: it *returns* gradients, and writes to no `grad`. It takes
+# lists, and gives a list.
 
 # %%
 g = fourth_power(x)
@@ -70,15 +69,14 @@ for order in range(1, 6):
     print(f"derivative {order}: {g if g is None else float(g)}")
 
 # %% [markdown]
-# `4 x^3`, `12 x^2`, `24 x`, `24`: each backward passed through the graph that the one before had
-# recorded. No rule for second derivatives was needed anywhere. The fifth is 0, and `tn.grad` says
-# `None`: the fourth is a sum of constants, so **no way leads from it to `x`**.
+# $4x^3$, $12x^2$, $24x$, $24$: each backward passed through the graph that the backward before had
+# recorded. There is no rule for second derivatives. The fifth derivative is 0, and `tn.grad` gives
+# `None`: in the graph, **no path leads from the fourth derivative to `x`**.
 #
 # ## See
-# The graph of `y` and, dashed and in the other colour, the graph that its backward recorded; `#2`
-# is the 1 that backward starts from. Find the arrows that lead from the first graph into the
-# second. They are why `gx` depends on `x`: the backward of a square multiplies by what was
-# squared.
+# The picture has the graph of `y` and, dashed, the graph that backward recorded. `#2` is the 1
+# from which backward starts. Find the arrows from the first graph into the second. By these arrows
+# `gx` depends on `x`: the backward of $x \cdot x$ multiplies by $x$.
 
 # %%
 y = fourth_power(x)
@@ -92,8 +90,8 @@ print(f"{len(functions) - len(backward)} functions forward, {len(backward)} back
 picture
 
 # %% [markdown]
-# For an array, `tn.grad` starts from ones. If each element of `y` depends on its own element of
-# `x` only, it gives the derivative at all of them at once:
+# For an array, `tn.grad` starts from ones. Here each element of `y` depends on one element of `x`.
+# So `tn.grad` gives the derivative at all places at once:
 
 # %%
 places = on_device(np.linspace(-1.2, 1.2, 49))
@@ -104,15 +102,14 @@ curves = {"y": y, "first derivative": first, "second derivative": second}
 tn.show.lines(places, curves, title="x^4 and its derivatives")
 
 # %% [markdown]
-# What are second derivatives good for? One use: to find a minimum quickly. There the first
-# derivative is 0. Gradient descent, as in step 12, walks against the derivative; how far is a
-# guess, the learning rate. **Newton's method** takes the second derivative `h` for it: where `h`
-# says that the slope changes fast, a short step will do.
+# One use of second derivatives is the fast search for a minimum, where the first derivative $g$ is
+# 0. Gradient descent (step 12) makes a step of $\eta\, g$ against the slope, and the learning rate
+# $\eta$ is a guess. **Newton's method** divides by the second derivative $h$ in place of the
+# guess:
 #
-#     gradient descent     x - lr * g
-#     Newton's method      x - g / h
+# $$x_{\text{descent}} = x - \eta\, g \qquad x_{\text{Newton}} = x - \frac{g}{h}$$
 #
-# The minimum of `e^x - 3 x` is at log 3:
+# The minimum of $e^x - 3x$ is at $\log 3$:
 
 
 # %%
@@ -138,12 +135,12 @@ for step in range(1, 8):
 print(f"log 3   {float(F.log(on_device(3.0))):.6f}")
 
 # %% [markdown]
-# Newton's first step is too long, since `h` was measured far away. Near the minimum the number of
-# right digits about doubles with each step. (`tn.Variable(....array)` makes a new leaf around the
-# array: without it, each step would hold on to the graph of all steps before.)
+# Newton's first step is too long, since `h` was measured far from the minimum. Near the minimum
+# the number of right digits about doubles with each step. `tn.Variable(....array)` makes a new
+# leaf, so a step does not keep the graphs of all steps before.
 #
 # ## Break it
-# Three mistakes. The first is harmless, for it raises an error:
+# Three mistakes. The first raises an error. Backward recorded no graph:
 
 # %%
 x.cleargrad()
@@ -154,8 +151,7 @@ except tn.TinynodeError as error:
     print(error)
 
 # %% [markdown]
-# The second is an old friend: `cleargrad` was forgotten. The second derivative is added to the
-# first, 32 + 48:
+# The second is a forgotten `cleargrad`. The second derivative is added to the first, 32 + 48:
 
 # %%
 x.cleargrad()
@@ -164,9 +160,9 @@ x.grad_var.backward()
 print("without cleargrad:", float(x.grad))
 
 # %% [markdown]
-# The third is the bad one. This `backward` takes `x.array`, the array out of its Variable. That
-# was right in your engine, and the gradient is right here too. But an array has no node: **in the
-# graph of the gradient, nothing says that the gradient depends on `x`**.
+# The third raises no error. The `backward` below computes with `x.array`. The gradient of first
+# order is right. But an array has no node, so **in the graph of the gradient, no path leads to
+# `x`**.
 
 
 # %%
@@ -195,11 +191,11 @@ print("expected:  (32.0, 48.0)")
 print("with Cube:", first_and_second(Cube()))
 
 # %% [markdown]
-# The second derivative is 24 in place of 48, without a word. One half of it came through, along
-# the ways that were still there.
+# The second derivative is 24 in place of 48, without an error. One half arrived by the paths that
+# are left.
 #
 # ## Fix it
-# Compute with Variables from end to end. The formula is the same; only `.array` goes.
+# Compute with Variables in all of `backward`. The formula is the same, without `.array`.
 
 
 # %%
@@ -213,10 +209,22 @@ class BetterCube(Cube):
 print("with BetterCube:", first_and_second(BetterCube()))
 
 # %% [markdown]
+# **Cost.** The graph of a gradient keeps arrays, as every graph does. Here are the bytes for 1,000
+# numbers of 8 bytes, after backward:
+
+# %%
+for double in False, True:
+    with tn.hooks.MemoryHook() as memory:
+        many = on_device(np.linspace(0.0, 1.0, 1000))
+        y = fourth_power(many)
+        kept = tn.grad([y], [many], enable_double_backprop=double)
+    print(f"enable_double_backprop={double!s:5}  {memory.current_bytes() / 1000:.0f} kB kept")
+
+# %% [markdown]
 # ## Exercise
-# Write `derivatives(f, x, n)`, which gives a function and its first n derivatives, and
-# `newton(f, x, steps)`, which finds a minimum. Mind that `tn.grad` gives `None` where no way leads
-# from the output to the input: that derivative is zero.
+# Write `derivatives(f, x, n)`, which gives a function and its first $n$ derivatives, and
+# `newton(f, x, steps)`, which finds a minimum. `tn.grad` gives `None` where no path leads from the
+# output to the input: such a derivative is zero.
 #
 #     python -m tinynode.learn start 16
 #     python -m tinynode.learn check 16

@@ -1,8 +1,8 @@
 # %% [markdown] tags=["portable"]
 # # Step 17: optimised gradient functions
 #
-# **Goal.** A gradient that is made of many small functions becomes one function of its own, and
-# can still be differentiated.
+# **Goal.** A gradient made of many small functions becomes a single function, which can still be
+# differentiated.
 
 # %%
 import inspect
@@ -27,10 +27,9 @@ def random(name):
 x, gy, ggx = random("x"), random("gy"), random("ggx")
 
 # %% [markdown]
-# The function of this step is called swish: `y = x s`, where `s = 1 / (1 + e^-x)` is the sigmoid.
-# Its derivative is `s (1 + x (1 - s))`. Here it is in the way of step 16: `backward` is
-# **composed** of functions that can be differentiated, so double backprop works, and there is
-# nothing to add.
+# The function of this step is called swish: $y = x\, s$ with the sigmoid $s = 1 / (1 + e^{-x})$.
+# Its derivative is $s\,(1 + x\,(1 - s))$. The class below follows step 16: `backward` is
+# **composed** of differentiable functions, so double backprop works without further code.
 
 
 # %%
@@ -56,8 +55,8 @@ def swish(x):
 
 # %% [markdown]
 # ## Predict
-# How many functions does this `backward` run? Each makes an array as large as `x`, and when
-# backward is recorded, many arrays are retained. Count before you run it.
+# How many functions does this `backward` run? Each makes an array of the size of `x`, and a
+# recorded backward keeps many of these arrays. Count before you run the cell.
 
 
 # %%
@@ -92,9 +91,9 @@ print_backward(swish)
 
 # %% [markdown]
 # ## Run
-# On arrays the same formula needs less: an array that was just made belongs to nobody else, so the
-# next operation may write into it (`*=`) in place of making another one. That is for a `forward`.
-# So the gradient becomes a **FunctionNode of its own**, and the backward of swish applies it.
+# A formula on arrays needs less memory: an operation such as `*=` may write into an array that was
+# just made. Such code belongs into a `forward`. So the gradient becomes a **FunctionNode of its
+# own**, and the backward of swish applies this function.
 
 
 # %%
@@ -143,13 +142,12 @@ def fast_swish(x):
 print_backward(fast_swish)
 
 # %% [markdown]
-# One function in place of six. `SwishGrad` is a function of **two** inputs, `x` and `gy`: both may
-# change, so double backprop may ask for both. Its `backward` is the second order. For `gy` that is
-# easy: `gx` is `gy` times something, so the gradient of `gy` is `h` times the same something,
-# which is `SwishGrad` again.
+# One function in place of six. `SwishGrad` has **two** inputs, `x` and `gy`, and double backprop
+# may ask for the gradients of both. Its `backward` is the second order. The gradient of `gy` is
+# easy: since $g_x = g_y\, d(x)$, the gradient of `gy` is $h\, d(x)$, which is `SwishGrad` again.
 #
-# **`target_input_indexes`** says which gradients are wanted: 0 stands for `x`, 1 for `gy`. You
-# know it from `Multiply` in step 9. Here too, a part of the work is often for nobody:
+# **`target_input_indexes`** says which gradients are wanted: 0 stands for `x`, 1 for `gy`, as for
+# `Multiply` in step 9. A gradient that is not wanted need not be computed:
 
 
 # %%
@@ -164,12 +162,12 @@ for wanted in [x], [gy], [x, gy]:
     tn.grad([gx], wanted)
 
 # %% [markdown]
-# `backward` may return a gradient for each *input*, `None` for those that are not wanted, or one
-# for each *wanted* input.
+# `backward` may return an entry for each *input*, with `None` for unwanted gradients. Or it
+# returns an entry for each *wanted* input.
 #
-# `check_backward` of step 13 checks the first order. **`check_double_backward`** checks the
-# second: whether the function that takes `x` and `gy` to `gx` has the right gradients. It wants
-# one array more, `x_grad_grad`: the gradient of `gx` from which it starts, called `h` above.
+# `check_backward` of step 13 checks the first order. **`check_double_backward`** checks the second
+# order: the gradients of the function from `x` and `gy` to `gx`. It takes one more array,
+# `x_grad_grad`: the gradient of `gx` from which it starts, called `h` above.
 
 # %%
 for function in swish, fast_swish:
@@ -179,8 +177,8 @@ for function in swish, fast_swish:
 
 # %% [markdown]
 # ## See
-# First composed, then optimised. The blue squares are arrays that the graph keeps for the next
-# backward.
+# First the composed gradient, then the optimised gradient. The blue squares are arrays that the
+# graph keeps for the next backward.
 
 # %%
 y, gx = gradient(swish)
@@ -196,8 +194,8 @@ for picture in composed, optimised:
 optimised
 
 # %% [markdown]
-# The package does this where it pays: where a gradient runs often and has many pieces. Its own
-# swish is `F.silu`. You know every line of the backward of its gradient function:
+# The package has such gradient functions where a gradient runs often and has many pieces. The
+# package's swish is `F.silu`. This is the backward of its gradient function:
 
 # %%
 _, gx = gradient(F.silu)
@@ -205,7 +203,7 @@ print(inspect.getsource(type(gx.creator_node).backward))
 
 # %% [markdown]
 # ## Break it
-# Here `gy` is no input of the gradient function: it is carried on `self`.
+# Here `gy` is no input of the gradient function, but an attribute of `self`.
 
 
 # %%
@@ -243,10 +241,9 @@ except AssertionError as error:
             print(re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.4f}", line))
 
 # %% [markdown]
-# `check_backward` looks at the first order only, which is right. `check_double_backward` shows
-# where the way is cut: the gradient for `x` is right, but the one for `gy` (called `y_grad` there)
-# never comes. Does that matter? It does as soon as something comes after swish, for then `gy`
-# depends on `x` too:
+# `check_backward` sees the first order only, which is right. `check_double_backward` shows the
+# missing path: the gradient of `x` is right, and the gradient of `gy` (`y_grad` in the message) is
+# missing. This matters as soon as a function follows swish, since then `gy` depends on `x` too:
 
 
 # %%
@@ -262,21 +259,21 @@ print("gy on self", second_derivative(gy_on_self))
 
 # %% [markdown]
 # ## Fix it
-# **What a gradient depends on is an input of the function that computes it**: the retained inputs
-# and outputs, and the gradient that came in. On `self` stand plain constants only. That is how
-# `SwishGrad` was written:
+# **All arrays of a gradient function are its inputs**: the retained inputs and outputs, and the
+# incoming gradient. Attributes of `self` are plain constants only. `SwishGrad` follows this rule:
 
 # %%
 print("composed  ", second_derivative(swish))
 print("optimised ", second_derivative(fast_swish))
 
 # %% [markdown]
-# When is this worth the trouble? A composed gradient is shorter, and harder to get wrong. Write it
-# first, and keep it to compare with when you optimise.
+# **Cost.** The optimised gradient runs one function in place of six and keeps fewer arrays. But a
+# composed gradient is shorter, and harder to get wrong. Write the composed gradient first, and
+# keep it for comparison.
 #
 # ## Exercise
-# `Tanh` retains its *output*, since `1 - y^2` is its derivative. Write `TanhGrad`, its gradient as
-# a function of `y` and `gy`, with a `backward` that computes what is asked for and no more.
+# `Tanh` retains its *output* $y$, since its derivative is $1 - y^2$. Write `TanhGrad`, the
+# gradient as a function of `y` and `gy`. Its `backward` computes the wanted gradients only.
 #
 #     python -m tinynode.learn start 17
 #     python -m tinynode.learn check 17

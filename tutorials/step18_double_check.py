@@ -1,8 +1,8 @@
 # %% [markdown] tags=["portable"]
 # # Step 18: the double check, and linear functions
 #
-# **Goal.** You know what `check_double_backward` does, and when a second-order gradient that is
-# `None` is a zero and when it is a mistake.
+# **Goal.** You know the idea of `check_double_backward`. You can tell when a second-order gradient
+# `None` is a zero, and when it is a mistake.
 
 # %%
 import inspect
@@ -28,10 +28,10 @@ def random(name):
 x, gy, ggx, dx, dgy = (random(name) for name in ("x", "gy", "ggx", "dx", "dgy"))
 
 # %% [markdown]
-# There is nothing in the double check that you have not seen in step 13. Backward turns `x` and
-# `gy` into `gx`. **That is a function too, with two inputs.** So walk with `x` and `gy` along a
-# random direction, and compare the slopes of `L = sum(ggx * gx)`: one by a backward through `gx`,
-# one by a central difference.
+# The double check is the check of step 13, for another function. Backward computes `gx` from `x`
+# and `gy`. **This is a function too, with two inputs.** So move `x` and `gy` along a random
+# direction. Then compare two slopes of $L = \sum_i \mathtt{ggx}_i\, \mathtt{gx}_i$: by a backward
+# through `gx`, and by a central difference.
 
 
 # %%
@@ -55,8 +55,8 @@ def slopes(function, fill, eps=1e-4):
 
 
 # %% [markdown]
-# `tn.grad` gives `None` where no way leads from `gx` to an input. What should `fill` put there?
-# The first double checks were strict: each input must get a gradient, or something is wrong.
+# `tn.grad` gives `None` where no path leads from `gx` to an input. The argument `fill` decides
+# what to do then. The first double checks were strict: an input without a gradient was an error.
 
 
 # %%
@@ -74,9 +74,9 @@ print("cube: {:.6f} by backward, {:.6f} by difference".format(*slopes(cube, insi
 
 # %% [markdown]
 # ## Predict
-# `flip` reverses the order of the numbers. It is a **linear** function: each output is a sum of
-# inputs, each of them times a constant. Its gradient is `gx = flip(gy)`, and the package computes
-# it right. Will the strict check be content?
+# `flip` reverses the order of the numbers. `flip` is a **linear** function: each output is a sum
+# of inputs times constants. Its gradient is `gx = flip(gy)`, and the package computes this
+# gradient right. Does the strict check pass?
 #
 # ## Run
 
@@ -87,10 +87,10 @@ except RuntimeError as error:
     print("flip: RuntimeError:", error)
 
 # %% [markdown]
-# No. The gradient of a linear function does not depend on `x`: its slope is the same everywhere.
-# So the second-order gradient of `x` is zero, and as in step 16, `None` is how `tn.grad` says so.
+# No. The gradient of a linear function does not depend on `x`. So the second-order gradient of `x`
+# is zero, and `tn.grad` gives `None` for this zero, as in step 16.
 #
-# The old cure was a trick: do not check `y = flip(x)`, check `y * y`. That is not linear any more:
+# The old cure was to check the square of `flip(x)`, which is not linear:
 
 
 # %%
@@ -105,8 +105,8 @@ def squared(function):
 print("flip, squared: {:.6f} {:.6f}".format(*slopes(squared(F.flip), insist)))
 
 # %% [markdown]
-# The other cure is to take `None` at its word: **put zeros there**, and let the difference say
-# whether zero is right. It needs no trick:
+# The other cure is to **put zeros** in place of `None`. The difference then shows whether zero is
+# right:
 
 
 # %%
@@ -118,12 +118,12 @@ print("flip, zeros:   {:.6f} {:.6f}".format(*slopes(F.flip, zeros)))
 print(inspect.getsource(or_zeros))
 
 # %% [markdown]
-# The last lines are the package's. `check_double_backward` fills with zeros, so it takes linear
-# functions as they are.
+# The last lines are from the package. `check_double_backward` fills with zeros, so it checks
+# linear functions without a square.
 #
 # ## See
-# `None` can be seen in a picture: no arrow leads from `x` to `gx`. Dashed is what backward
-# recorded.
+# The picture shows the reason for `None`: no path of arrows leads from `x` to `gx`. The functions
+# of backward are dashed.
 
 # %%
 x, gy = random("x"), random("gy")  # new ones, which no function has used yet
@@ -134,12 +134,12 @@ gx.name = "gx"
 tn.show.graph(y, gradients=[gx], title="flip: gx does not depend on x")
 
 # %% [markdown]
-# But one arrow is there, from `gy` to `gx`. It will matter in a moment.
+# A path from `gy` to `gx` is there. The next section needs this path.
 #
 # ## Break it
-# If `None` counts as zero, do we overlook mistakes now? There is another reason for a `None`: the
-# way was **cut**, as by the `Cube` of step 16 that computed with arrays. Here are that one, and a
-# `Flip` whose author thought: it is linear, the second derivative is zero, so why have a graph?
+# Does the check overlook mistakes if `None` counts as zero? `None` has a second reason: a **cut**
+# graph, as in the `Cube` of step 16 that computed with arrays. Below are this `CutCube`, and a
+# `CutFlip`, whose author left the graph out since the second derivative of `flip` is zero.
 
 
 # %%
@@ -179,7 +179,7 @@ for function in cut_cube, cut_flip:
     print(f"{function.__name__}: right in the first order")
 
 # %% [markdown]
-# Two functions are right, two are cut, and there are three ways to check:
+# Now three ways to check are compared, on two right functions and two cut functions:
 
 
 # %%
@@ -197,13 +197,13 @@ for function in cube, F.flip, cut_cube, cut_flip:
     print("{:9} {:13} {:14} {}".format(function.__name__, *(verdict(*way) for way in ways)))
 
 # %% [markdown]
-# Read it by columns. The strict check says the same of `flip`, which is right, as of the two that
-# are wrong: it cannot tell a zero from a cut. The other two can. **A zero agrees with the
+# Read the table by columns. The strict check gives the same error for `flip`, which is right, and
+# for both cut functions. The other two checks tell a zero from a cut. **A zero agrees with the
 # difference; a cut does not.**
 #
-# Now the last row. `flip` is linear, and still the graph of its gradient is needed: `gx` does not
-# depend on `x`, but it depends on `gy`. And `gy` depends on `x` as soon as something that is not
-# linear comes after:
+# Now the last row. The graph of the gradient is needed for a linear function too: `gx` does not
+# depend on `x`, but `gx` depends on `gy`. And `gy` depends on `x` as soon as a function that is
+# not linear follows `flip`:
 
 
 # %%
@@ -220,7 +220,7 @@ print("cut flip:", second_derivative(cut_flip))
 
 # %% [markdown]
 # ## Fix it
-# Flip the Variable in place of its array, and multiply with the Variable:
+# Compute with Variables in place of their arrays:
 
 
 # %%
@@ -251,12 +251,16 @@ for function in cut_flip, cut_cube, fixed_flip, fixed_cube:
         print(str(error).splitlines()[0])
 
 # %% [markdown]
-# For every function that you write, call both: `check_backward` and `check_double_backward`. The
-# second takes the first order for granted, so it does not replace the first.
+# Check each function that you write with both `check_backward` and `check_double_backward`. The
+# second does not check the first order.
+#
+# **Cost.** The double check runs forward and backward three times, and a backward of the gradient
+# once. The direction is random, so the number of runs does not depend on the number of inputs.
 #
 # ## Exercise
-# Three functions whose first order is right, and whose second is cut: one is linear, one is not,
-# and one has two inputs. Repair them, so that `check_double_backward` passes.
+# The first order of three functions is right, and their second order is cut. One function is
+# linear, one is not linear, and one has two inputs. Mend the three functions, so that
+# `check_double_backward` passes.
 #
 #     python -m tinynode.learn start 18
 #     python -m tinynode.learn check 18

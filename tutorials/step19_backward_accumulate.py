@@ -1,8 +1,8 @@
 # %% [markdown] tags=["portable"]
 # # Step 19: adding up gradients
 #
-# **Goal.** A function adds its gradient to the one that is there already, in one go, with
-# `backward_accumulate`.
+# **Goal.** A function computes its gradient and adds it to an earlier gradient in a single step,
+# with `backward_accumulate`.
 
 # %%
 import inspect
@@ -29,9 +29,9 @@ x, g = on_device([1.0, 2.0, 3.0], "x"), on_device([1.0, 1.0, 1.0], "g")
 
 
 # %% [markdown]
-# A Variable that is used several times gets several contributions to its gradient, and they are
-# added: that is step 5. Until now the functions knew nothing about it. Each computed its
-# contribution, and backward added them up, two at a time.
+# A Variable that is used several times gets several contributions to its gradient, and their sum
+# is the gradient (step 5). Until now each function computed its contribution, and backward added
+# the contributions, two at a time.
 
 
 # %%
@@ -66,9 +66,9 @@ def functions_behind(root):
 
 # %% [markdown]
 # ## Predict
-# Four uses of `x`. The functions that `backward` runs, and the additions, give an array each, as
-# large as `x`. How many arrays are made for the gradient of `x`? (It is
-# `1 + 2 + 3 + 4 = 10` at each place.)
+# There are four uses of `x`. Each function of backward and each addition makes an array of the
+# size of `x`. How many arrays are made for the gradient of `x`? (The gradient is $1 + 2 + 3 + 4 =
+# 10$ at each place.)
 
 
 # %%
@@ -85,22 +85,22 @@ def print_gradient(function, number):
 gx_plain = print_gradient(Scale, 4)
 
 # %% [markdown]
-# Four products and three sums. Each product is there only to be added to something, then nobody
-# needs it. For a gradient of a few megabytes, that is a lot of writing for nothing.
+# Four products and three sums. Each product is added to a sum and then not needed any more. For a
+# gradient of some megabytes, much memory is written without need.
 #
 # ## Run
-# A function may offer `backward_accumulate`. It gets one argument more, **`grad_inputs`**: what
-# others have contributed so far, with an entry for each of `target_input_indexes`, `None` where
-# there is nothing yet. What it returns **takes the place** of that. This is what it means; the
-# lines are the package's:
+# A function may define `backward_accumulate`. This method gets one more argument,
+# **`grad_inputs`**: the sums of the contributions so far. It has an entry for each of
+# `target_input_indexes`, `None` for a sum that is still empty. The result **replaces** these sums.
+# By default the method does this; the lines are from the package:
 
 # %%
 source = inspect.getsource(tn.FunctionNode.backward_accumulate)
 print(source[source.index("        gradients =") :])
 
 # %% [markdown]
-# "Mine plus what is there", then. We say the same in one function, in the way of step 17: a new
-# array for the product, and the sum is written into that one, for it is ours.
+# The default is a product, then a sum. As in step 17, one function can do both: it makes a new
+# array for the product, and adds the old sum into this array.
 
 
 # %%
@@ -132,7 +132,7 @@ class FusedScale(Scale):
 gx_fused = print_gradient(FusedScale, 4)
 
 # %% [markdown]
-# Four in place of seven, and the same number. Let us look at what comes in, use by use:
+# Four functions in place of seven, and the same result. The next cell prints the sums, use by use:
 
 
 # %%
@@ -147,7 +147,7 @@ result = tn.grad(uses(Talking, 4), [x], [g] * 4)
 
 # %% [markdown]
 # ## See
-# The graph that backward records: first with products and sums, then fused.
+# The graph that backward records: first with products and sums, then with fused functions.
 
 # %%
 tn.show.graph(gradients=[gx_plain], title="backward, then add")
@@ -156,17 +156,16 @@ tn.show.graph(gradients=[gx_plain], title="backward, then add")
 tn.show.graph(gradients=[gx_fused], title="backward_accumulate")
 
 # %% [markdown]
-# There is a third way, and it needs nothing of a function: wait until all contributions are there,
-# and add them at once. The setting **`lazy_grad_sum`** does that for the functions that are
-# applied while it is on:
+# A third way needs no method: backward waits for all contributions, and adds them at once. The
+# setting **`lazy_grad_sum`** does so, for functions that are applied while it is on:
 
 # %%
 with tn.using_config("lazy_grad_sum", True):
     gx_lazy = print_gradient(Scale, 4)
 
 # %% [markdown]
-# One sum in place of three. But all contributions must wait for it, so they are in memory
-# together. A weak reference tells which of them are still alive. How many were there at one time?
+# One sum in place of three. But all contributions are in memory until the sum is computed. Weak
+# references count the living contributions:
 
 
 # %%
@@ -191,7 +190,7 @@ tn.show.bars(most, title="20 uses: contributions in memory at one time")
 
 # %% [markdown]
 # ## Break it
-# Two mistakes. The first forgets that its result takes the place of what was there:
+# Two mistakes. The first returns its contribution without the old sum:
 
 
 # %%
@@ -203,9 +202,9 @@ class Forgetful(Scale):
 gx = print_gradient(Forgetful, 4)
 
 # %% [markdown]
-# 4 in place of 10: only the last contribution is left. The second wants to save the last array
-# too, and adds into the array that came in. Below, `a` is used in `a + b` and then scaled by 10.
-# The gradients should be 11 for `a` and 1 for `b`.
+# 4 in place of 10: only the last contribution is left. The second mistake adds into the incoming
+# array, to save one more array. Below, `a` is used in `a + b` and then scaled by 10. The gradients
+# should be 11 for `a` and 1 for `b`.
 
 
 # %%
@@ -229,26 +228,27 @@ def print_both(function):
 print_both(InPlace)
 
 # %% [markdown]
-# `a` is right, `b` is wrong, and even `g`, which belongs to you, has changed. The backward of
-# `a + b` hands the *same* array on to both inputs, since both gradients are `g`. **An array that
-# came in may belong to others as well.** Write into arrays of your own only.
+# The gradient of `a` is right, the gradient of `b` is wrong, and `g`, an array of the caller, has
+# changed. The backward of `a + b` gives the *same* array `g` to both inputs. **An incoming array
+# may belong to others as well.** Write into new arrays only.
 #
 # ## Fix it
-# `FusedScale` makes an array for its result, and leaves the old one alone:
+# `FusedScale` makes a new array for its result, and leaves the old array unchanged:
 
 # %%
 print_both(FusedScale)
 
 # %% [markdown]
-# For an addition there is nothing to win: its gradient is `g` itself, so it makes no array that
-# could be saved. Few functions need `backward_accumulate`. Think of it where a gradient is large
-# and its Variable is used again and again, as the weights in a loop over time.
+# **Cost.** For $n$ uses, `backward` and additions make $2n - 1$ arrays, and `backward_accumulate`
+# makes $n$. `lazy_grad_sum` makes $n + 1$ arrays, and keeps all of them at the same time. An
+# addition gains nothing, since its gradient is `g` itself. The method pays for large gradients of
+# Variables with many uses, such as weights in a loop over time.
 #
 # ## Exercise
-# `Subtract` does make an array: `-g`, for its second input. And `old - g` needs no `-g`. Write its
-# `backward_accumulate`. One case to think of: for `x - x`, the same Variable stands at both
-# positions. Then the first entry of `grad_inputs` has what was there, the second is `None`, and
-# backward adds your two results.
+# `Subtract` makes an array for its second input: `-g`. But `old - g` needs no `-g`. Write its
+# `backward_accumulate`. Think of the case `x - x`, with the same Variable at both positions. Then
+# the first entry of `grad_inputs` is the old sum, the second entry is `None`, and backward adds
+# your two results.
 #
 #     python -m tinynode.learn start 19
 #     python -m tinynode.learn check 19

@@ -1,8 +1,8 @@
 # %% [markdown] tags=["portable"]
 # # Step 20: hooks
 #
-# **Goal.** You watch every function that runs, forward and backward: which it is, how long it
-# takes, what memory it keeps.
+# **Goal.** You watch every function that runs, forward and backward: its name, its time, and the
+# memory that it keeps.
 
 # %%
 import numpy as np
@@ -22,18 +22,18 @@ def on_device(data, **options):
 x = on_device([0.5, -1.0], requires_grad=True)
 
 # %% [markdown]
-# `apply` calls `forward`, and the sweep of `backward` calls each function's `backward`. Just
-# before and just after, they ask whether somebody is watching. A **hook** is an object that is. It
-# derives from `tn.FunctionHook`. Six of its methods are:
+# `apply` calls `forward`, and the backward pass calls each function's `backward`. A **hook** is an
+# object whose methods are called just before and just after. Its class derives from
+# `tn.FunctionHook`. Six of the methods are:
 #
 # | method | is called |
 # |---|---|
 # | `forward_preprocess(function, in_data)` | before a `forward` |
-# | `forward_postprocess(function, in_data)` | after it |
+# | `forward_postprocess(function, in_data)` | after a `forward` |
 # | `backward_preprocess(function, in_data, out_grad)` | before a `backward` |
-# | `backward_postprocess(function, in_data, out_grad)` | after it |
+# | `backward_postprocess(function, in_data, out_grad)` | after a `backward` |
 # | `added(function)` | when the hook is registered |
-# | `deleted(function)` | when it is taken away again |
+# | `deleted(function)` | when the hook is removed |
 #
 # `function` is the FunctionNode, `in_data` and `out_grad` are tuples of arrays. In backward,
 # `in_data` has `None` for each input that was not retained.
@@ -52,8 +52,8 @@ class Names(tn.FunctionHook):
 
 # %% [markdown]
 # ## Predict
-# The next cell computes `sum(tanh(x))`, and its gradient. In a `with` block, a hook watches all
-# functions of this thread. How many lines will `Names` print: four?
+# The next cell computes $\sum_i \tanh x_i$ and its gradient. In a `with` block, a hook watches all
+# functions of this thread. How many lines does `Names` print: four, or more?
 #
 # ## Run
 
@@ -63,12 +63,12 @@ with Names():
     y.backward()
 
 # %% [markdown]
-# Two forward, two backward, and five more: since step 16 you know where they come from. A
-# `backward` is made of functions, and **these are functions like all others**. They run between
-# the `backward_preprocess` and the `backward_postprocess` of the function whose backward it is.
+# Two forward, two backward, and five more. A `backward` is made of functions (step 16), and
+# **hooks see these functions too**. They run between `backward_preprocess` and
+# `backward_postprocess` of the outer function.
 #
-# A hook can watch a single function as well: `function.add_hook(hook)`, and `delete_hook(name)` at
-# the end. `added` and `deleted` get that function; in a `with` block they get `None`.
+# A hook can watch a single function: `function.add_hook(hook)`, and `delete_hook(name)` at the
+# end. `added` and `deleted` get this function. In a `with` block they get `None`.
 
 
 # %%
@@ -90,17 +90,18 @@ y.backward()
 h.creator_node.delete_hook("announced")
 
 # %% [markdown]
-# This time the backward of `Sum` is not shown, nor what runs inside of the two.
+# This time the hook does not see the backward of `Sum`, nor the functions inside of both
+# backwards.
 #
-# You need not write your own for everything. `PrintHook` shows what goes in:
+# The package has hooks as well. `PrintHook` shows the inputs:
 
 # %%
 with hooks.PrintHook(sep="  "):
     h = F.tanh(x)
 
 # %% [markdown]
-# `TimerHook` measures. Here is a network as in step 12, one forward and one backward. `own time`
-# leaves out what ran inside. (Your times will differ.)
+# `TimerHook` measures times, here for one forward and one backward of a network as in step 12.
+# `own time` is without the functions inside. Your times will differ.
 
 # %%
 model = nn.Sequential(nn.Linear(20, 50), F.tanh, nn.Linear(50, 3)).to_device(tn.get_device())
@@ -116,8 +117,8 @@ timer.print_report()
 
 # %% [markdown]
 # ## See
-# `MemoryHook` counts the bytes that functions retain for backward (step 8). Each layer adds its
-# part when it runs. How long does that memory stay?
+# `MemoryHook` counts the bytes that functions retain for backward (step 8). Each layer adds bytes
+# when it runs. When are they freed?
 
 # %%
 live = {}
@@ -136,8 +137,8 @@ with hooks.MemoryHook() as memory:
 tn.show.bars(live, title="Retained at that time", x_label="KiB")
 
 # %% [markdown]
-# Backward frees nothing: the graph could be used once more. It is the end of the last Variable
-# that frees it all, at once, as in step 7. And this is who retained it:
+# Backward frees nothing, since the graph could be used once more. The graph is freed with its last
+# Variable, as in step 7. These functions retained the bytes:
 
 # %%
 for label, row in memory.summary().items():
@@ -146,7 +147,7 @@ for label, row in memory.summary().items():
 
 # %% [markdown]
 # ## Break it
-# Two traps. A hook that counts how often each function runs:
+# Two traps. The first hook counts how often each function runs:
 
 
 # %%
@@ -166,8 +167,8 @@ with Count() as count:
 print(count.counts)
 
 # %% [markdown]
-# There are two products in the program, and the hook counts six: four ran inside of a backward.
-# And two hooks of one name do not go together:
+# The program has two products, and the hook counts six: four ran inside of a backward. The second
+# trap is two hooks with the same name:
 
 # %%
 try:
@@ -178,8 +179,8 @@ except tn.TinynodeError as error:
 
 # %% [markdown]
 # ## Fix it
-# Count how deep you are: one deeper before a backward, one less deep after it. At depth 0, it is
-# your program that calls. And each hook gets a name of its own.
+# Count the depth: plus 1 before a backward, minus 1 after a backward. At depth 0, the program
+# itself calls the function. And each hook gets a name of its own.
 
 
 # %%
@@ -209,14 +210,14 @@ print("whole:", whole.counts)
 print("part: ", part.counts)
 
 # %% [markdown]
-# One thing is missing: `forward_postprocess` is given the *inputs*, not the results. Two more
-# methods get the results, as Variables. The entries of `grad_inputs` belong to `indexes`, the
-# indexes of the inputs that need a gradient.
+# `forward_postprocess` gets the *inputs*, not the results. Two more methods get the results, as
+# Variables. The entries of `grad_inputs` belong to `indexes`, the indexes of the inputs that need
+# a gradient.
 #
 # | method | is called |
 # |---|---|
 # | `applied(function, inputs, outputs)` | after a function was applied |
-# | `after_backward(function, indexes, grad_outputs, grad_inputs)` | after its backward |
+# | `after_backward(function, indexes, grad_outputs, grad_inputs)` | after a `backward` |
 
 
 # %%
@@ -231,9 +232,9 @@ with Shapes():
     y = F.sum(F.broadcast_to(x, (3, 2)), axis=0)
 
 # %% [markdown]
-# The package's `NaNHook` is such a hook. A **NaN**, "not a number", is what the root of -1 gives;
-# and whatever is computed with a NaN is a NaN. At the end the whole loss is one, and you wonder
-# where it began. The hook stops at the first function with a NaN and names it:
+# The package's `NaNHook` is such a hook. A **NaN**, "not a number", is the result of $\sqrt{-1}$,
+# and every sum or product with a NaN is a NaN. At the end the loss is NaN, and its origin is
+# unknown. The hook stops at the first function with a NaN, and names this function:
 
 # %%
 try:
@@ -244,8 +245,8 @@ except tn.TinynodeError as error:
 
 # %% [markdown]
 # ## Exercise
-# Write such a hook yourself, one that does not stop, but remembers who was the first. It must not
-# blame a function that was handed a NaN, nor one that runs inside of a backward.
+# Write a hook that does not stop, but remembers the first function with a NaN. A function with a
+# NaN among its inputs does not count, nor does a function inside of a backward.
 #
 #     python -m tinynode.learn start 20
 #     python -m tinynode.learn check 20

@@ -22,6 +22,7 @@ from tinynode.learn import (
     report,
     slides,
     sources,
+    templates,
     watch,
 )
 from tinynode.learn.progress import PROGRAM, open_progress, say_next
@@ -38,6 +39,7 @@ Make a folder of your own and work there. For each step
   {PROGRAM} hint 01     gives a hint, the next one each time
   {PROGRAM} show 01     compares your work with a solution
   {PROGRAM} take 01     takes the reference, if you skip the step
+  {PROGRAM} hunt 06     scores your own tests, by planted bugs
   {PROGRAM} status      says which parts of mynode are yours
   {PROGRAM} list        lists all steps, and what you have done
   {PROGRAM} notebooks   makes Jupyter notebooks of all steps (--help: of some)
@@ -79,6 +81,7 @@ def _parser() -> Parser:
     hunts.add_arguments(_add(commands, "hunt", hunts.run, hunts.SUMMARY, False))
     report.add_arguments(_add(commands, "report", report.run, report.SUMMARY, False))
     slides.add_arguments(_add(commands, "slides", slides.run, slides.SUMMARY, False))
+    templates.add_arguments(_add(commands, "template", templates.run, templates.SUMMARY, False))
     notebooks.add_arguments(_add(commands, "notebooks", notebooks.run, notebooks.SUMMARY, False))
     pages.add_arguments(_add(commands, "pages", pages.run, pages.SUMMARY, False))
     return parser

@@ -71,9 +71,11 @@ def _start_part(step: Step) -> int:
     require_earlier(step, progress)
     added = add_stubs(step, Path(NAME))
     for path, names in added.items():
-        print(f"{NAME}/{path}: added {', '.join(names)}" if names else f"wrote {NAME}/{path}")
+        print(f"{NAME}/{path}: added {', '.join(names) or 'imports'}")
+    for path, task in mynode.tasks(step).items():
+        print(f"{NAME}/{path}: {task}")
     if not added:
-        print(f"{NAME} has the definitions of step {step.key} already; nothing was changed.")
+        print("No file was changed.")
     progress.note(step.key, started=True)
     print(f"\n{step.title}. The exercise stands at the end of the page. Edit {NAME}, then")
     print(f"  {PROGRAM} check {step.key}")

@@ -1,8 +1,8 @@
-"""The command ``check``: of one step for the learner, of all steps or as JSON for a teacher.
+"""The command ``check``: of a step for the learner, of all steps or as JSON for a teacher.
 
-Requirement: a teacher's program reads the results without knowing the course. ``--json`` prints
-one JSON document, in a format with a version, and changes nothing in the learner's folder but a
-missing engine file. docs/teaching.md describes the format:
+Requirement: a teacher's program reads the results without knowing the course. ``--json`` prints a
+JSON document, in a format with a version, and leaves the learner's progress alone. The format is
+described in docs/teaching.md:
 
     {"format": "tinynode-course-check", "version": 1, "tinynode": "0.1.0", "folder": "ada",
      "passed": true, "seconds": 1.2, "steps": [{"step": "13", "state": "passed", ...}]}
@@ -11,9 +11,11 @@ missing engine file. docs/teaching.md describes the format:
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import time
+import types
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -77,7 +79,7 @@ def with_exercise() -> list[Step]:
 
 
 def document(steps: Sequence[Step], seconds: float, with_hidden: bool) -> dict[str, Any]:
-    """The results of the learner's folder, the current one, as a document for JSON."""
+    """The results of the current folder, as a document for JSON."""
     start = time.perf_counter()
     progress = open_progress()
     _ = [step for step in steps if is_started(step, progress) and exercises.work_of(step)]
@@ -96,7 +98,7 @@ def document(steps: Sequence[Step], seconds: float, with_hidden: bool) -> dict[s
 
 
 def is_started(step: Step, progress: Progress, folder: Path | None = None) -> bool:
-    """True if the learner's folder, by default the current one, has work for a step."""
+    """True if a folder, by default the current folder, has work for a step."""
     if not (folder or Path()).joinpath(step.work).is_file():
         return False
     if not step.builds or not progress.path.exists():
@@ -148,7 +150,7 @@ def titles_of(checks: Path) -> list[str]:
 
 
 def fold(events: Iterable[dict[str, Any]], step: Step) -> dict[str, Any]:
-    """The checks of an examination with their results, from its events."""
+    """The results of the checks, from the events of an examination."""
     checks: list[dict[str, Any]] = []
     found: dict[str, Any] = {"stopped": None, "read_solution": []}
     running: dict[str, Any] | None = None
@@ -177,7 +179,7 @@ def fold(events: Iterable[dict[str, Any]], step: Step) -> dict[str, Any]:
 
 
 def _result_of(event: dict[str, Any], step: Step) -> dict[str, Any]:
-    """The facts of an event, and the failure as ``learn check`` says it."""
+    """The facts of an event, and the failure in the words of ``learn check``."""
     kind = event["event"]
     result = {name: fact for name, fact in event.items() if name not in ("event", "check")}
     if kind == "passed":
@@ -187,14 +189,36 @@ def _result_of(event: dict[str, Any], step: Step) -> dict[str, Any]:
     return {**result, "passed": False, "kind": kind, "text": text}
 
 
+# in notebooks
+
+
+def as_module(names: dict[str, Any]) -> types.ModuleType:
+    """The names of a notebook as a module for checks."""
+    module = types.ModuleType("answer")
+    vars(module).update(names)
+    return module
+
+
+def check_names(key: str, check: str, names: dict[str, Any]) -> None:
+    """Run a check of a step on the names of a notebook, as templates for nbgrader do.
+
+    Raises:
+        AssertionError: The check failed.
+    """
+    step = sources.find(key)
+    module = sources.load(step.check, f"tinynode_check_{step.name}")
+    functions = {one.__name__: one for one in examiner.functions_of(module)}
+    functions[check](as_module(names))
+
+
 # whose definitions
 
 
 def definitions_of(step: Step, progress: Progress) -> dict[str, Any]:
-    """Whose the definitions of a step are, as numbers, and the names of equal ones.
+    """The owners of a step's definitions, as numbers, and the names of equal definitions.
 
-    A definition with the syntax tree of the reference may be honest: short functions have one
-    form. So the names are listed, and nothing is concluded.
+    A definition with the syntax tree of the reference may be honest: short functions have a
+    single form. So the names are listed, and nothing is concluded.
     """
     counts = {"own": 0, "same as reference": 0, "taken": 0, "to write": 0}
     same = []
@@ -224,20 +248,54 @@ def _definitions(text: str) -> dict[str, mynode.Definition]:
 
 
 def _files_of(step: Step, progress: Progress) -> list[tuple[str, str, str, str, dict[str, str]]]:
-    """Each file of a step: name, learner's text, stub, reference, and what was taken."""
+    """Each file of a step: name, learner's text, stub, reference, and taken definitions."""
     if not step.builds:
         stub, reference = (path.read_text(encoding="utf-8") for path in (step.stub, step.solution))
         return [("", _text(Path(step.work)), stub, reference, {})]
-    record = progress.of(step.key).get("taken")
-    taken: dict[str, Any] = record if isinstance(record, dict) else {}
     stubs = mynode.read_files(step.stub)
+    taken = _taken(progress)
     found = []
-    for path, text in mynode.changed(step.key).items():
-        names = mynode.new_definitions(step.key, path)
-        new = "\n\n\n".join(mynode.definitions(text)[name].text for name in names)
+    for path, names in _names_of(step.key, _stage(progress)).items():
+        there = mynode.definitions(mynode.changed(step.key)[path])
+        new = "\n\n\n".join(there[name].text for name in names)
         mine = _text(Path(mynode.NAME, path))
         found.append((f"{path}: ", mine, stubs.get(path, ""), new, taken.get(path, {})))
     return found
+
+
+def _stage(progress: Progress) -> str:
+    """The last started step of the package."""
+    keys = [step.key for step in mynode.builders()]
+    return ([key for key in keys if progress.of(key).get("started")] or keys)[-1]
+
+
+def _taken(progress: Progress) -> dict[str, dict[str, str]]:
+    """The digests of all definitions taken from the reference, by file."""
+    found: dict[str, dict[str, str]] = {}
+    for step in mynode.builders():
+        record = progress.of(step.key).get("taken")
+        for path, names in record.items() if isinstance(record, dict) else ():
+            found[path] = {**found.get(path, {}), **names}
+    return found
+
+
+@functools.cache
+def _names_of(key: str, stage: str) -> dict[str, list[str]]:
+    """The definitions of a step, without later changes up to a stage, by file."""
+    later = [step.key for step in mynode.builders() if key < step.key <= stage]
+    changed = {(path, name) for one in later for path, name in _changed_by(one)}
+    found: dict[str, list[str]] = {}
+    for path, name in _changed_by(key):
+        if (path, name) not in changed:
+            found.setdefault(path, []).append(name)
+    return found
+
+
+@functools.cache
+def _changed_by(key: str) -> list[tuple[str, str]]:
+    """The new and changed definitions of a step."""
+    paths = mynode.changed(key)
+    return [(path, name) for path in paths for name in mynode.new_definitions(key, path)]
 
 
 def _text(path: Path) -> str:

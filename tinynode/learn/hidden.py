@@ -1,8 +1,8 @@
 """Hidden checks: checks of the exercises outside of the wheel that learners install.
 
-Requirement: a teacher can run checks that no learner has read. Hidden checks are files such as
+Requirement: a teacher can run checks unknown to learners. Hidden checks are files such as
 ``hidden/step13.py``, with functions ``check_...(work)`` as in ``tutorials/checks``. A distribution
-with such files names a function that returns the folder, as an entry point:
+with such files names a function for the folder, as an entry point:
 
     [project.entry-points."tinynode.course.hidden"]
     my_school = "my_school_checks:folder"

@@ -7,7 +7,7 @@ Requirement: a planted bug may loop, exit or crash, and the score is there in a 
 
 in the learner's folder. The program runs the versions from the given number: version 0 is the
 right engine, version 7 has bug 7. Each version has fresh modules. The program prints events, a
-JSON object in each line; ``hunts`` ends a version that takes too long, and starts after it.
+JSON object in each line. ``hunts`` ends a version after a time limit, and starts the next.
 """
 
 from __future__ import annotations

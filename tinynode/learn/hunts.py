@@ -1,14 +1,14 @@
 """The command ``hunt``: the learner writes tests, and planted bugs score them.
 
-Requirement: a learner finds out what a test is worth. So the tests must pass on the right engine
-first. Then they run on the same engine with one planted bug after the other. The score is the
-number of bugs that let a test fail. One bug that lives is described, without its place.
+Requirement: a learner finds out the worth of a test. So the tests must pass on the right engine
+first. Then copies of the engine follow, each with a planted bug. The score is the
+number of bugs with a failed test. A living bug is described, without the line.
 
 The bugs are data:
 
     tutorials/hunts/step06.py            ENGINE, a dictionary of files, and BUGS: (what, path,
                                          old text, new text); the old text occurs once
-    tutorials/hunts/engines/step13.py    the right engine of a hunt that has its own
+    tutorials/hunts/engines/step13.py    the right engine of a hunt without mynode
     tutorials/hunts/stubs/step06.py      the learner's first version of ``hunt06.py``
 """
 
@@ -46,7 +46,7 @@ FACTOR = 5.0
 
 @dataclass(frozen=True)
 class Hunt:
-    """A bug hunt: the file of its bugs and the stub of the learner's tests."""
+    """A bug hunt: the file of bugs and the stub of the learner's tests."""
 
     step: Step
     path: Path
@@ -66,7 +66,7 @@ def engine(file: str) -> Files:
 
 
 def of(step: Step) -> Hunt | None:
-    """The bug hunt of a step, if there is one."""
+    """The bug hunt of a step, or None."""
     folder = step.path.parent / "hunts"
     path = folder / f"{step.name}.py"
     return Hunt(step, path, folder / "stubs" / path.name) if path.exists() else None
@@ -81,7 +81,7 @@ def find(text: str) -> Hunt:
     """The bug hunt of a step.
 
     Raises:
-        CommandError: The step has no hunt; the message lists the steps with one.
+        CommandError: The step has no hunt; the message lists the steps with a hunt.
     """
     step = sources.find(text)
     hunt = of(step)
@@ -97,7 +97,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the stub; or score the tests, with 0 if they catch all bugs."""
+    """Write the stub; or score the tests; 0 if all bugs are caught."""
     hunt = find(options.step)
     work = Path(hunt.work)
     command = f"{PROGRAM} hunt {hunt.step.key}"
@@ -143,12 +143,12 @@ class Score:
 
     @property
     def counts(self) -> bool:
-        """True if there are tests, and all pass on the right engine."""
+        """True if there are tests, and all tests pass on the right engine."""
         return bool(self.tests) and not self.broken
 
     @property
     def lives(self) -> tuple[str, str, str, str] | None:
-        """The first bug that no test catches."""
+        """The first living bug."""
         alive = [bug for number, bug in enumerate(self.bugs, 1) if number not in self.caught]
         return alive[0] if alive else None
 
@@ -179,7 +179,7 @@ def _add(result: Score, event: dict[str, Any]) -> None:
 
 
 def _events(tests: Path, hunt: Hunt, first: int, limit: float) -> Iterator[dict[str, Any]]:
-    """The results of the versions from a number on; the last may be one that did not end."""
+    """The results of the versions from a number on; the last version may have no end."""
     command = [sys.executable, "-m", "tinynode.learn.hunter", str(tests), str(hunt.path)]
     process = subprocess.Popen(
         [*command, str(first)],

@@ -82,29 +82,26 @@ def reference(key: str) -> Files:
     return files
 
 
+def mistake(key: str, path: str, old: str, new: str, *more: tuple[str, str]) -> Files:
+    """A file of the stage of a step with a wrong text, for the ``MISTAKES`` of checks.
+
+    ``more`` has further pairs of an old and a new text.
+
+    Raises:
+        ValueError: The file does not have an old text.
+    """
+    text = reference(key)[path]
+    for right, wrong in ((old, new), *more):
+        if right not in text:
+            raise ValueError(f"{path} of step {key} does not have {right!r}")
+        text = text.replace(right, wrong)
+    return {path: text}
+
+
 def before(key: str) -> Files:
     """The stage before a step; {} for the first step."""
     earlier = [step.key for step in builders() if step.key < sources.find(key).key]
     return reference(earlier[-1]) if earlier else {}
-
-
-def mistake(key: str, *changes: tuple[str, str, str]) -> Files:
-    """Files of a stage with a mistake, for ``MISTAKES`` of a module of checks.
-
-    Args:
-        key: The step.
-        changes: A path, a text of this file of the stage, and the text in its place.
-
-    Raises:
-        ValueError: The stage has no such text.
-    """
-    stage, wrong = reference(key), Files()
-    for path, old, new in changes:
-        text = wrong.get(path, stage[path])
-        if old not in text:
-            raise ValueError(f"{path} of step {key} has no {old!r}")
-        wrong[path] = text.replace(old, new)
-    return wrong
 
 
 @dataclass(frozen=True)
@@ -213,6 +210,17 @@ def _inserted(text: str, new: Definition, order: Sequence[str]) -> str:
     else:
         lines += ["", "", *new.text.splitlines()]
     return "\n".join(lines) + "\n"
+
+
+def tasks(step: Step) -> dict[str, str]:
+    """The tasks of a step by file: in the docstring of a stub, the text from "Step 5: " on."""
+    found = {}
+    for path, text in read_files(step.stub).items():
+        said = ast.get_docstring(ast.parse(text)) or ""
+        _, mark, task = said.partition(f"Step {int(step.key)}: ")
+        if mark:
+            found[path] = " ".join(task.split())
+    return found
 
 
 def taken(text: str, key: str, path: str) -> tuple[str, list[str]]:

@@ -104,7 +104,7 @@ def _require(*names: str) -> None:
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
         raise CommandError(
-            f"notebooks need {' and '.join(missing)}: run  pip install 'tinynode[notebooks]'"
+            f"notebooks need {' and '.join(missing)}: run  pip install {' '.join(missing)}"
         )
 
 

@@ -1,12 +1,12 @@
 """The checks of the course as tests of pytest, on a learner's folder.
 
-Requirement: teachers use the tools that they have. Each check is a test with the name of the step
-and the title of the check, and a failure reads as ``learn check`` says it:
+Requirement: teachers use their own tools. Each check is a test, named by the step and the title
+of the check. A failure reads as in ``learn check``:
 
     pytest -p tinynode.learn.pytest_plugin --learner ada -k "step13 or compile"
 
-With ``--learner-hidden`` the hidden checks are tests too. The checks of a step run in one process
-of the examiner, with its time limit, once a session.
+With ``--learner-hidden`` the hidden checks are tests too. The checks of a step run once a session,
+in a process of the examiner, with the time limit.
 """
 
 from __future__ import annotations

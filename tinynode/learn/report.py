@@ -1,7 +1,7 @@
 """The command ``report``: the results of a class as a table.
 
-Requirement: a teacher sees in one table who is where, and who needs help. The files are those of
-``learn check all --json > ada.json``, one for each learner; the name of a file names the learner.
+Requirement: a teacher sees in a table where each learner is, and where help is needed. Each
+learner has a file, made by ``learn check all --json > ada.json``. The file names the learner.
 
     python -m tinynode.learn report *.json --csv class.csv --html class.html
 """
@@ -192,7 +192,7 @@ def _cells(one: dict[str, Any] | None) -> list[str]:
 
 
 def as_html(students: Sequence[Student], keys: Sequence[str]) -> str:
-    """A page that needs no other file; the reason of a failure is the title of its cell."""
+    """A page without other files; the title of a cell is the reason of a failure."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in ("student", *keys))
     head += "".join(f'<th title="{words}">{name}</th>' for name, words in COLUMNS.items())
     rows = []

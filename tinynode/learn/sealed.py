@@ -1,9 +1,9 @@
 """Notices a learner's program that reads the course's solutions or hidden checks.
 
-Requirement: three lines that run a solution of the course do not pass, and nothing is guessed. The
-interpreter reports each opened file and each started process (``sys.addaudithook``), and a hook
-cannot be removed. So the examiner notes a read of the sealed folders, unless the innermost known
-frame is one of the checks. A solution that was copied by hand is not noticed here.
+Requirement: a program of three lines that runs a solution does not pass, and nothing is guessed.
+The interpreter reports each opened file and each started process (``sys.addaudithook``). So the
+examiner notes a read of the sealed folders, unless the innermost known frame is of the checks. A
+solution copied by hand is not noticed here.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Seal:
             self._asleep = False
 
     def _sealed(self, event: str, arguments: tuple[Any, ...]) -> str:
-        """The name of the sealed file that an event is about; "" for others."""
+        """The name of the sealed file of an event; "" for other events."""
         if event == "open":
             path = arguments[0]
             if not isinstance(path, str | bytes | os.PathLike):

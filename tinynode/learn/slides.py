@@ -1,10 +1,9 @@
 """The command ``slides``: slides for each part of the course, from its steps.
 
 Requirement: slides agree with the steps, and a lecture hall needs no network. So a run of the
-steps makes them: one page for each part, with pictures and style inside. Each step gives a title
-with the goal, the code that is new, the question of Predict, the output, the pictures, what
-breaks and how the mistake is mended, and the exercise. Arrow keys turn over; the browser's print
-makes a PDF with one slide a page.
+steps makes the slides: a page for each part, with pictures and style inside. Each step gives a
+title with the goal, new code, the question of Predict, output and pictures. The break, the repair
+and the exercise follow. Arrow keys turn over. The browser's print makes a PDF of the slides.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write a page for each part; 1 if a step stopped with an error."""
-    chosen = parts() if options.part is None else {options.part: _chosen(options.part)}
+    chosen = parts() if options.part is None else {options.part: chosen_steps(options.part)}
     stopped = 0
     for name, steps in chosen.items():
         path = Path(options.folder, f"slides-{_file_name(name)}.html")
@@ -102,8 +101,8 @@ def parts() -> dict[str, list[Step]]:
     return found
 
 
-def _chosen(text: str) -> list[Step]:
-    """The steps of a part, by its letter, its title, or a step of it.
+def chosen_steps(text: str) -> list[Step]:
+    """The steps of a part, by letter or title, or a single step.
 
     Raises:
         CommandError: No such part; the message lists them.
@@ -166,7 +165,7 @@ def of_step(step: Step) -> list[str]:
     goal = in_html(pages.goal(read(step.path)))
     slides = [f'<div class="front"><h1>{html.escape(step.title)}</h1><p>{goal}</p></div>']
     lead = step.title.partition(":")[0]
-    slides += [_slide(lead, "New", block) for block in map(_code, _key_code(start))]
+    slides += [_slide(lead, "New", block) for block in map(code_block, _key_code(start))]
     for title, section in found.items():
         slides += [_slide(lead, title, body) for body in _bodies(title, section)]
     return slides
@@ -191,7 +190,7 @@ def sections(step: Step, outputs: Sequence[Output]) -> list[Section]:
 
 
 def _key_code(section: Section) -> list[Excerpt]:
-    """The code to show before the question: of the package, or definitions; at most two pieces."""
+    """The code before the question: of the package, or definitions; at most two pieces."""
     shown = [one for one in section.code() if one.path]
     defined = re.compile(r"^(?:class|def|@)", re.MULTILINE)
     return (shown or [one for one in section.code() if defined.search(one.code)])[:2]
@@ -201,10 +200,10 @@ def _bodies(title: str, section: Section) -> Iterator[str]:
     """The slides of a section."""
     texts = section.texts()
     if title in ("Predict", "Exercise", "Bug hunt"):
-        code = "".join(_code(one) for one in section.code()[:1])
+        code = "".join(code_block(one) for one in section.code()[:1])
         yield "".join(in_html(text) for text in texts) + code
         return
-    code = "".join(_code(one) for one in section.code()[:1])
+    code = "".join(code_block(one) for one in section.code()[:1])
     first = in_html(texts[0]) if texts else ""
     printed = "".join(_printed(output) for output in section.outputs())
     if title == "See":
@@ -291,7 +290,7 @@ def _table(lines: Sequence[str]) -> str:
     return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
-def _code(excerpt: Excerpt) -> str:
+def code_block(excerpt: Excerpt) -> str:
     """Coloured code, with a caption for the package, and marks at new lines."""
     lines = coloured(excerpt.code.strip("\n")).splitlines()
     shown = [

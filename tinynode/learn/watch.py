@@ -33,9 +33,11 @@ def run(options: argparse.Namespace) -> int:
     step = sources.find(options.step) if options.step else next_step(open_progress())
     if step is not None and not step.stub.exists():
         raise CommandError(f"step {step.key} has no exercise")
+    clear = True
     try:
         while step is not None:
-            if _passes(step, options.seconds):
+            clear = not _passes(step, options.seconds, clear)  # a success stays on the screen
+            if not clear:
                 step = next_step(open_progress(), step)
     except KeyboardInterrupt:
         print("\nThe watch has ended.")
@@ -43,14 +45,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _passes(step: Step, seconds: float) -> bool:
+def _passes(step: Step, seconds: float, clear: bool) -> bool:
     """Check a step once, when it is started; False after the next saved file."""
     while not is_started(step):
-        print(f"\n{step.title}: waiting for you to start it. In another terminal:")
-        print(f"  {PROGRAM} run {step.key}\n  {PROGRAM} start {step.key}", flush=True)
+        print(f"\nWaiting for the start of {step.title}. In another terminal:")
+        print(f"  {PROGRAM} start {step.key}", flush=True)
         wait(step, files(step))
     before = files(step)
-    if screen.is_terminal(sys.stdout):
+    if clear and screen.is_terminal(sys.stdout):
         sys.stdout.write(CLEAR)
     try:
         options = argparse.Namespace(step=step.key, seconds=seconds)

@@ -163,7 +163,7 @@ class Film(Recording):
         return save_frames(self.data(), Path(folder), options)
 
     def gif(self, path: str | Path, **options: Unpack[FrameOptions]) -> None:
-        """Write an animated GIF; needs Pillow: ``pip install 'tinynode[gif]'``.
+        """Write an animated GIF; needs Pillow: ``pip install pillow``.
 
         Args:
             path: the file.

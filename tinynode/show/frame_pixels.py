@@ -67,7 +67,7 @@ def _pillow(module: str) -> Any:
     except ImportError as error:
         raise ImportError(
             "a GIF is drawn by the package Pillow, which is not installed: run  "
-            "pip install 'tinynode[gif]'  (the suffix .svg needs no package)."
+            "pip install pillow  (the suffix .svg needs no package)."
         ) from error
     return {"Image": Image, "ImageDraw": ImageDraw, "ImageFont": ImageFont}[module]
 

@@ -74,6 +74,10 @@ class Plot:
     def _repr_svg_(self) -> str:
         return self.to_svg()
 
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """For notebooks: the SVG, and the text where no SVG can be shown."""
+        return {"image/svg+xml": self.to_svg(), "text/plain": self.to_text()}
+
     def __str__(self) -> str:
         return self.to_text()
 

@@ -112,42 +112,36 @@ def check_missing_comma(work: Any) -> None:
 MISTAKES = (
     (
         "the comma is missing in Exp",
-        mistake("01", ("functions/exponential.py", "return (np.exp(x),)", "return np.exp(x)")),
+        mistake("01", "functions/exponential.py", "return (np.exp(x),)", "return np.exp(x)"),
     ),
     (
         "a new Variable is made by hand: right number, no graph",
         mistake(
             "01",
-            (
-                "functions/exponential.py",
-                "return Exp().apply((x,))[0]",
-                "import mynode\n\n    return mynode.Variable(np.exp(x.array))",
-            ),
+            "functions/exponential.py",
+            "return Exp().apply((x,))[0]",
+            "import mynode\n\n    return mynode.Variable(np.exp(x.array))",
         ),
     ),
     (
         "one object is used for all calls",
         mistake(
             "01",
-            (
-                "functions/exponential.py",
-                'def exp(x):\n    """e^x."""\n    return Exp()',
-                'THE_ONE = Exp()\n\n\ndef exp(x):\n    """e^x."""\n    return THE_ONE',
-            ),
+            "functions/exponential.py",
+            'def exp(x):\n    """e^x."""\n    return Exp()',
+            'THE_ONE = Exp()\n\n\ndef exp(x):\n    """e^x."""\n    return THE_ONE',
         ),
     ),
     (
         "apply does not look for a tuple",
-        mistake(
-            "01", ("core/function_node.py", "if not isinstance(results, tuple):", "if False:")
-        ),
+        mistake("01", "core/function_node.py", "if not isinstance(results, tuple):", "if False:"),
     ),
     (
         "only the first output gets its creator",
-        mistake("01", ("core/function_node.py", "for y in outputs:", "for y in outputs[:1]:")),
+        mistake("01", "core/function_node.py", "for y in outputs:", "for y in outputs[:1]:"),
     ),
     (
         "the outputs are not kept",
-        mistake("01", ("core/function_node.py", "self.outputs = outputs", "self.outputs = ()")),
+        mistake("01", "core/function_node.py", "self.outputs = outputs", "self.outputs = ()"),
     ),
 )

@@ -118,31 +118,35 @@ _EXP = "return (gy * np.exp(x),)"
 _SIN = "return (gy * np.cos(x),)"
 
 MISTAKES = (
-    ("gy is left out", mistake("02", ("functions/trigonometric.py", _SIN, "return (np.cos(x),)"))),
+    ("gy is left out", mistake("02", "functions/trigonometric.py", _SIN, "return (np.cos(x),)")),
     (
         "the cosine of the output",
         mistake(
             "02",
-            ("functions/trigonometric.py", "self.inputs[0].array", "self.outputs[0].array"),
+            "functions/trigonometric.py",
+            "self.inputs[0].array",
+            "self.outputs[0].array",
         ),
     ),
     (
         "no tuple comes back",
-        mistake("02", ("functions/exponential.py", _EXP, "return gy * np.exp(x)")),
+        mistake("02", "functions/exponential.py", _EXP, "return gy * np.exp(x)"),
     ),
     (
         "Negative forgets its sign",
-        mistake("02", ("functions/arithmetic.py", "return (-gy,)", "return (gy,)")),
+        mistake("02", "functions/arithmetic.py", "return (-gy,)", "return (gy,)"),
     ),
     (
         "gy is changed in place",
         mistake(
             "02",
-            ("functions/exponential.py", _EXP, "gy *= np.exp(x)\n        return (gy,)"),
+            "functions/exponential.py",
+            _EXP,
+            "gy *= np.exp(x)\n        return (gy,)",
         ),
     ),
     (
         "boxes have no grad",
-        mistake("02", ("core/variable.py", "        self.grad = None", "        pass")),
+        mistake("02", "core/variable.py", "        self.grad = None", "        pass"),
     ),
 )

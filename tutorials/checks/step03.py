@@ -128,33 +128,33 @@ _COMPARE = "np.allclose(gx, measured, rtol=rtol, atol=atol)"
 MISTAKES = (
     (
         "eps is ignored",
-        mistake("03", (_PATH, "before + eps, before - eps", "before + 1e-3, before - 1e-3")),
+        mistake("03", _PATH, "before + eps, before - eps", "before + 1e-3, before - 1e-3"),
     ),
     (
         "the element is not put back",
-        mistake("03", (_PATH, "            x[index] = before\n", "")),
+        mistake("03", _PATH, "            x[index] = before\n", ""),
     ),
     (
         "only the first output counts",
         mistake(
             "03",
-            (_PATH,
+            _PATH,
             "sum(np.sum(gy * y) for gy, y in zip(grad_outputs, f(), strict=True))",
-            "np.sum(grad_outputs[0] * f()[0])"),
+            "np.sum(grad_outputs[0] * f()[0])",
         ),
     ),
-    ("compared with ==", mistake("03", (_PATH, _COMPARE, "np.all(gx == measured)"))),
+    ("compared with ==", mistake("03", _PATH, _COMPARE, "np.all(gx == measured)")),
     (
         "a tolerance that hides small mistakes",
-        mistake("03", (_PATH, _COMPARE, "np.allclose(gx, measured, rtol=0.1, atol=0.1)")),
+        mistake("03", _PATH, _COMPARE, "np.allclose(gx, measured, rtol=0.1, atol=0.1)"),
     ),
     (
         "only tried with gy = 1",
-        mistake("03", (_PATH, "x = Variable(x_data.copy())",
-                "y_grad = np.ones_like(y_grad)\n    x = Variable(x_data.copy())")),
+        mistake("03", _PATH, "x = Variable(x_data.copy())",
+                "y_grad = np.ones_like(y_grad)\n    x = Variable(x_data.copy())"),
     ),
     (
         "an eps that is too small",
-        mistake("03", (_PATH, "y_grad, eps=1e-5,", "y_grad, eps=1e-15,")),
+        mistake("03", _PATH, "y_grad, eps=1e-5,", "y_grad, eps=1e-15,"),
     ),
 )  # fmt: skip

@@ -160,32 +160,32 @@ def walk(y):
 MISTAKES = (
     (
         "recursion, with a higher limit",
-        mistake("04", ("core/backprop.py", _LOOP, _RECURSION)),
+        mistake("04", "core/backprop.py", _LOOP, _RECURSION),
     ),
     (
         "y.grad is always 1",
-        mistake("04", ("core/backprop.py", "if y.grad is None:", "if True:")),
+        mistake("04", "core/backprop.py", "if y.grad is None:", "if True:"),
     ),
     (
         "only the first input is followed",
-        mistake("04", ("core/backprop.py", "for x in function.inputs]",
-                "for x in function.inputs[:1]]")),
+        mistake("04", "core/backprop.py", "for x in function.inputs]",
+                "for x in function.inputs[:1]]"),
     ),
     (
         "the gradients of a product are exchanged",
-        mistake("04", ("functions/arithmetic.py", "gz * y, gz * x", "gz * x, gz * y")),
+        mistake("04", "functions/arithmetic.py", "gz * y, gz * x", "gz * x, gz * y"),
     ),
     (
         "the second gradient of a difference has the wrong sign",
-        mistake("04", ("functions/arithmetic.py", "gz, -gz", "gz, gz")),
+        mistake("04", "functions/arithmetic.py", "gz, -gz", "gz, gz"),
     ),
     (
         "2.0 - x is x - 2.0",
-        mistake("04", ("core/variable.py", "mynode.subtract(other, self)",
-                "mynode.subtract(self, other)")),
+        mistake("04", "core/variable.py", "mynode.subtract(other, self)",
+                "mynode.subtract(self, other)"),
     ),
     (
         "numbers of NumPy take the box apart",
-        mistake("04", ("core/variable.py", "    __array_ufunc__ = None", "    unused = None")),
+        mistake("04", "core/variable.py", "    __array_ufunc__ = None", "    unused = None"),
     ),
 )  # fmt: skip

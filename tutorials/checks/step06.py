@@ -1,147 +1,179 @@
-"""Exercise 6: is the naive order wrong on one graph, and right on the other?"""
+"""Step 6: does each operation run once, after all users of its output?"""
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_true, solution
+from tinynode.learn.checks import expect_close, expect_equal, expect_true
+from tinynode.learn.mynode import mistake
 
 HINTS = (
-    "Use an inner box twice: by an operation near the end, and by one further back.",
-    "waiting.pop() takes what was put in last, so the last input of an operation is followed "
-    "first. Put the short way to the shared box there.",
-    "naive_fails: a = square(x), then square(square(a)) + a. naive_works: the same sum, with its "
-    "two parts exchanged.",
+    "Three rules: a leaf has rank 0; an operation has the largest rank of its inputs; an output "
+    "has the rank of its operation plus 1. Where is an operation connected with its boxes?",
+    "Variable.__init__ has one more line: self.rank = 0. The other two rules are two lines in "
+    "FunctionNode.apply.",
+    "In apply: self.rank = max(x.rank for x in inputs), and in the loop over the outputs "
+    "y.rank = self.rank + 1.",
 )
 
-POINT = 1.1
+RANK = "FunctionNode.apply: the rank of an operation is the largest rank of its inputs"
+ORDER = "backward: take the operation of the highest rank, once, when all its users have run"
 
 
-def _functions(y: Any) -> list[Any]:
-    """All operations that y was computed by."""
-    found: list[Any] = []
-    waiting = [y.creator_node]
-    while waiting:
-        function = waiting.pop()
-        if function is not None and function not in found:
-            found.append(function)
-            waiting += [x.creator_node for x in function.inputs]
-    return found
+def _box(work: Any, value: float) -> Any:
+    return work.Variable(np.array(value))
 
 
-def _graph(make: Any) -> tuple[Any, Any]:
-    from engine06 import Variable
-
-    x = Variable(np.array(POINT))
-    y = make(x)
-    what = f"{make.__name__}(x) returns a Variable that was computed from x"
-    look = f"{make.__name__}: end with return, and begin with x"
-    uses_x = isinstance(y, Variable) and any(x in f.inputs for f in _functions(y))
-    expect_true(what, uses_x, look)
-    return x, y
-
-
-def _measured(make: Any) -> float:
-    """The slope, by a central difference."""
-    from engine06 import Variable
-
-    eps = 1e-5
-    high, low = (float(make(Variable(np.array(POINT + d))).array) for d in (eps, -eps))
-    return (high - low) / (2 * eps)
-
-
-def _naive(make: Any) -> float:
-    from engine06 import naive_backward
-
-    x, y = _graph(make)
-    naive_backward(y)
-    return float(x.grad)
+def check_ranks(work: Any) -> None:
+    """leaves, operations and outputs have the right ranks"""
+    x, w = _box(work, 0.5), _box(work, 2.0)
+    look = "Variable.__init__: self.rank = 0"
+    expect_true("Variable has the attribute rank", hasattr(x, "rank"), look)
+    expect_equal("the rank of a leaf", x.rank, 0, look)
+    a = work.square(x)
+    b = work.sin(a)
+    y = b * w
+    z = w * y
+    for text, box, rank in (
+        ("a = square(x)", a, 1),
+        ("b = sin(a)", b, 2),
+        ("y = b * w", y, 3),
+        ("z = w * y", z, 4),
+    ):
+        expect_equal(f"the rank of the operation in {text}", box.creator_node.rank, rank - 1, RANK)
+        expect_equal(f"the rank of the output in {text}", box.rank, rank, RANK)
 
 
-def _check_rank_is_right(make: Any) -> None:
-    x, y = _graph(make)
+def check_inner_box(work: Any) -> None:
+    """a + a, for an inner box a"""
+    x = _box(work, 3.0)
+    a = work.square(x)
+    (a + a).backward()
+    expect_close("the gradient of a + a, a = square(x), at 3", x.grad, 12.0, ORDER)
+
+
+def check_both_orders(work: Any) -> None:
+    """a + square(a) and square(a) + a have the same gradient"""
+    for text in ("a + square(a)", "square(a) + a"):
+        x = _box(work, 3.0)
+        a = work.square(x)
+        y = a + work.square(a) if text.startswith("a") else work.square(a) + a
+        y.backward()
+        expect_close(f"the gradient of {text}, a = square(x), at 3", x.grad, 114.0, ORDER)
+
+
+def check_long_and_short_ways(work: Any) -> None:
+    """a long and a short way to one box, on either side"""
+    for swapped in (False, True):
+        x = _box(work, 1.1)
+        a = work.square(x)
+        far = a
+        for _ in range(5):
+            far = work.sin(far)
+        y = a * far if swapped else far * a
+        y.backward()
+        value, slope = 1.1**2, 2 * 1.1
+        far_value, far_slope = value, slope
+        for _ in range(5):
+            far_value, far_slope = np.sin(far_value), np.cos(far_value) * far_slope
+        right = slope * far_value + value * far_slope
+        text = "a * sin(...(a))" if swapped else "sin(...(a)) * a"
+        expect_close(f"the gradient of {text}, five sines, at 1.1", x.grad, right, ORDER)
+
+
+def check_each_runs_once(work: Any) -> None:
+    """each operation runs backward once"""
+    runs: list[str] = []
+
+    class Same(work.FunctionNode):
+        def forward(self, inputs):
+            return (inputs[0] + 0.0,)
+
+        def backward(self, target_input_indexes, grad_outputs):
+            runs.append("run")
+            return (grad_outputs[0],)
+
+    x = _box(work, 1.0)
+    a = x
+    for _ in range(12):
+        (b,) = Same().apply((a,))
+        a = b + b
+    a.backward()
+    expect_equal("the number of visits of 12 operations", len(runs), 12, ORDER)
+    expect_close("the gradient of twelve doublings", x.grad, 4096.0, ORDER)
+
+
+def check_random_programs(work: Any) -> None:
+    """20 random programs have the right gradients"""
+    for seed in range(20):
+        draw = random.Random(seed)
+        x = _box(work, 0.7)
+        boxes, values, slopes = [x], [0.7], [1.0]
+        for _ in range(12):
+            i, j = draw.randrange(len(boxes)), draw.randrange(len(boxes))
+            kind = draw.choice(("sin", "add", "subtract", "multiply"))
+            u, v, du, dv = values[i], values[j], slopes[i], slopes[j]
+            if kind == "sin":
+                boxes.append(work.sin(boxes[i]))
+            else:
+                boxes.append(getattr(work, kind)(boxes[i], boxes[j]))
+            value, slope = {
+                "sin": (np.sin(u), np.cos(u) * du),
+                "add": (u + v, du + dv),
+                "subtract": (u - v, du - dv),
+                "multiply": (u * v, du * v + u * dv),
+            }[kind]
+            values.append(float(value))
+            slopes.append(float(slope))
+        y = work.sin(boxes[-1]) + work.sin(boxes[-2]) * work.sin(boxes[-3])
+        right = np.cos(values[-1]) * slopes[-1]
+        right += np.cos(values[-2]) * slopes[-2] * np.sin(values[-3])
+        right += np.sin(values[-2]) * np.cos(values[-3]) * slopes[-3]
+        y.backward()
+        got = 0.0 if x.grad is None else x.grad
+        expect_close(f"the gradient of random program {seed}", got, right, ORDER, atol=1e-7)
+
+
+def check_equal_ranks(work: Any) -> None:
+    """5,000 operations of the same rank"""
+    x = _box(work, 1.0)
+    y = x * 0.0
+    for _ in range(5_000):
+        y = y + work.negative(x)
     y.backward()
-    look = f"{make.__name__}: use the engine's operations as they are"
-    expect_close("the gradient by rank, against the measured one", x.grad, _measured(make), look,
-                 rtol=1e-5, atol=1e-5)  # fmt: skip
+    look = "push: the entries of the heap need a number that is different for each entry"
+    expect_close("the gradient of a sum of 5,000 terms -x", x.grad, -5000.0, look)
 
 
-def _shared_inner_boxes(functions: list[Any]) -> list[Any]:
-    """The boxes, other than leaves, that two different operations use."""
-    users: dict[Any, set[Any]] = {}
-    for function in functions:
-        for x in function.inputs:
-            if x.creator_node is not None:
-                users.setdefault(x, set()).add(function)
-    return [x for x, using in users.items() if len(using) > 1]
+_PATH = "core/backprop.py"
+_NODE = "core/function_node.py"
 
-
-def check_size(work: Any) -> None:
-    """both graphs have four operations or more"""
-    for make in (work.naive_fails, work.naive_works):
-        count = len(_functions(_graph(make)[1]))
-        what = f"{make.__name__} has {count} operations, and that is at least 4"
-        expect_true(what, count >= 4, f"{make.__name__}: use more operations")
-
-
-def check_naive_fails(work: Any) -> None:
-    """naive_backward is wrong on the first graph"""
-    _check_rank_is_right(work.naive_fails)
-    naive, right = _naive(work.naive_fails), _measured(work.naive_fails)
-    what = f"the naive gradient, {naive:.4f}, differs from the right one, {right:.4f}"
-    look = (
-        "naive_fails: use an inner box twice (x itself does not count), so that its creator comes "
-        "out of the list before the other user of that box"
-    )
-    expect_true(what, abs(naive - right) > 1e-3, look)
-
-
-def check_naive_works(work: Any) -> None:
-    """naive_backward is right on the second graph, which has a branch at an inner box"""
-    _check_rank_is_right(work.naive_works)
-    shared = _shared_inner_boxes(_functions(_graph(work.naive_works)[1]))
-    look = "naive_works: compute a box from x, and use it in two different operations"
-    expect_true("an inner box is used by two operations", bool(shared), look)
-    look = (
-        "naive_works: the last input of an operation is followed first. Let that be the longer "
-        "way to the shared box, and let the first input be the shared box itself"
-    )
-    expect_close("the naive gradient", _naive(work.naive_works), _measured(work.naive_works), look,
-                 rtol=1e-5, atol=1e-5)  # fmt: skip
-
-
-_SOLUTION = solution(__file__)
-
-MISTAKES: tuple[tuple[str, str], ...] = (
+MISTAKES = (
     (
-        "only the leaf is used twice",
-        """
-from engine06 import square
-
-def naive_fails(x):
-    return square(x * x) + x * square(x)
-
-def naive_works(x):
-    return x + square(x) + x * x
-""",
+        "the smallest rank of the inputs",
+        mistake("06", _NODE, "self.rank = max(", "self.rank = min("),
     ),
     (
-        "the shared box is used twice by the same operation",
-        _SOLUTION
-        + """
-def naive_works(x):
-    a = square(square(x))
-    return square(a + a)
-""",
+        "the rank of the first input",
+        mistake("06", _NODE, "max(x.rank for x in inputs)", "inputs[0].rank"),
     ),
     (
-        "the two are exchanged",
-        _SOLUTION + "\nnaive_fails, naive_works = naive_works, naive_fails\n",
+        "all ranks are 0",
+        mistake("06", _NODE, "y.rank = self.rank + 1", "y.rank = 0"),
     ),
     (
-        "the graphs of the step",
-        _SOLUTION.replace("square(square(a))", "square(a)"),
+        "the lowest rank comes first",
+        mistake("06", _PATH, "(-function.rank,", "(function.rank,"),
     ),
-)
+    (
+        "an operation is put on the heap for each use",
+        mistake("06", _PATH, " and function not in seen", ""),
+    ),
+    (
+        "no number in the entries, so Python compares operations",
+        mistake("06", _PATH, "len(seen), function))", "0, function))"),
+    ),
+)  # fmt: skip

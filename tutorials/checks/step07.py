@@ -160,36 +160,34 @@ MISTAKES = (
         "an operation holds its outputs strongly",
         mistake(
             "07",
-            (
-                _FUNCTION,
-                "        return outputs\n",
-                "        self.kept = outputs\n        return outputs\n",
-            ),
+            _FUNCTION,
+            "        return outputs\n",
+            "        self.kept = outputs\n        return outputs\n",
         ),
     ),
     (
         "a node holds its Variable strongly",
         mistake(
             "07",
-            (_NODE, "self._variable = weakref.ref(variable)", "self._variable = lambda: variable"),
+            _NODE,
+            "self._variable = weakref.ref(variable)",
+            "self._variable = lambda: variable",
         ),
     ),
     (
         "the gradients of outputs stay in the table",
-        mistake("07", (_BACKPROP, "gradients.pop(output(), None)", "gradients.get(output())")),
+        mistake("07", _BACKPROP, "gradients.pop(output(), None)", "gradients.get(output())"),
     ),
     (
         "an entry of the table is replaced in place of added to",
-        mistake("07", (_BACKPROP, "gx if node not in gradients else gradients[node] + gx", "gx")),
+        mistake("07", _BACKPROP, "gx if node not in gradients else gradients[node] + gx", "gx"),
     ),
     (
         "a leaf's gradient is replaced in place of added to",
-        mistake(
-            "07", (_BACKPROP, "x.grad = gx if x.grad is None else x.grad + gx", "x.grad = gx")
-        ),
+        mistake("07", _BACKPROP, "x.grad = gx if x.grad is None else x.grad + gx", "x.grad = gx"),
     ),
     (
         "Variables that are gone are not skipped",
-        mistake("07", (_BACKPROP, "        if x is not None:\n    ", "")),
+        mistake("07", _BACKPROP, "        if x is not None:\n    ", ""),
     ),
 )

@@ -169,50 +169,46 @@ MISTAKES = (
         "Exp keeps its input, and computes e^x twice",
         mistake(
             "08",
-            (_EXP, "self.retain_outputs((0,))", "self.retain_inputs((0,))"),
-            (_EXP, "(y,) = self.get_retained_outputs()", "(x,) = self.get_retained_inputs()"),
-            (_EXP, "gy * y,", "gy * np.exp(x),"),
+            _EXP,
+            "self.retain_outputs((0,))",
+            "self.retain_inputs((0,))",
+            ("(y,) = self.get_retained_outputs()", "(x,) = self.get_retained_inputs()"),
+            ("gy * y,", "gy * np.exp(x),"),
         ),
     ),
     (
         "Tanh keeps its input in an attribute, too",
         mistake(
             "08",
-            (
-                _SIN,
-                "        self.retain_outputs((0,))\n",
-                "        self.x = x\n        self.retain_outputs((0,))\n",
-            ),
+            _SIN,
+            "        self.retain_outputs((0,))\n",
+            "        self.x = x\n        self.retain_outputs((0,))\n",
         ),
     ),
     (
         "Sin retains nothing",
-        mistake("08", (_SIN, "        self.retain_inputs((0,))\n", "")),
+        mistake("08", _SIN, "        self.retain_inputs((0,))\n", ""),
     ),
     (
         "all inputs are still kept in apply",
         mistake(
             "08",
-            (
-                _FUNCTION,
-                "        self.connect(",
-                "        self.input_arrays = arrays\n        self.connect(",
-            ),
+            _FUNCTION,
+            "        self.connect(",
+            "        self.input_arrays = arrays\n        self.connect(",
         ),
     ),
     (
         "the Variables of the outputs are kept",
         mistake(
             "08",
-            (
-                _FUNCTION,
-                "        return outputs\n",
-                "        self.kept = outputs\n        return outputs\n",
-            ),
+            _FUNCTION,
+            "        return outputs\n",
+            "        self.kept = outputs\n        return outputs\n",
         ),
     ),
     (
         "retained outputs are copies",
-        mistake("08", (_FUNCTION, "pick(results, ", "pick([y.copy() for y in results], ")),
+        mistake("08", _FUNCTION, "pick(results, ", "pick([y.copy() for y in results], "),
     ),
 )

@@ -185,58 +185,54 @@ MISTAKES = (
         "no_backprop_mode always ends with True",
         mistake(
             "09",
-            (_CONFIGURATION, "config.enable_backprop = before", "config.enable_backprop = True"),
+            _CONFIGURATION,
+            "config.enable_backprop = before",
+            "config.enable_backprop = True",
         ),
     ),
     (
         "after an error the setting stays",
         mistake(
             "09",
-            (
-                _CONFIGURATION,
-                "    try:\n        yield\n    finally:\n        config.enable_backprop = before",
-                "    yield\n    config.enable_backprop = before",
-            ),
+            _CONFIGURATION,
+            "    try:\n        yield\n    finally:\n        config.enable_backprop = before",
+            "    yield\n    config.enable_backprop = before",
         ),
     ),
     (
         "apply records a graph without a wish",
         mistake(
-            "09", (_FUNCTION, "if wanted and config.enable_backprop", "if config.enable_backprop")
+            "09", _FUNCTION, "if wanted and config.enable_backprop", "if config.enable_backprop"
         ),
     ),
     (
         "backward asks for all gradients",
         mistake(
             "09",
-            (
-                _BACKPROP,
-                "enumerate(function.inputs) if node.requires_grad",
-                "enumerate(function.inputs)",
-            ),
+            _BACKPROP,
+            "enumerate(function.inputs) if node.requires_grad",
+            "enumerate(function.inputs)",
         ),
     ),
     (
         "y.grad is not used up",
-        mistake("09", (_BACKPROP, "    y.grad = None  # used up\n", "")),
+        mistake("09", _BACKPROP, "    y.grad = None  # used up\n", ""),
     ),
     (
         "unchain_backward cuts the result only",
-        mistake("09", (_VARIABLE, "                waiting += node.creator_node.inputs\n", "")),
+        mistake("09", _VARIABLE, "                waiting += node.creator_node.inputs\n", ""),
     ),
     (
         "a plain number wants a gradient",
         mistake(
             "09",
-            (
-                _ARITHMETIC,
-                "        y = Variable(y, requires_grad=False)",
-                "        y = Variable(y)",
-            ),
+            _ARITHMETIC,
+            "        y = Variable(y, requires_grad=False)",
+            "        y = Variable(y)",
         ),
     ),
     (
         "an array of many numbers begins with ones",
-        mistake("09", (_BACKPROP, "y.grad is None and y.array.size != 1", "False")),
+        mistake("09", _BACKPROP, "y.grad is None and y.array.size != 1", "False"),
     ),
 )

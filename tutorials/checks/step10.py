@@ -193,39 +193,35 @@ _CHECK, _FUNCTION, _PRODUCTS = "type_check.py", "core/function_node.py", "functi
 MISTAKES = (
     (
         "the lengths are compared at the wrong axes",
-        mistake("10", (_PRODUCTS, "x.shape[1] == y.shape[0]", "x.shape[0] == y.shape[1]")),
+        mistake("10", _PRODUCTS, "x.shape[1] == y.shape[0]", "x.shape[0] == y.shape[1]"),
     ),
     (
         "lengths are looked at in the same expect as the number of axes",
-        mistake("10", (_PRODUCTS, "y.ndim == 2)", "y.ndim == 2, x.shape[1] == y.shape[0])")),
+        mistake("10", _PRODUCTS, "y.ndim == 2)", "y.ndim == 2, x.shape[1] == y.shape[0])"),
     ),
     (
         "len() of the inputs is a plain number: the message cannot show the condition",
-        mistake("10", (_PRODUCTS, "in_types.size() == 2", "len(in_types) == 2")),
+        mistake("10", _PRODUCTS, "in_types.size() == 2", "len(in_types) == 2"),
     ),
     (
         "two dtypes at once are let through",
-        mistake("10", (_PRODUCTS, "x.dtype == y.dtype", "is_floating(y)")),
+        mistake("10", _PRODUCTS, "x.dtype == y.dtype", "is_floating(y)"),
     ),
     (
         "the check runs after forward",
         mistake(
             "10",
-            (
-                _FUNCTION,
-                "        run_check(self, arrays)\n        results = self.forward(arrays)\n",
-                "        results = self.forward(arrays)\n        run_check(self, arrays)\n",
-            ),
+            _FUNCTION,
+            "        run_check(self, arrays)\n        results = self.forward(arrays)\n",
+            "        results = self.forward(arrays)\n        run_check(self, arrays)\n",
         ),
     ),
     (
         "expect looks at the first condition only",
-        mistake(
-            "10", (_CHECK, "for condition in conditions:", "for condition in conditions[:1]:")
-        ),
+        mistake("10", _CHECK, "for condition in conditions:", "for condition in conditions[:1]:"),
     ),
     (
         "the gradients of the product are exchanged",
-        mistake("10", (_PRODUCTS, "return gx, gy", "return gy, gx")),
+        mistake("10", _PRODUCTS, "return gx, gy", "return gy, gx"),
     ),
 )

@@ -1,35 +1,30 @@
-"""Checks of exercise 11: gradients of broadcast inputs, for many shapes."""
+"""Exercise 11: are the gradients of broadcast inputs right, for many shapes?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-import tinynode as tn
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode.learn.checks import expect_close, expect_equal, expect_raises, expect_true
+from tinynode.learn.mynode import mistake
 
 HINTS = (
-    "Write the two shapes one above the other, so that they end in the same column. Every column "
-    "where shape has a 1, or nothing at all, is an axis to sum over.",
+    "Write the two shapes in two lines, so that they end in the same column. Each column where "
+    "shape has a 1, or nothing at all, is an axis to sum over.",
     "Two sorts of axes: new = g.ndim - len(shape) axes in front, which shape does not have; then "
     "those where shape has a 1. The second sort must stay, with length 1: keepdims=True.",
-    "g = F.sum(g, axis=tuple(range(new))) and then F.sum(g, axis=..., keepdims=True) for the axes "
-    "where shape has a 1. In Add, return one unbroadcast(g, node.shape) for each of self.inputs.",
+    "unbroadcast: g = g.sum(axis=tuple(range(new))), then return g.sum(axis=..., keepdims=True) "
+    "with the axes where shape has a 1.",
+    "Sum.backward: kept = the shape of the input with 1 at self.axes; gx = "
+    "np.broadcast_to(gy.reshape(kept), shape).copy().",
 )
 
-PAIRS = 300
+PAIRS = 200
 
 
-class Calls(tn.FunctionHook):
-    """Remembers which functions ran."""
-
-    name = "calls of exercise 11"
-
-    def __init__(self):
-        self.labels = []
-
-    def forward_preprocess(self, function, in_data):
-        self.labels.append(function.label)
-
-
-def pairs_of_shapes():
+def pairs_of_shapes() -> Iterator[Any]:
     """Pairs that broadcast: one full shape, some of its axes made 1, some left out in front."""
     rng = np.random.default_rng(11)
     for _ in range(PAIRS):
@@ -42,110 +37,221 @@ def pairs_of_shapes():
         yield shapes[0], shapes[1], rng
 
 
-def summed_back(g, shape):
-    """What unbroadcast should give, found by following each element to where it was copied."""
+def summed_back(g: Any, shape: tuple[int, ...]) -> Any:
+    """The sum over repetitions, found by following each element to its source."""
     size = int(np.prod(shape, dtype=int))
     sources = np.broadcast_to(np.arange(size).reshape(shape), g.shape)
     return np.bincount(sources.ravel(), g.ravel(), minlength=size).reshape(shape)
 
 
-def expect_gradients(work, left, right, g, look):
-    """The learner's Add gives the gradients that following each copy gives."""
-    a, b = tn.Variable(np.zeros(left)), tn.Variable(np.zeros(right))
-    (z,) = work.Add().apply((a, b))
-    z.grad = g
-    try:
-        z.backward()
-    except tn.TinynodeError as error:
-        what = f"the gradients of {left} + {right}"
-        raise CheckFailed(
-            what, "two gradients", f"{type(error).__name__}: {error}", look
-        ) from None
-    for name, x in (("a", a), ("b", b)):
-        what = f"the gradient of {name} in {left} + {right}"
-        expect_close(what, x.grad, summed_back(g, x.shape), look)
+def check_shapes(work: Any) -> None:
+    """Variables and nodes know their shapes"""
+    x = work.Variable(np.zeros((2, 3), np.float32))
+    found = (x.shape, x.ndim, x.size, str(x.dtype))
+    look = "core/variable.py: properties that ask self.array"
+    expect_equal("shape, ndim, size and dtype", found, ((2, 3), 2, 6, "float32"), look)
+    look = "core/variable_node.py: self.shape = variable.array.shape"
+    expect_equal("the shape of the node", x.node.shape, (2, 3), look)
 
 
-def check_the_example(work):
-    """unbroadcast brings a gradient of shape (3, 4) back to (3, 1) and to (4,)."""
+def check_the_example(work: Any) -> None:
+    """unbroadcast brings a gradient of shape (3, 4) back to (3, 1) and to (4,)"""
+    from mynode.functions.shapes import unbroadcast
+
     g = np.arange(12.0).reshape(3, 4)
     for shape, look in (
-        ((3, 1), "Sum over the axis where the shape has a 1, and keep that axis: keepdims=True."),
-        ((4,), "Shapes line up at their ends. So it is the first axis of g that is new here."),
-        ((3, 4), "Nothing was repeated: nothing is to be summed."),
-        ((), "All axes are new: the result is one number."),
+        ((3, 1), "sum over the axis where the shape has a 1, and keep the axis: keepdims=True"),
+        ((4,), "shapes line up at their ends: the first axis of g is new here"),
+        ((3, 4), "nothing was repeated: nothing is to be summed"),
+        ((), "all axes are new: the result is a single number"),
     ):
-        got = work.unbroadcast(tn.Variable(g), shape)
         what = f"unbroadcast(g, {shape}) for g of shape (3, 4)"
-        is_variable = isinstance(got, tn.Variable)
-        expect_true(f"{what} is a Variable", is_variable, "Work with F.sum, not with arrays.")
-        expect_close(what, got.array, summed_back(g, shape), look)
+        expect_close(what, unbroadcast(g, shape), summed_back(g, shape), look)
 
 
-def check_many_shapes(work):
-    """unbroadcast is right for many shapes."""
+def check_many_shapes(work: Any) -> None:
+    """unbroadcast is right for many shapes"""
+    from mynode.functions.shapes import unbroadcast
+
     for left, right, rng in pairs_of_shapes():
         g = np.asarray(rng.normal(size=np.broadcast_shapes(left, right)))
         for shape in left, right:
-            got = work.unbroadcast(tn.Variable(g), shape)
-            look = "Line the two shapes up at their ends. Over which axes do you sum, and why?"
+            look = "line the two shapes up at their ends. Over which axes do you sum, and why?"
             what = f"unbroadcast(g, {shape}) for g of shape {g.shape}"
-            expect_close(what, got.array, summed_back(g, shape), look)
+            expect_close(what, unbroadcast(g, shape), summed_back(g, shape), look)
 
 
-def check_by_hand(work):
-    """unbroadcast is written with F.sum and F.reshape."""
-    with Calls() as calls:
-        work.unbroadcast(tn.Variable(np.ones((2, 3, 4))), (3, 1))
-    look = "sum_to would do it, but here you write it yourself."
-    expect_equal("SumTo ran", "SumTo" in calls.labels, False, look)
-
-
-def check_add(work):
-    """The gradients of (3, 1) + (4,), by Add."""
-    look = "In backward: one unbroadcast(g, node.shape) for each node of self.inputs."
-    expect_gradients(work, (3, 1), (4,), np.arange(12.0).reshape(3, 4), look)
-
-
-def check_add_many_shapes(work):
-    """The gradients of many sums, by Add."""
-    look = "Each input has its own shape: self.inputs[0].shape and self.inputs[1].shape."
+def check_arithmetic(work: Any) -> None:
+    """+, -, * and / have the right gradients, for many shapes"""
     for left, right, rng in pairs_of_shapes():
+        x, y = rng.normal(size=left), rng.uniform(0.5, 2.0, size=right)
         g = np.asarray(rng.normal(size=np.broadcast_shapes(left, right)))
-        expect_gradients(work, left, right, g, look)
+        for name, z, gx, gy in (
+            ("add", x + y, g, g),
+            ("subtract", x - y, g, -g),
+            ("multiply", x * y, g * y, g * x),
+            ("divide", x / y, g / y, -g * x / y**2),
+        ):
+            a, b = work.Variable(np.asarray(x)), work.Variable(np.asarray(y))
+            result = getattr(work, name)(a, b)
+            about = f"{name} of shapes {left} and {right}"
+            expect_close(about, result.array, z, f"functions/arithmetic.py: forward of {name}")
+            result.grad = g
+            result.backward()
+            look = (
+                f"functions/arithmetic.py: backward of {name} ends with self.unbroadcast(gx, gy)"
+            )
+            expect_close(f"the gradient of x, {about}", a.grad, summed_back(gx, left), look)
+            expect_close(f"the gradient of y, {about}", b.grad, summed_back(gy, right), look)
 
 
-_SOLUTION = solution(__file__)
+def check_numbers_and_arrays(work: Any) -> None:
+    """numbers and arrays beside a Variable work, and float32 stays float32"""
+    x = work.Variable(np.array([[0.5, 1.5]], np.float32))
+    y = 1.0 / (2.0 * x - 4) + x / 2
+    look = "as_operands: np.asarray(y, np.result_type(x.array, y))"
+    expect_equal("the dtype of 1 / (2 x - 4) + x / 2", str(y.dtype), "float32", look)
+    expected = 1 / (2 * x.array - 4) + x.array / 2
+    expect_close("1 / (2 x - 4) + x / 2", y.array, expected, "both orders of /", rtol=1e-5)
+    column = np.array([[1.0], [2.0]], np.float32)
+    z = column * x
+    expect_close("an array times a Variable", z.array, column * x.array, look)
+    found = [node.requires_grad for node in z.creator_node.inputs]
+    expect_equal("requires_grad of the array and of x", found, [False, True], look)
 
-MISTAKES: tuple[tuple[str, str], ...] = (
+
+def check_refusals(work: Any) -> None:
+    """shapes that do not broadcast are refused"""
+    look = "type_check.py, broadcasts: each pair of lengths is equal, or has a 1"
+    for left, right in ((3,), (4, 2)), ((2, 3), (2,)), ((2, 1, 3), (3, 2)):
+        inputs = work.Variable(np.zeros(left)), work.Variable(np.zeros(right))
+        what = f"add of shapes {left} and {right}"
+        error: Any = expect_raises(
+            what, work.InvalidType, lambda inputs=inputs: work.add(*inputs), look
+        )
+        for shape in left, right:
+            expect_true(f"the message has {shape}", str(shape) in error.actual, look)
+
+
+def check_shape_operations(work: Any) -> None:
+    """reshape, broadcast_to and sum_to have the right values and gradients"""
+    rng = np.random.default_rng(1)
+    for name, shape, new, value, gradient in (
+        ("reshape", (2, 3), (3, 2), lambda x: x.reshape(3, 2), lambda g: g.reshape(2, 3)),
+        ("reshape", (2, 3), (-1,), lambda x: x.reshape(6), lambda g: g.reshape(2, 3)),
+        ("broadcast_to", (3, 1), (2, 3, 4), None, None),
+        ("sum_to", (2, 3, 4), (3, 1), None, None),
+        ("sum_to", (2, 3), (2, 3), None, None),
+    ):
+        x = work.Variable(rng.normal(size=shape))
+        y = getattr(work, name)(x, new)
+        array = x.array
+        if value is None:
+            sums, repeats = name == "sum_to", name == "broadcast_to"
+            expected = summed_back(array, new) if sums else np.broadcast_to(array, new)
+        else:
+            sums = repeats = False
+            expected = value(array)
+        about = f"{name} from {shape} to {new}"
+        expect_close(about, y.array, expected, f"functions/shapes.py: {name}")
+        y.grad = g = rng.normal(size=y.array.shape)
+        y.backward()
+        if sums:
+            expected = np.broadcast_to(g, shape)
+        elif repeats:
+            expected = summed_back(g, shape)
+        else:
+            expected = gradient(g)
+        expect_close(f"the gradient, {about}", x.grad, expected, "the backward of this operation")
+        what = f"the gradient can be written to, {about}"
+        expect_true(what, x.grad.flags.writeable, "np.broadcast_to(...).copy()")
+
+
+def check_reductions(work: Any) -> None:
+    """sum and mean have the right values and gradients"""
+    rng = np.random.default_rng(2)
+    for shape in (2, 3), (4,), (2, 3, 2), ():
+        axes = [None, *range(-len(shape), len(shape))] + ([(0, 1)] if len(shape) > 1 else [])
+        for axis in axes:
+            for keepdims in False, True:
+                array = np.asarray(rng.normal(size=shape))
+                for name, divisor in (("sum", 1), ("mean", array.size)):
+                    x = work.Variable(array)
+                    y = getattr(work, name)(x, axis=axis, keepdims=keepdims)
+                    about = f"{name} of shape {shape}, axis={axis}, keepdims={keepdims}"
+                    look = f"functions/statistical.py: {name}"
+                    expected = getattr(np, name)(array, axis=axis, keepdims=keepdims)
+                    expect_close(about, y.array, expected, look)
+                    y.grad = g = np.asarray(rng.normal(size=expected.shape))
+                    y.backward()
+                    kept = np.sum(array, axis=axis, keepdims=True).shape
+                    count = array.size // max(1, int(np.prod(kept))) if divisor > 1 else 1
+                    expected = np.broadcast_to(g.reshape(kept), shape) / count
+                    look = "gx = gy, with the summed axes of length 1, repeated"
+                    expect_close(f"the gradient, {about}", x.grad, expected, look)
+
+
+def check_gradients_are_checked(work: Any) -> None:
+    """a gradient of a wrong shape is an error"""
+
+    class Naive(work.FunctionNode):  # type: ignore[misc, name-defined]
+        def forward(self, inputs: Any) -> Any:
+            return (inputs[0] + inputs[1],)
+
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            return grad_outputs[0], grad_outputs[0]
+
+    x, y = work.Variable(np.zeros((3, 1))), work.Variable(np.zeros(4))
+    z = work.sum(Naive().apply((x, y))[0])
+    look = "core/backprop.py: run_backward calls check_shape(function, i, gx)"
+    error = expect_raises("a gradient of shape (3, 4) for (3, 1)", ValueError, z.backward, look)
+    for fact in ("Naive", "(3, 1)", "(3, 4)"):
+        expect_true(
+            f"the message has {fact!r}", fact in str(error), "core/backprop.py: check_shape"
+        )
+
+
+_SHAPES, _ARITHMETIC = "functions/shapes.py", "functions/arithmetic.py"
+_STATISTICAL, _CHECK = "functions/statistical.py", "type_check.py"
+
+MISTAKES = (
     (
         "the new axes in front are summed, those of length 1 are not",
-        _SOLUTION.replace("F.sum(g, axis=repeated, keepdims=True)", "g"),
+        mistake("11", _SHAPES, "g.sum(axis=repeated, keepdims=True)", "g"),
     ),
     (
         "the shapes are lined up at their beginnings",
-        _SOLUTION
-        + """
-def unbroadcast(g, shape):
-    for axis in reversed(range(g.ndim)):
-        if axis >= len(shape):
-            g = F.sum(g, axis=axis)
-        elif shape[axis] == 1:
-            g = F.sum(g, axis=axis, keepdims=True)
-    return g
-""",
-    ),
-    ("the mean is taken in place of the sum", _SOLUTION.replace("F.sum(", "F.mean(")),
-    (
-        "Add brings both gradients to the shape of its first input",
-        _SOLUTION.replace("node.shape", "self.inputs[0].shape"),
+        mistake("11", _SHAPES, "tuple(range(new))", "tuple(range(len(shape), g.ndim))"),
     ),
     (
-        "sum_to does the work",
-        _SOLUTION
-        + """
-def unbroadcast(g, shape):
-    return F.sum_to(g, shape)
-""",
+        "the mean is taken in place of the sum",
+        mistake("11", _SHAPES, "g.sum(axis=repeated", "g.mean(axis=repeated"),
+    ),
+    (
+        "both gradients are brought to the shape of the first input",
+        mistake("11", _ARITHMETIC, "unbroadcast(gy, y.shape)", "unbroadcast(gy, x.shape)"),
+    ),
+    (
+        "negative axes are not counted from the front",
+        mistake("11", _STATISTICAL, "i + ndim if i < 0 else i for i in axes", "i for i in axes"),
+    ),
+    (
+        "broadcasts lines the shapes up at their beginnings",
+        mistake(
+            "11",
+            _CHECK,
+            "zip(reversed(left.value), reversed(right.value))",
+            "zip(left.value, right.value)",
+        ),
+    ),
+    (
+        "a number is float64 beside float32",
+        mistake("11", _ARITHMETIC, "np.asarray(y, np.result_type(x.array, y))", "np.asarray(y)"),
+    ),
+    (
+        "the sign of the second gradient of a division is lost",
+        mistake(
+            "11", _ARITHMETIC, "self.unbroadcast(gx, -gx * z)", "self.unbroadcast(gx, gx * z)"
+        ),
     ),
 )

@@ -1,8 +1,7 @@
 """Checks of your_own_backend: the protocol, conversions, functions, the entry point."""
 
+import importlib
 import inspect
-import os
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -13,6 +12,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import gradient_check
+from tinynode.devices import loader
 from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
@@ -131,16 +131,8 @@ def check_twice(work):
     gradient_check.check_double_backward(F.tanh, *arrays, eps=1e-5, rng=rng)
 
 
-PROGRAM = """
-import tinynode as tn
-x = tn.asarray([1.0, 2.0], requires_grad=True)
-tn.functions.sum(x * x).backward()
-print(x.device, tn.to_host(x.grad).tolist())
-"""
-
-
 def check_entry_point(work):
-    """An installed package with this entry point is found by TINYNODE_DEVICE=frozen."""
+    """An installed package with this entry point is found by its name."""
     look = 'It has [project.entry-points."tinynode.backends"], then name = "module:object".'
     try:
         read = tomllib.loads(work.ENTRY_POINT)
@@ -157,22 +149,31 @@ def check_entry_point(work):
         )
         text = "\n".join(["[tinynode.backends]", *lines, ""])
         (note / "entry_points.txt").write_text(text, encoding="utf-8")
-        ways = [folder, str(Path(work.__file__).resolve().parent), *(p for p in sys.path if p)]
-        clean = {name: value for name, value in os.environ.items() if name[:9] != "TINYNODE_"}
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            env={**clean, "PYTHONPATH": os.pathsep.join(ways), "TINYNODE_DEVICE": "frozen"},
-            capture_output=True,
-            encoding="utf-8",
-            cwd=folder,
-            timeout=60,
-            check=False,
-        )
-    said = done.stdout.strip() or (done.stderr.strip().splitlines() or [""])[-1]
+        loaded = load_backend([folder, str(Path(work.__file__).resolve().parent)])
     look = (
         "The name on the left is the backend's name. On the right: the module, a colon, BACKEND."
     )
-    expect_equal("what a program on the device frozen prints", said, "frozen [2.0, 4.0]", look)
+    kind = type(work.BACKEND).__name__
+    expect_equal("the class of the found object", type(loaded).__name__, kind, look)
+    expect_equal("the name of the found backend", loaded.name, "frozen", look)
+
+
+def load_backend(folders):
+    """The object of the entry point ``frozen``, found in these folders."""
+    look = 'tinynode looks for an entry point with the name of the device: "frozen".'
+    before = list(sys.path)
+    sys.path[:0] = folders
+    importlib.invalidate_caches()
+    try:
+        points = [p for p in loader.offered_backends() if p.name == "frozen"]
+        if not points:
+            raise CheckFailed("an entry point frozen", "is found", "there is none", look)
+        return points[0].load()
+    except (ImportError, AttributeError) as error:
+        look = "On the right: the module your_own_backend, a colon, and BACKEND."
+        raise CheckFailed("what the entry point names", "BACKEND", str(error), look) from error
+    finally:
+        sys.path[:] = before
 
 
 _SOLUTION = solution(__file__)

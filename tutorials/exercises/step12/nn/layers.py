@@ -1,4 +1,4 @@
-"""Layers: modules with parameters of their own, and a chain of layers. Step 12: on the page."""
+"""Layers: modules with parameters of their own, and a chain of layers. Step 12: see the page."""
 
 import numpy as np
 from mynode.functions.network import linear

@@ -1,0 +1,132 @@
+"""The built site in a real browser: search, links, widths, and no request to another host."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import docs_pages
+
+SEARCHES = {
+    "cross entropy": "#tinynode.functions.cross_entropy.softmax_cross_entropy",
+    "softmax cross entropy": "#tinynode.functions.cross_entropy.softmax_cross_entropy",
+    "DataLoader": "/not-here/#data",
+    "LSTM": "/not-here/#layers",
+    "scheduler": "/not-here/#training",
+    "vmap": "/not-here/#transforms-and-compilers",
+}
+"""The first entry below a page that the search gives."""
+
+PLACES = (
+    "",
+    "tutorials/",
+    "tutorials/step09_no_grad_and_unchain/",
+    "read-the-core/",
+    "reference/functions/",
+    "reference/functions/losses/",
+    "from-chainer/",
+    "source/tinynode/core/variable/",
+)
+
+
+def build(folder: Path) -> None:
+    """Build the site as ``mkdocs build --strict`` does."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(
+        command, cwd=docs_pages.ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A static server without a log."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Print nothing."""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a static server for the folder."""
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+def first_result(page: Any, words: str) -> str:
+    """The address of the first entry of the first page that the search finds."""
+    box = page.locator("[data-md-component=search-query]")
+    box.fill("")
+    page.wait_for_function("!document.querySelector('.md-search-result__item')")
+    box.press_sequentially(words)
+    meta = ".md-search-result__meta"
+    page.wait_for_function(f"/[1-9]/.test(document.querySelector('{meta}').textContent)")
+    page.wait_for_timeout(500)  # the results of the last letter
+    link = page.locator(".md-search-result__item").first.locator("a").nth(1)
+    return str(link.evaluate("a => new URL(a.href).pathname + new URL(a.href).hash"))
+
+
+def check_width(page: Any, place: str, width: int) -> None:
+    """A page is not wider than the window; at 1280 pixels, no code is cut."""
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width, f"{place}: {wide} pixels in a window of {width}"
+    if width >= 1280:
+        cut = page.evaluate(
+            "[...document.querySelectorAll('.md-content pre > code')]"
+            ".filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1)"
+            ".map(e => e.innerText.slice(0, 60))"
+        )
+        assert cut == [], place
+
+
+@pytest.mark.slow
+def test_the_site_in_a_browser(browser: Any, tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="the extra docs is not installed")
+    build(tmp_path)
+    with served(tmp_path) as home:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        requests: list[str] = []
+        failed: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("response", lambda got: failed.append(got.url) if got.status >= 400 else None)
+        for width in (390, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            for place in PLACES:
+                page.goto(home + place)
+                check_width(page, place, width)
+        page.goto(home)
+        start = page.get_by_role("link", name="Start in the browser")
+        assert start.bounding_box()["y"] < 700
+        frame = page.frame_locator("iframe.film")
+        assert frame.locator("svg").first.bounding_box()["height"] > 50  # the film is drawn
+        found = {words: first_result(page, words) for words in SEARCHES}
+        assert {w: r[-len(SEARCHES[w]) :] for w, r in found.items()} == SEARCHES
+        page.goto(home)
+        page.get_by_role("link", name="Start in the browser").click()
+        assert "/tutorials/" in page.url
+        for place in ("tutorials/step09_no_grad_and_unchain/", "reference/functions/losses/"):
+            page.goto(home + place)
+            assert page.locator(".md-footer__link--next").count() == 1, place
+            assert page.locator(".md-footer__link--prev").count() == 1, place
+        page.goto(f"{home}chainer-names/")
+        page.wait_for_url("**/from-chainer/**")
+        page.goto(f"{home}glossary/")
+        assert page.locator("math mfrac").first.bounding_box()["height"] > 8  # typeset
+        outside = [url for url in requests if not url.startswith((home, "data:", "blob:"))]
+        assert (outside, failed) == ([], [])
+        page.close()

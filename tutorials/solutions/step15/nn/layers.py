@@ -1,0 +1,41 @@
+"""Layers: modules with parameters of their own, and a chain of layers."""
+
+import numpy as np
+from mynode import random
+from mynode.functions.network import embedding, linear
+from mynode.nn.initializers import lecun_normal
+from mynode.nn.module import Module
+from mynode.nn.parameter import Parameter
+
+
+class Linear(Module):
+    """y = x W^T + b.   x: (n, in_size) -> y: (n, out_size)"""
+
+    def __init__(self, in_size, out_size, bias=True):
+        self.weight = Parameter(lecun_normal((out_size, in_size)), name="weight")
+        self.bias = Parameter(np.zeros(out_size), name="bias") if bias else None
+
+    def forward(self, x):
+        return linear(x, self.weight, self.bias)
+
+
+class Sequential(Module):
+    """Calls layers and functions, each with the output of the one before."""
+
+    def __init__(self, *layers):
+        self.layers = layers
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Embedding(Module):
+    """A trained row of numbers for each index.   indices: (n) -> y: (n, size)"""
+
+    def __init__(self, rows, size):
+        self.weight = Parameter(random.normal((rows, size)), name="weight")
+
+    def forward(self, indices):
+        return embedding(indices, self.weight)
