@@ -135,7 +135,7 @@ def table(
     size = (left + len(columns) * CELL + 12, top + len(rows) * CELL + 10)
     words = f"A table of {len(rows)} rows and {len(columns)} columns. {row_label} {column_label}"
     text = _text_of_table(matrix, shades, signed, (rows, columns), written)
-    lines = [title, f"{row_label} by {column_label}".strip(" by"), text]
+    lines = [title, " by ".join(filter(None, (row_label, column_label))), text]
     return Picture(_svg(title, words, [*parts, *over], size), "\n".join(filter(None, lines)))
 
 

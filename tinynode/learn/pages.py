@@ -7,7 +7,7 @@ files of pictures, for any generator of sites. The files of a step are
     step07_weak_references.md       text, code, and output
     step07_weak_references-1.svg    the pictures
     step07_weak_references.ipynb    the notebook, without outputs, to download
-    step12_training.film.html       the film of a step that runs functions of tinynode
+    step18_double_check.film.html   the film of a step that runs functions of tinynode
 """
 
 from __future__ import annotations
