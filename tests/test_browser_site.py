@@ -23,8 +23,16 @@ from tools.browser_site import __main__ as browser_site
 from tools.browser_site.backtrace import side_module
 
 STEPS = sources.steps()
-FILMED = "step12_your_own_framework"
-SECONDS = 60
+FILMED = "step16_gradients_are_variables"
+SECONDS = 120
+PROGRAM = """\
+import numpy as np
+import tinynode as tn
+x = tn.Variable(np.array([3.0, 4.0]), name="x")
+y = (x * x).sum()
+y.backward()
+print("edited", y.array)
+"""
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -185,11 +193,11 @@ def test_cells_are_edited_run_filmed_stopped_and_kept(tab: Tab) -> None:
     assert not [url for url in tab.requests if "/python/" in url], "Python comes with a run only"
     field = tab.page.locator("textarea[aria-label='Code of cell 1']")
     first = field.input_value()
-    field.fill(first + "\nprint('edited', 6 * 7)")
+    field.fill(PROGRAM)
     field.press("Shift+Enter")
     tab.page.wait_for_selector(".tn-bar[data-state=ready]")
     tab.wait()
-    assert "edited 42" in tab.output(1)
+    assert "edited 25.0" in tab.output(1)
 
     tab.press("text=Film of my program")
     frame = tab.page.frame_locator(".tn-film iframe")

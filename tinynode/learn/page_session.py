@@ -1,4 +1,4 @@
-"""The Python side of a page of the course that runs in the reader's browser.
+"""The Python side of a page of the course in the reader's browser.
 
 Requirement: a page runs cells, checks exercises and shows films without a server. The page starts
 Python in a worker, and sends requests. Here a request becomes events, as JSON objects:
@@ -10,9 +10,9 @@ Python in a worker, and sends requests. Here a request becomes events, as JSON o
     {"do": "check", "files": {"step16.py": ...}}   examines the learner's files
     {"do": "solution", "files": {...}}             compares the files with a solution
 
-``sources`` has the present text of each cell of code, and "" for a cell that shall not run.
+``sources`` has the present text of each cell of code, and "" for a cell to leave out.
 ``files`` has the learner's files by path. With ``"mine": files``, the cells of ``run`` and
-``film`` import the learner's ``mynode``. The module needs no browser; the tests run it anywhere.
+``film`` import the learner's ``mynode``. The module needs no browser.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PAUSE = 0.1
 """Seconds between two events with printed text."""
 
 MOST_PRINTED = 100_000
-"""The most characters that a cell may print."""
+"""The most printed characters of a cell."""
 
 
 class Printed(io.StringIO):
@@ -96,7 +96,7 @@ class Told(io.StringIO):
 
 
 class PageSession:
-    """Runs the program, the exercise and the film of one page after another."""
+    """Runs the program, the exercise and the film of a page."""
 
     def __init__(self, folder: Path, send: Callable[[str], None]) -> None:
         self.folder = folder
@@ -180,7 +180,7 @@ class PageSession:
         ]
 
     def _in_words(self, error: BaseException) -> str:
-        """An error as the learner meets it: the message, then the lines of the cells."""
+        """An error for the learner: the message, then the lines of the cells."""
         lines = ["".join(traceback.format_exception_only(error)).rstrip()]
         for frame, line in traceback.walk_tb(error.__traceback__):
             name = frame.f_code.co_filename
@@ -193,7 +193,7 @@ class PageSession:
         return "\n".join(lines)
 
     def _place(self, line: int) -> str:
-        """A line of the program, counted from the first line of its cell."""
+        """A line of the program, counted from the first line of the cell."""
         number = max((k for k, start in enumerate(self._starts) if start <= line), default=0)
         return f"cell {number + 1}, line {line - self._starts[number] + 1}"
 
@@ -206,7 +206,7 @@ class PageSession:
         package.source.folder = None if mine is None else self.folder / "mine"
 
     def film(self, texts: list[str], mine: Files | None = None) -> None:
-        """Run the cells as one program, and send the page of its film."""
+        """Run the cells as one program, and send the page of the film."""
         self._write(texts)
         text = self.program.read_text(encoding="utf-8")
         printed = Printed(self.tell)
@@ -279,14 +279,14 @@ def _write_new(files: Files, folder: Path) -> None:
 
 
 def with_reference(package: Files, key: str) -> Files:
-    """The files of a package that a step changes, with the reference's definitions."""
+    """The files changed by a step, with the reference's definitions."""
     return {
         path: mynode.taken(package.get(path, ""), key, path)[0] for path in mynode.changed(key)
     }
 
 
 def solution_files(step: Step, files: Files) -> Files:
-    """The files of an exercise with a solution in them."""
+    """The files of an exercise, with a solution."""
     if not step.builds:
         return {step.work: step.solution.read_text(encoding="utf-8")}
     package = {path.removeprefix(PREFIX): text for path, text in files.items()}

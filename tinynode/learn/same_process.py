@@ -1,8 +1,8 @@
 """Runs programs in the same process, where no other process can be started.
 
 Requirement: a browser has no processes, and a program there meets the state of a new process. So
-the program gets a new ``__main__``, its own environment and ``sys.path``, and imports tinynode
-anew: operators and backends that earlier programs registered are unknown to the program.
+the program gets a new ``__main__``, an environment and a ``sys.path``, and imports tinynode anew.
+Operators and backends of earlier programs are unknown to the program.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def forget_ours() -> None:
 
 
 def _is_in(folder: str, module: types.ModuleType) -> bool:
-    """True for a module of a folder, and for a module that a program made by hand."""
+    """True for a module of a folder, and for a module made by hand."""
     if getattr(module, "__spec__", None) is None:
         return True
     places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]

@@ -120,7 +120,8 @@ export class Exercise {
       changed: () => this.edited(),
       run: () => this.check(),
     });
-    this.choose([...first, ...others][0]);
+    const open = first.find((name) => this.files[name].includes("NotImplementedError"));
+    this.choose(open ?? [...first, ...others][0]);
     const check = button("Check", () => this.check(), {
       class: "tn-button tn-run",
       title: "Shift+Enter",
