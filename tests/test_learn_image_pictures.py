@@ -1,4 +1,4 @@
-"""Pictures of images and of tables: well-formed SVG, and characters for a terminal."""
+"""Pictures of images: well-formed SVG, and characters for a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from tinynode.learn.image_pictures import CELL, images, table
+from tinynode.learn.image_pictures import images
 
 
 def texts(svg: str) -> list[str]:
@@ -38,23 +38,5 @@ def test_numbers_below_0_have_another_colour() -> None:
     assert sum(d.count("M") for d in paths(svg, "minus")) == 1
 
 
-def test_a_table_writes_its_numbers_and_leaves_0_empty() -> None:
-    counts = np.array([[12, 0], [1, 7]])
-    picture = table(
-        counts,
-        ["x", "y"],
-        ["x", "y"],
-        title="T",
-        row_label="is",
-        column_label="said",
-        written=True,
-    )
-    svg = picture._repr_svg_()
-    assert texts(svg).count("12") == 1 and "0" not in texts(svg)
-    assert sum(d.count(f"h{CELL - 1}") for d in paths(svg, "ink")) == 3
-    assert str(picture).splitlines() == ["T", "is by said", "    x  y", "x  12  .", "y   1  7"]
-
-
 def test_an_empty_picture_is_drawn() -> None:
     assert "<svg" in images(np.zeros((1, 3, 3)))._repr_svg_()
-    assert str(table(np.zeros((1, 2)), ["a"], ["b", "c"])).splitlines()[-1].strip() == "a"

@@ -14,7 +14,7 @@ import numpy as np
 from mynode import nn, no_backprop_mode, relu, seed, softmax_cross_entropy
 
 import tinynode as tn
-from tinynode.learn.image_pictures import images, table
+from tinynode.learn.image_pictures import images
 from tinynode.nn.datasets import load_digits
 
 digits = load_digits()
@@ -143,16 +143,7 @@ tn.show.training_curves(curves, smoothing=0.9, log=True, title="Two optimizers, 
 given = answers(model)
 counts = np.zeros((10, 10), int)
 np.add.at(counts, (digits.held_out_labels, given), 1)
-names = [str(k) for k in range(10)]
-table(
-    counts,
-    names,
-    names,
-    title="Digits and answers",
-    row_label="digit",
-    column_label="answer",
-    written=True,
-)
+tn.show.matrix(counts, title="Digits and answers", y_label="digit", x_label="answer")
 
 # %% [markdown]
 # Each number off the diagonal is a mistake. Here are the mistakes. Would you have known better?

@@ -21,7 +21,6 @@ from mynode import (
 )
 
 import tinynode as tn
-from tinynode.learn.image_pictures import table
 
 TEXT = (
     "a graph is made of nodes and edges. a node keeps an edge to each node before. "
@@ -157,11 +156,11 @@ with no_backprop_mode():
     for letter in heard:
         _, h = reader(np.array([letters.index(letter)]), h)
         states.append(h.array[0, :16])
-table(
+tn.show.matrix(
     np.stack(states, axis=1),
-    [f"h[{k}]" for k in range(16)],
-    list(heard),
-    title="The state: green above 0, purple below 0",
+    rows=[f"h[{k}]" for k in range(16)],
+    columns=list(heard),
+    title="The state after each letter",
 )
 
 # %% [markdown]
@@ -273,13 +272,13 @@ answer = scaled_dot_product_attention(query, key, Variable(one_hot), causal=True
 weights = scaled_dot_product_attention(query, key, Variable(np.eye(len(heard))), causal=True).array
 likely = ", ".join(f"{known[k]!r} {answer[-1, k]:.0%}" for k in np.argsort(-answer[-1])[:2])
 print(f"after {heard!r}: {likely}")
-table(
+tn.show.matrix(
     np.round(weights, 2),
-    list(heard),
-    list(heard),
+    rows=list(heard),
+    columns=list(heard),
     title="Where each letter looks",
-    row_label="query",
-    column_label="place",
+    y_label="query",
+    x_label="place",
 )
 
 # %% [markdown]

@@ -1,6 +1,6 @@
-"""Pictures of images and of tables of numbers, for the steps of the course.
+"""Pictures of images, for the steps of the course.
 
-Requirement: a learner sees digits, filters and states of a network. A page shows SVG, for light
+Requirement: a learner sees digits, filters and feature maps. A page shows SVG, for light
 and dark pages; a terminal shows characters. Numbers above 0 are green and numbers below 0 are
 purple, as in all pictures; images without numbers below 0 are ink on paper.
 """
@@ -20,9 +20,6 @@ INK = " .:-=+*%#"
 
 ABOVE, BELOW = " .'+*xX#@", " ,_-~oO=%"
 """The characters of the shades of numbers above and below 0."""
-
-CELL = 22
-"""The side of a cell of a table, in pixels."""
 
 
 class Picture:
@@ -82,61 +79,6 @@ def images(
     words = f"{n} images of {height} by {width} pixels. " + ", ".join(filter(None, names))
     text = _text_of_images(shades, signed, names, columns)
     return Picture(_svg(title, words, parts, size_of), f"{title}\n{text}" if title else text)
-
-
-def table(
-    numbers: Any,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    *,
-    title: str = "",
-    row_label: str = "",
-    column_label: str = "",
-    written: bool = False,
-) -> Picture:
-    """A table of numbers as coloured cells: a confusion matrix, or states over time.
-
-    Args:
-        numbers: (rows, columns).
-        rows: the names of the rows.
-        columns: the names of the columns.
-        title: above the picture.
-        row_label: the meaning of the rows.
-        column_label: the meaning of the columns.
-        written: True writes the numbers into the cells; 0 stays empty.
-    """
-    matrix = np.asarray(numbers, np.float64)
-    shades, signed = _shades(matrix), bool((matrix < 0).any())
-    left = 20 + 7 * max(map(len, (*rows, row_label)))
-    top = 26 + (18 if title else 0) + (14 if column_label else 0)
-    parts = [f'<text x="{left}" class="quiet" y="{top - 22}">{html.escape(column_label)}</text>']
-    parts.append(f'<text x="10" y="{top - 6}" class="quiet">{html.escape(row_label)}</text>')
-    for j, name in enumerate(columns):
-        x = left + j * CELL + CELL // 2
-        parts.append(f'<text class="middle" x="{x}" y="{top - 6}">{html.escape(name)}</text>')
-    paths: dict[int, list[str]] = {}
-    over = []
-    for i, name in enumerate(rows):
-        y = top + i * CELL
-        parts.append(f'<text x="10" y="{y + 15}">{html.escape(name)}</text>')
-        for j in range(len(columns)):
-            x, shade = left + j * CELL, int(shades[i, j])
-            if shade:
-                paths.setdefault(shade, []).append(f"M{x} {y}h{CELL - 1}v{CELL - 1}h-{CELL - 1}z")
-            if written and shade:
-                strong = " strong" if abs(shade) > SHADES // 2 else ""
-                over.append(
-                    f'<text class="middle{strong}" x="{x + CELL // 2}" y="{y + 15}">'
-                    f"{matrix[i, j]:g}</text>"
-                )
-    frame = f'width="{len(columns) * CELL}" height="{len(rows) * CELL}"'
-    parts.append(f'<rect class="frame" x="{left}" y="{top}" {frame}/>')
-    parts += [_path(shade, signed, "".join(found)) for shade, found in sorted(paths.items())]
-    size = (left + len(columns) * CELL + 12, top + len(rows) * CELL + 10)
-    words = f"A table of {len(rows)} rows and {len(columns)} columns. {row_label} {column_label}"
-    text = _text_of_table(matrix, shades, signed, (rows, columns), written)
-    lines = [title, " by ".join(filter(None, (row_label, column_label))), text]
-    return Picture(_svg(title, words, [*parts, *over], size), "\n".join(filter(None, lines)))
 
 
 def _shades(numbers: Any) -> Any:
@@ -202,25 +144,3 @@ def _text_of_images(shades: Any, signed: bool, names: list[str], columns: int) -
         captions = "".join(f"{name:<{wide}}" for name in names[start : start + number])
         lines += [captions.rstrip(), ""]
     return "\n".join(lines).rstrip()
-
-
-def _text_of_table(
-    matrix: Any,
-    shades: Any,
-    signed: bool,
-    names: tuple[Sequence[str], Sequence[str]],
-    written: bool,
-) -> str:
-    """The table as characters: the numbers, or a character for each shade."""
-    rows, columns = names
-    first = max(map(len, rows))
-    wide = 1 + max((len(f"{one:g}") for one in matrix.flat), default=1) if written else 1
-    wide = max(wide, 1 + max(map(len, columns)) if written else 1)
-    lines = [" " * first + " " + "".join(f"{name:>{wide}}" for name in columns)]
-    for name, numbers, row in zip(rows, matrix, shades, strict=True):
-        cells = [
-            (f"{number:g}" if shade else ".") if written else _letter(int(shade), signed)
-            for number, shade in zip(numbers, row, strict=True)
-        ]
-        lines.append(f"{name:<{first}} " + "".join(f"{cell:>{wide}}" for cell in cells).rstrip())
-    return "\n".join(lines)
