@@ -112,8 +112,10 @@ def test_the_site_in_a_browser(browser: Any, tmp_path: Path) -> None:
         page.goto(home)
         start = page.get_by_role("link", name="Start in the browser")
         assert start.bounding_box()["y"] < 700
-        frame = page.frame_locator("iframe.film")
-        assert frame.locator("svg").first.bounding_box()["height"] > 50  # the film is drawn
+        film = page.frame_locator("iframe.film")
+        film.get_by_text("Multiply").first.wait_for()
+        heights = film.locator("svg").evaluate_all("all => all.map(e => e.clientHeight)")
+        assert max(heights) > 100, "the film is drawn"
         found = {words: first_result(page, words) for words in SEARCHES}
         assert {w: r[-len(SEARCHES[w]) :] for w, r in found.items()} == SEARCHES
         page.goto(home)
