@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import sys
 from pathlib import Path
 
 from tinynode.learn import checking, examiner
@@ -39,6 +40,7 @@ def events_of(step: Step, work: Path) -> list[dict]:
 
 def _examine(work: str, check: str) -> None:
     """In the fork: the examiner's own main, with its output in a file."""
+    sys.dont_write_bytecode = True  # as in the environment of a real examination
     os.chdir(examiner.root_of(Path(work)))
     file = os.open("events", os.O_WRONLY | os.O_CREAT)
     os.dup2(file, 1)
