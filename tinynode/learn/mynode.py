@@ -1,8 +1,8 @@
-"""The learner's package ``mynode``: its stages, its stubs, and whose each definition is.
+"""The learner's package ``mynode``: stages, stubs and owners of definitions.
 
 Requirement: the learner writes a framework, step by step, and owns each line. So a step brings
-stubs of new definitions only, and never replaces a definition of the learner's. A learner who
-skips a step takes the reference's definitions of this step, by name.
+stubs of new definitions only, and never replaces a definition of the learner's. To skip
+a step, a learner takes the reference's definitions of the step, by name.
 
 The reference of a step is a folder of whole files, ``tutorials/solutions/step07``, with the files
 that the step adds or changes. The **stage** of step 7 has each file in its newest version up to
