@@ -38,7 +38,7 @@ def exercise_of(options: argparse.Namespace) -> Step:
 
 
 def start(options: argparse.Namespace) -> int:
-    """Write the stub and the imported engine, or add the stubs to ``mynode``."""
+    """Write the stub, or add the stubs to ``mynode``."""
     step = exercise_of(options)
     return _start_part(step) if step.builds else _start_file(step, options.again)
 
@@ -56,9 +56,6 @@ def _start_file(step: Step, again: bool) -> int:
     if kept:
         print(f"kept your file as {kept.name}")
     print(f"wrote {work}")
-    engine = step.engine()
-    if engine:
-        _write_engine(Path(step.engine_name), engine, again)
     open_progress().note(step.key, started=True)
     print(f"\n{step.title}. Open {work} in your editor: what to do stands at its top. Then")
     print(f"  {PROGRAM} check {step.key}")
@@ -144,19 +141,6 @@ def edited(path: str, edit: Any, *arguments: Any) -> Any:
         ) from None
 
 
-def _write_engine(path: Path, code: str, again: bool) -> None:
-    """The engine that the exercise imports; one that the learner changed is not overwritten."""
-    if path.exists() and path.read_text(encoding="utf-8", errors="replace") == code:
-        return
-    if path.exists() and not again:
-        print(f"{path} is here already, and stays as it is")
-        return
-    kept = _write(path, code, again)
-    print(
-        f"wrote {path}, the engine of this step" + (f"; kept yours as {kept.name}" if kept else "")
-    )
-
-
 def _write(path: Path, text: str, again: bool) -> Path | None:
     """Write a new file; with ``again`` an old file gets another name."""
     kept = None
@@ -200,9 +184,6 @@ def work_of(step: Step) -> Path:
             f"there is no {work} in this folder; begin with {PROGRAM} start {step.key}, or go to "
             "the folder in which you did"
         )
-    engine = Path(step.engine_name)
-    if not engine.exists() and step.engine():
-        _write(engine, step.engine(), again=False)
     return work
 
 

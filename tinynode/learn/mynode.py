@@ -185,7 +185,7 @@ def with_imports(text: str, wanted: list[str]) -> str:
 def add_stubs(text: str, stubs: str, order: Sequence[str] = ()) -> tuple[str, list[str]]:
     """A learner's file with the missing definitions of a file of stubs, and their names.
 
-    Definitions that are there stay as they are. ``order`` has the names of the reference's file:
+    Existing definitions stay unchanged. ``order`` has the names of the reference's file:
     a base class is put before the classes that will inherit from it.
 
     Raises:
@@ -250,7 +250,7 @@ def with_definition(text: str, definition: Definition, order: Sequence[str] = ()
 def merged(text: str, cell: str, stubs: str) -> tuple[str, list[str]]:
     """A learner's file with the definitions of a notebook's cell, and their names.
 
-    A definition that is still the stub's replaces nothing.
+    An unchanged stub replaces no definition.
 
     Raises:
         SyntaxError: The learner's file or the cell is no Python.
