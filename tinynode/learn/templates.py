@@ -23,6 +23,7 @@ from tinynode.learn.cells import read
 from tinynode.learn.examiner import functions_of
 from tinynode.learn.mynode import Files
 from tinynode.learn.progress import PROGRAM
+from tinynode.learn.shell import WRITTEN
 from tinynode.learn.sources import Step
 
 SUMMARY = "write the files for GitHub Classroom or nbgrader"
@@ -146,7 +147,7 @@ def github_classroom(steps: Sequence[Step], install: str) -> Files:
             title=json.dumps(step.title),
             name=step.name,
             key=step.key,
-            program=PROGRAM,
+            program=WRITTEN,
             points=len(grading.titles_of(step.check)),
         )
         for step in steps
@@ -157,14 +158,14 @@ def github_classroom(steps: Sequence[Step], install: str) -> Files:
         for name in names
     )
     workflow = WORKFLOW.format(
-        program=PROGRAM,
+        program=WRITTEN,
         install=quoted,
         steps="".join(parts),
         results=results,
         runners=",".join(names),
     )
     keys = ", ".join(step.key for step in steps)
-    readme = README.format(install=quoted, program=PROGRAM, first=steps[0].key, keys=keys)
+    readme = README.format(install=quoted, program=WRITTEN, first=steps[0].key, keys=keys)
     return {
         ".github/workflows/classroom.yml": workflow,
         "README.md": readme,
@@ -212,7 +213,7 @@ def nbgrader(steps: Sequence[Step], install: str) -> Files:
     files["nbgrader_config.py"] = CONFIGURATION
     there = "" if hidden.folders() else ", which was not installed: there are none"
     files["README.md"] = NBGRADER_README.format(
-        program=PROGRAM, install=f'"{install}"', first=single[0].name, hidden=there
+        program=WRITTEN, install=f'"{install}"', first=single[0].name, hidden=there
     )
     return files
 
