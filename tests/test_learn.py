@@ -44,7 +44,7 @@ STEP_1 = """\
 # **Goal.** Double a
 # number | text.
 
-# %% tags=["engine"]
+# %%
 import math
 
 
@@ -52,7 +52,7 @@ import math
 # ## Run
 # See [step 10](step10_second.py).
 
-# %% tags=["engine"]
+# %%
 def double(x):
     return 2 * x
 
@@ -91,7 +91,7 @@ print("no picture")
 
 STUB = '"""Exercise 1: write\n\ntriple and half.\n"""\n\n'
 STUB += "def triple(x):\n    raise NotImplementedError\n\n\nhalf = None\n"
-SOLUTION = "from engine01 import double\n\n\ndef triple(x):\n    return double(x) + x\n\n\n"
+SOLUTION = "def triple(x):\n    return 3 * x\n\n\n"
 SOLUTION += "def half(x):\n    return x / 2\n"
 
 CHECK = '''
@@ -163,14 +163,12 @@ def learn(course: Path, capsys: pytest.CaptureFixture[str]):
 def test_cells_are_read_with_kind_tags_source_and_line() -> None:
     found = cells.parse(STEP_1)
     assert [cell.kind[0] for cell in found] == list("mcmcccc")
-    assert [sorted(cell.tags) for cell in found][:4] == [["portable"], ["engine"], [], ["engine"]]
+    assert [sorted(cell.tags) for cell in found][:4] == [["portable"], [], [], []]
     assert found[0].source.splitlines()[:2] == ["# Step 1: doubling", ""]
     for cell in found:
         line = STEP_1.splitlines()[cell.line - 1]
         assert line.removeprefix("# ") == cell.source.splitlines()[0]
     assert cells.title(found) == "Step 1: doubling" and cells.title([]) == ""
-    assert cells.engine(found) == "import math\n\n\ndef double(x):\n    return 2 * x\n"
-    assert cells.engine(cells.parse(STEP_10)) == ""
 
 
 def test_code_before_the_first_mark_is_a_cell() -> None:
@@ -390,11 +388,6 @@ def test_steps_are_found_in_order_with_their_files(course: Path) -> None:
     assert first.stub.exists() and not last.stub.exists()
     assert [sources.part(step)[0] for step in (first, second, last)] == ["A", "C", "C"]
     assert sources.part(last) == "Capstones"
-    assert second.engine() == ""
-    engine = first.engine()
-    names: dict = {}
-    exec(engine, names)
-    assert names["double"](2) == 4 and "Step 1" in names["__doc__"]
 
 
 @pytest.mark.parametrize("text", ["1", "01", "step01", "Step1", "step01.py"])
@@ -445,7 +438,6 @@ def test_the_way_of_a_learner_through_a_step(learn) -> None:
     status, said = learn("start", "1")
     assert status == 0 and "check 01" in said
     assert Path("step01.py").read_text() == STUB
-    assert "def double" in Path("engine01.py").read_text()
     assert "Go on with Step 1" in learn("list")[1]
     status, said = learn("check", "1")
     assert status == 1 and "hint 01" in said
@@ -463,7 +455,7 @@ def test_the_way_of_a_learner_through_a_step(learn) -> None:
     assert status == 0 and "All 2 checks pass." in said and "All exercises are done." in said
     assert "same as the solution" in learn("show", "1")[1]
     assert "done       01" in learn("list")[1]
-    assert sorted(os.listdir()) == ["engine01.py", "step01.py", NAME]
+    assert sorted(os.listdir()) == ["step01.py", NAME]
     facts = {"started": True, "attempts": 2, "passed": True, "hints": 2}
     assert Progress(Path.cwd()).of("01") == facts
 
@@ -481,7 +473,6 @@ def test_done_stays_done_but_the_check_says_what_is_wrong_now(learn) -> None:
 def test_start_never_overwrites_work(learn) -> None:
     learn("start", "1")
     Path("step01.py").write_text("my work")
-    Path("engine01.py").write_text("my engine")
     status, said = learn("start", "1")
     assert status == 1 and "stays as it is" in said and "--again" in said
     assert Path("step01.py").read_text() == "my work"
@@ -491,21 +482,6 @@ def test_start_never_overwrites_work(learn) -> None:
     assert Path("step01.py").read_text() == STUB
     assert Path("step01.py.old-1").read_text() == "my work"
     assert Path("step01.py.old-2").read_text() == STUB
-    assert Path("engine01.py.old-1").read_text() == "my engine"
-    assert not Path("engine01.py.old-2").exists()  # it was the course's own
-
-
-def test_start_leaves_a_changed_engine_alone(learn) -> None:
-    Path("engine01.py").write_text("my engine")
-    status, said = learn("start", "1")
-    assert status == 0 and "engine01.py is here already" in said
-    assert Path("engine01.py").read_text() == "my engine"
-
-
-def test_check_brings_back_an_engine_that_is_gone(learn) -> None:
-    Path("step01.py").write_text(SOLUTION)
-    assert learn("check", "1")[0] == 0
-    assert Path("engine01.py").exists()
 
 
 def test_show_without_work_starts_from_the_stub(learn) -> None:
@@ -540,7 +516,7 @@ ENDLESS = "def triple(x):\n    while True:\n        print('round')\n"
         ("triple = half = 3", ["'int' object is not callable", "line 1: triple = half = 3"]),
         ("def triple():\n    return 6.0\n", ["TypeError", "line 1: def triple():"]),
         ("x = input()", ["EOFError", "line 1: x = input()"]),
-        ("from engine01 import nothing", ["ImportError", "line 1: from engine01"]),
+        ("from math import nothing", ["ImportError", "line 1: from math"]),
         ("raise KeyboardInterrupt", ["KeyboardInterrupt", "line 1: raise"]),
     ],
 )
@@ -554,10 +530,10 @@ def test_what_is_wrong_is_said_with_the_learners_line(learn, code: str, said: li
     assert text.count("line ") <= examiner.MOST_FRAMES + 1
 
 
-def test_a_line_in_the_engine_is_a_learners_line_too(learn) -> None:
-    Path("step01.py").write_text("from engine01 import double\ntriple = double\n")
-    Path("engine01.py").write_text("def double(x):\n    return 1 / 0\n")
-    assert "engine01.py, line 2: return 1 / 0" in learn("check", "1")[1]
+def test_a_line_in_another_file_is_a_learners_line_too(learn) -> None:
+    Path("step01.py").write_text("from other import double\ntriple = double\n")
+    Path("other.py").write_text("def double(x):\n    return 1 / 0\n")
+    assert "other.py, line 2: return 1 / 0" in learn("check", "1")[1]
 
 
 def test_what_the_learner_prints_is_shown_at_its_place(learn) -> None:
@@ -854,7 +830,6 @@ def test_a_folder_where_nothing_can_be_written(learn, monkeypatch: pytest.Monkey
         raise PermissionError(13, "Permission denied")
 
     Path("step01.py").write_text(SOLUTION)
-    Path("engine01.py").write_text(sources.find("1").engine())
     monkeypatch.setattr("tinynode.learn.progress.write_atomically", refuse)
     status, said = learn("check", "1")
     assert status == 0 and "All 2 checks pass" in said

@@ -137,6 +137,25 @@ def test_a_skipped_step_is_taken_and_named(learn) -> None:
     assert "0 + 1" in Path("mynode/core/a.py.old-1").read_text()
 
 
+def test_take_changes_all_files_or_none(learn) -> None:
+    """The last file of the step is broken: the files before stay as they were."""
+    learn("start", "1")
+    A.write_text("def (\n")
+    root = Path("mynode/__init__.py")
+    root.unlink()
+    status, said = learn("take", "1")
+    assert status == 1 and "mynode/core/a.py, line 1" in said
+    assert not root.exists() and not list(Path("mynode").rglob("*.old-*"))
+
+
+@pytest.mark.parametrize("words", ["start 2", "take 2", "show 1 --now", "status"])
+def test_a_file_that_is_no_utf_8_is_named(learn, words: str) -> None:
+    learn("take", "1")
+    A.write_bytes(b"# \xff\n" + A.read_bytes())
+    status, said = learn(*words.split())
+    assert status == 1 and "mynode/core/a.py is no UTF-8 text" in said
+
+
 def test_show_is_the_difference_to_the_reference_of_this_step_only(learn) -> None:
     learn("take", "1")
     learn("start", "2")

@@ -14,7 +14,7 @@ import pytest
 from tinynode.learn import cells, mynode, page_session, same_process, sources
 from tinynode.learn.page_session import PageSession
 
-PLAIN = next(s for s in sources.steps() if s.stub.exists() and not s.builds and not s.engine())
+PLAIN = next(s for s in sources.steps() if s.stub.exists() and not s.builds)
 BUILDER = sources.find("08")
 
 

@@ -27,7 +27,6 @@ STEPS = sources.steps()
 EXERCISES = [s for s in STEPS if s.stub.exists() and s.check.exists() and s.solution.exists()]
 BUILDERS = [step for step in mynode.builders() if step.builds]
 PORTABLE = [step for step in STEPS if "portable" in cells.read(step.path)[0].tags]
-ENGINES = [step for step in STEPS if "00" < step.key <= "09" and not step.builds]
 SECTIONS = ["Predict", "Run", "See", "Break it", "Fix it", "Exercise"]
 LAST = 20
 """The number of the last step."""
@@ -59,8 +58,6 @@ def examine(step: Step, code: str | mynode.Files, folder: Path) -> list[dict]:
         mynode.write_files(mynode.reference(step.key) | code, folder / mynode.NAME)
         return events_of(step, folder / step.work)
     (folder / step.work).write_text(code, encoding="utf-8")
-    if step.engine():
-        (folder / step.engine_name).write_text(step.engine(), encoding="utf-8")
     return events_of(step, folder / step.work)
 
 
@@ -207,17 +204,6 @@ def test_a_step_uses_of_the_package_what_it_may(step: Step) -> None:
         if is_mynode and isinstance(node, ast.Attribute):
             own = isinstance(node.value, ast.Name) and node.value.id == "tn"
             assert not own or node.attr == "show", f"line {node.lineno}: {ast.unparse(node)}"
-
-
-@each(ENGINES)
-def test_the_engine_cells_are_a_module_that_works_alone(step: Step, tmp_path: Path) -> None:
-    """In a process where tinynode cannot be imported."""
-    assert step.engine(), "the first nine steps build an engine"
-    (tmp_path / step.engine_name).write_text(step.engine(), encoding="utf-8")
-    code = f"import sys; sys.modules['tinynode'] = None; import {step.engine_name[:-3]}"
-    subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=True, timeout=60
-    )
 
 
 @each(STEPS)

@@ -2,8 +2,8 @@
 
 Requirement: the output reads well in a file too. A bar moves in a terminal, by the package rich,
 which is optional, and in a notebook's cell, by IPython. All other output is plain lines, written
-without delay. A line with ``!`` in a notebook is such an output: it writes into a pseudo-terminal,
-but the notebook would show the control codes as text.
+without delay. A line with ``!`` in a notebook prints plain lines: the output is a
+pseudo-terminal, but notebooks print control codes as text.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 Requirement: a single file is the program, the page and the notebook. A line ``# %%`` begins a cell
 of code, and ``# %% [markdown]`` a cell of text. ``tags=["..."]`` on such a line gives tags:
 
-    engine     a piece of the engine built in the first steps; the joined pieces are a module
     portable   on the first cell: the step prints the same on every backend
     varies     the output differs from run to run: a measured time, or memory
 """
@@ -26,7 +25,7 @@ from typing import Any
 
 MARK = re.compile(r"# %%(?:\s+\[(?P<kind>\w+)\])?\s*(?P<rest>.*)")
 TAGS = re.compile(r"tags\s*=\s*(\[[^\]]*\])")
-TAG_NAMES = frozenset({"engine", "portable", "varies"})
+TAG_NAMES = frozenset({"portable", "varies"})
 
 
 class CellError(ValueError):
@@ -134,12 +133,6 @@ def title(cells: list[Cell]) -> str:
             if line.startswith("# "):
                 return line[2:].strip()
     return ""
-
-
-def engine(cells: list[Cell]) -> str:
-    """The joined cells of the engine: a self-contained module; "" for a step without engine."""
-    parts = [cell.source for cell in cells if "engine" in cell.tags]
-    return "\n\n\n".join(parts) + "\n" if parts else ""
 
 
 def run(

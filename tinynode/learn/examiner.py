@@ -185,7 +185,7 @@ class Examiner:
         return f"{path}, line {line}: {linecache.getline(name, line).strip()}"
 
     def definitions(self, used: set[str]) -> list[str]:
-        """The lines of the learner's files that define these names."""
+        """The lines in the learner's files with definitions of the names."""
         alone = self.work.parent == self.root
         lines = []
         for path in [self.work] if alone else sorted(self.work.parent.rglob("*.py")):

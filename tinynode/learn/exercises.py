@@ -38,7 +38,7 @@ def exercise_of(options: argparse.Namespace) -> Step:
 
 
 def start(options: argparse.Namespace) -> int:
-    """Write the stub and the imported engine, or add the stubs to ``mynode``."""
+    """Write the stub, or add the stubs to ``mynode``."""
     step = exercise_of(options)
     return _start_part(step) if step.builds else _start_file(step, options.again)
 
@@ -56,9 +56,6 @@ def _start_file(step: Step, again: bool) -> int:
     if kept:
         print(f"kept your file as {kept.name}")
     print(f"wrote {work}")
-    engine = step.engine()
-    if engine:
-        _write_engine(Path(step.engine_name), engine, again)
     open_progress().note(step.key, started=True)
     print(f"\n{step.title}. Open {work} in your editor: what to do stands at its top. Then")
     print(f"  {PROGRAM} check {step.key}")
@@ -107,13 +104,27 @@ def add_stubs(step: Step, package: Path) -> dict[str, list[str]]:
             write_file(file, stub)
             added[path] = list(mynode.definitions(stub))
             continue
-        old = file.read_text(encoding="utf-8")
+        old = text_of(file)
         order = list(mynode.definitions(mynode.changed(step.key).get(path, "")))
         new, names = edited(path, mynode.add_stubs, old, stub, order)
         if new != old:
             write_file(file, new)
             added[path] = names
     return added
+
+
+def text_of(file: Path) -> str:
+    """The text of a learner's file; "" for a missing file.
+
+    Raises:
+        CommandError: The file is no UTF-8 text.
+    """
+    try:
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+    except UnicodeDecodeError:
+        raise CommandError(
+            f"{file.as_posix()} is no UTF-8 text; save it as UTF-8 first", 1
+        ) from None
 
 
 def edited(path: str, edit: Any, *arguments: Any) -> Any:
@@ -128,19 +139,6 @@ def edited(path: str, edit: Any, *arguments: Any) -> Any:
         raise CommandError(
             f"{NAME}/{path}, line {error.lineno}: {error.msg}; mend this line first", 1
         ) from None
-
-
-def _write_engine(path: Path, code: str, again: bool) -> None:
-    """The engine that the exercise imports; one that the learner changed is not overwritten."""
-    if path.exists() and path.read_text(encoding="utf-8", errors="replace") == code:
-        return
-    if path.exists() and not again:
-        print(f"{path} is here already, and stays as it is")
-        return
-    kept = _write(path, code, again)
-    print(
-        f"wrote {path}, the engine of this step" + (f"; kept yours as {kept.name}" if kept else "")
-    )
 
 
 def _write(path: Path, text: str, again: bool) -> Path | None:
@@ -159,7 +157,7 @@ def _write(path: Path, text: str, again: bool) -> Path | None:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file, and the folders that it lies in.
+    """Write a file, and its folders.
 
     Raises:
         CommandError: The file cannot be written.
@@ -186,9 +184,6 @@ def work_of(step: Step) -> Path:
             f"there is no {work} in this folder; begin with {PROGRAM} start {step.key}, or go to "
             "the folder in which you did"
         )
-    engine = Path(step.engine_name)
-    if not engine.exists() and step.engine():
-        _write(engine, step.engine(), again=False)
     return work
 
 
@@ -275,7 +270,7 @@ def _file_difference(step: Step) -> Iterator[str]:
 def _part_difference(step: Step) -> Iterator[str]:
     for path in mynode.changed(step.key):
         file = Path(NAME, path)
-        text = file.read_text(encoding="utf-8") if file.exists() else ""
+        text = text_of(file)
         new, _ = edited(path, mynode.taken, text, step.key, path)
         yield from _difference(text, new, f"{NAME}/{path}")
 
@@ -295,10 +290,10 @@ def take(options: argparse.Namespace) -> int:
     require_earlier(step, progress)
     package = Path(NAME)
     record: dict[str, dict[str, str]] = {}
-    for path in mynode.changed(step.key):
-        file = package / path
-        old = file.read_text(encoding="utf-8") if file.exists() else ""
-        new, names = edited(path, mynode.taken, old, step.key, path)
+    texts = {path: text_of(package / path) for path in mynode.changed(step.key)}
+    results = {p: edited(p, mynode.taken, old, step.key, p) for p, old in texts.items()}
+    for path, (new, names) in results.items():  # no file is written before all are edited
+        file, old = package / path, texts[path]
         if old and new != old:
             kept = unused(file, "old")
             file.rename(kept)
@@ -345,8 +340,9 @@ def ownership(package: Path, progress: Progress) -> dict[str, list[tuple[Definit
     """
     steps = mynode.builders()
     found: dict[str, list[tuple[Definition, str]]] = {}
-    for path, text in mynode.read_files(package).items():
-        there = edited(path, mynode.definitions, text)
+    for file in sorted(package.rglob("*.py")):
+        path = file.relative_to(package).as_posix()
+        there = edited(path, mynode.definitions, text_of(file))
         owners = [(one, _owner(one, path, steps, progress)) for one in there.values()]
         if owners:
             found[path] = owners

@@ -131,7 +131,7 @@ def _note(hunt: Hunt, result: Score) -> None:
 
 @dataclass
 class Score:
-    """The result of a hunt: ``caught`` maps the number of a bug to the test that caught it.
+    """The result of a hunt: ``caught`` maps the number of a bug to the first failing test.
 
     ``broken`` has the tests that fail on the right engine; the score then counts nothing.
     """

@@ -1,8 +1,8 @@
-"""The learner's package ``mynode``: its stages, its stubs, and whose each definition is.
+"""The learner's package ``mynode``: stages, stubs and owners of definitions.
 
 Requirement: the learner writes a framework, step by step, and owns each line. So a step brings
-stubs of new definitions only, and never replaces a definition of the learner's. A learner who
-skips a step takes the reference's definitions of this step, by name.
+stubs of new definitions only, and never replaces a definition of the learner's. To skip
+a step, a learner takes the reference's definitions of the step, by name.
 
 The reference of a step is a folder of whole files, ``tutorials/solutions/step07``, with the files
 that the step adds or changes. The **stage** of step 7 has each file in its newest version up to
@@ -185,7 +185,7 @@ def with_imports(text: str, wanted: list[str]) -> str:
 def add_stubs(text: str, stubs: str, order: Sequence[str] = ()) -> tuple[str, list[str]]:
     """A learner's file with the missing definitions of a file of stubs, and their names.
 
-    Definitions that are there stay as they are. ``order`` has the names of the reference's file:
+    Existing definitions stay unchanged. ``order`` has the names of the reference's file:
     a base class is put before the classes that will inherit from it.
 
     Raises:
@@ -250,7 +250,7 @@ def with_definition(text: str, definition: Definition, order: Sequence[str] = ()
 def merged(text: str, cell: str, stubs: str) -> tuple[str, list[str]]:
     """A learner's file with the definitions of a notebook's cell, and their names.
 
-    A definition that is still the stub's replaces nothing.
+    An unchanged stub replaces no definition.
 
     Raises:
         SyntaxError: The learner's file or the cell is no Python.

@@ -297,9 +297,7 @@ def first_files(step: Step) -> Files:
     """The files of an exercise at its start; {} for a part of ``mynode``, or no exercise."""
     if step.builds or not step.stub.exists():
         return {}
-    engine = step.engine()
-    files = {step.work: step.stub.read_text(encoding="utf-8")}
-    return {**files, step.engine_name: engine} if engine else files
+    return {step.work: step.stub.read_text(encoding="utf-8")}
 
 
 def with_texts(program: str, code: list[Cell], texts: list[str]) -> tuple[str, list[int]]:

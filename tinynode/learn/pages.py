@@ -145,7 +145,7 @@ def in_markdown(part: str | Excerpt) -> str:
 
 
 def so_far(step: Step) -> list[str]:
-    """A folded block with the package before a step that builds a part of it."""
+    """A folded block with the package before a step, for steps with a part of the package."""
     files = mynode.before(step.key) if step.builds else {}
     if not files:
         return []

@@ -1,4 +1,4 @@
-r"""Formulas in texts of the course: where they are, and how a terminal shows them.
+r"""Formulas in texts of the course: places, and a form for terminals.
 
 Requirement: a text has a single form for all readers. Formulas stand between dollar signs, as in
 Jupyter: ``$x^2$`` in a line, and ``$$...$$`` by itself. The site and notebooks typeset them. A

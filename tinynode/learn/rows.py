@@ -1,7 +1,7 @@
 """Rows: claims about a function, each checked against plain NumPy and by differences.
 
 Requirement: an author of a function writes a line for each claim. The package's own table,
-``tests/op_cases.py``, has rows of the same kind; this module runs them with what is installed.
+``tests/op_cases.py``, has rows of the same kind. In an installed package, this module runs rows.
 
     rows = [row("broadcasting", np.hypot, positive(2, 3), positive(3))]
     failures(hypot, rows)        # {} if all claims hold, else the reasons by claim
@@ -25,7 +25,7 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}
 
 @dataclass(frozen=True)
 class Input:
-    """An input of a row: its shape, and the function that draws its values."""
+    """An input of a row: the shape, and the function that draws the values."""
 
     shape: tuple[int, ...]
     draw: Callable[[np.random.Generator, tuple[int, ...]], Any]

@@ -55,7 +55,7 @@ class PlainScreen:
 class RichScreen(PlainScreen):
     """Text, code and output in colours.
 
-    With ``paged``, all of it waits for ``end``, which shows it with the pager.
+    With ``paged``, the method ``end`` shows all text with the pager.
     """
 
     def __init__(self, paged: bool) -> None:

@@ -1,8 +1,7 @@
 """How the learner calls the course, in the learner's own shell.
 
-Requirement: a learner can copy each printed command. ``python`` may be another interpreter than
-the one that runs the course, or none: on Windows, in a virtual environment that is not activated,
-and in a notebook.
+Requirement: a learner can copy each printed command. On Windows, in a notebook,
+and without an activated environment, ``python`` may be missing or another interpreter.
 """
 
 from __future__ import annotations

@@ -109,19 +109,6 @@ class Step:
         """The name of the learner's file."""
         return WORK_PACKAGE if self.builds else f"{self.name}.py"
 
-    @property
-    def engine_name(self) -> str:
-        """The name of the file with the engine of the step; the exercise imports the file."""
-        return f"engine{self.key}.py"
-
-    def engine(self) -> str:
-        """The engine at the end of the step, as a module; "" for a step without engine."""
-        code = cells.engine(cells.read(self.path))
-        if not code:
-            return ""
-        lead = f"{self.title}. Its cells of code, joined; the exercise imports from here."
-        return f'"""{lead}"""\n\n{code}'
-
     def hints(self) -> tuple[str, ...]:
         """The hints of the exercise; the last hint is the most detailed."""
         hints: tuple[str, ...] = load(self.check, f"tinynode_check_{self.name}").HINTS
