@@ -32,7 +32,8 @@
 #
 # `forward` takes a tuple of arrays and returns a tuple of arrays, even for a single array. An
 # operation may have two inputs, or two outputs. `np.asarray` is needed because NumPy's `x * x` of
-# an array without axes is a plain number, and a box holds an array.
+# an array without axes is a plain number, and a box holds an array. The line `(x,) = inputs` takes
+# the only array out of a tuple.
 #
 # <!-- mynode: core/function_node.py FunctionNode -->
 #
@@ -89,8 +90,10 @@ print("x was made by", x.creator_node)
 # %% [markdown]
 # ## See
 # All boxes and operations together are the **graph**. The picture is drawn from the boxes in
-# memory: it walks along the same attributes. The arrows point in the direction of the numbers,
-# from `x` to `z`; the attributes point the other way.
+# memory: it walks along the same attributes. In a drawn picture the arrows point in the direction
+# of the numbers, from `x` to `z`. In a terminal `x <- Square <- y` shows the attributes: the
+# arrows point from `y` back to `x`. The rank of a box counts the operations on the longest
+# way from a leaf to the box. Step 6 uses the rank.
 
 # %%
 graph_of(z, title="z = -(x * x)")

@@ -19,7 +19,8 @@
 # `numerical_grad` takes the gradients of outputs, and returns a tuple with the gradients of
 # inputs, as `backward` does. In place of a rule, `numerical_grad` gets a function `f` without
 # arguments. `f` reads the input arrays and returns a tuple of arrays. `numerical_grad` moves the
-# elements of the inputs one after the other, and puts each element back.
+# elements of the inputs one after the other, and puts each element back. `np.ndindex(x.shape)`
+# gives the index of each element, for any number of axes.
 #
 # <!-- mynode: gradient_check.py numerical_grad -->
 
@@ -196,7 +197,8 @@ print("calls of f for 1,000 elements:", calls)
 #
 # 1. make a Variable of a copy of the array `x_data`, and call `function`;
 # 2. call `backward` of the creator, with `(0,)` and `(y_grad,)`, for the gradient `gx`;
-# 3. measure the same gradient by `numerical_grad`;
+# 3. measure the same gradient by `numerical_grad`; `f` calls `function` again, on the Variable
+#    of part 1, as `read_x` does above;
 # 4. if `np.allclose(gx, measured, rtol=rtol, atol=atol)` is false, raise an `AssertionError` with
 #    both arrays in the message.
 #

@@ -25,11 +25,20 @@
 #
 # <!-- mynode: functions/arithmetic.py as_operands Multiply multiply -->
 #
-# `as_operands` puts a plain number into a box, so that `2.0 * x` works.
+# `as_operands` puts a plain number into a box, so that `2.0 * x` works. `np.full(shape, y, dtype)`
+# is an array full of the number `y`. `np.result_type` is the dtype that NumPy gives to a result.
 #
 # Python calls `x.__mul__(y)` for `x * y`, and `x.__rmul__(2.0)` for `2.0 * x`. So the box gets
-# methods for operators, and the method `backward`. The file imports `mynode` as a whole. An import
-# of single functions here would be a circle, since the files of functions import this file.
+# methods for operators, and the method `backward`. The file `core/variable.py` begins with two
+# imports:
+#
+# ```python
+# import mynode
+# from mynode.core import backprop
+# ```
+#
+# The first line imports `mynode` as a whole. An import of single functions here would be a circle,
+# since the files of functions import this file.
 #
 # <!-- mynode: core/variable.py Variable -->
 
@@ -192,7 +201,7 @@ print(f"backward: {(end - middle) * 100:.1f} microseconds for each operation")
 # | `core/backprop.py` | `backward` and `run_backward`, as above |
 # | `functions/arithmetic.py` | `as_operands`, `Multiply`, `multiply`, as above |
 # | `functions/arithmetic.py` | `Add`, `add`, `Subtract`, `subtract`, by yourself |
-# | `core/variable.py` | the two imports, `__array_ufunc__`, `backward`, the operators |
+# | `core/variable.py` | the two imports, `__array_ufunc__`, `backward`, the operators, as above |
 #
 # The last check fits a line with your package. Then:
 #

@@ -213,8 +213,8 @@ for doublings in (1, 5, 10, 15):
 # - `python -m tinynode.learn check 06` checks ranks, and 20 random programs;
 # - `python -m tinynode.learn run 06 --mine` runs this page with your package.
 #
-# For a pencil: find two programs with four operations on which `naive_backward` is wrong and
-# right. Each must use an inner box twice.
+# With pencil and paper: write two programs with four operations each. Each program uses an inner
+# box twice. `naive_backward` must be wrong on the first program, and right on the second.
 #
 # The walk in tinynode: [backprop.py](../source/tinynode/core/backprop.md).
 #

@@ -23,7 +23,7 @@ import numpy as np
 
 
 def test_addition(engine):
-    """A test that catches nothing: one operation, and the gradient is 1 in any case."""
+    """A test that catches nothing: one operation, and no call of backward."""
     x = engine.Variable(np.array(2.0))
     y = engine.add(x, x)
     assert float(y.array) == 4.0
