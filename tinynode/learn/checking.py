@@ -104,7 +104,11 @@ def in_words(event: dict[str, Any], work: str) -> Iterator[str]:
         yield from _located("  it was at:  ", lines)
     elif event["event"] == "crash":
         yield f"Python ended while it ran {work} (status {event['status']}), without an error"
-        yield "message. Is there a recursion that never ends, or a great deal of memory in use?"
+        yield (
+            "message. Does your program call os._exit?"
+            if event["status"] == 0
+            else "message. Is there a recursion that never ends, or a great deal of memory in use?"
+        )
     elif event["kind"] == "wrong":
         yield f"Not yet: {event['what']}"
         yield f"  expected:   {event['expected']}"
