@@ -97,8 +97,10 @@ def check_width(page: Any, place: str, width: int) -> None:
 @pytest.mark.slow
 def test_the_site_in_a_browser(browser: Any, tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason="the extra docs is not installed")
-    build(tmp_path)
-    with served(tmp_path) as home:
+    made = os.environ.get("TINYNODE_BROWSER_SITE")  # by python -m tools.browser_site
+    if not made:
+        build(tmp_path)
+    with served(Path(made) if made else tmp_path) as home:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         requests: list[str] = []
         failed: list[str] = []
