@@ -93,8 +93,9 @@ def events_here(
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Examinations in this process."""
+    """Examinations in this process, without bytecode, as in a real one."""
     monkeypatch.setattr(checking, "events", events_here)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
 
 @pytest.fixture
