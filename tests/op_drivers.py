@@ -134,6 +134,13 @@ class Derivatives:
         self.ggs = tn.grad(known, self.sources, self.vs)
 
 
+def assert_equal(a: Any, b: Any) -> None:
+    """Equal shapes and values, NaN included; NumPy's own assertion is slow, and explains."""
+    if not np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind in "fc"):
+        np.testing.assert_array_equal(a, b)
+        raise AssertionError(f"shapes {a.shape} and {b.shape}")  # it took a scalar for an array
+
+
 def host_of(variable: tn.Variable | None, like: tn.Variable) -> Any:
     """The values at float64; None stands for zeros."""
     if variable is None:
@@ -291,7 +298,7 @@ def check_types(found: Derivatives) -> None:
     for gx, x in zip(found.gxs, found.xs, strict=True):
         if created:
             assert (x.grad is None) == (gx is None)
-            np.testing.assert_array_equal(host_of(x.grad_var, x), host_of(gx, x))
+            assert_equal(host_of(x.grad_var, x), host_of(gx, x))
 
 
 def check_no_gradient(case: Case, device_name: str) -> None:
@@ -445,7 +452,7 @@ def rebuild(node: tn.FunctionNode) -> tn.FunctionNode:
 
 def assert_same_arrays(found: Any, expected: Any) -> None:
     for a, b in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(tn.to_host(a), tn.to_host(b))
+        assert_equal(tn.to_host(a), tn.to_host(b))
 
 
 def check_pure_steps(case: Case, device_name: str) -> None:
@@ -493,7 +500,7 @@ def check_arrays_untouched(case: Case, device_name: str) -> None:
 
 def check_untouched(case: Case, recorder: Recorder, device: Device) -> None:
     for array, copy in recorder.copies:
-        np.testing.assert_array_equal(tn.to_host(array), copy)
+        assert_equal(tn.to_host(array), copy)
         assert case.operation == "to_device" or find_device(array) is device
 
 

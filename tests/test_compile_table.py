@@ -1,7 +1,7 @@
 """Compiled equals eager: every row of the op table, values and first and second gradients.
 
 Each row is recorded on one draw of inputs and compared on another, so that a value that was baked
-into a net shows. It is compared on the second run: the first one finds the forms, and plans.
+into a net shows. On ``fast`` it is compared on the second run: the first finds the forms, and plans.
 """
 
 from __future__ import annotations
@@ -84,9 +84,10 @@ def check_unless_refused(case: Case, device: Any, dtype: str) -> None:
 def check(case: Case, device: Any, dtype: str = "float64") -> None:
     compiled = tn.compile(case.function)
     dtype = dtype if dtype in case.dtypes else case.dtypes[0]
-    for seed in (0, 1):  # it is recorded here, and the plans are made
+    for seed in (0, 1) if str(device) == "fast" else (0,):  # it is recorded here, and planned
         hosts = op_drivers.draw_inputs(case, dtype, seed)
         derivatives(compiled, case, op_drivers.make_inputs(case, hosts, device))
+    hosts = op_drivers.draw_inputs(case, dtype, 1)
     expected = derivatives(case.function, case, op_drivers.make_inputs(case, hosts, device))
     actual = derivatives(compiled, case, op_drivers.make_inputs(case, hosts, device))
     assert len(actual) == len(expected)

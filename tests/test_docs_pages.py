@@ -48,6 +48,7 @@ def test_the_pictures_are_those_of_the_page() -> None:
     assert all(f"]({name})" in text for name in files)
 
 
+@pytest.mark.slow  # six processes
 def test_programs_run_again_only_if_a_source_changed(guide: Path, tmp_path: Path) -> None:
     def saved() -> str:
         docs_pages.update(tmp_path / "cache", [guide])
@@ -142,6 +143,7 @@ def without_film(step: Step) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_the_site_as_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("latex2mathml", reason="the extra docs is not installed")
     from tools import site_tree

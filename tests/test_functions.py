@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import inspect
 import operator
@@ -35,7 +36,8 @@ def why_no_gpu() -> str:
 
 
 NO_GPU = why_no_gpu()
-WAYS = ["numpy", "strict:device1", "fast, limits 0", "fast, limits huge"]
+STRICT = "strict:device1"
+WAYS = ["numpy", STRICT, "fast, limits 0", "fast, limits huge"]
 """Where each row runs; the fast backend with each limit at its lowest, and with huge ones."""
 GPU = "" if NO_GPU else str(tn.get_device("cupy"))
 if GPU:
@@ -95,9 +97,23 @@ def check_operation(operation, way, only=None):
         for case in rows_on(operation, device):
             if only is None or case.id in only:
                 kernel_uses.clear()
-                op_drivers.run_checks(case, device)
+                op_drivers.run_checks(first_dtype(case) if way == STRICT else case, device)
                 with_kernels |= {case.id} if kernel_uses else set()
     return with_kernels
+
+
+def first_dtype(case):
+    return dataclasses.replace(case, dtypes=case.dtypes[:1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operation", ROWS)
+def test_other_dtypes_on_the_strict_backend(operation):
+    """The default tests take one dtype there: the dtypes of results are those of the reference."""
+    with on_its_device(STRICT) as device:
+        for case in rows_on(operation, device):
+            if len(case.dtypes) > 1:
+                op_drivers.run_checks(dataclasses.replace(case, dtypes=case.dtypes[1:]), device)
 
 
 @pytest.mark.gpu

@@ -252,22 +252,20 @@ def test_the_checks_hold_on_later_stages_until_the_last_that_they_fit(
             assert verdict(events), f"on the stage of step {later.key}: {json.dumps(events)}"
 
 
-@each(BUILDERS)
-def test_a_learner_who_takes_every_step_has_the_reference(step: Step) -> None:
+def test_a_learner_who_takes_every_step_has_the_reference() -> None:
     """The references of the steps, taken by definitions, are the stage: none is left behind."""
     files: mynode.Files = {}
-    for earlier in mynode.builders():
-        if earlier.key <= step.key:
-            for path in mynode.changed(earlier.key):
-                files[path], _ = mynode.taken(files.get(path, ""), earlier.key, path)
-    stage = mynode.reference(step.key)
-    assert set(files) == set(stage)
-    for path, text in stage.items():
-        ours, theirs = mynode.definitions(files[path]), mynode.definitions(text)
-        assert {n: d.meaning for n, d in ours.items()} == {
-            n: d.meaning for n, d in theirs.items()
-        }, f"{path}: the stage of step {step.key} leaves a definition out, or renames it"
-        assert set(mynode.imports(text)) <= set(mynode.imports(files[path]))
+    for step in mynode.builders():
+        for path in mynode.changed(step.key):
+            files[path], _ = mynode.taken(files.get(path, ""), step.key, path)
+        stage = mynode.reference(step.key)
+        assert set(files) == set(stage), f"step {step.key}"
+        for path, text in stage.items():
+            ours, theirs = mynode.definitions(files[path]), mynode.definitions(text)
+            assert {n: d.meaning for n, d in ours.items()} == {
+                n: d.meaning for n, d in theirs.items()
+            }, f"{path}: the stage of step {step.key} leaves a definition out, or renames it"
+            assert set(mynode.imports(text)) <= set(mynode.imports(files[path])), path
 
 
 def mistakes() -> list[tuple[Step, int]]:
