@@ -1,7 +1,7 @@
 """Compiled equals eager: every row of the op table, values and first and second gradients.
 
 Each row is recorded on one draw of inputs and compared on another, so that a value that was baked
-into a net shows. On ``fast`` it is compared on the second run: the first finds the forms, and plans.
+into a net shows. On ``fast`` the second run is compared: the first one finds the forms, and plans.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ ROWS = op_drivers.by_operation(CASES)
 
 @pytest.mark.parametrize("operation", ROWS)
 def test_compiled_equals_eager(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for way in WAYS:
-        check_operation(operation, way, monkeypatch)
+    check_operation(operation, WAYS[0], monkeypatch, 1)  # a row: nothing is planned on NumPy
+    check_operation(operation, WAYS[1], monkeypatch)
 
 
 @pytest.mark.slow
@@ -60,15 +60,17 @@ def test_compiled_equals_eager(operation: str, monkeypatch: pytest.MonkeyPatch) 
 def test_compiled_equals_eager_in_other_ways(
     operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for way in OTHER_WAYS:
+    for way in [WAYS[0], *OTHER_WAYS]:
         check_operation(operation, way, monkeypatch)
 
 
-def check_operation(operation: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_operation(
+    operation: str, way: Way, monkeypatch: pytest.MonkeyPatch, most: int | None = None
+) -> None:
     with monkeypatch.context() as patch, tn.using_device(way.device):
         if way.limits:
             set_all_limits(patch, way.limits == "huge")
-        for case in ROWS[operation]:
+        for case in ROWS[operation][:most]:
             if op_drivers.runs_on(case, way.device):
                 with op_drivers.naming(f"{case.id}: {way}"):
                     check_unless_refused(case, tn.get_device(way.device), way.dtype)
