@@ -14,9 +14,10 @@ nn.save("model.npz", model)
 model.load_state_dict(nn.load("model.npz"))
 """
 
-from tinynode.nn import datasets, initializers
+from tinynode.nn import datasets, initializers, metrics, transforms
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
 from tinynode.nn.data import ArrayDataset, DataLoader, Dataset, Subset, split_dataset
+from tinynode.nn.data_files import ImageFolder, TableDataset
 from tinynode.nn.image_layers import (
     AvgPool2d,
     Conv1d,
@@ -49,6 +50,7 @@ __all__ = [
     "Embedding",
     "Flatten",
     "GroupNorm",
+    "ImageFolder",
     "LayerNorm",
     "Linear",
     "MaxPool2d",
@@ -59,13 +61,16 @@ __all__ = [
     "SGD",
     "Sequential",
     "Subset",
+    "TableDataset",
     "clip_gradients",
     "datasets",
     "initializers",
     "load",
     "load_checkpoint",
     "load_torch_weights",
+    "metrics",
     "save",
     "save_checkpoint",
     "split_dataset",
+    "transforms",
 ]
