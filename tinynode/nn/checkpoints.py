@@ -242,8 +242,8 @@ def _check_objects(saved: Mapping[str, Any], objects: Mapping[str, Any]) -> None
         sizes = len(own.get("groups", ())), len(stored["settings"].get("groups", ()))
         if sizes[0] != sizes[1]:
             raise StateError(
-                f"load_checkpoint: {name} has {sizes[0]} groups of parameters here, and {sizes[1]} "
-                "in the file. Make the same groups."
+                f"load_checkpoint: {name} has {sizes[0]} groups of parameters here, and "
+                f"{sizes[1]} in the file. Make the same groups."
             )
 
 
