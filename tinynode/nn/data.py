@@ -1,7 +1,7 @@
 """Data sets, and the loader that makes batches of them.
 
 Requirement: a run that goes on from a file sees the batches of the unbroken run. So the order of
-an epoch depends on the loader's seed and the epoch's number alone, and the random numbers of a
+an epoch depends on the loader's seed and the epoch's number alone. The random numbers of a
 transform depend on the seed, the epoch and the sample's index. Threads change nothing.
 
 A data set is any object with ``len(dataset)`` and ``dataset[i]``, also a list. A sample is an
