@@ -13,9 +13,8 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy
 
@@ -24,6 +23,9 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Device, get_device, is_array, to_host, using_device
 from tinynode.errors import StateError, describe
 from tinynode.nn.checks import checked_number, checked_size
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 class Dataset:
@@ -338,6 +340,8 @@ class _Batches:
         An error of a thread is raised here, at its batch. A loop that is left early ends the
         threads after the batches at work.
         """
+        from concurrent.futures import ThreadPoolExecutor  # here, since the import takes time
+
         pool = ThreadPoolExecutor(self.loader.threads, thread_name_prefix="tinynode-data")
         waiting: deque[Future[Any]] = deque()
         try:
