@@ -242,6 +242,12 @@ def test_what_cannot_be_saved_is_named(parts: Any, message: str, tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("value", [1, 0.5, "text", None, [1], {"a": 1}])
+def test_save_names_save_checkpoint_for_plain_values(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(StateError, match=r"^save: epoch must be an array, .* nn.save_checkpoint"):
+        nn.save(tmp_path / "x.npz", {"epoch": value})
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"format": 1, "objects": 3}', '{"format": 1, "objects": {"m": {}}}']
 )

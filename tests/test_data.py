@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
 import threading
 import time
@@ -227,6 +228,23 @@ def test_a_loop_that_is_left_early_ends_the_threads() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted(loader)
     assert data_threads() == [] and loader.state_dict()["position"] == 1
+
+
+class Stopped(Squares):
+    """Ctrl-C comes while sample 5 is read."""
+
+    def __getitem__(self, index: int) -> Any:
+        if index == 5:
+            _thread.interrupt_main()
+        return super().__getitem__(index)
+
+
+def test_ctrl_c_during_a_read_ends_the_threads() -> None:
+    loader = nn.DataLoader(Stopped(1000), 2, prefetch=2, threads=2)
+    with pytest.raises(KeyboardInterrupt):
+        list(loader)
+    gc.collect()
+    assert data_threads() == [] and loader.state_dict()["position"] <= 5
 
 
 def interrupted(loader: Any) -> None:

@@ -1,4 +1,4 @@
-"""Training: parameters, layers, optimizers, saving and loading, small data sets.
+"""Training: parameters, layers, optimizers, data, metrics, saving and loading.
 
 from tinynode import nn
 from tinynode.functions import relu, softmax_cross_entropy
@@ -12,6 +12,9 @@ optimizer.update()
 
 nn.save("model.npz", model)
 model.load_state_dict(nn.load("model.npz"))
+
+nn.save_checkpoint("run.npz", model=model, optimizer=optimizer, epoch=3)
+epoch = nn.load_checkpoint("run.npz", model=model, optimizer=optimizer)["epoch"]
 """
 
 from tinynode.nn import datasets, initializers, metrics, transforms

@@ -69,6 +69,12 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
             f"save: the second argument must be a Module or a dict of arrays, got "
             f"{describe(module_or_state)}. The path comes first: save('model.npz', model)."
         )
+    for name, value in state.items():
+        if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
+            raise StateError(
+                f"save: {name} must be an array, got {describe(value)}. For numbers, text, dicts "
+                "and whole training runs write nn.save_checkpoint(path, model=model, epoch=3)."
+            )
     write_arrays(path, {name: host_array("save", name, value) for name, value in state.items()})
 
 
