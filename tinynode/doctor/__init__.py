@@ -13,8 +13,9 @@ Each file looks for one family of faults, and returns ``Finding`` objects:
 the limits, with reasons.
 """
 
+from tinynode.doctor.culprits import blame
 from tinynode.doctor.diagnose import diagnose
 from tinynode.doctor.diagnosis import Diagnosis
 from tinynode.doctor.findings import Finding, Layer
 
-__all__ = ["Diagnosis", "Finding", "Layer", "diagnose"]
+__all__ = ["Diagnosis", "Finding", "Layer", "blame", "diagnose"]

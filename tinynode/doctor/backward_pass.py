@@ -31,7 +31,8 @@ class BackwardPass(FunctionHook):
         functions: the functions of the graph.
 
     Attributes:
-        gradients: the gradient arrays of the leaves; a leaf without a gradient is missing.
+        gradients: the gradient arrays of the leaves, inside checkpoints too; a leaf without a
+            gradient is missing.
         error: the exception of a backward; None if the pass came to the end.
         without: for each node, the functions that gave no gradient.
         not_finite: the first function with finite gradients of outputs, and NaN or inf in a
@@ -57,6 +58,9 @@ class BackwardPass(FunctionHook):
             for node, gx in zip(leaves, found, strict=True):
                 if gx is not None:
                     self.gradients[node] = gx.raw
+            for variable, _ in self._grads.values():
+                if variable.grad is not None:
+                    self.gradients.setdefault(variable.node, variable.grad)
         except Exception as error:
             self.error = error
         finally:
@@ -69,8 +73,9 @@ class BackwardPass(FunctionHook):
         if not config.enable_backprop:  # a graph is recorded only inside a checkpoint
             return
         for x in inputs:
-            if x.requires_grad and x.is_leaf:
-                self._grads.setdefault(id(x), (x, x.grad_var))
+            if x.requires_grad and x.is_leaf and id(x) not in self._grads:
+                self._grads[id(x)] = (x, x.grad_var)
+                x.grad_var = None
 
     def after_backward(
         self,

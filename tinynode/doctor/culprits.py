@@ -8,12 +8,13 @@ the others.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
+from tinynode.doctor.backward_pass import undisturbed
 from tinynode.doctor.findings import Finding
-from tinynode.doctor.naming import Names, line_of_call, place_of_backward
+from tinynode.doctor.naming import LineHook, Names, line_of_call, place_of_backward
 from tinynode.doctor.node_check import NodeCheck, check_node
 from tinynode.doctor.replay import Values
 from tinynode.show.scales import number_text
@@ -111,17 +112,22 @@ def _finding(checks: list[NodeCheck], names: Names) -> Finding:
     )
 
 
-def blame(outputs: Sequence[Variable]) -> list[str]:
-    """A line for each class with a wrong backward behind some Variables; else a line that none is.
+def blame(call: Callable[[], Sequence[Variable]]) -> list[str]:
+    """A line for each class with a wrong backward behind the results of ``call``.
 
-    ``gradient_check`` adds the lines to the errors.
+    ``gradient_check`` adds the lines to the errors. Without a wrong class, a line says so.
     """
-    nodes = [y.node for y in outputs]
+    with LineHook():
+        nodes = [y.node for y in call()]
     functions = functions_behind(nodes, differentiable=True)
-    checks = BackwardChecks(functions, Values(functions_behind(nodes)))
+    with undisturbed():
+        checks = BackwardChecks(functions, Values(functions_behind(nodes)))
     found = checks.findings(Names(functions, None))
     if not found:
-        return [f"No culprit: each of the {checks.checked} functions checked alone is right."]
+        return [
+            f"No culprit: of {checks.checked} functions checked alone, each is right. Look for "
+            "x.array and detach(), which cut the graph."
+        ]
     lines = []
     for finding in found:
         called = f" Called at {finding.line}." if finding.line else ""

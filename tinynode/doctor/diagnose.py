@@ -10,10 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from tinynode.configuration import force_backprop_mode
-from tinynode.core.debug import capture_stack
-from tinynode.core.hooks import FunctionHook, tell_value_read
+from tinynode.core.hooks import tell_value_read
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays
+from tinynode.core.variable_node import VariableNode
 from tinynode.doctor.activations import activation_findings
 from tinynode.doctor.backward_pass import BackwardPass, undisturbed
 from tinynode.doctor.culprits import BackwardChecks
@@ -27,7 +26,7 @@ from tinynode.doctor.layers import (
     parameters_of,
     update_findings,
 )
-from tinynode.doctor.naming import Names
+from tinynode.doctor.naming import LineHook, Names
 from tinynode.doctor.not_finite import backward_origin, forward_origin
 from tinynode.doctor.parameters import (
     NamedParameters,
@@ -92,18 +91,9 @@ def diagnose(
     return visit.result
 
 
-class _LineHook(FunctionHook):
-    """Keeps the line of user code that calls each function, as debug mode does."""
-
-    name = "doctor of lines"
-
-    def forward_preprocess(self, function: Any, in_data: Arrays) -> None:
-        function.stack = capture_stack()
-
-
 def _called(function: Callable[[], Variable]) -> Variable:
     """The loss of a function, with the lines of user code in the graph."""
-    with _LineHook(), force_backprop_mode():
+    with LineHook(), force_backprop_mode():
         return function()
 
 

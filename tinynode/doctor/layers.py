@@ -53,7 +53,8 @@ def layers_of(
     for name, parameter in sorted(known, key=_Position(users)):
         key = name.rpartition(".")[0]
         if not key:
-            key = names.numbered(functions[users[parameter.node]])
+            position = users.get(parameter.node, -1)
+            key = names.numbered(functions[position]) if position >= 0 else "in a checkpoint"
         groups.setdefault(key, []).append((name, parameter))
     return [_layer(key, members, gradients, updates) for key, members in groups.items()]
 
@@ -65,7 +66,7 @@ class _Position:
         self.users = users
 
     def __call__(self, item: tuple[str, Variable]) -> int:
-        return self.users[item[1].node]
+        return self.users.get(item[1].node, -1)
 
 
 def _layer(

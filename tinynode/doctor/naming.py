@@ -11,8 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from tinynode.core.debug import capture_stack
 from tinynode.core.function_node import FunctionNode
+from tinynode.core.hooks import FunctionHook
 from tinynode.core.variable_node import VariableNode
+from tinynode.devices import Arrays
 from tinynode.errors import printable
 from tinynode.nn.module import Module
 
@@ -60,6 +63,15 @@ class Names:
         total = self._totals[function.label]
         number = f" {self._numbers[function]} of {total}" if total > 1 else ""
         return f"{function.label}{number}"
+
+
+class LineHook(FunctionHook):
+    """Keeps the line of user code that calls each function, as debug mode does."""
+
+    name = "doctor of lines"
+
+    def forward_preprocess(self, function: Any, in_data: Arrays) -> None:
+        function.stack = capture_stack()
 
 
 def line_of_call(function: FunctionNode) -> str:
