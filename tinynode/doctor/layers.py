@@ -213,6 +213,11 @@ def next_updates(
 
 def update_findings(layers: Sequence[Layer], optimizer: Optimizer) -> list[Finding]:
     """A learning rate that is too large or too small: the ratio of update to weight."""
+    if not all(math.isfinite(layer.gradient) for layer in layers):
+        return []
+    broken = [layer.name for layer in layers if not math.isfinite(layer.update or 0.0)]
+    if broken:
+        return [_broken_update(broken, optimizer)]
     ratios = [layer.update_ratio for layer in layers if layer.update_ratio is not None]
     if not ratios:
         return []
@@ -233,3 +238,20 @@ def update_findings(layers: Sequence[Layer], optimizer: Optimizer) -> list[Findi
             numbers={"update / weight": middle, "lr": optimizer.lr},
         )
     ]
+
+
+def _broken_update(layers: list[str], optimizer: Optimizer) -> Finding:
+    """The finding for updates with NaN or inf, from finite gradients."""
+    return Finding(
+        kind="update not finite",
+        severity="error",
+        where=repr(optimizer),
+        message=(
+            f"The next update of {', '.join(layers)} has NaN or inf, though the gradients are "
+            "finite."
+        ),
+        remedy=(
+            "Keep parameters in float32. In float16 the squares of small gradients are 0, and "
+            "Adam divides by the squares."
+        ),
+    )
