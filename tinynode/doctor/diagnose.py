@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from tinynode.configuration import force_backprop_mode
-from tinynode.core.hooks import tell_value_read
+from tinynode.core.hooks import tell_value_read, thread_hooks
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.doctor.activations import activation_findings
@@ -88,6 +88,8 @@ def diagnose(
         visit = _Visit(loss, model, optimizer)
         visit.look(trusted, limit)
         visit.look_at_parameters(since)
+    for hook in thread_hooks():
+        hook.diagnosed(visit.result)
     return visit.result
 
 
