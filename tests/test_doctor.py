@@ -440,6 +440,22 @@ def test_a_diagnosis_changes_nothing(stops: bool, monkeypatch: pytest.MonkeyPatc
     assert str(optimizer.state_dict()) == moments
 
 
+def test_an_interrupt_in_a_backward_changes_nothing() -> None:
+    class Stops(WrongTwice):
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            raise Stop
+
+    x = tn.asarray([1.0, 2.0])
+    y = F.sum(Stops().apply((F.exp(x),))[0])
+    x.grad = x.array
+    before = state_of(y, nn.Sequential())
+    with op_drivers.RecordingHook() as hook:
+        with pytest.raises(Stop):
+            tn.diagnose(y)
+        assert tn.core.hooks.thread_state.hooks == {hook.name: hook}
+    assert_same(before, state_of(y, nn.Sequential()))
+
+
 def test_gradients_that_a_checkpoint_writes_are_put_back() -> None:
     layer = nn.Linear(3, 3)
     x = tn.asarray(np.ones((2, 3), np.float32))
@@ -496,6 +512,21 @@ def test_a_picture_has_the_marks() -> None:
     assert "thick red frame: a finding" in picture.to_svg()
     assert "class" in picture.to_mermaid() and "finding" in picture.to_mermaid()
     assert "finding" not in tn.show.graph(loss).to_svg().partition("</style>")[2]
+
+
+def test_a_film_has_the_marks() -> None:
+    model = Deep([wrong_tanh])
+    x, labels = batch()
+    with tn.show.record() as film:
+        loss = F.softmax_cross_entropy(model(x), labels)
+        for _ in range(2):
+            tn.diagnose(loss)
+        loss.backward()
+    (picture,) = film.data()["pictures"]
+    marked = {
+        node["label"]: node["facts"] for node in picture["nodes"] if node["kind"] != "variable"
+    }
+    assert marked["WrongTanh"] == ["! wrong backward"] and marked["Linear"] == []
 
 
 def test_check_backward_names_the_culprit() -> None:

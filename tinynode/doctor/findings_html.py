@@ -55,7 +55,7 @@ def _row(finding: Finding) -> str:
     cells = (
         f'<td style="{_CELL}{shade};white-space:nowrap">{first}</td>',
         f'<td style="{_CELL}font-family:monospace">{_text(finding.where)}{line}</td>',
-        _cell("td", finding.message),
+        _cell("td", finding.message.removeprefix(f"{finding.where}: ")),
         _cell("td", finding.remedy),
     )
     return f'<tr style="background:none">{"".join(cells)}</tr>'
