@@ -166,6 +166,27 @@ def hash_of(case: Case) -> int:
     return sum(case.id.encode())
 
 
+@pytest.mark.parametrize(
+    "function",
+    [F.relu, F.abs, F.max, F.sort, F.hard_tanh, lambda x: F.max_pool2d(x[None, None], 2), F.sqrt],
+)
+def test_a_kink_is_no_finding(function: Any) -> None:
+    x = tn.asarray(np.zeros((4, 4)))
+    found = tn.diagnose(F.sum(function(x)))
+    assert "wrong backward" not in kinds(found)
+    assert set(found.unchecked) <= {"no derivative at these values"}
+
+
+def test_a_symmetric_matrix_moves_symmetrically() -> None:
+    x = tn.asarray(np.eye(3) + 1.0)
+    assert tn.diagnose(F.sum(F.linalg.cholesky(x))).findings == []
+    y = F.sum(F.linalg.eigh(x * 2.0 + tn.asarray(np.diag([0.0, 1.0, 3.0])))[0])
+    found = tn.diagnose(y)  # the input of Eigh was freed
+    assert found.findings == [] and found.unchecked == {"arrays were freed": ["Eigh"]}
+    y = F.sum(wrong_tanh(x + tn.asarray(np.ones(3))))
+    assert kinds(tn.diagnose(y)) == ["wrong backward"]  # the input of WrongTanh was freed
+
+
 # --- wrong backwards -----------------------------------------------------------------------------
 
 
@@ -224,6 +245,21 @@ def test_a_backward_that_raises_is_named() -> None:
     found = tn.diagnose(F.sum(Raises().apply((tn.asarray([1.0]),))[0]))
     assert kinds(found) == ["wrong backward"]
     assert "no such thing" in found.findings[0].message
+
+
+def test_a_wrong_backward_is_found_beside_a_kink() -> None:
+    class WrongReLU(tn.FunctionNode):
+        def forward(self, inputs: Any) -> Any:
+            self.retain_inputs((0,))
+            return (np.maximum(inputs[0], 0.0),)
+
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            (x,) = self.get_retained_inputs()
+            return (grad_outputs[0] * F.astype(x > 0.0, x.dtype) * 2.0,)
+
+    for values in (np.zeros(6), np.array([0.0, 1.0, -1.0])):
+        y = WrongReLU().apply((tn.asarray(values),))[0]
+        assert kinds(tn.diagnose(F.sum(y))) == ["wrong backward"]
 
 
 def test_a_class_is_named_once_and_can_be_trusted() -> None:
@@ -354,6 +390,14 @@ def test_the_size_of_updates_is_judged() -> None:
     assert kinds(found) == ["learning rate too small"]
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_updates_that_are_not_finite_are_found() -> None:
+    w = nn.Parameter(np.full(4, 0.5, np.float16), name="w")
+    loss = F.sum(w * w) * 1e-5
+    found = tn.diagnose(loss, optimizer=nn.Adam([w]))
+    assert kinds(found) == ["update not finite"]  # the squares of the gradients are 0 in float16
+
+
 # --- parameters ----------------------------------------------------------------------------------
 
 
@@ -385,6 +429,14 @@ def test_parameters_that_never_change_are_found() -> None:
     second = tn.diagnose(loss, model=model, since=first)
     assert kinds(second) == ["never changes"]
     assert second.findings[0].where == "layers.0.weight, layers.0.bias"
+
+
+def test_parameters_of_another_model_need_no_optimizer() -> None:
+    judge, _ = model_and_loss([F.tanh])
+    generator = nn.Linear(8, 8)
+    loss = F.sum(judge(generator(batch()[0])) ** 2)
+    found = tn.diagnose(loss, model=generator, optimizer=nn.Adam(generator, lr=1e-3))
+    assert found.findings == []
 
 
 def test_float64_creep_is_found() -> None:
@@ -493,6 +545,29 @@ def test_what_has_no_graph_is_refused() -> None:
         tn.diagnose(3.0)  # type: ignore[arg-type]
     with pytest.raises(tn.errors.OperandError, match="model must be a Module"):
         tn.diagnose(tn.asarray(1.0), model=3)  # type: ignore[arg-type]
+
+
+def test_the_text_has_findings_facts_and_norms() -> None:
+    tn.seed(0)
+    model = Deep([wrong_tanh])
+    x, labels = batch()
+    found = tn.diagnose(
+        lambda: F.softmax_cross_entropy(model(x), labels),
+        model=model,
+        optimizer=nn.SGD(model, lr=0.01),
+        trusted=[functions.Linear],
+    )
+    lines = str(found).splitlines()
+    assert lines[0] == "loss, the output of SoftmaxCrossEntropy: 1 finding"
+    assert lines[1].startswith(
+        "1. error: wrong backward. WrongTanh (output of Linear): for input 0"
+    )
+    assert "2 backwards checked by differences" in lines
+    assert "2 not checked, trusted: Linear" in lines
+    assert lines[-3].split() == ["layer", "gradient", "weight", "update", "/", "weight"]
+    assert [line.split()[0] for line in lines[-2:]] == ["layers.0", "head"]
+    assert "Called at" in str(found.findings[0]) and repr(found) == str(found)
+    assert "norms by layer" in found._repr_html_()
 
 
 def test_the_table_of_a_notebook_is_escaped() -> None:

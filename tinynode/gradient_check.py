@@ -96,7 +96,8 @@ def check_backward(
         rng: the generator of the direction; by default the same direction each time.
 
     Raises:
-        AssertionError: the slopes differ; names the share of each input.
+        AssertionError: the slopes differ; names the share of each input, and the functions with a
+            wrong backward, each checked alone.
         ValueError: the arguments do not fit each other.
         GraphError: an input of ``no_grads`` gets a gradient.
         NondifferentiableError: there is no derivative, and detection is on.

@@ -63,8 +63,8 @@ def diagnose(
             arguments that returns the loss. With a function, findings name the lines of user code.
         model: gives names to parameters and layers, and finds parameters that the loss does not
             reach.
-        optimizer: finds parameters that no update changes, and a learning rate that is too large
-            or too small.
+        optimizer: finds parameters of the model, or without a model of the graph, that no update
+            changes; and a learning rate that is too large or too small.
         since: an earlier Diagnosis: finds parameters without a change since.
         trusted: classes of functions with a gradient that differs from the derivative on purpose,
             such as a straight-through estimator.
@@ -135,7 +135,7 @@ class _Visit:
     """
 
     def __init__(self, loss: Variable, model: Module | None, optimizer: Optimizer | None) -> None:
-        self.loss, self.optimizer = loss, optimizer
+        self.loss, self.model, self.optimizer = loss, model, optimizer
         every = functions_behind([loss.node])
         self.functions = functions_behind([loss.node], differentiable=True)
         self.names = Names(self.functions, model)
@@ -180,7 +180,8 @@ class _Visit:
         result.add(missing_gradients(self.loss, parameters, passed))
         result.add(gradient_findings(result.layers))
         if self.optimizer is not None:
-            reached = [item for item in parameters if item[1].node in passed.gradients]
+            own = parameters if self.model is None else self.model.named_parameters()
+            reached = [item for item in own if item[1].node in passed.gradients]
             result.add(outside_optimizer(reached, [parameter for _, parameter in self.trained]))
             result.add(update_findings(result.layers, self.optimizer))
         if since is not None:

@@ -1,7 +1,7 @@
 """Names of functions, variables and places in the doctor's sentences.
 
-Requirement: a reader finds the function in the own program: by class, number, names of the inputs,
-the line of the call, and the line of the class's ``backward``.
+Requirement: a reader finds the function in the own program. So a function has the class, a number,
+the names of the inputs, the line of the call, and the line of the class's ``backward``.
 """
 
 from __future__ import annotations

@@ -40,6 +40,8 @@ _NEAR = 1e-2
 """The distance of the point nearby, likewise."""
 _BEND = 1e-3
 """An element is smooth if the 5 values lie this close to a parabola, beside their range."""
+_ZERO = 1e-14
+"""A slope is 0 up to rounding below this share of the norms of weights and direction."""
 _FEW = 16
 """The number of moved elements in the last attempt: few elements meet few kinks."""
 
@@ -275,7 +277,7 @@ class _Probe:
         self, samples: list[HostArray], gradients: dict[int, Any], moved: Sequence[int]
     ) -> tuple[float, float] | None:
         """The slopes by backward and by differences, if they differ; None if they agree."""
-        wide = narrow = size = rounding = 0.0
+        wide = narrow = size = rounding = weights = 0.0
         for values, weight in zip(samples, self.weights, strict=True):
             if not weight.any():
                 continue
@@ -285,16 +287,19 @@ class _Probe:
             wide += float(numpy.sum(terms))
             narrow += float(numpy.sum(w * (_wide(near_high) - _wide(near_low)))) / self.step
             size += float(numpy.sum(terms * terms))
+            weights += float(numpy.sum(w * w))
             rounding += float(numpy.sum((w * _wide(middle) * numpy.finfo(values.dtype).eps) ** 2))
         expected = (4.0 * narrow - wide) / 3.0  # the errors of both in step ** 2 cancel
-        actual = steep = 0.0
+        actual = steep = length = 0.0
         for i in moved:
+            length += float(numpy.sum(self.directions[i] ** 2))
             if gradients[i] is not None:
                 parts = gradients[i] * self.directions[i]
                 actual += float(numpy.sum(parts))
                 steep += float(numpy.sum(parts * parts))
         allowed = self.tolerance * max(abs(expected), math.sqrt(size))
         allowed += 10 * abs(wide - narrow) + 32 * math.sqrt(rounding) / self.step
+        allowed += _ZERO * math.sqrt(weights * length)
         allowed += 1e-9 * math.sqrt(steep) if math.isfinite(steep) else 0.0
         return None if abs(actual - expected) <= allowed else (actual, expected)
 

@@ -37,7 +37,7 @@ def missing_gradients(
             else:
                 reason = reasons_without_gradient(parameter, y, "the loss")
             by_reason.setdefault(reason, []).append((name, parameter))
-    remedy = "Use the parameter in forward, or freeze it by requires_grad=False, or remove it."
+    remedy = "Use these parameters in forward, freeze them by requires_grad=False, or remove them."
     return [
         _finding("no gradient", members, f"no gradient: {reason}", remedy)
         for reason, members in by_reason.items()

@@ -1,9 +1,9 @@
 """The values that the functions of a graph saw, and functions made anew.
 
 Requirement: a graph keeps only retained arrays. Other values come, in this order, from retained
-arrays, from living Variables, and from forward run again on known values. A value that stays
-unknown is replaced by a stand-in where a check needs one: a backward cannot depend on an array
-that was not retained, so a right backward is right for every value.
+arrays, from living Variables, and from forward run again on known values. A stand-in
+replaces an unknown value where a check needs a value. A backward cannot depend on an array that
+was not retained, so a right backward is right for every value.
 """
 
 from __future__ import annotations
