@@ -48,6 +48,7 @@ from tinynode.devices import (
     to_host,
     using_device,
 )
+from tinynode.doctor import diagnose
 from tinynode.errors import TinynodeError
 from tinynode.net import compile, trace
 from tinynode.random import seed
@@ -73,6 +74,7 @@ __all__ = [
     "checkpoint",
     "compile",
     "config",
+    "diagnose",
     "force_backprop_mode",
     "forget",
     "functions",

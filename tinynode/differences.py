@@ -164,7 +164,7 @@ class _Sampler:
             # a constant output differs from itself by rounding only
             rounding = 32 * numpy.finfo(points[0].dtype).eps * abs(values).max(axis=0, initial=0.0)
             allowed = self.diff_atol + self.diff_rtol * spread + rounding
-            off = abs(_OFF_PARABOLA @ values).max(axis=0, initial=0.0)
+            off = abs(OFF_PARABOLA @ values).max(axis=0, initial=0.0)
             if bad.any() or (off > allowed).any():
                 raise NondifferentiableError(
                     f"numerical_grad: output {position} is not differentiable in {name}, or not "
@@ -179,7 +179,7 @@ def _off_parabola() -> HostArray:
     return numpy.eye(5) - powers @ numpy.linalg.pinv(powers)
 
 
-_OFF_PARABOLA = _off_parabola()
+OFF_PARABOLA = _off_parabola()
 
 
 def _evaluate(f: Callable[[], Any], gys: list[HostArray | None]) -> list[Array | None]:

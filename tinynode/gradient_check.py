@@ -48,6 +48,7 @@ from tinynode.core.variable import Variable, restore
 from tinynode.derivatives import or_zeros
 from tinynode.devices import Array, device_of, is_floating, to_host
 from tinynode.differences import HostArray, as_float64, numerical_grad
+from tinynode.doctor import blame
 from tinynode.errors import GraphError, NondifferentiableError, describe, dtype_name
 from tinynode.functions import astype
 
@@ -95,7 +96,8 @@ def check_backward(
         rng: the generator of the direction; by default the same direction each time.
 
     Raises:
-        AssertionError: the slopes differ; names the share of each input.
+        AssertionError: the slopes differ; names the share of each input, and the functions with a
+            wrong backward, each checked alone.
         ValueError: the arguments do not fit each other.
         GraphError: an input of ``no_grads`` gets a gradient.
         NondifferentiableError: there is no derivative, and detection is on.
@@ -314,6 +316,7 @@ class _Check:
             f"They differ by {abs(actual - expected):.3g}, allowed are "
             f"{atol + rtol * abs(expected):.3g} (atol={atol:g}, rtol={rtol:g}). By input:",
             *self._by_input(gradients, directions, gys, eps),
+            *self._culprits(),
             *self._hints(gradients),
         ]
         raise AssertionError("\n".join(lines))
@@ -422,6 +425,14 @@ class _Check:
                 f"  {self.names[position]}, {tuple(x.shape)} {dtype_name(x.dtype)}: backward "
                 f"{actual:.9g}{none}, difference {expected:.9g}"
             )
+
+    def _culprits(self) -> list[str]:
+        """The functions behind the outputs with a wrong backward, each checked alone."""
+        with force_backprop_mode(), _lent(self.params):
+            return blame(self._call_again)
+
+    def _call_again(self) -> list[Variable]:
+        return self.call([Variable(x) for x in self.arrays])
 
     def _hints(self, gradients: list[HostArray | None]) -> Iterator[str]:
         arrays = [*self.arrays, *(p.array for p in self.params)]

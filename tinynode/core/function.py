@@ -41,6 +41,13 @@ class Function:
         self._owned_adapter = None
         return outputs[0] if len(outputs) == 1 else outputs
 
+    def __copy__(self) -> Function:
+        """A function with the same attributes that was not called yet."""
+        new = type(self).__new__(type(self))
+        vars(new).update(vars(self))
+        new._owned_adapter = new._adapter = None
+        return new
+
     @property
     def node(self) -> FunctionAdapter:
         """The adapter for this function in the graph."""

@@ -15,7 +15,7 @@ order:
                         backward_preprocess to after_backward
     outside functions   value_read, detached, array_assigned, gradient_cleared, numbers_drawn,
                         module_called, training_read, setting_assigned, update_requested,
-                        updated
+                        updated, diagnosed
 
 ``forward`` and ``backward`` in the table are the methods of the function.
 
@@ -186,6 +186,9 @@ class FunctionHook:
 
     def updated(self, optimizer: Any, parameters: Any) -> None:
         """An optimizer has updated the parameters."""
+
+    def diagnosed(self, diagnosis: Any) -> None:
+        """``tinynode.diagnose`` is done; ``diagnosis.marks()`` has words for some nodes."""
 
 
 debug_hooks: list[FunctionHook] = []

@@ -48,8 +48,8 @@ class Diagram(DiagramData):
         Args:
             label: the name in the picture.
             facts: short lines below, such as the shape.
-            marks: some of ``"leaf"``, ``"retained"``, ``"no gradient"``, ``"root"``, ``"gone"``
-                and ``"gradient"``.
+            marks: some of ``"leaf"``, ``"retained"``, ``"no gradient"``, ``"root"``, ``"gone"``,
+                ``"gradient"`` and ``"finding"``.
             phase: ``"forward"`` or ``"backward"``.
             group: the dotted name of a module.
 

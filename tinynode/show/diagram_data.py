@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 KINDS = ("variable", "function", "fold")
 PHASES = ("forward", "backward")
-MARKS = ("leaf", "retained", "no gradient", "root", "gone", "gradient")
+MARKS = ("leaf", "retained", "no gradient", "root", "gone", "gradient", "finding")
 """The marks of a node besides its facts; pictures draw some of the marks."""
 
 

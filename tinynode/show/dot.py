@@ -73,9 +73,9 @@ def _attributes(node: DiagramNode) -> str:
     styles = ["dashed"] if node.phase == "backward" else []
     if "gone" in node.marks:
         styles = ["dotted"]
-    if "root" in node.marks:
+    if node.marks & {"root", "finding"}:
         styles.append("bold")
-    words = [f'label="{label}"', f"shape={shape}", f'color="{_colour(node.phase)}"']
+    words = [f'label="{label}"', f"shape={shape}", f'color="{_colour(node)}"']
     if styles:
         words.append(f'style="{",".join(styles)}"')
     return ", ".join(words)
@@ -88,8 +88,10 @@ def _edge_attributes(phase: str, label: str) -> str:
     return f" [{', '.join(words)}]" if words else ""
 
 
-def _colour(phase: str) -> str:
-    return EITHER.backward if phase == "backward" else EITHER.forward
+def _colour(node: DiagramNode) -> str:
+    if "finding" in node.marks:
+        return EITHER.bad
+    return EITHER.backward if node.phase == "backward" else EITHER.forward
 
 
 def _quoted(text: str) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
+from typing import Any
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
@@ -27,6 +28,7 @@ class EagerPicture:
         roots: the Variables to start from.
         gradients: results of a backward; nodes that only gradients depend on are backward.
         names: names of parameters, by the id of the Variable.
+        findings: words for the boxes of some FunctionNodes and VariableNodes.
 
     Attributes:
         nodes: the boxes, inputs before the nodes computed from them.
@@ -35,11 +37,16 @@ class EagerPicture:
     """
 
     def __init__(
-        self, roots: Sequence[Variable], gradients: Sequence[Variable], names: dict[int, str]
+        self,
+        roots: Sequence[Variable],
+        gradients: Sequence[Variable],
+        names: dict[int, str],
+        findings: Mapping[Any, str],
     ) -> None:
         self.nodes: list[DiagramNode] = []
         self.edges: list[DiagramEdge] = []
         self._names = names
+        self._findings = findings
         self._labels: dict[tuple[object, int], str] = {}
         self._drawn: dict[VariableNode, DiagramNode] = {}
         self._unnamed_roots: dict[str, tuple[int, int, str]] = {}
@@ -66,6 +73,7 @@ class EagerPicture:
         inputs = [self._variable(n, self._phase_of(n)) for n in function.inputs or ()]
         box = DiagramNode(f"f{len(self.nodes)}", "function", function.label)
         box.rank, box.phase = function.rank, phase
+        self._mark(box, function)
         self.nodes.append(box)
         self.edges += [DiagramEdge(x.id, box.id, phase) for x in inputs]
         for reference in function.outputs or ():
@@ -99,9 +107,16 @@ class EagerPicture:
         if is_state and "." in name and node.creator_node is None:
             box.group = group_name(name.rpartition(".")[0])
             box.label = f"{box.group}.{name.rpartition('.')[2]}.node"
+        self._mark(box, node)
         self._drawn[node] = box
         self.nodes.append(box)
         return box
+
+    def _mark(self, box: DiagramNode, node: Any) -> None:
+        """Add the words of a finding to a box."""
+        if node in self._findings:
+            box.facts = (*box.facts, f"! {self._findings[node]}")
+            box.marks |= {"finding"}
 
     def _facts(
         self, node: VariableNode, variable: Variable | None

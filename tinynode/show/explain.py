@@ -49,7 +49,7 @@ def explain_grad(x: Variable, y: Variable | None = None) -> Explanation:
     head = f"{_name(x)}.grad is None"
     lines = _reasons_in_variable(x)
     if lines is None and y is not None:
-        lines = _reasons_from_result(x, y)
+        lines = _reasons_from_result(x, y, printable(y.name or "y"))
     if lines is None:
         lines = _reasons_in_graph(x)
     return _wrapped([f"{head}: {lines[0]}", *lines[1:]])
@@ -83,6 +83,15 @@ def gradient_reasons(x: Variable) -> str:
         return _wrapped(_with_gradient(x, x.grad_var))
     lines = _reasons_in_variable(x) or _reasons_in_graph(x)
     return _wrapped([lines[0][0].upper() + lines[0][1:], *lines[1:]])
+
+
+def reasons_without_gradient(x: Variable, y: Variable, to: str) -> str:
+    """The reason why a backward from y gives x no gradient; ``to`` is the name of y.
+
+    A gradient of an earlier backward is not looked at.
+    """
+    lines = _reasons_in_variable(x) or _reasons_from_result(x, y, to)
+    return " ".join(line for line in lines if not line.startswith("It depends on"))
 
 
 def _name(x: Variable | VariableNode) -> str:
@@ -242,9 +251,8 @@ def _intermediate(x: Variable) -> list[str]:
 # --- no gradient: the result that backward started from tells the reason -------------------------
 
 
-def _reasons_from_result(x: Variable, y: Variable) -> list[str]:
+def _reasons_from_result(x: Variable, y: Variable, to: str) -> list[str]:
     """The path of a backward from y to x, or the end of the path before x."""
-    to = printable(y.name or "y")
     if not y.requires_grad:
         return [
             f"{to} requires no gradient, so {to}.backward() is an error: it is not floating, is a "

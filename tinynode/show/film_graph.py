@@ -108,8 +108,8 @@ class FilmGraph:
         known.node = shown
         self._known[id(thing)] = known
 
-    def known(self, node: VariableNode) -> FilmNode | None:
-        """The film's node of a VariableNode, if the film has one."""
+    def known(self, node: VariableNode | FunctionNode) -> FilmNode | None:
+        """The film's node of a VariableNode or FunctionNode, if the film has one."""
         return self._find(self._known, node)
 
     def _find(self, store: dict[int, _NodeReference], thing: Any) -> FilmNode | None:

@@ -49,8 +49,9 @@ def fold_repeats(
 ) -> tuple[list[DiagramNode], list[DiagramEdge]]:
     """The nodes and edges with one box for the middle of each repeated block.
 
-    Two functions are equal if label, phase, and the first facts (shape and dtype) of inputs and
-    outputs are equal. Four or more equal blocks in a row are folded; the first and the last stay.
+    Two functions are equal if label, phase, findings, and the first facts (shape and dtype) of
+    inputs and outputs are equal. Four or more equal blocks in a row are folded; the first and the
+    last stay.
 
     Args:
         nodes: the boxes; a function's rank is not below the ranks of its inputs.
@@ -84,7 +85,8 @@ def _ordered(
     keyed = []
     for index, node in enumerate(functions):
         before, after = near[node.id]
-        content = (node.label, node.phase, tuple(before), tuple(after))
+        found = node.facts if "finding" in node.marks else ()
+        content = (node.label, node.phase, found, tuple(before), tuple(after))
         keyed.append((node.rank, known.setdefault(content, len(known)), index))
     keyed.sort()
     return [functions[index] for _, _, index in keyed], [code for _, code, _ in keyed]

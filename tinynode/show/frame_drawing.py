@@ -375,9 +375,8 @@ def _texts(node: dict[str, Any], is_lit: bool, opacity: float, scale: float) -> 
         colour = "panel" if is_lit else "quiet"
         for i, fact in enumerate(node["facts"]):
             line = cut(one_line(fact))
-            texts.append(
-                Text(x, top + 30 + 13 * i, line, 10, colour, "middle", False, True, opacity)
-            )
+            ink = "bad" if line.startswith("! ") and not is_lit else colour
+            texts.append(Text(x, top + 30 + 13 * i, line, 10, ink, "middle", False, True, opacity))
     return texts
 
 

@@ -17,7 +17,7 @@ module.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tinynode.core.variable import Variable
 from tinynode.errors import describe
@@ -33,6 +33,13 @@ from tinynode.show.net_picture import NetPicture
 _NETS = (NetOp, Operator, Trace, CompiledFunction)
 
 
+class HasMarks(Protocol):
+    """What ``graph(..., marks=...)`` takes: a Diagnosis of ``tinynode.diagnose``."""
+
+    def marks(self) -> dict[Any, str]:
+        """Words for the boxes of some FunctionNodes and VariableNodes."""
+
+
 def graph(
     *roots: Any,
     gradients: Sequence[Variable] = (),
@@ -42,6 +49,7 @@ def graph(
     fold: bool | None = None,
     direction: str = "down",
     title: str | None = None,
+    marks: HasMarks | None = None,
 ) -> Diagram:
     """A picture of the graph behind Variables, or of nets.
 
@@ -61,6 +69,8 @@ def graph(
         fold: draw repeated blocks as a single box. None means: only above the limit.
         direction: ``"down"`` or ``"right"``.
         title: a line above; by default the names of the roots.
+        marks: the Diagnosis of ``tinynode.diagnose``: boxes with a finding get a thick red frame
+            and the words of the finding. Nets have no marks.
 
     Raises:
         TypeError: a root is of another type, or nets and Variables are mixed.
@@ -72,7 +82,8 @@ def graph(
         known = scope if isinstance(scope, Scope) else Scope(scope)
         picture: EagerPicture | NetPicture = NetPicture(roots, known)
     else:
-        picture = EagerPicture(roots, gradients, _names_of(model))
+        findings = {} if marks is None else marks.marks()
+        picture = EagerPicture(roots, gradients, _names_of(model), findings)
     nodes, edges, notes = picture.nodes, picture.edges, picture.notes
     if fold or (fold is None and limit is not None and len(nodes) > limit):
         nodes, edges = fold_repeats(nodes, edges)

@@ -17,6 +17,7 @@ _CLASSES = (
     f"classDef backward stroke:{EITHER.backward},stroke-dasharray:5 3",
     "classDef root stroke-width:3px",
     "classDef gone stroke-dasharray:1 3",
+    f"classDef finding stroke:{EITHER.bad},stroke-width:3px",
 )
 _SHAPES = {"variable": ("([", "])"), "function": ("[", "]"), "fold": ("[[", "]]")}
 _INDENT = "    "
@@ -34,7 +35,7 @@ def to_mermaid(diagram: DiagramData) -> str:
         lines.append(f"{_INDENT}{edge.source} {arrow}{label} {edge.target}")
     classes: dict[str, list[str]] = {}
     for node in diagram.nodes:
-        for name in (node.phase, *sorted(node.marks & {"root", "gone"})):
+        for name in (node.phase, *sorted(node.marks & {"root", "gone", "finding"})):
             classes.setdefault(name, []).append(node.id)
     lines += [_INDENT + line for line in _CLASSES if line.split()[1] in classes]
     lines += [f"{_INDENT}class {','.join(ids)} {name}" for name, ids in classes.items()]

@@ -373,6 +373,13 @@ class FilmRecorder(FunctionHook):
 
     # --- watched pictures ------------------------------------------------------------------------
 
+    def diagnosed(self, diagnosis: Any) -> None:
+        """Write the words of findings into the boxes of the picture."""
+        for node, words in diagnosis.marks().items():
+            shown = self.graph.known(node)
+            if shown is not None and f"! {words}" not in shown.facts:
+                shown.facts = (*shown.facts, f"! {words}")
+
     def watched(self, subject: int, picture: int, about: str) -> None:
         """``tinynode.show.watch`` was called: a step."""
         if self._has_room():

@@ -65,6 +65,8 @@ def _colours(theme: Theme) -> str:
 .tn-diagram .mark {{ stroke: {theme.panel}; }}
 .tn-diagram .mark.retained {{ fill: {theme.forward}; }}
 .tn-diagram .mark.gradient {{ fill: {theme.backward}; }}
+.tn-diagram .finding {{ stroke: {theme.bad}; stroke-width: 3; }}
+.tn-diagram .finding ~ .found {{ fill: {theme.bad}; font-weight: 600; }}
 """
 
 
@@ -153,6 +155,8 @@ def _legend(diagram: DiagramData) -> list[str]:
         words.append("thick: asked for")
     if any(node.phase == "backward" for node in diagram.nodes):
         words.append("dashed: backward")
+    if any("finding" in node.marks for node in diagram.nodes):
+        words.append("thick red frame: a finding")
     if any("gone" in node.marks for node in diagram.nodes):
         words.append("dotted: gone")
     if any(node.repeats for node in diagram.nodes):
@@ -173,7 +177,7 @@ def _node(node: DiagramNode, box: CentredBox) -> str:
     x, y, width, height = box
     left, top = x - width / 2, y - height / 2
     classes = [node.kind, *(["backward"] if node.phase == "backward" else [])]
-    classes += sorted(node.marks & {"leaf", "gone", "root"})
+    classes += sorted(node.marks & {"leaf", "gone", "root", "finding"})
     if node.repeats:
         classes.append("again")
     radius = 12 if node.kind == "variable" else 2
@@ -198,7 +202,8 @@ def _node(node: DiagramNode, box: CentredBox) -> str:
     )
     for number, fact in enumerate(node.facts):
         line = _n(top + 29 + 13 * number)
-        parts.append(f'<text x="{_n(x)}" y="{line}">{_escaped(cut(fact))}</text>')
+        found = ' class="found"' if "finding" in node.marks and fact.startswith("!") else ""
+        parts.append(f'<text{found} x="{_n(x)}" y="{line}">{_escaped(cut(fact))}</text>')
     return "".join([*parts, "</g>"])
 
 

@@ -104,7 +104,7 @@ function nodeElement(node) {
     }),
     svg("text", { class: "label", x: node.x, y: top + 16 }, shortened(node.label)),
     ...node.facts.map((fact, i) =>
-      svg("text", { class: "fact", x: node.x, y: top + 30 + 13 * i }, shortened(fact)),
+      svg("text", { class: factClass(fact), x: node.x, y: top + 30 + 13 * i }, shortened(fact)),
     ),
   );
   if (node.kind === "variable" && node.of === null) {
@@ -118,6 +118,10 @@ function nodeElement(node) {
   element.addEventListener("click", () => pin(node.of ?? node.id));
   element.addEventListener("focus", () => preview(node.of ?? node.id));
   return element;
+}
+
+function factClass(fact) {
+  return fact.startsWith("! ") ? "fact found" : "fact"; // the words of a finding
 }
 
 function shortened(text) {
