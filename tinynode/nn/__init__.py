@@ -15,6 +15,8 @@ model.load_state_dict(nn.load("model.npz"))
 """
 
 from tinynode.nn import datasets, initializers
+from tinynode.nn.attention import MultiHeadAttention, TransformerBlock
+from tinynode.nn.containers import ModuleDict, ModuleList
 from tinynode.nn.image_layers import (
     AvgPool2d,
     Conv1d,
@@ -23,18 +25,22 @@ from tinynode.nn.image_layers import (
     Flatten,
     MaxPool2d,
 )
-from tinynode.nn.layers import Dropout, Embedding, Linear, Sequential
+from tinynode.nn.layers import Bilinear, Dropout, Embedding, Identity, Linear, Sequential
 from tinynode.nn.module import Module
-from tinynode.nn.normalization_layers import BatchNorm, GroupNorm, LayerNorm, RMSNorm
+from tinynode.nn.normalization_layers import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from tinynode.nn.optimizers import SGD, Adam, AdamW, Optimizer, clip_gradients
 from tinynode.nn.parameter import Buffer, Parameter
+from tinynode.nn.positions import PositionalEncoding, RotaryEncoding, sinusoidal_positions
+from tinynode.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from tinynode.nn.serializers import load, save
+from tinynode.nn.weight_norms import SpectralNorm, WeightNorm
 
 __all__ = [
     "Adam",
     "AdamW",
     "AvgPool2d",
     "BatchNorm",
+    "Bilinear",
     "Buffer",
     "Conv1d",
     "Conv2d",
@@ -42,19 +48,36 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRU",
+    "GRUCell",
     "GroupNorm",
+    "Identity",
+    "InstanceNorm",
+    "LSTM",
+    "LSTMCell",
     "LayerNorm",
     "Linear",
     "MaxPool2d",
     "Module",
+    "ModuleDict",
+    "ModuleList",
+    "MultiHeadAttention",
     "Optimizer",
     "Parameter",
+    "PositionalEncoding",
     "RMSNorm",
+    "RNN",
+    "RNNCell",
+    "RotaryEncoding",
     "SGD",
     "Sequential",
+    "SpectralNorm",
+    "TransformerBlock",
+    "WeightNorm",
     "clip_gradients",
     "datasets",
     "initializers",
     "load",
     "save",
+    "sinusoidal_positions",
 ]
