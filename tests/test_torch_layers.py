@@ -67,7 +67,8 @@ def agree(
     xs = [tn.Variable(x) for x in arrays]
     ts = [torch.tensor(x, requires_grad=True) for x in arrays]
     ys = [y for y in our_call(*xs) if y is not None]
-    zs = [z for z in their_call(*ts) if z is not None]
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # is twice right
+        zs = [z for z in their_call(*ts) if z is not None]
     for y, z in zip(ys, zs, strict=True):
         np.testing.assert_allclose(y.array, z.numpy(force=True), rtol=1e-9, atol=1e-12)
     seeds = [normal(*y.shape, seed=i) for i, y in enumerate(ys)]
@@ -237,7 +238,12 @@ def test_bilinear() -> None:
 
 @pytest.mark.parametrize("kind", ["linear", "conv", "transposed"])
 @pytest.mark.parametrize("norm", ["weight", "spectral"])
-def test_weight_and_spectral_norm(kind: str, norm: str) -> None:
+def test_weight_and_spectral_norm(kind: str, norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def weight_norm(v: Any, g: Any, axis: int) -> Any:
+        return v * (g / torch.norm_except_dim(v, 2, axis))
+
+    # PyTorch's own kernel for axis 0 fails its torch.autograd.gradgradcheck
+    monkeypatch.setattr(torch, "_weight_norm", weight_norm)
     axis = 1 if kind == "transposed" else 0
     parametrizations = torch.nn.utils.parametrizations
     if kind == "linear":

@@ -319,12 +319,13 @@ class TransformerBlock(Module):
         self.norm_first = norm_first
         self.causal = causal
 
-    def forward(self, x: Any, attn_mask: Any = None, key_padding_mask: Any = None) -> Any:
+    def forward(self, x: Any, attn_mask: Any = None, key_padding_mask: Any = None) -> Variable:
         """y; the masks are those of ``MultiHeadAttention``: True hides.
 
         Raises:
             ValueError: a shape does not fit.
         """
+        y: Variable
         y = as_operands("TransformerBlock", x, self.linear1.weight, names=("x", "weight"))[0]
         if y.ndim == 2:
             raise ValueError(

@@ -106,7 +106,7 @@ class SpectralNorm(_WeightWrapper):
     """w / sigma: a layer's weight, divided by the largest singular value of the weight.
 
     The weight is a matrix: rows for ``axis``, columns for all other axes. In training, each call
-    makes a step of the power iteration v = W^T u / |W^T u|, u = W v / |W v|; sigma = u^T W v.
+    makes a step of the power iteration u = W v / |W v|, v = W^T u / |W^T u|; sigma = u^T W v.
     u and v are constants for the gradient. In evaluation both stay as they are. The parameter is
     ``weight_original``, the buffers are ``weight_u`` and ``weight_v``. In PyTorch's
     ``parametrizations.spectral_norm``, these are ``original``, ``_u`` and ``_v``.
@@ -156,8 +156,8 @@ class SpectralNorm(_WeightWrapper):
         """Steps of the power iteration, for columns u and v."""
         w = self._matrix()
         for _ in range(count):
-            v = self._unit(w.T @ u)
             u = self._unit(w @ v)
+            v = self._unit(w.T @ u)
         return u, v
 
     def _unit(self, x: Variable) -> Variable:
