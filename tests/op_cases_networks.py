@@ -1014,7 +1014,8 @@ row("embedding", "list", lambda w: fn.embedding([0, 2, 2], w), lambda w: w[[0, 2
 for layout in LAYOUTS[:2]:
     row("embedding", layout, fn.embedding, np_embedding, few_indices(3, 4), x(4, 3, layout=layout))
 row("StepMask", "node", node(StepMask, "LSTM", 3),
-    lambda lengths: np.arange(3)[:, None] < lengths[None, :], few_indices(6))  # fmt: skip
+    lambda lengths: np.arange(3)[:, None] < lengths[None, :], few_indices(6),
+    order=0)  # fmt: skip
 
 
 @wraps(fn.dropout)

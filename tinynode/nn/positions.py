@@ -96,9 +96,9 @@ class PositionalEncoding(Module):
 class RotaryEncoding(Module):
     """Turns each pair of x's elements by an angle that grows with the position; no parameters.
 
-    (y_i, y_j) = (x_i cos a - x_j sin a, x_j cos a + x_i sin a), with j = i + size / 2 and
-    a = t / base^(2 i / size) at position t. Products of a query and a key then depend on the
-    distance of the positions.
+    (y_i, y_j) = (x_i cos a - x_j sin a, x_j cos a + x_i sin a), with j = i + size / 2.
+    The angle at position t is a = t / base^(2 i / size). Products of a query and
+    a key then depend on the distance of the positions.
 
     x: (..., length, size) -> y: as x: a query or a key of each head, before the products.
 

@@ -1,8 +1,8 @@
 """Recurrent layers: RNN, LSTM and GRU, and a single step of each as a cell.
 
-Requirement: whoever knows PyTorch knows these layers: the order of the axes, the arguments, the
-results, the equations and the names of the parameters are PyTorch's. A ``state_dict`` of PyTorch
-loads by name. Sequences of several lengths are padded, and ``lengths`` are given to the call.
+Requirement: a reader who knows PyTorch knows these layers. Arguments, results, equations, the
+order of the axes and the names of the parameters are PyTorch's. A ``state_dict`` of PyTorch loads
+by name. Sequences of several lengths are padded, and ``lengths`` are given to the call.
 """
 
 from __future__ import annotations
