@@ -21,7 +21,7 @@ SEARCHES = {
     "cross entropy": "#tinynode.functions.cross_entropy.softmax_cross_entropy",
     "softmax cross entropy": "#tinynode.functions.cross_entropy.softmax_cross_entropy",
     "DataLoader": "/not-here/#data",
-    "LSTM": "/not-here/#layers",
+    "LSTM": "/sequences/#train-an-lstm",
     "scheduler": "/not-here/#training",
     "vmap": "/not-here/#transforms-and-compilers",
 }
