@@ -14,7 +14,10 @@ nn.save("model.npz", model)
 model.load_state_dict(nn.load("model.npz"))
 """
 
-from tinynode.nn import datasets, initializers
+from tinynode.nn import datasets, initializers, schedules
+from tinynode.nn.adaptive import Adagrad, Lion, NAdam, RMSprop
+from tinynode.nn.averages import ExponentialMovingAverage
+from tinynode.nn.clipping import clip_gradients, clip_gradients_by_value
 from tinynode.nn.image_layers import (
     AvgPool2d,
     Conv1d,
@@ -24,13 +27,16 @@ from tinynode.nn.image_layers import (
     MaxPool2d,
 )
 from tinynode.nn.layers import Dropout, Embedding, Linear, Sequential
+from tinynode.nn.lbfgs import LBFGS
+from tinynode.nn.loss_scaling import LossScaler
 from tinynode.nn.module import Module
 from tinynode.nn.normalization_layers import BatchNorm, GroupNorm, LayerNorm, RMSNorm
-from tinynode.nn.optimizers import SGD, Adam, AdamW, Optimizer, clip_gradients
+from tinynode.nn.optimizers import SGD, Adam, AdamW, Optimizer
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.nn.serializers import load, save
 
 __all__ = [
+    "Adagrad",
     "Adam",
     "AdamW",
     "AvgPool2d",
@@ -41,20 +47,28 @@ __all__ = [
     "ConvTranspose2d",
     "Dropout",
     "Embedding",
+    "ExponentialMovingAverage",
     "Flatten",
     "GroupNorm",
+    "LBFGS",
     "LayerNorm",
     "Linear",
+    "Lion",
+    "LossScaler",
     "MaxPool2d",
     "Module",
+    "NAdam",
     "Optimizer",
     "Parameter",
     "RMSNorm",
+    "RMSprop",
     "SGD",
     "Sequential",
     "clip_gradients",
+    "clip_gradients_by_value",
     "datasets",
     "initializers",
     "load",
     "save",
+    "schedules",
 ]
