@@ -9,7 +9,8 @@ from typing import Any
 import numpy
 
 from tinynode.core.variable import Variable
-from tinynode.errors import GraphError
+from tinynode.errors import GraphError, dtype_name
+from tinynode.functions import astype
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.parameter import assign_gradient
@@ -34,7 +35,7 @@ class LossScaler:
     Source: Micikevicius et al., Mixed Precision Training, 2018, section 3.2.
 
     Args:
-        init_scale: the first scale, above 0.
+        init_scale: the first scale, above 0. PyTorch's is 65536, infinite in float16.
         growth_factor: above 1.
         backoff_factor: above 0 and less than 1.
         growth_interval: a number of updates, at least 1.
@@ -42,7 +43,7 @@ class LossScaler:
 
     def __init__(
         self,
-        init_scale: float = 65536.0,
+        init_scale: float = 32768.0,
         growth_factor: float = 2.0,
         backoff_factor: float = 0.5,
         growth_interval: int = 2000,
@@ -60,8 +61,10 @@ class LossScaler:
         self._found_infinite = False
 
     def scale(self, loss: Variable) -> Variable:
-        """The loss times the scale, in the dtype of the loss."""
-        return loss * self.factor
+        """The loss times the scale; a loss of float16 is cast to float32 before."""
+        return (
+            astype(loss, "float32") if dtype_name(loss.dtype) == "float16" else loss
+        ) * self.factor
 
     def unscale(self, optimizer: Optimizer) -> None:
         """Divide the gradients of an optimizer by the scale, for clipping; ``step`` does so too.
