@@ -72,6 +72,7 @@ PAIRS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
+@pytest.mark.slow  # PyTorch's optimizers take seconds to import
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_schedule_agrees_with_pytorch(name: str) -> None:
     torch = pytest.importorskip("torch")
@@ -89,6 +90,7 @@ def test_a_schedule_agrees_with_pytorch(name: str) -> None:
     assert schedule.count == 100 and f"count=100, lr={ours.lr}" in repr(schedule)
 
 
+@pytest.mark.slow  # PyTorch's optimizers take seconds to import
 @pytest.mark.parametrize("mode", ["min", "max"])
 def test_the_plateau_agrees_with_pytorch(mode: str) -> None:
     torch = pytest.importorskip("torch")

@@ -131,6 +131,7 @@ def test_unscaled_gradients_may_be_clipped() -> None:
     np.testing.assert_allclose(p.array, [-0.6, -0.8])
 
 
+@pytest.mark.slow  # PyTorch's optimizers take seconds to import
 def test_loss_scaling_agrees_with_pytorch() -> None:
     torch = pytest.importorskip("torch")
     scaler = nn.LossScaler(init_scale=16.0, growth_interval=3)
@@ -194,6 +195,7 @@ def test_an_average_is_the_formula(device: str) -> None:
     assert repr(ema) == "ExponentialMovingAverage(4 parameters, rate=0.9)"
 
 
+@pytest.mark.slow  # PyTorch's optimizers take seconds to import
 def test_an_average_agrees_with_pytorch() -> None:
     torch = pytest.importorskip("torch")
     from torch.optim import swa_utils  # slow to import

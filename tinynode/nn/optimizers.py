@@ -170,10 +170,10 @@ class Optimizer:
 
     def update_function(self) -> UpdateFunction:
         """``update_one`` as a function of a net, with the present settings as constants."""
-        return OwnStep(self, self._rule)
+        return OwnStep(self)
 
     @property
-    def _rule(self) -> Callable[..., Any]:
+    def rule(self) -> Callable[..., Any]:
         """``update_one``, or the ``step`` of a subclass with the old name of the method."""
         return self.step if self._has_old_step else self.update_one
 
@@ -245,7 +245,7 @@ class Optimizer:
 
     def _each_one(self, steps: Sequence[Any]) -> list[tuple[Array, Moments]]:
         """The next arrays and moments, parameter by parameter."""
-        rule = self._rule
+        rule = self.rule
         return [rule(*arguments) for arguments in steps]
 
     def _check_missing(self) -> None:

@@ -9,7 +9,6 @@ float64 arrays of shape () in a net.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -236,26 +235,21 @@ class OwnStep(UpdateFunction):
     """The result of an optimizer's own ``update_one``, called anew at each run.
 
     p, g, moments: (s), count: () -> p', moments': (s). No gradient.
-
-    Args:
-        optimizer: the optimizer; ``moment_names`` gives the order of the moments.
-        rule: the method of the optimizer.
     """
 
     numbers = ("count",)
 
-    def __init__(self, optimizer: Any, rule: Callable[..., Any]) -> None:
+    def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer
-        self.rule = rule
 
     def forward(self, inputs: Arrays) -> Arrays:
         p, g, *moments, count = inputs
-        names = self.optimizer.moment_names
+        names, rule = self.optimizer.moment_names, self.optimizer.rule
         given = dict(zip(names, moments, strict=True))
-        p, found = self.rule(p, g, given, int(count))
+        p, found = rule(p, g, given, int(count))
         if set(found) != set(names):
             raise GraphError(
-                f"{type(self.optimizer).__name__}.{self.rule.__name__}: returned the moments "
+                f"{type(self.optimizer).__name__}.{rule.__name__}: returned the moments "
                 f"{sorted(found)}, expected those of moment_names, {sorted(names)}."
             )
         return (p, *[found[name] for name in names])
