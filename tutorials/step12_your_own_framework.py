@@ -80,8 +80,8 @@ print(f"the loss of a guess among ten: {-np.log(1 / 10):.3f}")
 #
 # <!-- mynode: nn/optimizers.py Optimizer SGD -->
 #
-# ([tinynode's file](../source/tinynode/nn/optimizers.md)) `step` gives a new array, and leaves the
-# old one as it is: a graph may still keep the old array for its backward pass.
+# ([tinynode's file](../source/tinynode/nn/optimizers.md)) `update_one` gives a new array, and
+# leaves the old one as it is: a graph may still keep the old array for its backward pass.
 #
 # Two things are not shown, since you will write them yourself. **relu**, $\max(x, 0)$, is the bend
 # between two layers. **Adam** is an optimizer with steps of about `lr`, whether gradients are

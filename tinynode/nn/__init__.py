@@ -17,9 +17,12 @@ nn.save_checkpoint("run.npz", model=model, optimizer=optimizer, epoch=3)
 epoch = nn.load_checkpoint("run.npz", model=model, optimizer=optimizer)["epoch"]
 """
 
-from tinynode.nn import datasets, initializers, metrics, transforms
+from tinynode.nn import datasets, initializers, metrics, schedules, transforms
+from tinynode.nn.adaptive import Adagrad, Lion, NAdam, RMSprop
 from tinynode.nn.attention import MultiHeadAttention, TransformerBlock
+from tinynode.nn.averages import ExponentialMovingAverage
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
+from tinynode.nn.clipping import clip_gradients, clip_gradients_by_value
 from tinynode.nn.containers import ModuleDict, ModuleList
 from tinynode.nn.data import ArrayDataset, DataLoader, Dataset, Subset, split_dataset
 from tinynode.nn.data_files import ImageFolder, TableDataset
@@ -32,9 +35,11 @@ from tinynode.nn.image_layers import (
     MaxPool2d,
 )
 from tinynode.nn.layers import Bilinear, Dropout, Embedding, Identity, Linear, Sequential
+from tinynode.nn.lbfgs import LBFGS
+from tinynode.nn.loss_scaling import LossScaler
 from tinynode.nn.module import Module
 from tinynode.nn.normalization_layers import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
-from tinynode.nn.optimizers import SGD, Adam, AdamW, Optimizer, clip_gradients
+from tinynode.nn.optimizers import SGD, Adam, AdamW, Optimizer
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.nn.positions import PositionalEncoding, RotaryEncoding, sinusoidal_positions
 from tinynode.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
@@ -43,6 +48,7 @@ from tinynode.nn.torch_weights import load_torch_weights
 from tinynode.nn.weight_norms import SpectralNorm, WeightNorm
 
 __all__ = [
+    "Adagrad",
     "Adam",
     "AdamW",
     "ArrayDataset",
@@ -57,6 +63,7 @@ __all__ = [
     "Dataset",
     "Dropout",
     "Embedding",
+    "ExponentialMovingAverage",
     "Flatten",
     "GRU",
     "GRUCell",
@@ -64,19 +71,24 @@ __all__ = [
     "Identity",
     "ImageFolder",
     "InstanceNorm",
+    "LBFGS",
     "LSTM",
     "LSTMCell",
     "LayerNorm",
     "Linear",
+    "Lion",
+    "LossScaler",
     "MaxPool2d",
     "Module",
     "ModuleDict",
     "ModuleList",
     "MultiHeadAttention",
+    "NAdam",
     "Optimizer",
     "Parameter",
     "PositionalEncoding",
     "RMSNorm",
+    "RMSprop",
     "RNN",
     "RNNCell",
     "RotaryEncoding",
@@ -88,6 +100,7 @@ __all__ = [
     "TransformerBlock",
     "WeightNorm",
     "clip_gradients",
+    "clip_gradients_by_value",
     "datasets",
     "initializers",
     "load",
@@ -96,6 +109,7 @@ __all__ = [
     "metrics",
     "save",
     "save_checkpoint",
+    "schedules",
     "sinusoidal_positions",
     "split_dataset",
     "transforms",

@@ -22,8 +22,9 @@ HINTS = (
     "ReLU: keep the output y; the gradient passes where y > 0: gy * (y > 0). "
     "SoftmaxCrossEntropy: p = exp(log_p); subtract 1 at each row's label; divide by the number of "
     "rows; multiply by gloss. The gradient of the labels is None.",
-    "Adam.step: m = b1 * moments.get('m', 0.0) + (1 - b1) * grad, v likewise with grad * grad; "
-    "divide m by 1 - b1**count and v by 1 - b2**count; return the new array and {'m': m, 'v': v}.",
+    "Adam.update_one: m = b1 * moments.get('m', 0.0) + (1 - b1) * grad, v likewise with "
+    "grad * grad; divide m by 1 - b1**count and v by 1 - b2**count; return the new array and "
+    "{'m': m, 'v': v}.",
 )
 
 _RNG = np.random.default_rng(12)
@@ -172,7 +173,9 @@ def check_optimizers(work: Any) -> None:
         optimizer.update()
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         value = value - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
-        look = "Adam.step: the formula of the docstring; m and v go on in moments, t is count"
+        look = (
+            "Adam.update_one: the formula of the docstring; m and v go on in moments, t is count"
+        )
         expect_close(f"the parameter after step {t} of Adam", p.array, value, look)
 
 

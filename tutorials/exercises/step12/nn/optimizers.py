@@ -8,14 +8,14 @@ from mynode.nn.module import Module
 
 
 class Optimizer:
-    """Base class. A subclass defines step, the update of a single array."""
+    """Base class. A subclass defines update_one, the update of a single array."""
 
     def __init__(self, parameters, lr):
         raise NotImplementedError("step 12: Optimizer.__init__")
 
-    def step(self, array, grad, moments, count):
+    def update_one(self, array, grad, moments, count):
         """The next array, and the next moments. count is 1 for the first step."""
-        raise NotImplementedError(f"{type(self).__name__} has no step")
+        raise NotImplementedError(f"{type(self).__name__} has no update_one")
 
     def update(self):
         """Change every parameter along its gradient, once."""
@@ -32,8 +32,8 @@ class SGD(Optimizer):
     def __init__(self, parameters, lr=0.01):
         raise NotImplementedError("step 12: SGD.__init__")
 
-    def step(self, array, grad, moments, count):
-        raise NotImplementedError("step 12: SGD.step")
+    def update_one(self, array, grad, moments, count):
+        raise NotImplementedError("step 12: SGD.update_one")
 
 
 class Adam(Optimizer):
@@ -48,5 +48,5 @@ class Adam(Optimizer):
     def __init__(self, parameters, lr=0.001, betas=(0.9, 0.999), eps=1e-8):
         raise NotImplementedError("step 12: Adam.__init__")
 
-    def step(self, array, grad, moments, count):
-        raise NotImplementedError("step 12: Adam.step")
+    def update_one(self, array, grad, moments, count):
+        raise NotImplementedError("step 12: Adam.update_one")

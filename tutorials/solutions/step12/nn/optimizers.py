@@ -5,19 +5,19 @@ from mynode.nn.module import Module
 
 
 class Optimizer:
-    """Base class. A subclass defines step, the update of a single array."""
+    """Base class. A subclass defines update_one, the update of a single array."""
 
     def __init__(self, parameters, lr):
         if isinstance(parameters, Module):
             parameters = parameters.parameters()
         self.lr = lr
         self.parameters = list(parameters)
-        self.moments = [{} for _ in self.parameters]  # what step remembers of each parameter
+        self.moments = [{} for _ in self.parameters]  # what update_one remembers
         self.count = 0
 
-    def step(self, array, grad, moments, count):
+    def update_one(self, array, grad, moments, count):
         """The next array, and the next moments. count is 1 for the first step."""
-        raise NotImplementedError(f"{type(self).__name__} has no step")
+        raise NotImplementedError(f"{type(self).__name__} has no update_one")
 
     def update(self):
         """Change every parameter along its gradient, once."""
@@ -26,7 +26,8 @@ class Optimizer:
                 raise ValueError(f"update: parameter {i} ({p.name}, {p.shape}) has no gradient")
         self.count += 1
         for i, p in enumerate(self.parameters):
-            p.array, self.moments[i] = self.step(p.array, p.grad, self.moments[i], self.count)
+            result = self.update_one(p.array, p.grad, self.moments[i], self.count)
+            p.array, self.moments[i] = result
 
     def cleargrads(self):
         """Forget the gradients of all parameters."""
@@ -40,7 +41,7 @@ class SGD(Optimizer):
     def __init__(self, parameters, lr=0.01):
         super().__init__(parameters, lr)
 
-    def step(self, array, grad, moments, count):
+    def update_one(self, array, grad, moments, count):
         return array - self.lr * grad, moments
 
 
@@ -58,7 +59,7 @@ class Adam(Optimizer):
         self.betas = betas
         self.eps = eps
 
-    def step(self, array, grad, moments, count):
+    def update_one(self, array, grad, moments, count):
         b1, b2 = self.betas
         m = b1 * moments.get("m", 0.0) + (1 - b1) * grad
         v = b2 * moments.get("v", 0.0) + (1 - b2) * grad * grad
