@@ -275,6 +275,11 @@ def test_optimizers_without_a_kernel_take_the_portable_step(device: Device) -> N
     for make, dtype, reason in (
         (OPTIMIZERS["adam"], "float16", "float16 has no kernel"),
         (lambda ps: Own(ps, lr=0.1), "float32", "no kernel for this class"),
+        (
+            lambda ps: nn.SGD(ps, 0.1, weight_decay=0.1),
+            "float32",
+            "no kernel for weight_decay or nesterov",
+        ),
     ):
         fallback_uses.clear()
         found, _ = trained(device, make, dtype)

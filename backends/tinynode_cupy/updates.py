@@ -99,7 +99,7 @@ def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
     if update is None:
         return Fallback("no kernel for this class")
     if type(optimizer) is SGD and (optimizer.weight_decay or optimizer.nesterov):
-        return Fallback("no kernel for weight_decay and nesterov")
+        return Fallback("no kernel for weight_decay or nesterov")
     for array, *_ in steps:
         if str(array.dtype) not in ("float32", "float64"):
             return Fallback(f"{array.dtype} has no kernel")

@@ -59,8 +59,8 @@ class Optimizer:
         lr: the learning rate, not negative; a change between updates is allowed.
         allow_missing: skip parameters without a gradient; at least one gradient is needed.
 
-    A subclass with settings of its own assigns the settings before ``super().__init__``, and
-    lists their names in ``setting_names``: then a group may have the settings too.
+    A subclass assigns further settings before ``super().__init__``, and lists the names in
+    ``setting_names``. Then a group may have the settings too.
 
     Raises:
         TypeError: an entry is no leaf Variable with ``requires_grad``, or a group has a setting
