@@ -369,6 +369,7 @@ def test_vanishing_and_exploding_gradients_are_found_by_layer() -> None:
     found = scaled(model, 0.02)
     assert set(kinds(found)) == {"vanishing gradient"}
     assert found.findings[0].where == "layers.0"
+    assert found.findings[0].about[0]() is model.layers[0].weight.node
     model, _ = model_and_loss([F.identity] * 5)
     found = scaled(model, 30.0)
     assert set(kinds(found)) == {"exploding gradient"}

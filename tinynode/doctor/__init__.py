@@ -14,8 +14,8 @@ the limits, with reasons.
 """
 
 from tinynode.doctor.culprits import blame
-from tinynode.doctor.diagnose import diagnose
 from tinynode.doctor.diagnosis import Diagnosis
 from tinynode.doctor.findings import Finding, Layer
+from tinynode.doctor.visit import diagnose
 
 __all__ = ["Diagnosis", "Finding", "Layer", "blame", "diagnose"]

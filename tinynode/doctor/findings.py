@@ -30,7 +30,7 @@ class Finding:
         numbers: the numbers of the sentence, by name.
         line: the line of user code that called the function, as ``file:line``; "" if unknown.
         mark: the words of the mark in pictures.
-        about: weak references to FunctionNodes or VariableNodes; empty for a layer.
+        about: weak references to the FunctionNodes or VariableNodes.
     """
 
     kind: str
@@ -59,6 +59,7 @@ class Layer:
         gradient: the norm of the gradient.
         weight: the norm of the parameters.
         update: the norm of the optimizer's next update; None without an optimizer.
+        about: weak references to the nodes of the parameters.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Layer:
     gradient: float
     weight: float
     update: float | None = None
+    about: tuple[weakref.ref[Any], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def per_element(self) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import weakref
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -82,6 +83,7 @@ def _layer(
         size=sum(p.size for p in variables),
         gradient=norm([gradients[p.node] for p in variables]),
         weight=norm([p.raw for p in variables]),
+        about=tuple([weakref.ref(p.node) for p in variables]),
     )
     if all(id(p) in updates for p in variables):
         layer.update = math.hypot(*(updates[id(p)] for p in variables))
@@ -127,6 +129,7 @@ def _zero(layer: Layer) -> Finding:
         ),
         numbers={"gradient": 0.0},
         mark="gradient 0",
+        about=layer.about,
     )
 
 
@@ -144,6 +147,7 @@ def _vanishing(layer: Layer, last: Layer, ratio: float) -> Finding:
             "larger initial weights."
         ),
         numbers={"gradient": layer.gradient, "ratio": ratio},
+        about=layer.about,
     )
 
 
@@ -162,6 +166,7 @@ def _exploding(layer: Layer, last: Layer) -> Finding:
             "or clip gradients before the update."
         ),
         numbers={"gradient": layer.gradient, "weight": layer.weight},
+        about=layer.about,
     )
 
 
