@@ -207,7 +207,7 @@ def grad(
     Args:
         outputs: the Variables to differentiate.
         inputs: the Variables to differentiate with respect to; intermediate ones too.
-        grad_outputs: gradients to start from; by default arrays of 1, also for large outputs.
+        grad_outputs: gradients to start from; by default 1, for an output of size one.
         grad_inputs: gradients to add to the results.
         set_grad: also write the results to the inputs' ``grad_var``.
         retain_grad: also write the gradients of all function outputs on the way.
@@ -216,7 +216,7 @@ def grad(
 
     Raises:
         TypeError: an argument is not a tuple or a list.
-        ValueError: the lengths differ.
+        ValueError: the lengths differ, or a larger output has no gradient to start from.
     """
     messages.check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
     messages.check_sequences("grad", "inputs", inputs, "grad_inputs", grad_inputs)
@@ -227,8 +227,7 @@ def grad(
         wanted = nodes_between(nodes, [y.node for y in outputs])
         table = GradientTable(keep=None if retain_grad else set(nodes))
         for position, (y, gy) in enumerate(zip(outputs, given, strict=True)):
-            if gy is not None:
-                messages.check_gradient(gy, y, f"grad: grad_outputs[{position}]")
+            messages.check_start_of_grad(y, gy, position)
             if (gy is not None or is_floating(y.filled_array())) and y.node in wanted:
                 table.add_seed(y, _ones_like(y, loss_scale) if gy is None else gy)
         with Sweep(table, wanted) as sweep:

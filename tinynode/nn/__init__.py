@@ -14,6 +14,9 @@ nn.save("model.npz", model)
 model.load_state_dict(nn.load("model.npz"))
 """
 
+import typing
+
+from tinynode import functions, habits
 from tinynode.nn import datasets, initializers
 from tinynode.nn.image_layers import (
     AvgPool2d,
@@ -58,3 +61,10 @@ __all__ = [
     "load",
     "save",
 ]
+
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> typing.Never:
+        """The error for a wrong name; Python asks only for names that do not exist."""
+        raise habits.missing_attribute("nn", name, __all__, functions.__all__)

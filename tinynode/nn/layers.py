@@ -11,6 +11,7 @@ from tinynode.devices import Array, Device
 from tinynode.errors import describe
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import lecun_normal, zeros
+from tinynode.nn.inputs import as_input
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Parameter
 
@@ -56,7 +57,7 @@ class Linear(Module):
 
     def forward(self, x: Any) -> Variable:
         """x W^T + b."""
-        return functions.linear(x, self.weight, self.bias)
+        return functions.linear(as_input(x, self.weight), self.weight, self.bias)
 
     def __repr__(self) -> str:
         out_size, in_size = self.weight.shape
