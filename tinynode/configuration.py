@@ -182,7 +182,7 @@ _loaded: dict[str, Source] = {}
 added_settings: dict[str, AddedSetting] = {}
 """The settings that users added by an assignment, by name."""
 value_checks: dict[str, Callable[[Any], object]] = {}
-"""By name of the setting: a function that raises for a value that cannot be used."""
+"""By name of the setting: a function that refuses an assignment of an unusable value."""
 _assigned: set[str] = set()
 """The names of the global values set since the import."""
 
@@ -199,11 +199,6 @@ def _check_assignment(settings: Configuration, name: str, value: Any) -> None:
                 f"config has no setting {name!r}: did you mean {close[0]!r}? A setting of "
                 "your own needs a name that is not so close to one of these."
             )
-    _check(name, value)
-
-
-def _check(name: str, value: Any) -> None:
-    """Raise an error for a value that cannot be used."""
     check_value(name, value, "config.")
     if name in value_checks:
         value_checks[name](value)
@@ -269,7 +264,7 @@ def using_config(name: str | None = None, value: Any = None, **settings: Any) ->
     for key in changes:
         if not hasattr(config, key):  # checked before any setting changes
             raise AttributeError(_unknown(key))
-        _check(key, changes[key])
+        check_value(key, changes[key], "config.")
     own = vars(config)
     before = {key: own[key] for key in changes if key in own}
     try:

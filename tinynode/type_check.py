@@ -231,7 +231,7 @@ def _dtype_line(function: Any, arrays: tuple[Any, ...], failure: InvalidType) ->
     """A sentence with the two dtypes and the cure, if a comparison of dtypes failed."""
     first = arrays[0].dtype if arrays else None
     others = [i for i, array in enumerate(arrays) if array.dtype != first]
-    if ".dtype ==" not in failure.expect or not others:
+    if failure.expect.count(".dtype") != 2 or not others:
         return []
     named = getattr(function, "input_names", ())
     x, y = (named[i] if i < len(named) else f"input {i}" for i in (0, others[0]))

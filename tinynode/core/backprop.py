@@ -207,7 +207,7 @@ def grad(
     Args:
         outputs: the Variables to differentiate.
         inputs: the Variables to differentiate with respect to; intermediate ones too.
-        grad_outputs: gradients to start from; by default 1, for an output of size one.
+        grad_outputs: gradients to start from; by default arrays of 1, also for large outputs.
         grad_inputs: gradients to add to the results.
         set_grad: also write the results to the inputs' ``grad_var``.
         retain_grad: also write the gradients of all function outputs on the way.
@@ -216,7 +216,7 @@ def grad(
 
     Raises:
         TypeError: an argument is not a tuple or a list.
-        ValueError: the lengths differ, or a larger output has no gradient to start from.
+        ValueError: the lengths differ.
     """
     messages.check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
     messages.check_sequences("grad", "inputs", inputs, "grad_inputs", grad_inputs)

@@ -318,20 +318,9 @@ def checked_seed(y: Any, gy: Any, position: int) -> Any:
 
 
 def check_start_of_grad(y: Any, gy: Any, position: int) -> None:
-    """Refuse an output of ``tinynode.grad`` that has no gradient to start from.
-
-    Raises:
-        BackwardSeedError: there is none, and the output has several elements.
-        GradientError: the gradient does not fit the output.
-    """
+    """Refuse a gradient that ``tinynode.grad`` starts from, if it does not fit the output."""
     if gy is not None:
         check_gradient(gy, y, f"grad: grad_outputs[{position}]")
-    elif y.size != 1:
-        raise BackwardSeedError(
-            f"grad: outputs[{position}] has shape {y.shape}, so there is no single gradient to "
-            "start from: give grad_outputs, or differentiate sum(y). Gradients of every element "
-            "are tn.jacobian."
-        )
 
 
 def check_sequences(
