@@ -154,7 +154,7 @@ WORKS: list[tuple[str, object]] = [
     ("np.sort(-v)", [-4, -2, -1]),
     ("np.argsort(-v)", [2, 1, 0]),
     ("np.concatenate([x, x]).shape", (4, 2)),
-    ("np.concatenate([x, a], axis=1).shape", (2, 4)),
+    ("np.concatenate([x, c.array], axis=1).shape", (2, 4)),
     ("np.stack([x, x], axis=1).shape", (2, 2, 2)),
     ("np.vstack([v, v]).shape", (2, 3)),
     ("np.hstack([v, v]).shape", (6,)),

@@ -157,9 +157,10 @@ def unknown_keywords(function: str, unknown: Mapping[str, Any]) -> OperandError:
         )
     cures = {name: keyword_cure(function, name) for name in unknown}
     keyword = next((name for name in cures if cures[name]), next(iter(cures)))
+    value = unknown[keyword]
+    text = describe(value) if hasattr(value, "shape") else repr(value)
     return OperandError(
-        f"{function}: unknown keyword {keyword}, got {keyword}={unknown[keyword]!r}."
-        f"{cures[keyword]}"
+        f"{function}: unknown keyword {keyword}, got {keyword}={text}.{cures[keyword]}"
     )
 
 

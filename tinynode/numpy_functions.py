@@ -150,6 +150,8 @@ FUNCTIONS: dict[Any, Same] = {
     numpy.mean: Same(functions.mean, _REDUCTION),
     numpy.max: Same(functions.max, "x axis out- keepdims"),
     numpy.min: Same(functions.min, "x axis out- keepdims"),
+    numpy.amax: Same(functions.max, "x axis out- keepdims"),
+    numpy.amin: Same(functions.min, "x axis out- keepdims"),
     numpy.std: Same(functions.std, "x axis dtype- out- ddof:correction keepdims"),
     numpy.var: Same(functions.var, "x axis dtype- out- ddof:correction keepdims"),
     numpy.argmax: Same(functions.argmax, "x axis out- keepdims"),

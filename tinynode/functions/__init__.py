@@ -9,6 +9,7 @@ The files follow the chapters of the Array API standard: ``arithmetic``, ``expon
 ``loss`` and ``cross_entropy``, ``convolution``, ``pooling``, ``normalization`` and ``network``.
 """
 
+import sys
 import typing
 
 from tinynode import habits
@@ -607,6 +608,9 @@ __all__ = [
     "zero_safe_multiply",
 ]
 
+
+# the name of the module would hide the answer to PyTorch's function of this name
+delattr(sys.modules[__name__], "cross_entropy")
 
 if not typing.TYPE_CHECKING:
 

@@ -71,7 +71,6 @@ KERAS = (
     Habit("nn", "Add", "x + y"),
     Habit("nn", "Reshape", "x.reshape(2, 3)"),
     Habit("nn", "Lambda", "nn.Sequential(F.relu)", "A function stands in nn.Sequential."),
-    Habit("nn", "layers", "nn.Linear(3, 4)", "The layers stand in tinynode.nn."),
     Habit("nn", "losses", "F.mean_squared_error(y, target)", "Losses stand in tn.functions."),
     Habit("nn", "activations", "F.relu(x)", "Activations stand in tn.functions."),
     Habit("tn", "keras", "tn.nn"),
@@ -82,7 +81,6 @@ KERAS = (
     Habit("tn", "reduce_sum", "F.sum(x)"),
     Habit("tn", "reduce_max", "F.max(x)"),
     Habit("tn", "cast", 'x.astype("float32")'),
-    Habit("tn", "function", "tn.compile(f)"),
     Habit(
         "tn F",
         "categorical_crossentropy sparse_categorical_crossentropy",

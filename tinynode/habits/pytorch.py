@@ -165,7 +165,7 @@ FUNCTIONS = (
     Habit("tn F x", "mm bmm mv dot inner", "F.matmul(x, y)", "x @ y does the same."),
     Habit("tn F x", "addmm baddbmm", "x @ y + b"),
     Habit("tn F x", "outer ger", "F.linalg.outer(x, y)"),
-    Habit("tn F x", "trace", "F.linalg.trace(x)"),
+    Habit("F x", "trace", "F.linalg.trace(x)"),
     Habit("tn F x", "diag diagonal", "F.linalg.diagonal(x)"),
     Habit("tn F x", "inverse", "F.linalg.inv(x)"),
     Habit("tn F x", "det logdet", "F.linalg.det(x)", "F.linalg.slogdet gives the logarithm."),
