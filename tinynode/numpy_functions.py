@@ -198,11 +198,14 @@ FUNCTIONS: dict[Any, Same] = {
 """Functions of NumPy with those of tinynode. A "-" marks an argument that has to be left out."""
 
 
-def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The work of ``__array_ufunc__``."""
-    function = UFUNCS.get(ufunc)
-    if method == "__call__" and function is not None and not options:
-        return function(*inputs)
+def refused_ufunc(
+    ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """A call that ``UFUNCS`` has no function for: NumPy's result on arrays, or an error.
+
+    Raises:
+        OperandError: a gradient would be lost, or an option has no counterpart.
+    """
     name = f"np.{ufunc.__name__}"
     if any(isinstance(y, ArrayMethods) for y in options.get("out", ())):
         raise OperandError(f"{name}: out= cannot be a Variable. Use the result: y = {name}(...).")
@@ -216,7 +219,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[s
             f"{name}.{method}: NumPy's methods of functions take no Variable. Write "
             f"{_remedy(_REDUCED.get(ufunc, '') if method == 'reduce' else '', 'x')}"
         )
-    if function is not None:
+    if ufunc in UFUNCS:
         raise OperandError(f"{name}: write {name}(x) without {', '.join(options)}.")
     return _on_arrays(ufunc, name, ufunc.__name__, inputs, options)
 

@@ -177,7 +177,10 @@ class ArrayMethods:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's ``np.sin(x)``, ``np.add(x, 1)`` and ``numpy_array * x``."""
-        return tinynode.numpy_functions.call_ufunc(ufunc, method, inputs, options)
+        function = tinynode.numpy_functions.UFUNCS.get(ufunc)
+        if function is None or options or method != "__call__":
+            return tinynode.numpy_functions.refused_ufunc(ufunc, method, inputs, options)
+        return function(*inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         """NumPy's ``np.sum(x)`` and ``np.concatenate([x, y])``."""

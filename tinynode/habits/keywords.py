@@ -82,7 +82,7 @@ def keyword_cure(function: str, keyword: str) -> str:
         tables = [VARIABLE]
     else:
         is_layer = function[:1].isupper()
-        tables = [LAYERS, AXIS] if is_layer else [BACKWARD, AXIS]
+        tables = [LAYERS] if is_layer else [BACKWARD, AXIS]
     for table in tables:
         if keyword in table:
             return f" {table[keyword]}"

@@ -65,10 +65,12 @@ def refuse_keywords(cls: type, options: Mapping[str, Any]) -> None:
     Raises:
         OperandError: names the keyword to write. Other unknown keywords are left to Python.
     """
+    known = {name: options[name] for name in options if keyword_cure(cls.__name__, name)}
+    if not known:
+        return
     parameters = inspect.signature(cls).parameters
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         return
-    wrong = [name for name in options if name not in parameters]
-    known = {name: options[name] for name in wrong if keyword_cure(cls.__name__, name)}
-    if known:
-        raise unknown_keywords(cls.__name__, known)
+    wrong = {name: value for name, value in known.items() if name not in parameters}
+    if wrong:
+        raise unknown_keywords(cls.__name__, wrong)
