@@ -44,9 +44,9 @@ def explain_grad(x: Variable, y: Variable | None = None) -> Explanation:
     if y is not None and not isinstance(y, Variable):
         raise OperandError(f"explain_grad: y must be a Variable or None, got {describe(y)}.")
     if x.grad_var is not None:
-        head = f"{_name(x)}.grad is there: {_gradient_facts(x.grad_var)}."
+        head = f"{_title(x)} is there: {_gradient_facts(x.grad_var)}."
         return _wrapped([head, *_with_gradient(x, x.grad_var)])
-    head = f"{_name(x)}.grad is None"
+    head = f"{_title(x)} is None"
     lines = _reasons_in_variable(x)
     if lines is None and y is not None:
         lines = _reasons_from_result(x, y)
@@ -83,6 +83,11 @@ def gradient_reasons(x: Variable) -> str:
         return _wrapped(_with_gradient(x, x.grad_var))
     lines = _reasons_in_variable(x) or _reasons_in_graph(x)
     return _wrapped([lines[0][0].upper() + lines[0][1:], *lines[1:]])
+
+
+def _title(x: Variable) -> str:
+    """The gradient in words; a Variable without a name is not called x."""
+    return f"{printable(x.name)}.grad" if x.name else "The gradient of this variable (x)"
 
 
 def _name(x: Variable | VariableNode) -> str:
