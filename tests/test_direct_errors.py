@@ -83,8 +83,7 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
         lambda: np.cumsum(X),
         TypeError,
         "np.cumsum: NumPy would lose the gradient of x. Write tn.functions.cumulative_sum(x, "
-        "axis=0) in place of PyTorch's cumsum. Or take tn.to_host(x.array) where no gradient is "
-        "needed.",
+        "axis=0). Or take tn.to_host(x.array) where no gradient is needed.",
     ),
     **{
         f"dim of {name}": (

@@ -8,6 +8,7 @@ Without a Variable that requires a gradient, NumPy computes on the arrays.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -287,6 +288,7 @@ def _on_arrays(
 def _remedy(name: str, argument: str = "x") -> str:
     arrays = f"tn.to_host({argument}.array) where no gradient is needed."
     known = remedy_of("F", name, functions.__all__) if name else ""
+    known = re.sub(r" in place of \w+'s \w+", "", known)  # NumPy's name stands before
     return f"{known.removeprefix('write ')} Or take {arrays}" if known else arrays
 
 
