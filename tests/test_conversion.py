@@ -24,8 +24,9 @@ def variable(values, dtype=np.float64, **settings):
 
 def test_the_signature_is_that_of_the_contract():
     parameters = inspect.signature(tn.asarray).parameters
-    assert list(parameters) == ["obj", "dtype", "device", "copy", "requires_grad"]
-    assert [p.default for p in list(parameters.values())[1:]] == [None] * 4
+    assert list(parameters) == ["obj", "dtype", "device", "copy", "requires_grad", "name"]
+    assert [p.default for p in list(parameters.values())[1:]] == [None] * 5
+    assert parameters["name"].kind is inspect.Parameter.KEYWORD_ONLY
 
 
 @pytest.mark.parametrize(

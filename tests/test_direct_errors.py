@@ -79,17 +79,11 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
         TypeError,
         "solve: x1 is float16, which linear algebra does not know. Cast it: x1.astype('float32').",
     ),
-    "np.sum": (
-        lambda: np.sum(X),
+    "np.cumsum": (
+        lambda: np.cumsum(X),
         TypeError,
-        "sum: NumPy's functions take no Variable: np.sum(x) calls x.sum(out=...). Try "
-        "tinynode.functions.sum(x), or np.sum(x.array).",
-    ),
-    "np.mean": (
-        lambda: np.mean(X),
-        TypeError,
-        "mean: NumPy's functions take no Variable: np.mean(x) calls x.mean(out=...). Try "
-        "tinynode.functions.mean(x), or np.mean(x.array).",
+        "np.cumsum: NumPy would lose the gradient of x. Write tn.functions.cumulative_sum(x, "
+        "axis=0). Or take tn.to_host(x.array) where no gradient is needed.",
     ),
     **{
         f"dim of {name}": (

@@ -263,7 +263,10 @@ def test_a_leaf_with_a_gradient(device: str) -> None:
     w = tn.asarray([3.0, -4.0], device=device)
     (w * w).sum().backward()
     text = w.explain_grad()
-    assert_says(text, f"x.grad is there: shape (2,), float32, on {w.device}; norm 10")
+    assert_says(
+        text,
+        f"The gradient of this variable (x) is there: shape (2,), float32, on {w.device}; norm 10",
+    )
     assert_says(text, "entries from -8 to 6", "Each backward that reaches it adds to it")
     assert_says(text, but_not=("graph of its own", "retain_grad", "assigned"))
 

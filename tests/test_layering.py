@@ -14,6 +14,7 @@ from tinynode import old_names
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = [
+    {"tinynode.habits"},
     {"tinynode.errors"},
     {"tinynode.config_sources"},
     {"tinynode.configuration"},

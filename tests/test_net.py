@@ -298,7 +298,7 @@ def test_a_net_is_an_operator_made_of_operators() -> None:
     assert net.input_names == ["x", "w"]
     assert net.output_names == ["h1", "a1", "h2", "a2"]
     assert [operator.type for operator in net.flattened()] == ["matmul", "tanh"] * 2
-    assert repr(net) == "<NetOp net of 2 operators>"
+    assert repr(net) == "<NetOp net: 2 operators>"
     scope = run(net, x=X, w=W)
     assert_close(value(scope, "a2"), np.tanh(np.tanh(X @ W) @ W))
     assert str(net) == text("""

@@ -318,7 +318,7 @@ def test_an_error_of_the_script(folder: Path, capsys: pytest.CaptureFixture[str]
     [
         ("sys.exit()", 0, ""),
         ("sys.exit(0)", 0, ""),
-        ("sys.exit(3)", 1, ""),
+        ("sys.exit(3)", 3, ""),
         ("sys.exit('no data')", 1, "no data\n"),
         ("raise KeyboardInterrupt", 130, "interrupted\n"),
     ],

@@ -98,7 +98,8 @@ def test_without_a_hint_there_is_no_try_line():
 def test_each_kind_of_expression_explains_itself(check, expected, actual):
     inputs = variable(np.zeros((2, 3))), variable(np.zeros(4), np.int64)
     lines = message_of(lambda in_types: expect(check(in_types)), *inputs).splitlines()
-    assert lines[2] == f"Expect: {expected}" and lines[3] == f"Actual: {actual}"
+    start = lines.index("") + 1
+    assert lines[start : start + 2] == [f"Expect: {expected}", f"Actual: {actual}"]
 
 
 @pytest.mark.parametrize(

@@ -55,12 +55,8 @@ def test_an_unknown_keyword_is_a_type_error(keyword):
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        (1, "int"),
-        (1.5, "float"),
         ([1.0, 2.0], "list"),
         ((1.0,), "tuple"),
-        (np.float32(1), "float32"),
-        (np.int64(1), "int64"),
         ("text", "str"),
     ],
 )
@@ -629,9 +625,12 @@ def test_matmul_in_both_orders():
     np.testing.assert_array_equal((a @ variable(b)).array, a @ b)
 
 
-def test_there_is_no_modulo_operator():
-    with pytest.raises(TypeError):
-        variable([1.0]) % 2
+def test_the_remainder_has_an_operator_on_both_sides_and_in_place():
+    x = variable([5.0, -5.0])
+    assert (x % 3).array.tolist() == [2.0, 1.0] and (7 % x).array.tolist() == [2.0, -3.0]
+    y = x * 1
+    y %= 3
+    assert y.array.tolist() == [2.0, 1.0]
 
 
 @pytest.mark.parametrize("op", [*BINARY, operator.matmul])
@@ -704,7 +703,7 @@ def test_one_number_is_formatted_like_a_number():
     assert f"{loss:.3f}" == "1.235" and f"{loss:>8.1f}" == "     1.2"
     assert f"{tn.asarray(3):04d}" == "0003"
     assert f"{loss}" == str(loss) and f"{variable([1.0, 2.0])}" == "variable([1. 2.])"
-    with pytest.raises(ValueError, match=r"size one .* shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"size one, .* shape \(2,\)"):
         _ = f"{variable([1.0, 2.0]):.3f}"
 
 

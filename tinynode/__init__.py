@@ -8,16 +8,21 @@ y.backward()
 x.grad                            # array([2., 4., 6.], dtype=float32)
 """
 
+import typing
+
 from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
-from tinynode import functions, gradient_check, hooks, net, nn, random, show
+from tinynode import functions, gradient_check, habits, hooks, net, nn, random, show
+from tinynode import numpy_functions as numpy_functions  # NumPy's functions of Variables
 from tinynode import old_names as old_names  # the modules of version 0.1, as the next lines
 from tinynode.checkpoint import checkpoint, forget
 from tinynode.configuration import (
     config,
+    enable_grad,
     force_backprop_mode,
     global_config,
     is_debug,
     no_backprop_mode,
+    no_grad,
     set_debug,
     using_config,
 )
@@ -30,7 +35,7 @@ from tinynode.core import hooks as function_hook  # noqa: F401
 from tinynode.core import variable as variable
 from tinynode.core import variable_node as variable_node
 from tinynode.core.backprop import backward, grad
-from tinynode.core.conversion import as_array, as_variable, asarray
+from tinynode.core.conversion import as_array, as_variable, asarray, to_host
 from tinynode.core.function import Function, FunctionAdapter
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook
@@ -45,7 +50,6 @@ from tinynode.devices import (
     namespace_of,
     register_backend,
     synchronize,
-    to_host,
     using_device,
 )
 from tinynode.doctor import diagnose
@@ -75,6 +79,7 @@ __all__ = [
     "compile",
     "config",
     "diagnose",
+    "enable_grad",
     "force_backprop_mode",
     "forget",
     "functions",
@@ -90,6 +95,7 @@ __all__ = [
     "net",
     "nn",
     "no_backprop_mode",
+    "no_grad",
     "random",
     "register_backend",
     "seed",
@@ -102,3 +108,10 @@ __all__ = [
     "using_device",
     "value_and_grad",
 ]
+
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> typing.Never:
+        """The error for a wrong name; Python asks only for names that do not exist."""
+        raise habits.missing_attribute("tn", name, __all__, functions.__all__)

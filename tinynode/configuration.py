@@ -26,7 +26,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
 from typing import Any, TextIO
 
@@ -124,6 +124,10 @@ class Configuration(threading.local):
         )
         return self.recompute_phase == phase
 
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in setting_names(self))
+        return f"tinynode.config({settings})"
+
     def origin(self, name: str) -> str:
         """The source of the value in this thread, as text.
 
@@ -147,6 +151,9 @@ class Configuration(threading.local):
 
 class _ForEveryThread(Configuration):
     """The global values: the class attributes of ``Configuration``."""
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("config", "global_config", 1)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a global value, with the same checks as in ``Configuration``."""
@@ -174,6 +181,8 @@ _loaded: dict[str, Source] = {}
 """The global values at the import of tinynode, each with its source."""
 added_settings: dict[str, AddedSetting] = {}
 """The settings that users added by an assignment, by name."""
+value_checks: dict[str, Callable[[Any], object]] = {}
+"""By name of the setting: a function that refuses an assignment of an unusable value."""
 _assigned: set[str] = set()
 """The names of the global values set since the import."""
 
@@ -191,6 +200,8 @@ def _check_assignment(settings: Configuration, name: str, value: Any) -> None:
                 "your own needs a name that is not so close to one of these."
             )
     check_value(name, value, "config.")
+    if name in value_checks:
+        value_checks[name](value)
 
 
 def _load() -> None:
@@ -320,6 +331,10 @@ def force_backprop_mode() -> Any:
     The block may stand inside a ``no_backprop_mode()`` block.
     """
     return backprop_mode(True)
+
+
+no_grad = no_backprop_mode
+enable_grad = force_backprop_mode
 
 
 def is_debug() -> bool:

@@ -33,6 +33,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from tinynode.habits.keywords import keyword_cure
+
 
 class TinynodeError(Exception):
     """Base of tinynode's exceptions. A value out of range may also raise a plain ValueError."""
@@ -145,15 +147,6 @@ def describe(value: Any) -> str:
     return f"{type(value).__name__} of shape {tuple(shape)}, {dtype_name(dtype)}"
 
 
-KEYWORDS = {
-    "dim": "The keyword here is axis.",
-    "keepdim": "The keyword here is keepdims.",
-    "create_graph": "The keyword here is enable_double_backprop.",
-    "retain_graph": ("A graph stays until its last Variable is dropped: leave the keyword out."),
-}
-"""The cures for keywords of other frameworks."""
-
-
 def unknown_keywords(function: str, unknown: Mapping[str, Any]) -> OperandError:
     """The error for keyword arguments that a function does not have."""
     if "out" in unknown:  # NumPy calls the method of the same name
@@ -162,10 +155,12 @@ def unknown_keywords(function: str, unknown: Mapping[str, Any]) -> OperandError:
             f"x.{function}(out=...). Try tinynode.functions.{function}(x), or "
             f"np.{function}(x.array)."
         )
-    keyword = next((name for name in unknown if name in KEYWORDS), next(iter(unknown)))
-    cure = f" {KEYWORDS[keyword]}" if keyword in KEYWORDS else ""
+    cures = {name: keyword_cure(function, name) for name in unknown}
+    keyword = next((name for name in cures if cures[name]), next(iter(cures)))
+    value = unknown[keyword]
+    text = describe(value) if hasattr(value, "shape") else repr(value)
     return OperandError(
-        f"{function}: unknown keyword {keyword}, got {keyword}={unknown[keyword]!r}.{cure}"
+        f"{function}: unknown keyword {keyword}, got {keyword}={text}.{cures[keyword]}"
     )
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy
 
@@ -23,6 +23,7 @@ from tinynode.configuration import config
 from tinynode.core.hooks import thread_hooks
 from tinynode.devices import Array, Device, get_device
 from tinynode.errors import StateError, describe, dtype_name
+from tinynode.habits import missing_attribute
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -170,3 +171,10 @@ def host_dtype(dtype: Any) -> Any:
     if found.kind != "f":
         raise TypeError(f"random: dtype must be float16, float32 or float64, got {wanted!r}.")
     return found
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Never:
+        """The error for a wrong name; Python asks only for names that do not exist."""
+        raise missing_attribute("random", name, globals())

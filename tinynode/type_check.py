@@ -211,6 +211,7 @@ def run_check(function: Any, arrays: tuple[Any, ...]) -> None:
 
 def _message(function: Any, arrays: tuple[Any, ...], failure: InvalidType) -> str:
     lines = [
+        *_dtype_line(function, arrays, failure),
         f"Invalid operation is performed in: {function.label} (Forward)",
         "",
         f"Expect: {failure.expect}",
@@ -224,3 +225,19 @@ def _message(function: Any, arrays: tuple[Any, ...], failure: InvalidType) -> st
     if hint:
         lines.append(f"Try: {hint}")
     return "\n".join(lines)
+
+
+def _dtype_line(function: Any, arrays: tuple[Any, ...], failure: InvalidType) -> list[str]:
+    """A sentence with the two dtypes and the cure, if a comparison of dtypes failed."""
+    first = arrays[0].dtype if arrays else None
+    others = [i for i, array in enumerate(arrays) if array.dtype != first]
+    if failure.expect.count(".dtype") != 2 or not others:
+        return []
+    named = getattr(function, "input_names", ())
+    x, y = (named[i] if i < len(named) else f"input {i}" for i in (0, others[0]))
+    one, other = dtype_name(first), dtype_name(arrays[others[0]].dtype)
+    subject = x if x.isidentifier() else "x"
+    return [
+        f"{function.label}: {x} is {one}, {y} is {other}: cast one, such as "
+        f"{subject}.astype({other!r})."
+    ]

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "docs"
 sys.path.insert(0, str(ROOT))  # the command mkdocs does not search the current folder
 
-from tools import docs_math, function_pages, source_pages  # noqa: E402
+from tools import docs_math, function_pages, habit_tables, source_pages  # noqa: E402
 
 
 @event_priority(100)  # before the plugin that redirects to these files
@@ -38,10 +38,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put in the index of functions, and typeset the formulas between dollar signs."""
+    """Put in the index of functions and the tables of habits; typeset formulas between dollars."""
     if function_pages.INDEX in markdown:
         markdown = markdown.replace(function_pages.INDEX, function_pages.index())
-    return docs_math.typeset(markdown)
+    return docs_math.typeset(habit_tables.with_tables(markdown))
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -204,8 +204,9 @@ def _status_of(error: BaseException) -> int:
     if isinstance(error, SystemExit) and not error.code:
         return 0
     if isinstance(error, SystemExit):
-        if not isinstance(error.code, int):
-            print(error.code, file=sys.stderr)
+        if isinstance(error.code, int):
+            return error.code
+        print(error.code, file=sys.stderr)
         return 1
     frames = error.__traceback__
     if frames is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Never, Self
+from typing import TYPE_CHECKING, Any, Never, Self
 
 import numpy
 
@@ -21,6 +21,15 @@ from tinynode.configuration import config
 from tinynode.core.hooks import tell_detached, tell_value_read
 from tinynode.devices import Array, Device, check_cast, to_host, using_device
 from tinynode.errors import GraphError, printable
+
+
+class ElementCount(int):
+    """The number of elements. PyTorch's ``x.size()`` is refused with the name to write."""
+
+    __slots__ = ()
+
+    def __call__(self, *axes: Any) -> Never:
+        raise TypeError("x.size is the number of elements: write x.shape in place of x.size().")
 
 
 class ArrayMethods:
@@ -32,7 +41,6 @@ class ArrayMethods:
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # numpy_array * variable asks Variable.__rmul__
     __hash__ = object.__hash__  # by identity, although == compares elementwise
 
     raw: Array
@@ -94,7 +102,7 @@ class ArrayMethods:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return math.prod(self.shape)
+        return ElementCount(math.prod(self.shape))
 
     @property
     def dtype(self) -> Any:
@@ -144,6 +152,20 @@ class ArrayMethods:
     def __iter__(self) -> Iterator[tinynode.Variable]:
         return iter([self[i] for i in range(len(self))])
 
+    def numpy(self) -> Any:
+        """The array as a NumPy array, for a Variable that requires no gradient.
+
+        Raises:
+            TypeError: the Variable requires a gradient.
+        """
+        if self.requires_grad:
+            raise TypeError(
+                "x.numpy(): x requires a gradient, and the graph would end here. Write "
+                "x.detach().numpy(), or tn.to_host(x.array)."
+            )
+        tell_value_read("x.numpy()")
+        return to_host(self.filled_array())
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         tell_value_read("numpy.asarray(x)")
         if self.requires_grad:
@@ -153,6 +175,25 @@ class ArrayMethods:
             )
         return numpy.array(to_host(self.filled_array()), dtype=dtype, copy=copy)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's ``np.sin(x)``, ``np.add(x, 1)`` and ``numpy_array * x``."""
+        function = tinynode.numpy_functions.UFUNCS.get(ufunc)
+        if function is None or options or method != "__call__":
+            return tinynode.numpy_functions.refused_ufunc(ufunc, method, inputs, options)
+        return function(*inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        """NumPy's ``np.sum(x)`` and ``np.concatenate([x, y])``."""
+        return tinynode.numpy_functions.call_function(function, args, options)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            """The error for a wrong name; Python asks only for names that do not exist."""
+            raise tinynode.habits.missing_attribute(
+                "x", name, () if name[0] == "_" else dir(self), tinynode.functions.__all__
+            )
+
     def __repr__(self) -> str:
         return self._text("variable", ", ")
 
@@ -161,6 +202,11 @@ class ArrayMethods:
 
     def __format__(self, spec: str) -> str:
         """The text of ``str``; with a specification that of its number: ``f"{loss:.3f}"``."""
+        if spec and self.size != 1:
+            raise ValueError(
+                f'f"{{x:{spec}}}": a number format needs a variable of size one, x has shape '
+                f'{self.shape}. Choose an element, f"{{x[0]:{spec}}}", or leave {spec!r} out.'
+            )
         return format(self.item(), spec) if spec else str(self)
 
     def _text(self, word: str, separator: str) -> str:
@@ -235,6 +281,94 @@ class ArrayMethods:
             self, axis=axis, weights=weights, keepdims=keepdims, **unknown
         )
 
+    def prod(
+        self, axis: Any = None, keepdims: bool = False, **unknown: Never
+    ) -> tinynode.Variable:
+        """The product over ``axis``, or over all elements."""
+        return tinynode.functions.prod(self, axis=axis, keepdims=keepdims, **unknown)
+
+    def max(self, axis: Any = None, keepdims: bool = False, **unknown: Never) -> tinynode.Variable:
+        """The largest element over ``axis``, or of all; for two Variables, see ``maximum``."""
+        return tinynode.functions.max(self, axis=axis, keepdims=keepdims, **unknown)
+
+    def min(self, axis: Any = None, keepdims: bool = False, **unknown: Never) -> tinynode.Variable:
+        """The smallest element over ``axis``, or of all."""
+        return tinynode.functions.min(self, axis=axis, keepdims=keepdims, **unknown)
+
+    def var(
+        self, axis: Any = None, correction: float = 0.0, keepdims: bool = False, **unknown: Never
+    ) -> tinynode.Variable:
+        """The variance over ``axis``, or of all; divided by n - ``correction``."""
+        return tinynode.functions.var(self, axis, correction, keepdims, **unknown)
+
+    def std(
+        self, axis: Any = None, correction: float = 0.0, keepdims: bool = False, **unknown: Never
+    ) -> tinynode.Variable:
+        """The standard deviation over ``axis``, or of all: the square root of ``var``."""
+        return tinynode.functions.std(self, axis, correction, keepdims, **unknown)
+
+    def argmax(
+        self, axis: int | None = None, keepdims: bool = False, **unknown: Never
+    ) -> tinynode.Variable:
+        """The index of the largest element along ``axis``, or in x flattened."""
+        return tinynode.functions.argmax(self, axis=axis, keepdims=keepdims, **unknown)
+
+    def argmin(
+        self, axis: int | None = None, keepdims: bool = False, **unknown: Never
+    ) -> tinynode.Variable:
+        """The index of the smallest element along ``axis``, or in x flattened."""
+        return tinynode.functions.argmin(self, axis=axis, keepdims=keepdims, **unknown)
+
+    def flatten(self) -> tinynode.Variable:
+        """The elements in one axis; ``nn.Flatten`` keeps the first axis."""
+        return tinynode.functions.reshape(self, (-1 if self.size else 0,))
+
+    def squeeze(self, axis: Any = None, **unknown: Never) -> tinynode.Variable:
+        """The variable without ``axis`` of length 1, or without all axes of length 1."""
+        if axis is None:
+            axis = tuple(i for i, n in enumerate(self.shape) if n == 1)
+        return tinynode.functions.squeeze(self, axis, **unknown)
+
+    def exp(self) -> tinynode.Variable:
+        """e^x by element."""
+        return tinynode.functions.exp(self)
+
+    def log(self) -> tinynode.Variable:
+        """The natural logarithm by element."""
+        return tinynode.functions.log(self)
+
+    def sqrt(self) -> tinynode.Variable:
+        """The square root by element."""
+        return tinynode.functions.sqrt(self)
+
+    def abs(self) -> tinynode.Variable:
+        """The absolute value by element."""
+        return tinynode.functions.abs(self)
+
+    def sin(self) -> tinynode.Variable:
+        """The sine by element."""
+        return tinynode.functions.sin(self)
+
+    def cos(self) -> tinynode.Variable:
+        """The cosine by element."""
+        return tinynode.functions.cos(self)
+
+    def tanh(self) -> tinynode.Variable:
+        """The hyperbolic tangent by element."""
+        return tinynode.functions.tanh(self)
+
+    def sigmoid(self) -> tinynode.Variable:
+        """1 / (1 + e^-x) by element."""
+        return tinynode.functions.sigmoid(self)
+
+    def relu(self) -> tinynode.Variable:
+        """max(x, 0) by element."""
+        return tinynode.functions.relu(self)
+
+    def clip(self, min: Any = None, max: Any = None) -> tinynode.Variable:
+        """The elements, at least ``min`` and at most ``max``."""
+        return tinynode.functions.clip(self, min, max)
+
     def to_device(self, device: str | Device) -> tinynode.Variable:
         """A Variable with the same values on another device; its gradient comes back here."""
         return tinynode.functions.to_device(self, device)
@@ -278,6 +412,12 @@ class ArrayMethods:
     def __rfloordiv__(self, other: Any) -> tinynode.Variable:
         return tinynode.functions.FloorDivide().apply((other, self))[0]
 
+    def __mod__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.remainder(other, self)
+
     def __pow__(self, other: Any) -> tinynode.Variable:
         return tinynode.functions.pow(self, other)
 
@@ -300,12 +440,12 @@ class ArrayMethods:
         return tinynode.functions.abs(self)
 
     def __eq__(self, other: object) -> Any:
-        if not tinynode.core.conversion.is_operand(other):
+        if not tinynode.core.conversion.is_comparable(other):
             return NotImplemented
         return tinynode.functions.equal(self, other)
 
     def __ne__(self, other: object) -> Any:
-        if not tinynode.core.conversion.is_operand(other):
+        if not tinynode.core.conversion.is_comparable(other):
             return NotImplemented
         return tinynode.functions.not_equal(self, other)
 
@@ -344,6 +484,9 @@ class ArrayMethods:
 
     def __ifloordiv__(self, other: Any) -> Self:
         return self._written("x //= v", tinynode.functions.floor_divide(self, other))
+
+    def __imod__(self, other: Any) -> Self:
+        return self._written("x %= v", tinynode.functions.remainder(self, other))
 
     def __ipow__(self, other: Any) -> Self:
         return self._written("x **= v", tinynode.functions.pow(self, other))

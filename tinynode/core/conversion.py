@@ -15,7 +15,7 @@ import numpy
 import tinynode
 from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
-from tinynode.core.hooks import tell_detached
+from tinynode.core.hooks import tell_detached, tell_value_read
 from tinynode.core.messages import check_inputs, checked_array, decide_requires_grad
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
@@ -25,9 +25,9 @@ from tinynode.devices import (
     find_device,
     get_device,
     is_array,
-    to_host,
     using_device,
 )
+from tinynode.devices import to_host as host_array
 from tinynode.errors import OperandError, describe, dtype_name
 
 spec_of = attrgetter("_device", "raw.shape", "raw.dtype", "_requires_grad")
@@ -87,6 +87,11 @@ def is_operand(value: object) -> bool:
     return not isinstance(value, type) and is_array(value)
 
 
+def is_comparable(value: object) -> bool:
+    """Whether ``x == value`` compares by element; lists are refused there, as in ``x + v``."""
+    return isinstance(value, list | tuple) or is_operand(value)
+
+
 def as_variable(value: Any) -> Variable:
     """A Variable unchanged; an array wrapped, without requiring a gradient.
 
@@ -109,12 +114,25 @@ def as_array(value: Any) -> Array:
     return value
 
 
+def to_host(array: Any) -> Array:
+    """An array of any backend, or the array of a Variable, as a NumPy array.
+
+    Memory may be shared.
+    """
+    if isinstance(array, ArrayMethods):
+        tell_value_read("to_host(x)")
+        array = array.filled_array()
+    return host_array(array)
+
+
 def asarray(
     obj: Any,
     dtype: Any = None,
     device: str | Device | None = None,
     copy: bool | None = None,
     requires_grad: bool | None = None,
+    *,
+    name: str | None = None,
 ) -> Variable:
     """A Variable made of an array, a number, a nested list, or a Variable.
 
@@ -128,10 +146,16 @@ def asarray(
         copy: True always copies; False never copies, and raises if a copy is needed; None copies
             if needed.
         requires_grad: as for ``Variable``.
+        name: shown in pictures of the graph and in messages. A given Variable keeps its own name.
 
     Raises:
         ValueError: ``copy=False`` and a copy is needed.
     """
+    if name is not None:
+        made = asarray(obj, dtype, device, copy, requires_grad)
+        made = tinynode.functions.identity(made) if made is obj else made
+        made.name = name
+        return made
     if isinstance(obj, RawArgument):
         obj = obj.variable
     if isinstance(obj, Variable):

@@ -8,8 +8,10 @@ in this module. Each check raises; the other functions give the error to raise.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy
 
 import tinynode
 from tinynode.devices import Array, Arrays, Device, device_of, find_device, is_floating
@@ -26,9 +28,25 @@ from tinynode.errors import (
     describe,
     dtype_name,
     printable,
+    unknown_keywords,
 )
 
 # --- making a Variable ---------------------------------------------------------------------------
+
+
+def array_of_number(value: Any, unknown: Mapping[str, Any]) -> Any:
+    """A 0-d array of the current device for a number; other objects unchanged.
+
+    Python floats become ``config.dtype``; numbers of NumPy keep their dtype.
+
+    Raises:
+        OperandError: ``Variable(...)`` got unknown keywords.
+    """
+    if unknown:
+        raise unknown_keywords("Variable", unknown)
+    if isinstance(value, bool | int | float | numpy.generic):
+        return tinynode.asarray(value).raw
+    return value
 
 
 def require_array(array: Any) -> Device:
@@ -200,7 +218,8 @@ def explain_backward_error(error: Exception, function: Any) -> None:
             ("inputs", function._retained_input_indexes),
             ("outputs", function._retained_output_indexes),
         ):
-            if not indexes:
+            names = getattr(type(function).backward, "__code__", explain_backward_error.__code__)
+            if not indexes and f"get_retained_{what}" in names.co_names:
                 error.add_note(
                     f"retain_{what}(...) was not called in forward of {function.label}: if its "
                     f"backward uses get_retained_{what}(), forward has to name them, e.g. "
@@ -296,6 +315,12 @@ def checked_seed(y: Any, gy: Any, position: int) -> Any:
         )
     check_gradient(gy, y, f"backward: grad_outputs[{position}]")
     return gy
+
+
+def check_start_of_grad(y: Any, gy: Any, position: int) -> None:
+    """Refuse a gradient that ``tinynode.grad`` starts from, if it does not fit the output."""
+    if gy is not None:
+        check_gradient(gy, y, f"grad: grad_outputs[{position}]")
 
 
 def check_sequences(

@@ -22,7 +22,7 @@ class Variable(ArrayMethods):
     """An array with a gradient and a creator: the function that computed the array.
 
     Args:
-        array: an array of a known backend, or None for an empty variable. Lists and numbers go
+        array: an array of a known backend, a number, or None for an empty variable. Lists go
             through ``tinynode.asarray``.
         name: shown in pictures of the graph and in messages.
         grad: an initial gradient, of the array's shape, dtype and device.
@@ -37,12 +37,14 @@ class Variable(ArrayMethods):
 
     def __init__(
         self,
-        array: Array | None = None,
+        array: Array | float | None = None,
         *,
         name: str | None = None,
         grad: Array | None = None,
         requires_grad: bool | None = None,
+        **unknown: Never,
     ) -> None:
+        array = messages.array_of_number(array, unknown)
         self._device: Device = get_device() if array is None else messages.require_array(array)
         self.raw: Array = messages.checked_array(array)
         self._requires_grad = messages.decide_requires_grad(array, requires_grad)

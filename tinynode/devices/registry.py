@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
-from tinynode.configuration import config, using_config
+from tinynode.configuration import config, using_config, value_checks
 from tinynode.devices.device import (
     Device,
     device_name,
@@ -209,6 +209,15 @@ def current_device() -> Device:
     except (DeviceError, TypeError) as error:
         origin = config.origin("device")
         raise type(error)(f"{error} Device {spec!r} is from {origin}.") from error.__cause__
+
+
+def _check_device(spec: Any) -> None:
+    """Refuse a value of ``config.device`` that names no device of this machine."""
+    if spec is not None:
+        get_device(spec)
+
+
+value_checks["device"] = _check_device
 
 
 def using_device(spec: str | Device) -> AbstractContextManager[None]:

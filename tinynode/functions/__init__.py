@@ -9,6 +9,10 @@ The files follow the chapters of the Array API standard: ``arithmetic``, ``expon
 ``loss`` and ``cross_entropy``, ``convolution``, ``pooling``, ``normalization`` and ``network``.
 """
 
+import sys
+import typing
+
+from tinynode import habits
 from tinynode.functions import linalg
 from tinynode.functions.activation import (
     ELU,
@@ -603,3 +607,13 @@ __all__ = [
     "where",
     "zero_safe_multiply",
 ]
+
+
+# the name of the module would hide the answer to PyTorch's function of this name
+delattr(sys.modules[__name__], "cross_entropy")
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> typing.Never:
+        """The error for a wrong name; Python asks only for names that do not exist."""
+        raise habits.missing_attribute("F", name, __all__)

@@ -13,7 +13,7 @@ import math
 import operator
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Never
 
 import numpy
 
@@ -62,6 +62,7 @@ from tinynode.functions.shapes import (
 from tinynode.functions.statistical import max as max_
 from tinynode.functions.statistical import min as min_
 from tinynode.functions.statistical import sum as sum_
+from tinynode.habits import missing_attribute
 from tinynode.type_check import TypeInfoTuple, broadcasts, expect, is_floating
 
 __all__ = [
@@ -611,3 +612,10 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: float | str = "fro") -> 
     else:
         raise ValueError(f'matrix_norm: ord must be "fro", "nuc", 1, 2 or inf, +-, got {ord!r}.')
     return reshape(norm, (*norm.shape, 1, 1)) if keepdims else norm
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Never:
+        """The error for a wrong name; Python asks only for names that do not exist."""
+        raise missing_attribute("linalg", name, __all__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Never
 
 import numpy
 
@@ -11,7 +11,7 @@ from tinynode.configuration import config
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, Device, is_float16, is_integer, namespace_of
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.activation import softmax
 from tinynode.functions.data_types import narrowed, widened
 from tinynode.functions.draws import note_generator
@@ -34,8 +34,7 @@ class Linear(FunctionNode):
 
     input_names = ("x", "w", "b")
     type_hint = (
-        "W has shape (out, in), where in is the length of the last axis of x, and x's dtype: a "
-        'NumPy array keeps its own in asarray, so cast, asarray(x, dtype="float32").'
+        "W has shape (out, in), where in is the length of the last axis of x, and the dtype of x."
     )
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
@@ -206,7 +205,7 @@ class DropoutMask(FunctionNode):
         return (dropout_mask(self.shape, self.dtype, device, self.ratio, self.generator),)
 
 
-def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
+def dropout(x: Any, ratio: float = 0.5, generator: Any = None, **unknown: Never) -> Variable:
     """x * mask / (1 - ratio); an element of the mask is 0 with probability ``ratio``, else 1.
 
     Outside training (``config.train`` False) the result is x.
@@ -223,6 +222,8 @@ def dropout(x: Any, ratio: float = 0.5, generator: Any = None) -> Variable:
         ValueError: the ratio is out of range.
         OperandError: x is not floating, or no generator was given.
     """
+    if unknown:
+        raise unknown_keywords("dropout", unknown)
     source = as_floating("dropout", "x", x)
     if not 0.0 <= ratio < 1.0:
         raise ValueError(f"dropout: ratio must lie in 0 to below 1, got {ratio}.")

@@ -4,13 +4,13 @@ Sorting, and where the largest and smallest elements stand."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 from tinynode.configuration import config
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, namespace_of
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.indexing import TakeAlongAxis
 from tinynode.functions.operands import (
     as_integer,
@@ -158,21 +158,29 @@ class ArgMin(_ArgExtreme):
         return (namespace_of(x).argmin(x, axis=self.axis, keepdims=self.keepdims),)
 
 
-def argmax(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Variable:
+def argmax(
+    x: Any, *, axis: int | None = None, keepdims: bool = False, **unknown: Never
+) -> Variable:
     """The index of the largest element along an axis, or in x flattened; the first at ties.
 
     Raises:
         ValueError: the axis does not exist, or has no elements.
     """
+    if unknown:
+        raise unknown_keywords("argmax", unknown)
     return _arg_extreme("argmax", ArgMax, x, axis, keepdims)
 
 
-def argmin(x: Any, *, axis: int | None = None, keepdims: bool = False) -> Variable:
+def argmin(
+    x: Any, *, axis: int | None = None, keepdims: bool = False, **unknown: Never
+) -> Variable:
     """The index of the smallest element along an axis, or in x flattened; the first at ties.
 
     Raises:
         ValueError: the axis does not exist, or has no elements.
     """
+    if unknown:
+        raise unknown_keywords("argmin", unknown)
     return _arg_extreme("argmin", ArgMin, x, axis, keepdims)
 
 
@@ -211,18 +219,24 @@ class ArgSort(FunctionNode):
 
 
 # pragma: no mutate (ReplaceTrueWithFalse True): the sort is stable for either value
-def argsort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Variable:
+def argsort(
+    x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True, **unknown: Never
+) -> Variable:
     """The indices that sort x along an axis. The sort is stable, for either value of ``stable``.
 
     Raises:
         ValueError: the axis does not exist.
     """
+    if unknown:
+        raise unknown_keywords("argsort", unknown)
     x = as_operand("argsort", "x", x)
     return ArgSort(normalize_axis("argsort", axis, x.ndim), descending).apply((x,))[0]
 
 
 # pragma: no mutate (ReplaceTrueWithFalse True): the sort is stable for either value
-def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Variable:
+def sort(
+    x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True, **unknown: Never
+) -> Variable:
     """x sorted along an axis: x taken along the axis at ``argsort(x)``.
 
     The gradient goes back through the permutation; equal elements keep the order. The sort is
@@ -231,6 +245,8 @@ def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = Tru
     Raises:
         ValueError: the axis does not exist.
     """
+    if unknown:
+        raise unknown_keywords("sort", unknown)
     x = as_operand("sort", "x", x)
     axis = normalize_axis("sort", axis, x.ndim)
     order = ArgSort(axis, descending).apply((x,))[0]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, namespace_of, sum_array
+from tinynode.errors import unknown_keywords
 from tinynode.functions.data_types import astype
 from tinynode.functions.operands import (
     Shape,
@@ -119,12 +120,14 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return permute_dims(x, order)
 
 
-def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Variable:
+def expand_dims(x: Any, axis: int | Sequence[int] = 0, **unknown: Never) -> Variable:
     """x with new axes of length 1, at the places of the result.
 
     Raises:
         ValueError: a place lies outside the result, or is named twice.
     """
+    if unknown:
+        raise unknown_keywords("expand_dims", unknown)
     x = as_operand("expand_dims", "x", x)
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     ndim = x.ndim + len(axes)
@@ -133,12 +136,14 @@ def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Variable:
     return reshape(x, tuple(1 if i in places else next(lengths) for i in range(ndim)))
 
 
-def squeeze(x: Any, axis: int | Sequence[int]) -> Variable:
+def squeeze(x: Any, axis: int | Sequence[int], **unknown: Never) -> Variable:
     """x without axes of length 1.
 
     Raises:
         ValueError: an axis does not exist, or is longer than 1.
     """
+    if unknown:
+        raise unknown_keywords("squeeze", unknown)
     x = as_operand("squeeze", "x", x)
     axes = normalize_axes("squeeze", axis, x.ndim)
     for one in axes:

@@ -269,17 +269,21 @@ def _before(x: Variable) -> Variable:
     return cumulative_prod(concat([_first(x, axis, 1), x[..., :-1]], axis=axis), axis=axis)
 
 
-def prod(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+def prod(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """The product over an axis, several, or all.
 
     Raises:
         ValueError: an axis does not exist.
     """
+    if unknown:
+        raise unknown_keywords("prod", unknown)
     x = as_operand("prod", "x", x)
     return Prod(normalize_axes("prod", axis, x.ndim), keepdims).apply((x,))[0]
 
 
-def var(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Variable:
+def var(
+    x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, **unknown: Never
+) -> Variable:
     """The variance over an axis, several, or all: sum((x - mean)^2) / (n - correction).
 
     dL/dx = dL/dy * 2 (x - mean) / (n - correction).
@@ -294,6 +298,8 @@ def var(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = Fal
         OperandError: x is not floating.
         ValueError: an axis does not exist, or n is 0 or not above ``correction``.
     """
+    if unknown:
+        raise unknown_keywords("var", unknown)
     x = as_floating("var", "x", x)
     return narrowed(_variance("var", x, axis, correction, keepdims), x)
 
@@ -314,7 +320,9 @@ def _variance(
     return sum(deviation * deviation, axes, keepdims) / float(n - correction)
 
 
-def std(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Variable:
+def std(
+    x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, **unknown: Never
+) -> Variable:
     """The standard deviation over an axis, several, or all: the square root of ``var``.
 
     dL/dx = dL/dy * (x - mean) / (y (n - correction)): not finite where all elements are equal.
@@ -323,6 +331,8 @@ def std(x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = Fal
         OperandError: x is not floating.
         ValueError: an axis does not exist, or n is 0 or not above ``correction``.
     """
+    if unknown:
+        raise unknown_keywords("std", unknown)
     x = as_floating("std", "x", x)
     return narrowed(sqrt(_variance("std", x, axis, correction, keepdims)), x)
 
@@ -358,7 +368,7 @@ class LogSumExp(ReducingNode):
         return (self._spread(gy) * exp(x - self._spread(shift)),)
 
 
-def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False, **unknown: Never) -> Variable:
     """ln(sum of e^x) over an axis, several, or all: the largest x is subtracted first.
 
     No exponential overflows; dL/dx = dL/dy * softmax(x).
@@ -367,6 +377,8 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
         OperandError: x is not floating.
         ValueError: an axis does not exist, or has no elements.
     """
+    if unknown:
+        raise unknown_keywords("logsumexp", unknown)
     x = as_floating("logsumexp", "x", x)
     axes = normalize_axes("logsumexp", axis, x.ndim)
     require_elements("logsumexp", x, axes)
@@ -425,7 +437,9 @@ class CumulativeSum(FunctionNode):
         return (flip(backwards, axis=self.axis),)
 
 
-def cumulative_sum(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Variable:
+def cumulative_sum(
+    x: Any, *, axis: int | None = None, include_initial: bool = False, **unknown: Never
+) -> Variable:
     """The running sum along an axis; optional for a one-dimensional x.
 
     Args:
@@ -436,6 +450,8 @@ def cumulative_sum(x: Any, *, axis: int | None = None, include_initial: bool = F
     Raises:
         ValueError: the axis does not exist, or is left out although x is not one-dimensional.
     """
+    if unknown:
+        raise unknown_keywords("cumulative_sum", unknown)
     x = as_operand("cumulative_sum", "x", x)
     axis = _running_axis("cumulative_sum", x, axis)
     y = CumulativeSum(axis).apply((x,))[0]
@@ -488,7 +504,9 @@ class CumulativeProd(FunctionNode):
         return (flip(scan[0], axis=self.axis) * before,)
 
 
-def cumulative_prod(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Variable:
+def cumulative_prod(
+    x: Any, *, axis: int | None = None, include_initial: bool = False, **unknown: Never
+) -> Variable:
     """The running product along an axis; optional for a one-dimensional x.
 
     Args:
@@ -499,6 +517,8 @@ def cumulative_prod(x: Any, *, axis: int | None = None, include_initial: bool = 
     Raises:
         ValueError: the axis does not exist, or is left out although x is not one-dimensional.
     """
+    if unknown:
+        raise unknown_keywords("cumulative_prod", unknown)
     x = as_operand("cumulative_prod", "x", x)
     axis = _running_axis("cumulative_prod", x, axis)
     y = CumulativeProd(axis).apply((x,))[0]

@@ -15,6 +15,7 @@ Source: Paddle's design of backward nets, 2017; names and the place of the sum a
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -309,6 +310,7 @@ def build_backward(
     """
     targets = unread(net) if targets is None else targets
     _check_targets(net, targets)
+    _check_no_grad_set(net, scope, no_grad_set)
     sources = [n for n in (net.input_names if inputs is None else inputs) if n not in no_grad_set]
     builder = _Builder(scope, no_grad_set, zero_fill, dropping)
     builder.namer.taken.update([*net.input_names, *net.output_names, *taken])
@@ -323,6 +325,20 @@ def build_backward(
     result = NetOp(operators, f"{net.type}_grad").renamed(names)
     gradients = {x: gx and names.get(gx, gx) for x, gx in gradients.items()}
     return Backward(result, gradients, seeds)
+
+
+def _check_no_grad_set(net: NetOp, scope: Scope, names: Collection[str]) -> None:
+    """Raises NetError if neither the net nor the scope has a variable of a name."""
+    known = {*net.input_names, *net.output_names}
+    for operator in net.flattened():
+        known.update([*operator.input_names, *operator.output_names])
+    for name in names:
+        if name not in known and name not in scope:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = (
+                f"did you mean {close[0]!r}?" if close else f"inputs: {sorted(net.input_names)}."
+            )
+            raise NetError(f"backward: no_grad_set has {name!r}, no variable of the net; {hint}")
 
 
 def unread(net: NetOp) -> list[str]:

@@ -117,4 +117,6 @@ class NetOp:
         return "\n".join(self.lines())
 
     def __repr__(self) -> str:
-        return f"<NetOp {self.type} of {len(self.operators)} operators>"
+        title = "of a lambda" if self.type == "<lambda>" else self.type
+        count = len(self.operators)
+        return f"<NetOp {title}: {count} operator{'s' if count != 1 else ''}>"

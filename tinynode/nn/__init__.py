@@ -17,6 +17,9 @@ nn.save_checkpoint("run.npz", model=model, optimizer=optimizer, epoch=3)
 epoch = nn.load_checkpoint("run.npz", model=model, optimizer=optimizer)["epoch"]
 """
 
+import typing
+
+from tinynode import functions, habits
 from tinynode.nn import datasets, initializers, metrics, schedules, transforms
 from tinynode.nn.adaptive import Adagrad, Lion, NAdam, RMSprop
 from tinynode.nn.attention import MultiHeadAttention, TransformerBlock
@@ -114,3 +117,10 @@ __all__ = [
     "split_dataset",
     "transforms",
 ]
+
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> typing.Never:
+        """The error for a wrong name; Python asks only for names that do not exist."""
+        raise habits.missing_attribute("nn", name, __all__, functions.__all__)

@@ -6,10 +6,13 @@ forward would be too late. ``tinynode.functions.convolution.pair`` checks window
 
 from __future__ import annotations
 
+import inspect
 import operator
+from collections.abc import Mapping
 from typing import Any
 
-from tinynode.errors import describe
+from tinynode.errors import describe, unknown_keywords
+from tinynode.habits.keywords import keyword_cure
 
 
 def checked_size(setting: str, value: Any, least: int = 1) -> int:
@@ -54,3 +57,20 @@ def checked_number(
         end = "at most" if with_high else "less than"
         raise ValueError(f"{setting} must be at least {low:g} and {end} {high:g}, got {number}.")
     return number
+
+
+def refuse_keywords(cls: type, options: Mapping[str, Any]) -> None:
+    """Refuse keywords that other libraries have, and that the constructor has not.
+
+    Raises:
+        OperandError: names the keyword to write. Other unknown keywords are left to Python.
+    """
+    known = {name: options[name] for name in options if keyword_cure(cls.__name__, name)}
+    if not known:
+        return
+    parameters = inspect.signature(cls).parameters
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return
+    wrong = {name: value for name, value in known.items() if name not in parameters}
+    if wrong:
+        raise unknown_keywords(cls.__name__, wrong)

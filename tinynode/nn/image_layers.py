@@ -12,6 +12,7 @@ from tinynode.devices import Array, Device, get_device, to_host
 from tinynode.functions.convolution import pair
 from tinynode.nn.checks import checked_size
 from tinynode.nn.initializers import lecun_normal, zeros
+from tinynode.nn.inputs import as_input
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Parameter, fresh_copy
 
@@ -96,6 +97,7 @@ class Conv1d(_Convolution):
 
     def forward(self, x: Any) -> Variable:
         """conv1d(x, weight, bias)."""
+        x = as_input(x, self.weight)
         return functions.conv1d(x, self.weight, self.bias, **self.options)
 
 
@@ -152,6 +154,7 @@ class Conv2d(_Convolution):
 
     def forward(self, x: Any) -> Variable:
         """conv2d(x, weight, bias)."""
+        x = as_input(x, self.weight)
         return functions.conv2d(x, self.weight, self.bias, **self.options)
 
 
@@ -220,6 +223,7 @@ class ConvTranspose2d(_Convolution):
 
     def forward(self, x: Any) -> Variable:
         """conv_transpose2d(x, weight, bias)."""
+        x = as_input(x, self.weight)
         return functions.conv_transpose2d(x, self.weight, self.bias, **self.options)
 
 

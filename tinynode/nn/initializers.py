@@ -9,12 +9,13 @@ the first.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy
 
 from tinynode import random
 from tinynode.devices import Array, Device, get_device
+from tinynode.habits import missing_attribute
 
 
 def lecun_normal(
@@ -253,3 +254,10 @@ def fan_out(function: str, shape: tuple[int, ...]) -> int:
     """The number of outputs of an input, at least 1, for a weight of shape (out, in, ...)."""
     fan_in(function, shape)  # refuses shapes of fewer than two axes
     return max(1, shape[0] * math.prod(shape[2:]))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Never:
+        """The error for a wrong name; Python asks only for names that do not exist."""
+        raise missing_attribute("initializers", name, globals())

@@ -13,6 +13,7 @@ from tinynode.errors import describe
 from tinynode.functions.operands import as_operands
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import lecun_normal, zeros
+from tinynode.nn.inputs import as_input
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Parameter
 
@@ -58,7 +59,7 @@ class Linear(Module):
 
     def forward(self, x: Any) -> Variable:
         """x W^T + b."""
-        return functions.linear(x, self.weight, self.bias)
+        return functions.linear(as_input(x, self.weight), self.weight, self.bias)
 
     def __repr__(self) -> str:
         out_size, in_size = self.weight.shape

@@ -8,11 +8,13 @@ walks the present attributes, in the order of assignment.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Never, Self
 
 from tinynode.core.hooks import thread_hooks
 from tinynode.devices import Device, get_device, to_host
 from tinynode.errors import StateError, dtype_name
+from tinynode.habits import missing_attribute
+from tinynode.nn.checks import refuse_keywords
 from tinynode.nn.parameter import Buffer, Parameter, assign, assign_gradient, fresh_copy, moved
 from tinynode.nn.state import State, checked_state
 
@@ -46,6 +48,19 @@ class Module:
         training: True for training, if ``config.train`` is True as well. Dropout and batch
             normalisation differ in training and evaluation.
     """
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """The object, before the constructor runs; keywords of other libraries are refused."""
+        if options:
+            refuse_keywords(cls, options)
+        return super().__new__(cls)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            """The error for a wrong name; Python asks only for names that do not exist."""
+            known = () if name[0] == "_" else dir(self)
+            raise missing_attribute("model", name, known, title=type(self).__name__)
 
     @property
     def training(self) -> bool:
@@ -155,6 +170,9 @@ class Module:
         """Set every parameter's gradient to None; needed before each backward."""
         for parameter in self.parameters():
             parameter.cleargrad()
+
+    zero_grad = cleargrads
+    """The same as ``cleargrads``, by PyTorch's name."""
 
     def state_dict(self) -> State:
         """Host copies of the arrays of parameters and buffers, by name.

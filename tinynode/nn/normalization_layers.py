@@ -13,6 +13,7 @@ from tinynode.functions.normalization import batch_norm_with_statistics
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import ones, zeros
+from tinynode.nn.inputs import as_input
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Buffer, Parameter, assign
 
@@ -288,8 +289,8 @@ class InstanceNorm(Module):
 
 
 def _beside(layer: str, x: Any, gamma: Parameter) -> Variable:
-    """x as a Variable: an array takes the dtype of the parameters, as in ``Linear``."""
-    return as_operands(layer, x, gamma, names=("x", "gamma"))[0]
+    """x as a Variable of the parameters' dtype: see ``tinynode.nn.inputs``."""
+    return as_operands(layer, as_input(x, gamma), gamma, names=("x", "gamma"))[0]
 
 
 def _checked_eps(layer: str, eps: Any) -> float:

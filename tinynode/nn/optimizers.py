@@ -254,7 +254,7 @@ class Optimizer:
         if missing and (not self.allow_missing or len(missing) == len(self._slots)):
             raise GraphError(
                 f"{type(self).__name__}.update: {missing[0]} has no gradient"
-                f"{f', nor have {len(missing) - 1} others' if missing[1:] else ''}: no backward "
+                f"{_others(len(missing) - 1)}: no backward "
                 "ran since cleargrads(), or the loss does not depend on it. Call loss.backward() "
                 "before update(); if it is not to be trained, leave it out, or pass "
                 "allow_missing=True."
@@ -379,6 +379,13 @@ class _Slot:
         """The results of a step; an array library may give scalars for 0-d arrays."""
         lift = self.device.lift
         return lift(array), {name: lift(moment) for name, moment in moments.items()}
+
+
+def _others(count: int) -> str:
+    """``, nor has 1 other``, ``, nor have 2 others``, or nothing."""
+    if count < 2:
+        return ", nor has 1 other" if count else ""
+    return f", nor have {count} others"
 
 
 def accept_all(results: Sequence[tuple[_Slot, Array, Moments]]) -> None:

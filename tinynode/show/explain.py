@@ -44,9 +44,9 @@ def explain_grad(x: Variable, y: Variable | None = None) -> Explanation:
     if y is not None and not isinstance(y, Variable):
         raise OperandError(f"explain_grad: y must be a Variable or None, got {describe(y)}.")
     if x.grad_var is not None:
-        head = f"{_name(x)}.grad is there: {_gradient_facts(x.grad_var)}."
+        head = f"{_title(x)} is there: {_gradient_facts(x.grad_var)}."
         return _wrapped([head, *_with_gradient(x, x.grad_var)])
-    head = f"{_name(x)}.grad is None"
+    head = f"{_title(x)} is None"
     lines = _reasons_in_variable(x)
     if lines is None and y is not None:
         lines = _reasons_from_result(x, y, printable(y.name or "y"))
@@ -92,6 +92,11 @@ def reasons_without_gradient(x: Variable, y: Variable, to: str) -> str:
     """
     lines = _reasons_in_variable(x) or _reasons_from_result(x, y, to)
     return " ".join(line for line in lines if not line.startswith("It depends on"))
+
+
+def _title(x: Variable) -> str:
+    """The gradient in words; a Variable without a name is not called x."""
+    return f"{printable(x.name)}.grad" if x.name else "The gradient of this variable (x)"
 
 
 def _name(x: Variable | VariableNode) -> str:

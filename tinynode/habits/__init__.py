@@ -1,0 +1,70 @@
+"""Habits: names that people type from other libraries, with the way to write them in tinynode.
+
+Requirement: a person who knows PyTorch, NumPy, Keras, JAX, micrograd or Chainer learns the name of
+tinynode from the first line of the error. Python asks ``__getattr__`` of a module or a class only
+after the normal look-up has failed. So a name that exists costs nothing, and always wins over the
+table. The tables are imported at the first wrong name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable
+
+TITLES = {
+    "tn": "tinynode",
+    "F": "tinynode.functions",
+    "linalg": "tinynode.functions.linalg",
+    "nn": "tinynode.nn",
+    "initializers": "tinynode.nn.initializers",
+    "random": "tinynode.random",
+    "x": "Variable",
+}
+"""The places where names are looked up, as messages call them."""
+
+
+def missing_attribute(
+    place: str, name: str, known: Iterable[str], functions: Collection[str] = (), title: str = ""
+) -> AttributeError:
+    """The error for a name that does not exist.
+
+    Args:
+        place: a key of ``TITLES``, or ``model``.
+        name: the name.
+        known: the names that exist; the message suggests a close one.
+        functions: the names of ``tinynode.functions``, if the message may suggest them.
+        title: the place in words; by default that of ``TITLES``.
+    """
+    where = title or TITLES[place]
+    kind = "module" if where.startswith("tinynode") else "object"
+    text = f"{where!r} {kind} has no attribute {name!r}"
+    if name.startswith("_"):
+        return AttributeError(text)
+    remedy = remedy_of(place, name, functions)
+    if not remedy:
+        close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)
+        remedy = f"did you mean {close[0]!r}?" if close else ""
+    # name and obj are set, so that Python adds no suggestion of its own
+    return AttributeError(f"{text}: {remedy}" if remedy else text, name=name, obj=None)
+
+
+def remedy_of(place: str, name: str, functions: Collection[str] = ()) -> str:
+    """What to write for a name: from the table, or the function of this name; else nothing."""
+    # the tables are read at the first wrong name
+    from tinynode.habits.table import TABLE
+
+    found = TABLE.get((place, name))
+    if found is not None:
+        habit = found.habit
+        note = f" {habit.note}" if habit.note else ""
+        return f"write {in_full(habit.write)} in place of {found.library}'s {name}.{note}"
+    if name in functions and name.islower():
+        arguments = "(x)" if place == "x" else ""
+        return f"write tn.functions.{name}{arguments}."
+    return ""
+
+
+def in_full(code: str) -> str:
+    """Code of the table with ``tn.functions`` in place of ``F``."""
+    return re.sub(r"\bF\.", "tn.functions.", code)

@@ -1,0 +1,89 @@
+"""Keyword arguments of other libraries, and the keyword of tinynode."""
+
+from __future__ import annotations
+
+AXIS = {
+    "dim": "The keyword here is axis.",
+    "dims": "The keyword here is axis.",
+    "axes": "The keyword here is axis.",
+    "keepdim": "The keyword here is keepdims.",
+    "inplace": "No function writes in place: leave the keyword out, and use the result.",
+    "dtype": 'The result has the dtype of x: cast it, x.astype("float64").',
+    "out": "No function writes into an array: use the result.",
+    "where": "Choose elements first: functions.where(mask, x, 0).",
+    "initial": "Leave the keyword out.",
+    "training": "A function takes no mode: nn.Dropout and nn.BatchNorm follow model.train().",
+    "p": "The keyword here is ratio.",
+    "rate": "The keyword here is ratio.",
+    "input": "The keyword here is x.",
+    "a": "The keyword here is x.",
+    "unbiased": "The keyword here is correction: 1 for the unbiased variance.",
+    "ddof": "The keyword here is correction.",
+    "a_min": "The keyword here is min.",
+    "a_max": "The keyword here is max.",
+}
+"""Keywords of functions, with the cure."""
+
+BACKWARD = {
+    "create_graph": "The keyword here is enable_double_backprop.",
+    "retain_graph": "A graph stays until its last Variable is dropped: leave the keyword out.",
+    "gradient": "Assign the gradient first: y.grad = array.",
+    "inputs": "Gradients of chosen inputs: tn.grad([y], [x]).",
+    "allow_unused": "An input without a connection has the gradient None: leave it out.",
+    "is_grads_batched": "tn.jacobian(f) computes all rows.",
+}
+"""Keywords of ``backward`` and ``grad``, with the cure."""
+
+LAYERS = {
+    "in_features": "The keyword here is in_size.",
+    "out_features": "The keyword here is out_size.",
+    "units": "The keyword here is out_size.",
+    "input_dim": "The keyword here is in_size, or rows.",
+    "input_shape": "Give the input's size as the first argument.",
+    "activation": "An activation is a layer of its own: nn.Sequential(layer, functions.relu).",
+    "use_bias": "The keyword here is bias.",
+    "nobias": "The keyword here is bias: bias=False.",
+    "num_embeddings": "The keyword here is rows.",
+    "embedding_dim": "The keyword here is size.",
+    "num_features": "The keyword here is channels.",
+    "num_channels": "The keyword here is channels.",
+    "num_groups": "The keyword here is groups.",
+    "normalized_shape": "The keyword here is shape.",
+    "filters": "The keyword here is out_channels.",
+    "strides": "The keyword here is stride.",
+    "pool_size": "The keyword here is kernel_size.",
+    "ksize": "The keyword here is kernel_size.",
+    "p": "The keyword here is ratio.",
+    "rate": "The keyword here is ratio.",
+    "inplace": "No layer writes in place: leave the keyword out.",
+    "kernel_initializer": "The keyword here is initializer.",
+    "initialW": "The keyword here is initializer.",
+    "weight_init": "The keyword here is initializer.",
+    "affine": "The layer always has gamma and beta: leave the keyword out.",
+    "elementwise_affine": "The layer always has gamma and beta: leave the keyword out.",
+    "track_running_stats": "Running statistics are always kept: leave the keyword out.",
+    "epsilon": "The keyword here is eps.",
+}
+"""Keywords of the constructors of layers, with the cure."""
+
+VARIABLE = {
+    "dtype": 'Cast with tn.asarray(data, dtype="float64").',
+    "device": 'Choose a device with tn.asarray(data, device="fast").',
+    "label": "The keyword here is name.",
+    "data": "The first argument is the array: Variable(array).",
+    "volatile": "Use with tn.no_backprop_mode().",
+}
+"""Keywords of ``Variable`` and ``Parameter``, with the cure."""
+
+
+def keyword_cure(function: str, keyword: str) -> str:
+    """A sentence that begins with a space, or an empty text for an unknown keyword."""
+    if function == "Variable":
+        tables = [VARIABLE]
+    else:
+        is_layer = function[:1].isupper()
+        tables = [LAYERS] if is_layer else [BACKWARD, AXIS]
+    for table in tables:
+        if keyword in table:
+            return f" {table[keyword]}"
+    return ""
