@@ -8,6 +8,14 @@ is ``nn.Linear(2, 3)``, ``labels`` are three integers.
 from __future__ import annotations
 
 WORKS: list[tuple[str, object]] = [
+    # layers of the same names
+    ("isinstance(nn.Identity(), nn.Module)", True),
+    ("len(nn.ModuleList([nn.Linear(3, 4)]))", 1),
+    ("len(nn.ModuleDict({}))", 0),
+    ("isinstance(nn.LSTM(3, 4), nn.Module)", True),
+    ("isinstance(nn.RMSprop(model.parameters()), nn.Optimizer)", True),
+    ("nn.DataLoader(nn.ArrayDataset(np.ones((4, 2))), batch_size=2, shuffle=True).batch_size", 2),
+    ("nn.Adam(model.parameters()).zero_grad()", None),
     # Variables from numbers
     ("tn.Variable(2.0, name='x').name", "x"),
     ("tn.Variable(2.0).item()", 2.0),
@@ -411,9 +419,6 @@ REFUSED: list[tuple[str, str]] = [
     ("nn.LeakyReLU(0.1)", "tn.functions.leaky_relu"),
     ("nn.Softmax(dim=1)", "tn.functions.softmax"),
     ("nn.LogSoftmax(dim=1)", "tn.functions.log_softmax"),
-    ("nn.Identity()", "tn.functions.identity"),
-    ("nn.ModuleList([])", "[nn.Linear(3, 4), nn.Linear(4, 2)]"),
-    ("nn.ModuleDict({})", '{"first": nn.Linear(3, 4)}'),
     ("nn.BatchNorm1d(3)", "nn.BatchNorm(channels)"),
     ("nn.BatchNorm2d(3)", "nn.BatchNorm(channels)"),
     ("nn.Dropout2d(0.5)", "nn.Dropout(0.5)"),
