@@ -108,7 +108,7 @@ def rows() -> list[Row]:
         ours, theirs_f = getattr(F, name), getattr(torch, name)
         table.append((name, ours, theirs_f, [make(3, 4), make(3, 4, seed=1)]))
         table.append((name + " broadcast", ours, theirs_f, [make(3, 1), make(2, 1, 4, seed=1)]))
-    return table + more_rows() + network_rows() + linalg_rows()
+    return table + more_rows() + network_rows() + linalg_rows() + special_rows() + loss_rows()
 
 
 def more_rows() -> list[Row]:
@@ -328,6 +328,62 @@ def linalg_rows() -> list[Row]:
         *[(f"matrix_power {n}", lambda x, n=n: L.matrix_power(x, n),
            lambda x, n=n: tl.matrix_power(x, n), [a]) for n in (0, 1, 3, -2)],
     ]  # fmt: skip
+
+
+def special_rows() -> list[Row]:
+    x, some = normal(3, 4), normal(2, 3, 4)
+    j = np.array([[0, 2, 2, 0], [1, 1, 0, 2]])
+    t_j = torch.from_numpy(j)
+    return [
+        ("erfc", F.erfc, torch.erfc, [x]), ("erfinv", F.erfinv, torch.erfinv, [inside(3, 4)]),
+        ("lgamma", F.lgamma, torch.lgamma, [x * 3]),
+        ("digamma", F.digamma, torch.digamma, [positive(3, 4)]),
+        *[(f"polygamma {n}", lambda a, n=n: F.polygamma(n, a),
+           lambda a, n=n: torch.polygamma(n, a), [positive(3, 4)]) for n in (1, 2)],
+        ("rsqrt", F.rsqrt, torch.rsqrt, [positive(3, 4)]),
+        ("fmod", F.fmod, torch.fmod, [x * 3, positive(4)]),
+        ("prelu", F.prelu, TF.prelu, [some, normal(3)]),
+        ("prelu at 0", lambda a, w: F.prelu(a * 0, w), lambda a, w: TF.prelu(a * 0, w),
+         [x, normal(1)]),
+        ("relu6", F.relu6, TF.relu6, [x * 5]),
+        ("normalize", lambda a: F.normalize(a, axis=1), TF.normalize, [some]),
+        ("cosine_similarity", lambda a, b: F.cosine_similarity(a, b, axis=1),
+         TF.cosine_similarity, [some, normal(2, 3, 4, seed=1)]),
+        ("topk", lambda a: F.topk(a, 2).values, lambda a: torch.topk(a, 2)[0], [x]),
+        ("index_add", lambda a, b: F.index_add(a, idx, b, axis=0),
+         lambda a, b: torch.index_add(a, 0, torch.from_numpy(idx), b), [x, normal(4, 4)]),
+        ("scatter_add", lambda a, b: F.scatter_add(a, j, b, axis=0),
+         lambda a, b: torch.scatter_add(a, 0, t_j, b), [x, normal(2, 4)]),
+    ]  # fmt: skip
+
+
+def loss_rows() -> list[Row]:
+    three = [normal(5, 3, seed=i) for i in range(3)]
+    rows: list[Row] = []
+    for r in ("mean", "sum", "none"):
+        rows += [
+            ("triplet_margin", lambda *a, r=r: F.triplet_margin(*a, reduction=r),
+             lambda *a, r=r: TF.triplet_margin_loss(*a, reduction=r), three),
+            ("gaussian_nll", lambda *a, r=r: F.gaussian_nll(*a, reduction=r, full=True),
+             lambda *a, r=r: TF.gaussian_nll_loss(*a, reduction=r, full=True),
+             [*three[:2], positive(5, 3)]),
+        ]  # fmt: skip
+    return rows
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_ctc_agrees_with_pytorch(reduction: str) -> None:
+    """First order: PyTorch has no second one."""
+    rng = np.random.default_rng(0)
+    host, labels = normal(12, 3, 5), rng.integers(1, 5, (3, 4))
+    steps, counts = np.array([12, 9, 11]), np.array([4, 3, 0])
+    x, t = tn.Variable(host), torch.tensor(host, requires_grad=True)
+    y = F.ctc_loss(F.log_softmax(x), labels, steps, counts, reduction=reduction)
+    rest = (torch.from_numpy(a) for a in (labels, steps, counts))
+    theirs = TF.ctc_loss(t.log_softmax(-1), *rest, reduction=reduction)
+    close("ctc_loss", "value", y.array, theirs)
+    close("ctc_loss", "gradient", tn.grad([F.sum(y)], [x])[0].array,
+          torch.autograd.grad(theirs.sum(), t)[0])  # fmt: skip
 
 
 def close(name: str, what: str, ours: Any, theirs: Any) -> None:

@@ -19,7 +19,7 @@ from tinynode.functions.exponential import exp, sigmoid
 from tinynode.functions.loss import (
     check_labels,
     check_reduction,
-    one_hot,
+    one_hot_array,
     reduce,
     reduce_counted,
     require_equal_shapes,
@@ -144,7 +144,7 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         scale = self._scale(g, counts)
         gx = xp.exp(log_p)
         gx *= (self._row_sums(counts, labels, weights) * scale)[:, None]
-        hot = one_hot(labels, log_p)
+        hot = one_hot_array(labels, log_p)
         hot *= (counts * scale * (1.0 - self.smoothing))[:, None]
         gx -= hot
         if self.smoothing:
