@@ -386,11 +386,16 @@ def test_ctc_agrees_with_pytorch(reduction: str) -> None:
           torch.autograd.grad(theirs.sum(), t)[0])  # fmt: skip
 
 
+LOOSE = dict.fromkeys(["lgamma", "digamma", "polygamma 1", "polygamma 2"], 1e-8)
+"""PyTorch's trigamma has nine digits; the rows of the table compare with series of their own."""
+
+
 def close(name: str, what: str, ours: Any, theirs: Any) -> None:
     expected = np.zeros_like(ours) if theirs is None else theirs.numpy(force=True)
     scale = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
+    rtol = LOOSE.get(name, 1e-10)
     np.testing.assert_allclose(
-        ours, expected, rtol=1e-10, atol=1e-12 * scale, err_msg=f"{name}: {what}"
+        ours, expected, rtol=rtol, atol=1e-12 * scale, err_msg=f"{name}: {what}"
     )
 
 
