@@ -108,7 +108,15 @@ def rows() -> list[Row]:
         ours, theirs_f = getattr(F, name), getattr(torch, name)
         table.append((name, ours, theirs_f, [make(3, 4), make(3, 4, seed=1)]))
         table.append((name + " broadcast", ours, theirs_f, [make(3, 1), make(2, 1, 4, seed=1)]))
-    return table + more_rows() + network_rows() + linalg_rows() + special_rows() + loss_rows()
+    return (
+        table
+        + more_rows()
+        + network_rows()
+        + linalg_rows()
+        + special_rows()
+        + loss_rows()
+        + volume_rows()
+    )
 
 
 def more_rows() -> list[Row]:
@@ -355,6 +363,52 @@ def special_rows() -> list[Row]:
         ("scatter_add", lambda a, b: F.scatter_add(a, j, b, axis=0),
          lambda a, b: torch.scatter_add(a, 0, t_j, b), [x, normal(2, 4)]),
     ]  # fmt: skip
+
+
+def volume_rows() -> list[Row]:
+    signal, image, volume = normal(2, 4, 9), normal(2, 4, 5, 6), normal(2, 4, 5, 4, 6)
+    grid = [image, inside(2, 3, 4, 2)]
+    extra = {"output_padding": (1, 1, 0)}
+    options = {"stride": (2, 1, 2), "padding": (1, 0, 1), "dilation": (1, 2, 1)}
+    table: list[Row] = [
+        ("conv3d", lambda *a: F.conv3d(*a, **options), lambda *a: TF.conv3d(*a, **options),
+         [volume, normal(6, 4, 3, 2, 2), normal(6)]),
+        ("conv3d groups", lambda *a: F.conv3d(*a, groups=2), lambda *a: TF.conv3d(*a, groups=2),
+         [volume, normal(6, 2, 2, 2, 3)]),
+        ("conv_transpose3d", lambda *a: F.conv_transpose3d(*a, **options, **extra),
+         lambda *a: TF.conv_transpose3d(*a, **options, **extra),
+         [volume, normal(4, 3, 2, 2, 2), normal(3)]),
+        ("conv_transpose1d", lambda *a: F.conv_transpose1d(*a, stride=3, padding=1, groups=2),
+         lambda *a: TF.conv_transpose1d(*a, stride=3, padding=1, groups=2),
+         [signal, normal(4, 3, 4), normal(6)]),
+        ("interpolate", lambda a: F.interpolate(a, size=(8, 4)),
+         lambda a: TF.interpolate(a, size=(8, 4)), [image]),
+        ("pixel_shuffle", lambda a: F.pixel_shuffle(a, 2), lambda a: TF.pixel_shuffle(a, 2),
+         [image]),
+        ("pixel_unshuffle", lambda a: F.pixel_unshuffle(a, 2),
+         lambda a: TF.pixel_unshuffle(a, 2), [normal(2, 3, 4, 6)]),
+    ]  # fmt: skip
+    for corners in (False, True):
+        for padding in ("zeros", "border"):
+            how = {"padding_mode": padding, "align_corners": corners}
+            ours = {"padding": padding, "align_corners": corners}
+            table.append((f"grid_sample {how}", lambda *a, o=ours: F.grid_sample(*a, **o),
+                          lambda *a, h=how: TF.grid_sample(*a, **h), grid))  # fmt: skip
+        for mode, x, new in (("linear", signal, 5), ("bilinear", image, (7, 3)),
+                             ("trilinear", volume, (3, 7, 6))):  # fmt: skip
+            table.append((f"{mode} {corners}",
+                          lambda a, n=new, c=corners: F.interpolate(
+                              a, size=n, mode="linear", align_corners=c),
+                          lambda a, n=new, m=mode, c=corners: TF.interpolate(
+                              a, size=n, mode=m, align_corners=c), [x]))  # fmt: skip
+    for axes, x, size in ((1, signal, 4), (2, image, (3, 4)), (3, volume, (2, 3, 4))):
+        for kind in ("avg", "max"):
+            names = f"adaptive_{kind}_pool{axes}d", f"{kind}_pool{axes}d"
+            table.append((names[0], lambda a, f=names[0], n=size: getattr(F, f)(a, n),
+                          lambda a, f=names[0], n=size: getattr(TF, f)(a, n), [x]))  # fmt: skip
+            table.append((names[1], lambda a, f=names[1]: getattr(F, f)(a, 3, 2, 1),
+                          lambda a, f=names[1]: getattr(TF, f)(a, 3, 2, 1), [x]))  # fmt: skip
+    return table
 
 
 def loss_rows() -> list[Row]:

@@ -62,8 +62,11 @@ FAMILIES = (
         ("cross_entropy", "loss", "similarity", "ctc"),
         "cosine, CrossEntropyLoss, BCEWithLogitsLoss, MSELoss, L1Loss, logistic loss, criterion",
     ),
-    Family("convolution", "Convolution", ("convolution",), "im2col, deconvolution, filters"),
-    Family("pooling", "Pooling", ("pooling",)),
+    Family(
+        "convolution", "Convolution", ("convolution", "volumes"), "im2col, deconvolution, filters"
+    ),
+    Family("pooling", "Pooling", ("pooling", "pooling_lines")),
+    Family("resizing", "Other sizes", ("resizing",), "interpolate, upsample, adaptive pooling"),
     Family("normalisation", "Normalisation", ("normalization",), "batchnorm, layernorm"),
     Family(
         "layers",

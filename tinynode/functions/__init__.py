@@ -234,6 +234,7 @@ from tinynode.functions.pooling import (
     max_pool2d,
     upsample_nearest2d,
 )
+from tinynode.functions.pooling_lines import avg_pool1d, avg_pool3d, max_pool1d, max_pool3d
 from tinynode.functions.products import (
     Cross,
     Einsum,
@@ -246,6 +247,18 @@ from tinynode.functions.products import (
     vecdot,
 )
 from tinynode.functions.rectifiers import clipped_relu, crelu, maxout, prelu, relu6
+from tinynode.functions.resizing import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    grid_sample,
+    interpolate,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
 from tinynode.functions.scattering import OneHot, index_add, one_hot, scatter_add, topk
 from tinynode.functions.searching import (
     ArgMax,
@@ -345,6 +358,7 @@ from tinynode.functions.trigonometric import (
     tan,
     tanh,
 )
+from tinynode.functions.volumes import conv3d, conv_transpose1d, conv_transpose3d
 
 __all__ = [
     "Abs",
@@ -493,6 +507,12 @@ __all__ = [
     "abs",
     "acos",
     "acosh",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "add",
     "add_all",
     "argmax",
@@ -504,7 +524,9 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "bilinear",
     "broadcast_arrays",
@@ -517,7 +539,10 @@ __all__ = [
     "contrastive",
     "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
     "conv_transpose2d",
+    "conv_transpose3d",
     "copy",
     "copysign",
     "cos",
@@ -554,6 +579,7 @@ __all__ = [
     "glu",
     "greater",
     "greater_equal",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hard_sigmoid",
@@ -565,6 +591,7 @@ __all__ = [
     "identity",
     "index_add",
     "instance_norm",
+    "interpolate",
     "kl_divergence",
     "layer_norm",
     "leaky_relu",
@@ -584,7 +611,9 @@ __all__ = [
     "matmul",
     "matrix_transpose",
     "max",
+    "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
     "maximum",
     "maxout",
     "mean",
@@ -602,6 +631,8 @@ __all__ = [
     "one_hot",
     "pad",
     "permute_dims",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "polygamma",
     "positive",
     "pow",

@@ -431,7 +431,7 @@ def conv2d(
     x, w = as_operands("conv2d", x, w, names=("x", "w"), beside=b)
     require_four_axes("conv2d", "w", w)
     windows = make_windows("conv2d", w.shape[2:], stride, padding, dilation, x.shape)
-    _check_operands("conv2d", x, w, groups)
+    check_operands("conv2d", x, w, groups)
     return _convolve("conv2d", x, w, b, windows, groups)
 
 
@@ -440,13 +440,13 @@ def _convolve(
 ) -> Variable:
     """The images (n, out, oh, ow) of conv2d."""
     counts = windows.counts((x.shape[2], x.shape[3]))
-    return _add_bias(function, Conv2d(windows, groups, counts).apply((x, w))[0], b)
+    return add_bias(function, Conv2d(windows, groups, counts).apply((x, w))[0], b)
 
 
-def _check_operands(function: str, x: Variable, w: Variable, groups: int) -> None:
+def check_operands(function: str, x: Variable, w: Variable, groups: int) -> None:
     """Raises unless the kernels w fit on images or signals x."""
-    _check_dtypes(function, x, w)
-    _check_groups(function, x, w, groups)
+    check_dtypes(function, x, w)
+    check_groups(function, x, w, groups)
     if w.shape[1] * groups != x.shape[1]:
         raise ValueError(
             f"{function}: x has {x.shape[1]} channels (shape {x.shape}); w (shape {w.shape}) with "
@@ -454,7 +454,7 @@ def _check_operands(function: str, x: Variable, w: Variable, groups: int) -> Non
         )
 
 
-def _add_bias(function: str, images: Variable, b: Any) -> Variable:
+def add_bias(function: str, images: Variable, b: Any) -> Variable:
     """Images plus a number for each channel; b may be None."""
     if b is None:
         return images
@@ -467,7 +467,7 @@ def _add_bias(function: str, images: Variable, b: Any) -> Variable:
     return images + reshape(bias, (bias.shape[0], 1, 1))
 
 
-def _check_groups(function: str, x: Variable, w: Variable, groups: int) -> None:
+def check_groups(function: str, x: Variable, w: Variable, groups: int) -> None:
     if as_integer(function, "groups", groups) < 1 or x.shape[1] % groups or w.shape[0] % groups:
         raise ValueError(
             f"{function}: groups={groups} does not divide the channels of x (shape {x.shape}) and "
@@ -475,7 +475,7 @@ def _check_groups(function: str, x: Variable, w: Variable, groups: int) -> None:
         )
 
 
-def _check_dtypes(function: str, x: Variable, w: Variable) -> None:
+def check_dtypes(function: str, x: Variable, w: Variable) -> None:
     as_floating(function, "x", x)
     require_one_dtype(function, ("x", "w"), x, w)
 
@@ -514,7 +514,7 @@ def conv1d(
             f"conv1d: x must be (n, channels, length) and w (out, channels, k); got shapes "
             f"{x.shape} and {w.shape}."
         )
-    _check_operands("conv1d", x, w, groups)
+    check_operands("conv1d", x, w, groups)
     windows = _windows_on_signals(x, w, stride, padding, dilation)
     image = reshape(x, (*x.shape[:2], 1, x.shape[2]))
     kernel = reshape(w, (*w.shape[:2], 1, w.shape[2]))
@@ -583,15 +583,15 @@ def conv_transpose2d(
         pair("conv_transpose2d", "dilation", dilation, 1),
     )
     extra = pair("conv_transpose2d", "output_padding", output_padding, 0)
-    _check_dtypes("conv_transpose2d", x, w)
-    _check_groups("conv_transpose2d", x, w, groups)
+    check_dtypes("conv_transpose2d", x, w)
+    check_groups("conv_transpose2d", x, w, groups)
     if w.shape[0] != x.shape[1]:
         raise ValueError(
             f"conv_transpose2d: x has {x.shape[1]} channels (shape {x.shape}), w has {w.shape[0]} "
             f"(shape {w.shape}): its first axis is that of x's channels."
         )
     image = _transposed_image(windows, extra, (x.shape[2], x.shape[3]))
-    return _add_bias("conv_transpose2d", Conv2dGradX(windows, groups, image).apply((x, w))[0], b)
+    return add_bias("conv_transpose2d", Conv2dGradX(windows, groups, image).apply((x, w))[0], b)
 
 
 def _transposed_image(
