@@ -37,6 +37,7 @@ from tinynode.devices import (
     widened_array,
 )
 from tinynode.errors import OperandError, describe
+from tinynode.functions.manipulation import pad
 from tinynode.functions.operands import (
     as_floating,
     as_integer,
@@ -403,7 +404,7 @@ def conv2d(
     w: Any,
     b: Any = None,
     stride: IntPair = 1,
-    padding: IntPair = 0,
+    padding: IntPair | str = 0,
     dilation: IntPair = 1,
     groups: int = 1,
 ) -> Variable:
@@ -416,7 +417,8 @@ def conv2d(
         w: kernels, (out, channels / groups, kh, kw).
         b: a bias for each output channel, (out), or None.
         stride: s, the step between windows; an integer, or two (rows, columns).
-        padding: p, how many zeros are put around the image.
+        padding: p, how many zeros are put around the image; "same" keeps height and width, with
+            stride 1: an odd zero comes last. "valid" is 0.
         dilation: d, the step between the elements of a window.
         groups: the number of groups of channels and outputs, without links between groups.
 
@@ -430,9 +432,32 @@ def conv2d(
     """
     x, w = as_operands("conv2d", x, w, names=("x", "w"), beside=b)
     require_four_axes("conv2d", "w", w)
+    if isinstance(padding, str):
+        x, padding = _padded_by_name(x, w, stride, padding, dilation)
     windows = make_windows("conv2d", w.shape[2:], stride, padding, dilation, x.shape)
     check_operands("conv2d", x, w, groups)
     return _convolve("conv2d", x, w, b, windows, groups)
+
+
+def _padded_by_name(
+    x: Variable, w: Variable, stride: Any, padding: str, dilation: Any
+) -> tuple[Variable, tuple[int, int]]:
+    """The images, with an odd row and column of zeros at the end, and the padding for them."""
+    if padding not in ("same", "valid") or (
+        padding == "same" and pair("conv2d", "stride", stride, 1) != (1, 1)
+    ):
+        raise ValueError(
+            'conv2d: padding must be integers, "valid", or, with stride 1, "same"; got '
+            f"padding={padding!r} and stride={stride!r}."
+        )
+    if padding == "valid":
+        return x, (0, 0)
+    require_four_axes("conv2d", "x", x)
+    spread = pair("conv2d", "dilation", dilation, 1)
+    totals = [d * (k - 1) for d, k in zip(spread, w.shape[2:], strict=True)]
+    if any(total % 2 for total in totals):
+        x = pad(x, ((0, 0), (0, 0), *((0, total % 2) for total in totals)))
+    return x, (totals[0] // 2, totals[1] // 2)
 
 
 def _convolve(

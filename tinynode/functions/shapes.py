@@ -133,13 +133,15 @@ def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Variable:
     return reshape(x, tuple(1 if i in places else next(lengths) for i in range(ndim)))
 
 
-def squeeze(x: Any, axis: int | Sequence[int]) -> Variable:
-    """x without axes of length 1.
+def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Variable:
+    """x without axes of length 1: the given ones, or all of them.
 
     Raises:
         ValueError: an axis does not exist, or is longer than 1.
     """
     x = as_operand("squeeze", "x", x)
+    if axis is None:
+        axis = [i for i, n in enumerate(x.shape) if n == 1]
     axes = normalize_axes("squeeze", axis, x.ndim)
     for one in axes:
         if x.shape[one] != 1:

@@ -190,9 +190,9 @@ def _polygamma(xp: Any, n: int, x: Array) -> Array:
     pole = (x <= 0) & (_distance_to_integer(xp, x) == 0)  # -inf counts as one
     x = xp.where(pole, _number(xp, x, 1.0), x)
     z = xp.where(x < 0, 1.0 - x, x)
-    y = 0.0 * z
     shift = 16 + 2 * n
-    for k in range(shift):
+    y = -1.0 / z ** (n + 1)
+    for k in range(1, shift):
         y = y - 1.0 / (z + float(k)) ** (n + 1)
     y = y * (sign * math.factorial(n))
     w = z + float(shift)
