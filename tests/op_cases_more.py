@@ -75,18 +75,20 @@ row("lgamma", "below-0", fn.lgamma, elementwise(math.lgamma), below)
 row("digamma", "below-0", fn.digamma, elementwise(partial(long_polygamma, 0)), below)
 row("digamma", "large", fn.digamma, elementwise(partial(long_polygamma, 0)),
     Input((3,), lambda rng, s: np.array([30.0, 1e3, 1e6])))  # fmt: skip
-row("polygamma", "function", fn.polygamma, lambda n, x: elementwise(partial(long_polygamma, 2))(x),
-    Input((), lambda rng, s: 2, dtype="int64", raw=True), pos(3))  # fmt: skip
-for n in (0, 1, 3):
-    row("polygamma", f"order-{n}", partial(fn.polygamma, n),
-        elementwise(partial(long_polygamma, n)), pos(3, 4))  # fmt: skip
-row(
-    "polygamma",
-    "below-0",
-    partial(fn.polygamma, 1),
-    elementwise(partial(long_polygamma, 1)),
-    below,
-)
+
+
+@wraps(fn.polygamma)
+def polygamma(x: Any, n: int) -> Any:
+    return fn.polygamma(n, x)
+
+
+def np_polygamma(x: Any, n: int) -> Any:
+    return elementwise(partial(long_polygamma, n))(x)
+
+
+for order in (0, 1, 3):
+    row("polygamma", f"order-{order}", polygamma, np_polygamma, pos(3, 4), n=order)
+row("polygamma", "below-0", polygamma, np_polygamma, below, n=1)
 
 row("rsqrt", "matrix", fn.rsqrt, lambda x: 1 / np.sqrt(x), pos(3, 4))
 for what, s, t in (("same-shape", (2, 3), (2, 3)), ("broadcast", (2, 1), (4,)), ("0-d", (), ())):

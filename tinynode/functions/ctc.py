@@ -19,7 +19,7 @@ from tinynode.functions.comparison import less
 from tinynode.functions.data_types import narrowed, widened
 from tinynode.functions.indexing import TakeAlongAxis
 from tinynode.functions.loss import check_reduction, signed_labels
-from tinynode.functions.manipulation import concat, stack
+from tinynode.functions.manipulation import concat, stack, unstack
 from tinynode.functions.operands import as_floating, as_integer, as_operand
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import broadcast_to, expand_dims
@@ -163,7 +163,8 @@ def _losses(
     time, n, _ = log_p.shape
     width = states.shape[1]
     chosen = broadcast_to(expand_dims(states, 0), (time, n, width))
-    emitted = TakeAlongAxis(2).apply((log_p, chosen))[0]
+    emitted = unstack(TakeAlongAxis(2).apply((log_p, chosen))[0])
+    goes_on = unstack(expand_dims(runs, -1))
     xp, device = log_p.xp, log_p.raw.device
     never = as_operand(
         "ctc_loss", "start", xp.full((n, 2), IMPOSSIBLE, dtype=log_p.dtype, device=device), log_p
@@ -171,12 +172,12 @@ def _losses(
     empty = broadcast_to(never[:, :1], (n, width))
     numbers = xp.arange(width, device=device)
     alpha = where(numbers < 2, 0.0, empty) + emitted[0]
-    alpha = where(runs[0][:, None], alpha, where(numbers < 1, 0.0, empty))
+    alpha = where(goes_on[0], alpha, where(numbers < 1, 0.0, empty))
     for t in range(1, time):
         padded = concat([never, alpha], axis=1)
         skipped = where(may_skip, padded[:, :-2], IMPOSSIBLE)
         moved = logsumexp(stack([alpha, padded[:, 1:-1], skipped]), axis=0) + emitted[t]
-        alpha = where(runs[t][:, None], moved, alpha)
+        alpha = where(goes_on[t], moved, alpha)
     last = where(has_end, TakeAlongAxis(1).apply((alpha, ends))[0], IMPOSSIBLE)
     total = logsumexp(last, axis=1)
     return where(less(total, 0.5 * IMPOSSIBLE), math.inf, negative(total))
