@@ -1,7 +1,7 @@
 """Pooling in one and three dimensions, by way of ``MaxPool2d`` and ``AvgPool2d``.
 
 A signal is an image of a single row. The window of a volume is pooled over rows and columns
-first, then over the depth: the largest of the largest, the mean of the means.
+first, then over the depth. The results are the largest of the largest, and the mean of the means.
 """
 
 from __future__ import annotations
