@@ -39,6 +39,7 @@ OTHER_WAYS = [
 # of these operations some rows are refused when they are recorded, and why
 NOT_COMPILED = {
     "dropout": "a generator that was made in the function",
+    "gumbel_softmax": "a generator that was made in the function",
     "Positions": "a shape that depends on values",
     "get_item": "a shape that depends on values",
     "set_item": "a shape that depends on values",

@@ -152,7 +152,7 @@ def test_the_reference_has_every_exported_function_once() -> None:
         module = importlib.import_module(f"tinynode.functions.{entry.module}")
         assert all(hasattr(module, name) for name in (entry.name, *entry.classes))
     found = [name for e in entries for name in (e.function, *e.classes) if name]
-    results = {"EighResult", "QrResult", "SlogDetResult", "SvdResult"}
+    results = {"EighResult", "QrResult", "SlogDetResult", "SvdResult", "TopKResult"}
     assert sorted(found) == sorted(exported | results)
     index = function_pages.index()
     assert all(f"[`{name}`](functions/" in index for name in exported if name[0].islower())

@@ -1047,9 +1047,9 @@ REFUSED = {
         r"conv2d: stride .*got \(1, 1, 1\)",
     ),
     "conv2d padding": (
-        lambda: fn.conv2d(IMAGE, ones(1, 2, 2, 2), padding="same"),
+        lambda: fn.conv2d(IMAGE, ones(1, 2, 2, 2), padding="Same"),
         ValueError,
-        "conv2d: padding must be an integer or two, not below 0, got 'same'",
+        "conv2d: padding must be integers, .*; got padding='Same' and stride=1",
     ),
     "conv2d half padding": (
         lambda: fn.conv2d(IMAGE, ones(1, 2, 2, 2), padding=0.5),

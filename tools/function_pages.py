@@ -39,23 +39,34 @@ FAMILIES = (
     Family("arithmetic", "Arithmetic", ("arithmetic",)),
     Family("comparisons", "Comparisons and bounds", ("comparison",)),
     Family("exponentials", "Exponentials, logarithms, powers", ("exponential",)),
+    Family("special", "Special functions", ("special",), "gamma, error function, erf, psi"),
     Family("trigonometry", "Trigonometry", ("trigonometric",)),
     Family("statistics", "Statistics and sums", ("statistical",), "reduction, average, cumsum"),
     Family("shapes", "Shapes", ("shapes",), "transpose, view, flatten, unsqueeze, broadcasting"),
     Family("joining", "Joining and reordering", ("manipulation",), "concatenate, cat, chunk"),
-    Family("indexing", "Indexing", ("indexing",), "gather, slice, index_select, scatter"),
-    Family("searching", "Searching and sorting", ("searching",), "mask, topk"),
+    Family(
+        "indexing",
+        "Indexing",
+        ("indexing", "scattering"),
+        "gather, slice, index_select, scatter, one-hot, topk",
+    ),
+    Family("searching", "Searching and sorting", ("searching",), "mask"),
     Family("products", "Products", ("products",), "dot, bmm, inner product, contraction"),
     Family("linear-algebra", "Linear algebra", ("linalg", "decompositions"), "inverse, norm"),
-    Family("activations", "Activations", ("activation",), "nonlinearity, swish"),
+    Family(
+        "activations", "Activations", ("activation", "rectifiers", "gumbel"), "nonlinearity, swish"
+    ),
     Family(
         "losses",
         "Losses",
-        ("cross_entropy", "loss"),
-        "CrossEntropyLoss, BCEWithLogitsLoss, MSELoss, L1Loss, logistic loss, criterion",
+        ("cross_entropy", "loss", "similarity", "ctc"),
+        "cosine, CrossEntropyLoss, BCEWithLogitsLoss, MSELoss, L1Loss, logistic loss, criterion",
     ),
-    Family("convolution", "Convolution", ("convolution",), "im2col, deconvolution, filters"),
-    Family("pooling", "Pooling", ("pooling",)),
+    Family(
+        "convolution", "Convolution", ("convolution", "volumes"), "im2col, deconvolution, filters"
+    ),
+    Family("pooling", "Pooling", ("pooling", "pooling_lines")),
+    Family("resizing", "Other sizes", ("resizing",), "interpolate, upsample, adaptive pooling"),
     Family("normalisation", "Normalisation", ("normalization",), "batchnorm, layernorm"),
     Family(
         "layers",

@@ -2,11 +2,7 @@
 
 Users call the functions. The FunctionNode classes are public for readers of graphs, and for
 writers of hooks and kernels. Linear algebra beyond products is in ``linalg``.
-
-The files follow the chapters of the Array API standard: ``arithmetic``, ``exponential``,
-``trigonometric``, ``comparison``, ``data_types``, ``shapes`` and ``manipulation``, ``indexing``,
-``searching``, ``statistical``, ``products`` and ``linalg``. Neural networks add ``activation``,
-``loss`` and ``cross_entropy``, ``convolution``, ``pooling``, ``normalization`` and ``network``.
+The files follow the chapters of the Array API standard, and the families of networks.
 """
 
 import sys
@@ -53,6 +49,7 @@ from tinynode.functions.arithmetic import (
     Divide,
     Floor,
     FloorDivide,
+    FMod,
     IsDead,
     Multiply,
     Negative,
@@ -71,6 +68,7 @@ from tinynode.functions.arithmetic import (
     divide,
     floor,
     floor_divide,
+    fmod,
     multiply,
     negative,
     positive,
@@ -112,6 +110,7 @@ from tinynode.functions.cross_entropy import (
     sigmoid_cross_entropy,
     softmax_cross_entropy,
 )
+from tinynode.functions.ctc import CTCStates, ctc_loss
 from tinynode.functions.data_types import (
     AsType,
     Copy,
@@ -149,10 +148,12 @@ from tinynode.functions.exponential import (
     logaddexp,
     pow,
     reciprocal,
+    rsqrt,
     sigmoid,
     sqrt,
     square,
 )
+from tinynode.functions.gumbel import GumbelNoise, gumbel_softmax
 from tinynode.functions.indexing import (
     AddAt,
     GetItem,
@@ -233,6 +234,7 @@ from tinynode.functions.pooling import (
     max_pool2d,
     upsample_nearest2d,
 )
+from tinynode.functions.pooling_lines import avg_pool1d, avg_pool3d, max_pool1d, max_pool3d
 from tinynode.functions.products import (
     Cross,
     Einsum,
@@ -244,6 +246,20 @@ from tinynode.functions.products import (
     tensordot,
     vecdot,
 )
+from tinynode.functions.rectifiers import clipped_relu, crelu, maxout, prelu, relu6
+from tinynode.functions.resizing import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    grid_sample,
+    interpolate,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
+from tinynode.functions.scattering import OneHot, index_add, one_hot, scatter_add, topk
 from tinynode.functions.searching import (
     ArgMax,
     ArgMin,
@@ -271,6 +287,24 @@ from tinynode.functions.shapes import (
     reshape,
     squeeze,
     sum_to,
+)
+from tinynode.functions.similarity import (
+    contrastive,
+    cosine_similarity,
+    gaussian_nll,
+    normalize,
+    triplet_margin,
+)
+from tinynode.functions.special import (
+    Erfc,
+    ErfInv,
+    LGamma,
+    PolyGamma,
+    digamma,
+    erfc,
+    erfinv,
+    lgamma,
+    polygamma,
 )
 from tinynode.functions.statistical import (
     CumulativeProd,
@@ -324,6 +358,7 @@ from tinynode.functions.trigonometric import (
     tan,
     tanh,
 )
+from tinynode.functions.volumes import conv3d, conv_transpose1d, conv_transpose3d
 
 __all__ = [
     "Abs",
@@ -344,6 +379,7 @@ __all__ = [
     "AvgPool2d",
     "AvgPool2dGrad",
     "BroadcastTo",
+    "CTCStates",
     "Ceil",
     "Cholesky",
     "Clip",
@@ -363,9 +399,12 @@ __all__ = [
     "Einsum",
     "Equal",
     "Erf",
+    "ErfInv",
+    "Erfc",
     "Exp",
     "Expm1",
     "ExtremeGrad",
+    "FMod",
     "Flip",
     "Floor",
     "FloorDivide",
@@ -376,12 +415,14 @@ __all__ = [
     "GetItemGrad",
     "Greater",
     "GreaterEqual",
+    "GumbelNoise",
     "HardSiLU",
     "HardSiLUGrad",
     "Hypot",
     "Identity",
     "Inv",
     "IsDead",
+    "LGamma",
     "LeakyReLU",
     "LeakyReLUGrad",
     "Less",
@@ -407,8 +448,10 @@ __all__ = [
     "Multiply",
     "Negative",
     "NotEqual",
+    "OneHot",
     "PermuteDims",
     "Pinv",
+    "PolyGamma",
     "Positions",
     "PositionsAlongAxis",
     "Positive",
@@ -464,6 +507,12 @@ __all__ = [
     "abs",
     "acos",
     "acosh",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "add",
     "add_all",
     "argmax",
@@ -475,7 +524,9 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "bilinear",
     "broadcast_arrays",
@@ -483,17 +534,26 @@ __all__ = [
     "broadcast_to",
     "ceil",
     "clip",
+    "clipped_relu",
     "concat",
+    "contrastive",
     "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
     "conv_transpose2d",
+    "conv_transpose3d",
     "copy",
     "copysign",
     "cos",
     "cosh",
+    "cosine_similarity",
+    "crelu",
+    "ctc_loss",
     "cumulative_prod",
     "cumulative_sum",
     "diff",
+    "digamma",
     "divide",
     "dropout",
     "einsum",
@@ -501,6 +561,8 @@ __all__ = [
     "embedding",
     "equal",
     "erf",
+    "erfc",
+    "erfinv",
     "exp",
     "expand_dims",
     "expm1",
@@ -508,6 +570,8 @@ __all__ = [
     "flip",
     "floor",
     "floor_divide",
+    "fmod",
+    "gaussian_nll",
     "gelu",
     "get_item",
     "global_avg_pool2d",
@@ -515,7 +579,9 @@ __all__ = [
     "glu",
     "greater",
     "greater_equal",
+    "grid_sample",
     "group_norm",
+    "gumbel_softmax",
     "hard_sigmoid",
     "hard_silu",
     "hard_tanh",
@@ -523,12 +589,15 @@ __all__ = [
     "huber",
     "hypot",
     "identity",
+    "index_add",
     "instance_norm",
+    "interpolate",
     "kl_divergence",
     "layer_norm",
     "leaky_relu",
     "less",
     "less_equal",
+    "lgamma",
     "linalg",
     "linear",
     "log",
@@ -542,8 +611,11 @@ __all__ = [
     "matmul",
     "matrix_transpose",
     "max",
+    "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
     "maximum",
+    "maxout",
     "mean",
     "mean_absolute_error",
     "mean_squared_error",
@@ -554,21 +626,30 @@ __all__ = [
     "multiply",
     "negative",
     "nll",
+    "normalize",
     "not_equal",
+    "one_hot",
     "pad",
     "permute_dims",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "polygamma",
     "positive",
     "pow",
+    "prelu",
     "prod",
     "reciprocal",
     "relu",
+    "relu6",
     "remainder",
     "repeat",
     "reshape",
     "rms_norm",
     "roll",
     "round",
+    "rsqrt",
     "scaled_dot_product_attention",
+    "scatter_add",
     "selu",
     "set_item",
     "sigmoid",
@@ -597,7 +678,9 @@ __all__ = [
     "tensordot",
     "tile",
     "to_device",
+    "topk",
     "tril",
+    "triplet_margin",
     "triu",
     "trunc",
     "unstack",
@@ -607,7 +690,6 @@ __all__ = [
     "where",
     "zero_safe_multiply",
 ]
-
 
 # the name of the module would hide the answer to PyTorch's function of this name
 delattr(sys.modules[__name__], "cross_entropy")

@@ -9,7 +9,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of, narrowed_array, widened_array
 from tinynode.errors import unknown_keywords
-from tinynode.functions.arithmetic import abs, masked
+from tinynode.functions.arithmetic import abs, masked, multiply
 from tinynode.functions.comparison import clip, greater, less
 from tinynode.functions.exponential import (
     erf_array,
@@ -187,13 +187,18 @@ def log_sigmoid(x: Any) -> Variable:
     return LogSigmoid().apply((as_floating("log_sigmoid", "x", x),))[0]
 
 
-def softplus(x: Any) -> Variable:
-    """ln(1 + e^x), elementwise, without overflow; dL/dx = dL/dy * sigmoid(x).
+def softplus(x: Any, beta: float = 1.0) -> Variable:
+    """ln(1 + e^(beta x)) / beta, elementwise, without overflow; dL/dx = dL/dy * sigmoid(beta x).
 
     Source: Dugas et al., Incorporating Second-Order Functional Knowledge for Better Option
     Pricing, 2001.
     """
-    return -log_sigmoid(-as_floating("softplus", "x", x))
+    x = as_floating("softplus", "x", x)
+    if beta == 1:
+        return -log_sigmoid(-x)
+    if not as_number("softplus", "beta", beta) > 0:
+        raise ValueError(f"softplus: beta must be positive, got {beta}.")
+    return log_sigmoid(x * -float(beta)) * (-1.0 / float(beta))
 
 
 class SiLU(FunctionNode):
@@ -246,13 +251,16 @@ def _silu_gradient(x: Array, gy: Array) -> Array:
     return slopes
 
 
-def silu(x: Any) -> Variable:
-    """x * sigmoid(x), elementwise; dL/dx = dL/dy * s * (1 + x (1 - s)) with s = sigmoid(x).
+def silu(x: Any, beta: float = 1.0) -> Variable:
+    """x * s, elementwise, with s = sigmoid(beta x); dL/dx = dL/dy * s * (1 + beta x (1 - s)).
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016; Ramachandran et al., Searching
     for Activation Functions, 2017 (there called swish).
     """
-    return SiLU().apply((as_floating("silu", "x", x),))[0]
+    x = as_floating("silu", "x", x)
+    if beta == 1:
+        return SiLU().apply((x,))[0]
+    return multiply(x, sigmoid(x * as_number("silu", "beta", beta)))
 
 
 class LeakyReLU(FunctionNode):
@@ -388,13 +396,13 @@ def elu(x: Any, alpha: float = 1.0) -> Variable:
     return node.apply((as_floating("elu", "x", x),))[0]
 
 
-def selu(x: Any) -> Variable:
-    """1.0507 * elu(x, alpha=1.6733), elementwise, with the constants in full precision.
+def selu(x: Any, alpha: float = 1.6732632423543772, scale: float = 1.0507009873554805) -> Variable:
+    """scale * elu(x, alpha), elementwise; by default 1.0507 * elu(x, 1.6733) in full precision.
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
     """
-    alpha, scale = 1.6732632423543772, 1.0507009873554805
-    return ELU(alpha, scale).apply((as_floating("selu", "x", x),))[0]
+    node = ELU(as_number("selu", "alpha", alpha), as_number("selu", "scale", scale))
+    return node.apply((as_floating("selu", "x", x),))[0]
 
 
 class GELU(FunctionNode):

@@ -306,6 +306,38 @@ def remainder(x1: Any, x2: Any) -> Variable:
     return Remainder().apply(as_operands("remainder", x1, x2, ("x1", "x2")))[0]
 
 
+class FMod(BroadcastingNode):
+    """z = x - trunc(x / y) * y, with the sign of x.
+
+    x: (s), y: (t) -> z: (broadcast of s and t).
+    With g = dL/dz:   dL/dx = sum_to(g, s)   dL/dy = -sum_to(g * trunc(x / y), t)
+    """
+
+    input_names = ("x1", "x2")
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        xp = namespace_of(x)
+        self.retain_inputs((0, 1))
+        size = xp.remainder(xp.abs(x), xp.abs(y))
+        return (xp.where(x < 0, -size, size),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
+        gy = None
+        if 1 in target_input_indexes:
+            # pragma: no mutate (CutGraph x, CutGraph y): trunc has the gradient 0
+            gy = unbroadcast(-gz * trunc(x / y), self, 1)
+        return gx, gy
+
+
+def fmod(x1: Any, x2: Any) -> Variable:
+    """The remainder of x1 / x2 with the sign of x1, elementwise, as C's ``fmod``."""
+    return FMod().apply(as_operands("fmod", x1, x2, ("x1", "x2")))[0]
+
+
 class Negative(FunctionNode):
     """y = -x.   x: (s) -> y: (s).   dL/dx = -dL/dy"""
 

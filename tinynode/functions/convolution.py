@@ -37,6 +37,7 @@ from tinynode.devices import (
     widened_array,
 )
 from tinynode.errors import OperandError, describe
+from tinynode.functions.manipulation import pad
 from tinynode.functions.operands import (
     as_floating,
     as_integer,
@@ -403,7 +404,7 @@ def conv2d(
     w: Any,
     b: Any = None,
     stride: IntPair = 1,
-    padding: IntPair = 0,
+    padding: IntPair | str = 0,
     dilation: IntPair = 1,
     groups: int = 1,
 ) -> Variable:
@@ -416,7 +417,8 @@ def conv2d(
         w: kernels, (out, channels / groups, kh, kw).
         b: a bias for each output channel, (out), or None.
         stride: s, the step between windows; an integer, or two (rows, columns).
-        padding: p, how many zeros are put around the image.
+        padding: p, how many zeros are put around the image; "same" keeps height and width, with
+            stride 1: an odd zero comes last. "valid" is 0.
         dilation: d, the step between the elements of a window.
         groups: the number of groups of channels and outputs, without links between groups.
 
@@ -430,9 +432,32 @@ def conv2d(
     """
     x, w = as_operands("conv2d", x, w, names=("x", "w"), beside=b)
     require_four_axes("conv2d", "w", w)
+    if isinstance(padding, str):
+        x, padding = _padded_by_name(x, w, stride, padding, dilation)
     windows = make_windows("conv2d", w.shape[2:], stride, padding, dilation, x.shape)
-    _check_operands("conv2d", x, w, groups)
+    check_operands("conv2d", x, w, groups)
     return _convolve("conv2d", x, w, b, windows, groups)
+
+
+def _padded_by_name(
+    x: Variable, w: Variable, stride: Any, padding: str, dilation: Any
+) -> tuple[Variable, tuple[int, int]]:
+    """The images, with an odd row and column of zeros at the end, and the padding for them."""
+    if padding not in ("same", "valid") or (
+        padding == "same" and pair("conv2d", "stride", stride, 1) != (1, 1)
+    ):
+        raise ValueError(
+            'conv2d: padding must be integers, "valid", or, with stride 1, "same"; got '
+            f"padding={padding!r} and stride={stride!r}."
+        )
+    if padding == "valid":
+        return x, (0, 0)
+    require_four_axes("conv2d", "x", x)
+    spread = pair("conv2d", "dilation", dilation, 1)
+    totals = [d * (k - 1) for d, k in zip(spread, w.shape[2:], strict=True)]
+    if any(total % 2 for total in totals):
+        x = pad(x, ((0, 0), (0, 0), *((0, total % 2) for total in totals)))
+    return x, (totals[0] // 2, totals[1] // 2)
 
 
 def _convolve(
@@ -440,13 +465,13 @@ def _convolve(
 ) -> Variable:
     """The images (n, out, oh, ow) of conv2d."""
     counts = windows.counts((x.shape[2], x.shape[3]))
-    return _add_bias(function, Conv2d(windows, groups, counts).apply((x, w))[0], b)
+    return add_bias(function, Conv2d(windows, groups, counts).apply((x, w))[0], b)
 
 
-def _check_operands(function: str, x: Variable, w: Variable, groups: int) -> None:
+def check_operands(function: str, x: Variable, w: Variable, groups: int) -> None:
     """Raises unless the kernels w fit on images or signals x."""
-    _check_dtypes(function, x, w)
-    _check_groups(function, x, w, groups)
+    check_dtypes(function, x, w)
+    check_groups(function, x, w, groups)
     if w.shape[1] * groups != x.shape[1]:
         raise ValueError(
             f"{function}: x has {x.shape[1]} channels (shape {x.shape}); w (shape {w.shape}) with "
@@ -454,7 +479,7 @@ def _check_operands(function: str, x: Variable, w: Variable, groups: int) -> Non
         )
 
 
-def _add_bias(function: str, images: Variable, b: Any) -> Variable:
+def add_bias(function: str, images: Variable, b: Any) -> Variable:
     """Images plus a number for each channel; b may be None."""
     if b is None:
         return images
@@ -467,7 +492,7 @@ def _add_bias(function: str, images: Variable, b: Any) -> Variable:
     return images + reshape(bias, (bias.shape[0], 1, 1))
 
 
-def _check_groups(function: str, x: Variable, w: Variable, groups: int) -> None:
+def check_groups(function: str, x: Variable, w: Variable, groups: int) -> None:
     if as_integer(function, "groups", groups) < 1 or x.shape[1] % groups or w.shape[0] % groups:
         raise ValueError(
             f"{function}: groups={groups} does not divide the channels of x (shape {x.shape}) and "
@@ -475,7 +500,7 @@ def _check_groups(function: str, x: Variable, w: Variable, groups: int) -> None:
         )
 
 
-def _check_dtypes(function: str, x: Variable, w: Variable) -> None:
+def check_dtypes(function: str, x: Variable, w: Variable) -> None:
     as_floating(function, "x", x)
     require_one_dtype(function, ("x", "w"), x, w)
 
@@ -514,7 +539,7 @@ def conv1d(
             f"conv1d: x must be (n, channels, length) and w (out, channels, k); got shapes "
             f"{x.shape} and {w.shape}."
         )
-    _check_operands("conv1d", x, w, groups)
+    check_operands("conv1d", x, w, groups)
     windows = _windows_on_signals(x, w, stride, padding, dilation)
     image = reshape(x, (*x.shape[:2], 1, x.shape[2]))
     kernel = reshape(w, (*w.shape[:2], 1, w.shape[2]))
@@ -583,15 +608,15 @@ def conv_transpose2d(
         pair("conv_transpose2d", "dilation", dilation, 1),
     )
     extra = pair("conv_transpose2d", "output_padding", output_padding, 0)
-    _check_dtypes("conv_transpose2d", x, w)
-    _check_groups("conv_transpose2d", x, w, groups)
+    check_dtypes("conv_transpose2d", x, w)
+    check_groups("conv_transpose2d", x, w, groups)
     if w.shape[0] != x.shape[1]:
         raise ValueError(
             f"conv_transpose2d: x has {x.shape[1]} channels (shape {x.shape}), w has {w.shape[0]} "
             f"(shape {w.shape}): its first axis is that of x's channels."
         )
     image = _transposed_image(windows, extra, (x.shape[2], x.shape[3]))
-    return _add_bias("conv_transpose2d", Conv2dGradX(windows, groups, image).apply((x, w))[0], b)
+    return add_bias("conv_transpose2d", Conv2dGradX(windows, groups, image).apply((x, w))[0], b)
 
 
 def _transposed_image(

@@ -11,7 +11,12 @@ from tinynode.devices import Array, Arrays, add_at, namespace_of
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe
-from tinynode.functions.activation import log_softmax_array, log_softmax_gradient
+from tinynode.functions.activation import (
+    log_sigmoid,
+    log_softmax,
+    log_softmax_array,
+    log_softmax_gradient,
+)
 from tinynode.functions.arithmetic import BroadcastingNode
 from tinynode.functions.comparison import not_equal
 from tinynode.functions.data_types import astype, narrowed, widened
@@ -19,7 +24,7 @@ from tinynode.functions.exponential import exp, sigmoid
 from tinynode.functions.loss import (
     check_labels,
     check_reduction,
-    one_hot,
+    one_hot_array,
     reduce,
     reduce_counted,
     require_equal_shapes,
@@ -34,7 +39,7 @@ from tinynode.functions.operands import (
     require_one_dtype,
 )
 from tinynode.functions.searching import where
-from tinynode.functions.shapes import reshape, unbroadcast
+from tinynode.functions.shapes import broadcasts_to, reshape, unbroadcast
 from tinynode.functions.statistical import sum
 from tinynode.type_check import TypeInfoTuple, expect, is_floating, is_integer
 
@@ -144,7 +149,7 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         scale = self._scale(g, counts)
         gx = xp.exp(log_p)
         gx *= (self._row_sums(counts, labels, weights) * scale)[:, None]
-        hot = one_hot(labels, log_p)
+        hot = one_hot_array(labels, log_p)
         hot *= (counts * scale * (1.0 - self.smoothing))[:, None]
         gx -= hot
         if self.smoothing:
@@ -218,13 +223,14 @@ def softmax_cross_entropy(
     class_weight: Any = None,
     label_smoothing: float = 0.0,
 ) -> Variable:
-    """The cross entropy of softmax(x) against integer labels.
+    """The cross entropy of softmax(x) against integer labels, or against probabilities.
 
     Args:
         x: scores before softmax, (n, classes).
-        labels: (n), integers from 0 to classes - 1.
+        labels: (n), integers from 0 to classes - 1; or probabilities t, (n, classes), floating,
+            for the losses -(sum of t * log_softmax(x)), differentiable by t too.
         reduction: "mean" over the counted rows (0 if there are none), "sum", or "none" for a loss
-            of each row.
+            of each row. With probabilities, the mean divides by n.
         ignore_label: the label of rows to leave out.
         class_weight: a weight for each class, (classes), without a gradient; the mean is then the
             weighted mean over the rows.
@@ -254,8 +260,19 @@ def softmax_cross_entropy(
             )
         require_one_dtype("softmax_cross_entropy", ("x", "class_weight"), x, weight)
         inputs.append(widened(weight.detach()))
+    if is_floating_array(labels.raw) and x.ndim == 2 and labels.shape == x.shape:
+        return narrowed(_against_probabilities(inputs, reduction, label_smoothing), x)
     node = SoftmaxCrossEntropy(reduction, ignore_label, float(label_smoothing))
     return narrowed(node.apply(inputs)[0], x)
+
+
+def _against_probabilities(inputs: list[Variable], reduction: str, smoothing: float) -> Variable:
+    """The cross entropy of softmax(x) against t, both (n, classes); inputs: x, t, and weights."""
+    x, t, *weights = inputs
+    q = t * (1.0 - smoothing) + smoothing / x.shape[1] if smoothing else t
+    log_p = log_softmax(x, axis=1)
+    terms = log_p * q * weights[0] if weights else log_p * q
+    return reduce(-sum(terms, axis=1), reduction)
 
 
 class TakeLabels(FunctionNode):
@@ -379,7 +396,7 @@ class BinaryLabels(FunctionNode):
 
 
 def sigmoid_cross_entropy(
-    x: Any, t: Any, reduction: str = "mean", ignore_label: int = -1
+    x: Any, t: Any, reduction: str = "mean", ignore_label: int = -1, pos_weight: Any = None
 ) -> Variable:
     """-t ln(sigmoid(x)) - (1 - t) ln(1 - sigmoid(x)), elementwise, then reduced.
 
@@ -390,6 +407,7 @@ def sigmoid_cross_entropy(
         t: labels 0 and 1, bool, or probabilities in floating point, (s).
         reduction: "mean" over the counted entries (0 if there are none), "sum", or "none".
         ignore_label: the value of integer labels to leave out.
+        pos_weight: a factor of the first term, a number or an array that broadcasts to (s).
 
     Raises:
         OperandError: x is not floating.
@@ -406,8 +424,22 @@ def sigmoid_cross_entropy(
         targets = as_operands("sigmoid_cross_entropy", x, t, names=("x", "t"))[1]
         if not is_floating_array(targets.raw):
             targets = astype(targets, x.dtype)  # bool
-        return reduce(SigmoidCrossEntropy().apply((x, targets))[0], reduction)
+        return reduce(_binary_losses(x, targets, pos_weight), reduction)
     (labels,) = BinaryLabels(ignore_label).apply((signed_labels(labels),))
     valid = not_equal(labels, ignore_label)
-    losses = SigmoidCrossEntropy().apply((x, astype(labels, x.dtype)))[0]
+    losses = _binary_losses(x, astype(labels, x.dtype), pos_weight)
     return reduce_counted(where(valid, losses, 0), labels, reduction, ignore_label)
+
+
+def _binary_losses(x: Variable, t: Variable, pos_weight: Any) -> Variable:
+    """The losses of ``sigmoid_cross_entropy``, elementwise."""
+    losses = SigmoidCrossEntropy().apply((x, t))[0]
+    if pos_weight is None:
+        return losses
+    weight = as_operands("sigmoid_cross_entropy", pos_weight, x, ("pos_weight", "x"))[0]
+    if not broadcasts_to(weight.shape, x.shape):
+        raise ValueError(
+            f"sigmoid_cross_entropy: pos_weight has shape {weight.shape}, which does not "
+            f"broadcast to that of x, {x.shape}."
+        )
+    return losses - (weight - 1.0) * t * log_sigmoid(x)

@@ -158,6 +158,15 @@ def sqrt(x: Any) -> Variable:
     return Sqrt().apply((as_operand("sqrt", "x", x),))[0]
 
 
+def rsqrt(x: Any) -> Variable:
+    """1 / sqrt(x), elementwise; dL/dx = -dL/dy * y^3 / 2.
+
+    Raises:
+        OperandError: x is not floating.
+    """
+    return reciprocal(sqrt(as_floating("rsqrt", "x", x)))
+
+
 class Square(FunctionNode):
     """y = x^2.   x: (s) -> y: (s).   dL/dx = dL/dy * 2 x"""
 

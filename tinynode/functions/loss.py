@@ -142,7 +142,7 @@ def check_labels(
         )
 
 
-def one_hot(labels: Array, like: Array) -> Array:
+def one_hot_array(labels: Array, like: Array) -> Array:
     """1 at each row's label, else 0, in the shape and dtype of ``like``: (n, classes)."""
     xp = namespace_of(like)
     classes = xp.arange(like.shape[1], dtype=xp.int64, device=like.device)
@@ -251,7 +251,7 @@ class Hinge(FunctionNode):
         check_labels("hinge", "x", labels, x.shape[1], self.ignore_label)
         self.retain_inputs((0, 1))
         zero = xp.zeros((), dtype=x.dtype, device=x.device)
-        losses = xp.maximum(self._margin(x, one_hot(labels, x)), zero)
+        losses = xp.maximum(self._margin(x, one_hot_array(labels, x)), zero)
         return (xp.where((labels != self.ignore_label)[:, None], losses, zero),)
 
     def _margin(self, x: Array, hot: Array) -> Array:
@@ -276,7 +276,7 @@ class HingeGrad(Hinge):
         x, labels, gy = inputs
         xp = namespace_of(x)
         self.retain_inputs((0, 1))
-        hot = one_hot(labels, x)
+        hot = one_hot_array(labels, x)
         inside = (self._margin(x, hot) > 0) & (labels != self.ignore_label)[:, None]
         # pragma: no mutate (ReplaceBinaryOperator_Mul_Div): the divisor is 1 or -1
         return (gy * (1.0 - 2.0 * hot) * xp.astype(inside, gy.dtype),)

@@ -382,30 +382,58 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
     return tuple(grids)
 
 
-def pad(x: Any, pad_width: Any, value: float = 0) -> Variable:
-    """x with a border of a number; dL/dx = the part of dL/dy inside the border.
+def pad(x: Any, pad_width: Any, value: float = 0, mode: str = "constant") -> Variable:
+    """x with a border, of a number or of x's own elements.
+
+    Of a number:   dL/dx = the part of dL/dy inside the border. Of elements, dL/dy of the border is
+    added where the elements stood.
 
     Args:
         x: a Variable or an array.
         pad_width: how wide the border is: an integer for all sides, a pair (before, after) for
             all axes, or such a pair for each axis.
         value: the number.
+        mode: "constant", the number; "reflect", x mirrored at the first and last elements; "edge",
+            the first and last elements.
 
     Raises:
         OperandError: a width is not an integer, or the value not a number.
-        ValueError: a width is negative, or the number of widths does not fit x.
+        ValueError: a width is negative, the number of widths does not fit x, the mode is unknown,
+            or x is too short for the mode.
     """
     x = as_operand("pad", "x", x)
     number = as_number("pad", "value", value)
     if not is_floating(x.raw):
         number = as_integer("pad", "value", value)
     widths = _widths(pad_width, x)
+    if mode != "constant":
+        return _pad_with_elements(x, widths, mode)
     shape = tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True))
     array = x.raw
     border = x.xp.full(shape, number, dtype=array.dtype, device=array.device)
     inside = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
     # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
     return set_item(wrap_array(border, x.device, False), inside, x)
+
+
+def _pad_with_elements(x: Variable, widths: list[tuple[int, ...]], mode: str) -> Variable:
+    """x with a border of x's own elements."""
+    if mode not in ("reflect", "edge"):
+        raise ValueError(f'pad: mode must be "constant", "reflect" or "edge", got {mode!r}.')
+    for axis, (before, after) in enumerate(widths):
+        last, width = x.shape[axis] - 1, before if before > after else after
+        if width and (last < 0 or (mode == "reflect" and width > last)):
+            raise ValueError(
+                f"pad: axis {axis} of x (shape {x.shape}) is too short for a border of {width} "
+                f"with mode={mode!r}."
+            )
+        if not width:
+            continue
+        low, high = [0] * before, [last] * after
+        if mode == "reflect":
+            low, high = list(range(before, 0, -1)), [last - 1 - i for i in range(after)]
+        x = take(x, [*low, *range(last + 1), *high], axis=axis)
+    return x
 
 
 def _widths(pad_width: Any, x: Variable) -> list[tuple[int, ...]]:

@@ -13,13 +13,20 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, Device, is_float16, is_integer, namespace_of
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.activation import softmax
+from tinynode.functions.comparison import not_equal
 from tinynode.functions.data_types import narrowed, widened
 from tinynode.functions.draws import note_generator
 from tinynode.functions.indexing import TakeRows, index_list
-from tinynode.functions.operands import as_floating, as_operand, as_operands, first_variable
+from tinynode.functions.operands import (
+    as_floating,
+    as_integer,
+    as_operand,
+    as_operands,
+    first_variable,
+)
 from tinynode.functions.products import matmul, matrix_transpose
 from tinynode.functions.searching import where
-from tinynode.functions.shapes import broadcast_shapes, permute_dims, reshape
+from tinynode.functions.shapes import broadcast_shapes, expand_dims, permute_dims, reshape
 from tinynode.functions.statistical import sum
 from tinynode.type_check import TypeInfoTuple, expect
 
@@ -128,7 +135,7 @@ def bilinear(x1: Any, x2: Any, w: Any, b: Any = None) -> Variable:
     return y + bias
 
 
-def embedding(indices: Any, w: Any) -> Variable:
+def embedding(indices: Any, w: Any, padding_index: int | None = None) -> Variable:
     """y[...] = w[indices[...]]: a row of w for each index.
 
     dL/dw = zeros, plus each row of dL/dy at the index.
@@ -136,6 +143,7 @@ def embedding(indices: Any, w: Any) -> Variable:
     Args:
         indices: integers from 0 to rows - 1, of any shape.
         w: (rows, size).
+        padding_index: an index whose row of w gets no gradient, or None.
 
     Returns:
         (shape of indices, size).
@@ -155,7 +163,11 @@ def embedding(indices: Any, w: Any) -> Variable:
         raise OperandError(f"embedding: indices must be integers, got {describe(indices)}.")
     rows = CheckedRows(w.shape).apply((rows,))[0]
     taken = TakeRows().apply((w, reshape(rows, -1)))[0]
-    return reshape(taken, (*rows.shape, w.shape[1]))
+    y = reshape(taken, (*rows.shape, w.shape[1]))
+    if padding_index is None:
+        return y
+    counted = not_equal(rows, as_integer("embedding", "padding_index", padding_index))
+    return where(expand_dims(counted, -1), y, y.detach())
 
 
 class CheckedRows(FunctionNode):

@@ -149,11 +149,11 @@ def max_pool2d(
         OperandError: x does not have four axes, or is not floating.
     """
     x = as_floating("max_pool2d", "x", x)
-    windows = _pooling_windows("max_pool2d", x, kernel_size, stride, padding)
+    windows = pooling_windows("max_pool2d", x, kernel_size, stride, padding)
     return MaxPool2d(windows).apply((x,))[0]
 
 
-def _pooling_windows(
+def pooling_windows(
     function: str, x: Variable, kernel_size: Any, stride: Any, padding: Any
 ) -> Windows:
     step = kernel_size if stride is None else stride
@@ -233,7 +233,7 @@ def avg_pool2d(
         OperandError: x does not have four axes, or is not floating.
     """
     x = as_floating("avg_pool2d", "x", x)
-    windows = _pooling_windows("avg_pool2d", x, kernel_size, stride, padding)
+    windows = pooling_windows("avg_pool2d", x, kernel_size, stride, padding)
     return AvgPool2d(windows).apply((x,))[0]
 
 

@@ -136,8 +136,8 @@ def expand_dims(x: Any, axis: int | Sequence[int] = 0, **unknown: Never) -> Vari
     return reshape(x, tuple(1 if i in places else next(lengths) for i in range(ndim)))
 
 
-def squeeze(x: Any, axis: int | Sequence[int], **unknown: Never) -> Variable:
-    """x without axes of length 1.
+def squeeze(x: Any, axis: int | Sequence[int] | None = None, **unknown: Never) -> Variable:
+    """x without axes of length 1: the given ones, or all of them.
 
     Raises:
         ValueError: an axis does not exist, or is longer than 1.
@@ -145,6 +145,8 @@ def squeeze(x: Any, axis: int | Sequence[int], **unknown: Never) -> Variable:
     if unknown:
         raise unknown_keywords("squeeze", unknown)
     x = as_operand("squeeze", "x", x)
+    if axis is None:
+        axis = [i for i, n in enumerate(x.shape) if n == 1]
     axes = normalize_axes("squeeze", axis, x.ndim)
     for one in axes:
         if x.shape[one] != 1:

@@ -122,7 +122,7 @@ def mean(
     Args:
         x: floating.
         axis: an axis, several axes, or None for all.
-        weights: of a shape that broadcasts to the shape of x.
+        weights: of a shape that broadcasts to the shape of x; or a vector along the axis.
         keepdims: keep the reduced axes with length 1.
 
     Raises:
@@ -136,6 +136,8 @@ def mean(
     if weights is None:
         return Mean(axes, keepdims).apply((x,))[0]
     x, weights = as_operands("mean", x, weights, names=("x", "weights"))
+    if len(axes) == 1 and weights.shape == (x.shape[axes[0]],):
+        weights = reshape(weights, (weights.size, *(1 for _ in x.shape[axes[0] + 1 :])))
     if not broadcasts_to(weights.shape, x.shape):
         raise ValueError(
             f"mean: weights have shape {weights.shape}, which does not broadcast to that of x, "

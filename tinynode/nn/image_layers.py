@@ -20,7 +20,7 @@ IntPair = int | tuple[int, int]
 Pair = tuple[int, int]
 
 
-class _Convolution(Module):
+class Convolution(Module):
     """Base of the convolutions: a weight, perhaps a bias, and the options of the windows."""
 
     def __init__(
@@ -44,7 +44,7 @@ class _Convolution(Module):
         return f"{type(self).__name__}(weight {self.weight.shape}, {options})"
 
 
-class Conv1d(_Convolution):
+class Conv1d(Convolution):
     """y = conv1d(x, weight, bias): see ``tinynode.functions.conv1d``.
 
     x: (n, in, length) -> y: (n, out, length of y). The parameters are ``weight``:
@@ -83,7 +83,7 @@ class Conv1d(_Convolution):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        inward, outward, groups = _checked_channels("Conv1d", in_channels, out_channels, groups)
+        inward, outward, groups = checked_channels("Conv1d", in_channels, out_channels, groups)
         kernel = checked_size("Conv1d: kernel_size", kernel_size)
         options = {
             "stride": checked_size("Conv1d: stride", stride),
@@ -101,7 +101,7 @@ class Conv1d(_Convolution):
         return functions.conv1d(x, self.weight, self.bias, **self.options)
 
 
-class Conv2d(_Convolution):
+class Conv2d(Convolution):
     """y = conv2d(x, weight, bias): see ``tinynode.functions.conv2d``.
 
     x: (n, in, height, width) -> y: (n, out, oh, ow). The parameters are ``weight``:
@@ -140,7 +140,7 @@ class Conv2d(_Convolution):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        inward, outward, groups = _checked_channels("Conv2d", in_channels, out_channels, groups)
+        inward, outward, groups = checked_channels("Conv2d", in_channels, out_channels, groups)
         kernel = pair("Conv2d", "kernel_size", kernel_size, 1)
         options = {
             "stride": pair("Conv2d", "stride", stride, 1),
@@ -158,7 +158,7 @@ class Conv2d(_Convolution):
         return functions.conv2d(x, self.weight, self.bias, **self.options)
 
 
-class ConvTranspose2d(_Convolution):
+class ConvTranspose2d(Convolution):
     """y = conv_transpose2d(x, weight, bias): see ``tinynode.functions.conv_transpose2d``.
 
     x: (n, in, height, width) -> y: (n, out, oh, ow). The parameters are ``weight``:
@@ -203,7 +203,7 @@ class ConvTranspose2d(_Convolution):
         device: str | Device | None = None,
     ) -> None:
         name, put = "ConvTranspose2d", {"dtype": dtype, "device": device}
-        inward, outward, groups = _checked_channels(name, in_channels, out_channels, groups)
+        inward, outward, groups = checked_channels(name, in_channels, out_channels, groups)
         kernel = pair(name, "kernel_size", kernel_size, 1)
         options: dict[str, Any] = {
             "stride": pair(name, "stride", stride, 1),
@@ -213,12 +213,12 @@ class ConvTranspose2d(_Convolution):
             "groups": groups,
         }
         if initializer is None:
-            elements = _elements_met(kernel, options["stride"], options["dilation"])
+            elements = elements_met(kernel, options["stride"], options["dilation"])
             deviation = 1.0 / math.sqrt(inward // groups * elements)
             weight = random.normal((inward, outward // groups, *kernel), 0.0, deviation, **put)
         else:
             drawn = initializer((outward, inward // groups, *kernel), **put)
-            weight = _transposed(drawn, groups, get_device(device))
+            weight = transposed(drawn, groups, get_device(device))
         super().__init__(weight, outward, options, bias, dtype, device)
 
     def forward(self, x: Any) -> Variable:
@@ -227,7 +227,7 @@ class ConvTranspose2d(_Convolution):
         return functions.conv_transpose2d(x, self.weight, self.bias, **self.options)
 
 
-def _checked_channels(
+def checked_channels(
     layer: str, in_channels: Any, out_channels: Any, groups: Any
 ) -> tuple[int, int, int]:
     """Channels of x, channels of y and groups, as Python integers, checked together."""
@@ -241,8 +241,10 @@ def _checked_channels(
     return inward, outward, count
 
 
-def _elements_met(kernel: Pair, stride: Pair, dilation: Pair) -> float:
-    """The mean number of a window's elements that contribute to an output of conv_transpose2d.
+def elements_met(
+    kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> float:
+    """The mean number of elements of a window that contribute to an output, transposed.
 
     With stride s and dilation d, element j contributes to the output at index i if i - j d is a
     multiple of s. Of k elements, k gcd(s, d) / s contribute on average. The result is at least 1.
@@ -252,7 +254,7 @@ def _elements_met(kernel: Pair, stride: Pair, dilation: Pair) -> float:
     return math.prod(max(1.0, k * math.gcd(s, d) / s) for k, s, d in lines)
 
 
-def _transposed(weight: Array, groups: int, device: Device) -> Array:
+def transposed(weight: Array, groups: int, device: Device) -> Array:
     """(out, in / groups, kh, kw) -> (in, out / groups, kh, kw)."""
     host = to_host(weight)
     outward, per_group, *kernel = host.shape
