@@ -1,8 +1,8 @@
 """The differentiable functions: a class and a lower-case function for each operation.
 
 Users call the functions. The FunctionNode classes are public for readers of graphs, and for
-writers of hooks and kernels. Linear algebra beyond products is in ``linalg``.
-The files follow the chapters of the Array API standard, and the families of networks.
+writers of hooks and kernels. Linear algebra beyond products is in ``linalg``. The files follow the
+chapters of the Array API standard, and the families of networks.
 """
 
 import sys
@@ -691,8 +691,7 @@ __all__ = [
     "zero_safe_multiply",
 ]
 
-# the name of the module would hide the answer to PyTorch's function of this name
-delattr(sys.modules[__name__], "cross_entropy")
+delattr(sys.modules[__name__], "cross_entropy")  # it would hide the answer to PyTorch's name
 
 if not typing.TYPE_CHECKING:
 
