@@ -21,8 +21,9 @@ from child_process import running
 
 import tinynode as tn
 from tinynode import nn, random
-from tinynode.commands import digits, display, main, train
-from tinynode.commands.interrupt import Interrupt
+from tinynode.commands import digits, main, train
+from tinynode.nn import display
+from tinynode.nn.interrupt import Interrupt
 from tinynode.commands.training import Trainer
 
 ROOT = Path(__file__).resolve().parent.parent

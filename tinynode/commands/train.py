@@ -23,8 +23,8 @@ from tinynode.commands.command_line import (
     positive_number,
     show_help,
 )
-from tinynode.commands.display import PlainDisplay, make_display
-from tinynode.commands.interrupt import Interrupt
+from tinynode.nn.display import PlainDisplay, make_display
+from tinynode.nn.interrupt import Interrupt
 from tinynode.commands.training import Job, Trainer
 from tinynode.devices import Device, get_device, using_device
 from tinynode.errors import DeviceError, StateError
