@@ -14,7 +14,10 @@ nn.save("model.npz", model)
 model.load_state_dict(nn.load("model.npz"))
 """
 
-from tinynode.nn import datasets, initializers
+from tinynode.nn import datasets, initializers, metrics, transforms
+from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
+from tinynode.nn.data import ArrayDataset, DataLoader, Dataset, Subset, split_dataset
+from tinynode.nn.data_files import ImageFolder, TableDataset
 from tinynode.nn.image_layers import (
     AvgPool2d,
     Conv1d,
@@ -29,20 +32,25 @@ from tinynode.nn.normalization_layers import BatchNorm, GroupNorm, LayerNorm, RM
 from tinynode.nn.optimizers import SGD, Adam, AdamW, Optimizer, clip_gradients
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.nn.serializers import load, save
+from tinynode.nn.torch_weights import load_torch_weights
 
 __all__ = [
     "Adam",
     "AdamW",
+    "ArrayDataset",
     "AvgPool2d",
     "BatchNorm",
     "Buffer",
     "Conv1d",
     "Conv2d",
     "ConvTranspose2d",
+    "DataLoader",
+    "Dataset",
     "Dropout",
     "Embedding",
     "Flatten",
     "GroupNorm",
+    "ImageFolder",
     "LayerNorm",
     "Linear",
     "MaxPool2d",
@@ -52,9 +60,17 @@ __all__ = [
     "RMSNorm",
     "SGD",
     "Sequential",
+    "Subset",
+    "TableDataset",
     "clip_gradients",
     "datasets",
     "initializers",
     "load",
+    "load_checkpoint",
+    "load_torch_weights",
+    "metrics",
     "save",
+    "save_checkpoint",
+    "split_dataset",
+    "transforms",
 ]

@@ -1,4 +1,4 @@
-"""Saving and loading: named arrays in a ``.npz`` file, without pickle.
+"""Saving and loading: named arrays in a ``.npz`` or ``.safetensors`` file, without pickle.
 
 Requirements: loading runs no code of the file, and needs little more memory than the file's size.
 So files from strangers are safe to load. A crash while saving leaves the old file whole. Equal
@@ -20,6 +20,7 @@ import numpy
 
 from tinynode.atomic_file import replace_file
 from tinynode.errors import StateError, describe
+from tinynode.nn import safetensors_files
 from tinynode.nn.module import Module
 from tinynode.nn.state import State, host_array, take_prefix
 
@@ -43,9 +44,11 @@ _DAMAGE = (
 
 
 def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, Any]) -> None:
-    """Write a module's parameters, or named arrays, to a ``.npz`` file.
+    """Write a module's parameters, or named arrays, to a file.
 
-    The file appears at ``path`` only when complete. No suffix is added to ``path``.
+    A path that ends in ``.safetensors`` gives a file of this format, by the optional library
+    safetensors. Every other path gives a ``.npz`` file. No suffix is added to ``path``.
+    The file appears at ``path`` only when complete.
 
     Args:
         path: the file; an existing file is replaced.
@@ -54,6 +57,7 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
     Raises:
         StateError: a value is no array, or an array of Python objects. Or two arrays have one
             name.
+        ImportError: a ``.safetensors`` file is wanted, and the library is not installed.
         OSError: the file cannot be written; an old file is still whole.
     """
     if isinstance(module_or_state, Mapping):
@@ -65,8 +69,13 @@ def save(path: str | os.PathLike[str], module_or_state: Module | Mapping[str, An
             f"save: the second argument must be a Module or a dict of arrays, got "
             f"{describe(module_or_state)}. The path comes first: save('model.npz', model)."
         )
-    content = npz_bytes({name: host_array("save", name, value) for name, value in state.items()})
-    replace_file(path, content)
+    write_arrays(path, {name: host_array("save", name, value) for name, value in state.items()})
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
+    """Write NumPy arrays to a file, in the format of the path's suffix."""
+    safe = safetensors_files.has_suffix(path)
+    replace_file(path, safetensors_files.write_bytes(arrays) if safe else npz_bytes(arrays))
 
 
 def npz_bytes(arrays: Mapping[str, Any]) -> bytes:
@@ -122,7 +131,10 @@ def _fits(name: str) -> bool:
 
 
 def load(path: str | os.PathLike[str], part: str | None = None) -> State:
-    """Read a ``.npz`` file: a dict of NumPy arrays by name, for ``module.load_state_dict``.
+    """Read a file: a dict of NumPy arrays by name, for ``module.load_state_dict``.
+
+    A path that ends in ``.safetensors`` is read by the optional library safetensors. Every other
+    path is read as a ``.npz`` file.
 
     Args:
         path: the file.
@@ -131,7 +143,8 @@ def load(path: str | os.PathLike[str], part: str | None = None) -> State:
 
     Raises:
         FileNotFoundError: there is no such file.
-        StateError: the file is no ``.npz`` file, is damaged, is compressed, holds pickled objects,
+        ImportError: a ``.safetensors`` file is given, and the library is not installed.
+        StateError: the file has another format, is damaged, is compressed, holds pickled objects,
             or lacks the part.
     """
     if part is not None and not isinstance(part, str):
@@ -141,15 +154,22 @@ def load(path: str | os.PathLike[str], part: str | None = None) -> State:
         )
     with open(path, "rb") as file:
         content = file.read()
+    if safetensors_files.has_suffix(path):
+        state = safetensors_files.read_bytes(path, content)
+    else:
+        state = _read_npz(path, content)
+    return state if part is None else _part_of(state, part)
+
+
+def _read_npz(path: str | os.PathLike[str], content: bytes) -> State:
     try:
-        state = _read(content)
+        return _read(content)
     except _DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise StateError(
             f"load: {os.fspath(path)} is not a file that tinynode.nn.save wrote, or it is "
             f"damaged: {reason}"
         ) from error
-    return state if part is None else _part_of(state, part)
 
 
 def _part_of(state: State, part: str) -> State:

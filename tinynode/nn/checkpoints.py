@@ -1,0 +1,263 @@
+"""Checkpoints: a whole training run in a single file.
+
+Requirement: a resumed run equals the unbroken run bit by bit. So a file holds the state of every
+object with ``state_dict``, the optimizer's settings, plain values such as the epoch, and the state
+of ``tinynode.random``. Loading restores every object, or changes none.
+
+The arrays stand in the file under names such as ``model/layers.0.weight``. All other values stand
+in a text of JSON, the entry ``checkpoint.json``. Nothing in the file is code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+
+from tinynode import random
+from tinynode.core.variable import Variable
+from tinynode.devices import is_array
+from tinynode.errors import StateError, describe
+from tinynode.nn.serializers import load, write_arrays
+from tinynode.nn.state import State, host_array
+
+_TEXT = "checkpoint.json"
+_ARRAY = "@array"
+"""A dict with the single key ``@array`` stands in the JSON for an array of the file."""
+_FORMAT = 1
+
+
+def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
+    """Write the state of a training run to a file, for ``load_checkpoint``.
+
+        nn.save_checkpoint("run.npz", model=model, optimizer=optimizer, epoch=3)
+
+    The state of ``tinynode.random`` is always included. The format is that of the path's suffix,
+    as for ``nn.save``. The file appears at ``path`` only when complete.
+
+    Args:
+        path: the file; an existing file is replaced.
+        parts: by names of your choice, except ``random``: objects with ``state_dict`` and
+            ``load_state_dict``, such as a model, an optimizer, a schedule or a DataLoader. Or
+            plain values: numbers, text, booleans, None, arrays, and lists and dicts of these.
+            A tuple is loaded as a list.
+
+    Raises:
+        StateError: a value cannot be saved; the message names the part.
+        OSError: the file cannot be written; an old file is still whole.
+    """
+    if "random" in parts:
+        raise StateError(
+            "save_checkpoint: random is the name of tinynode's random state, which is always "
+            "saved. Choose another name."
+        )
+    encoder = _Encoder()
+    objects: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for name, part in parts.items():
+        if not hasattr(part, "state_dict"):
+            values[name] = encoder.encode(name, part)
+            continue
+        objects[name] = {
+            "class": type(part).__name__,
+            "state": encoder.encode(name, part.state_dict()),
+            "settings": encoder.encode(f"{name}/settings", _settings(part)),
+        }
+    document = {
+        "format": _FORMAT,
+        "objects": objects,
+        "values": values,
+        "random": encoder.encode("random/state", random.get_state()),
+    }
+    text = json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    encoder.arrays[_TEXT] = numpy.frombuffer(text, numpy.uint8)
+    write_arrays(path, encoder.arrays)
+
+
+def load_checkpoint(path: str | os.PathLike[str], **objects: Any) -> dict[str, Any]:
+    """Restore the objects of a training run in place; return the plain values by name.
+
+        epoch = nn.load_checkpoint("run.npz", model=model, optimizer=optimizer)["epoch"]
+
+    Every object and the random state are restored, or nothing changes. An optimizer gets its
+    learning rate and the other settings of the file.
+
+    Args:
+        path: a file of ``save_checkpoint``.
+        objects: by the names in the file: objects like those that were saved. None leaves an
+            object out. For the model alone, ``nn.load(path, part="model")`` gives the arrays.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        StateError: the file is no checkpoint, lacks an object, or holds an object that is not
+            given. Or an object's names, shapes or dtypes differ. All objects are unchanged.
+    """
+    arrays = load(path)
+    document = _document(path, arrays)
+    saved = document["objects"]
+    _check_names(path, saved, document["values"], objects)
+    _check_objects(saved, objects)
+    chosen = {name: part for name, part in objects.items() if part is not None}
+    states = {name: _decode(saved[name]["state"], arrays) for name in chosen}
+    before = {name: (part.state_dict(), _settings(part)) for name, part in chosen.items()}
+    random_state = random.get_state()
+    touched = []
+    try:
+        for name, part in chosen.items():
+            touched.append(name)
+            _restore(name, part, states[name], saved[name]["settings"])
+        random.set_state(_decode(document["random"], arrays))
+    except BaseException:
+        for name in touched:
+            state, settings = before[name]
+            _apply_settings(chosen[name], settings)
+            chosen[name].load_state_dict(state)
+        random.set_state(random_state)
+        raise
+    values: dict[str, Any] = _decode(document["values"], arrays)
+    return values
+
+
+class _Encoder:
+    """Turns values into values of JSON, and collects the arrays by name.
+
+    Attributes:
+        arrays: the arrays met so far, by their names in the file.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: State = {}
+
+    def encode(self, name: str, value: Any) -> Any:
+        """The value for JSON; an array becomes the array's name in the file."""
+        if isinstance(value, numpy.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, Mapping):
+            return {self._key(name, k): self.encode(f"{name}/{k}", v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.encode(f"{name}/{i}", entry) for i, entry in enumerate(value)]
+        if isinstance(value, Variable) or not is_array(value):
+            hint = " Give float(...) of a loss." if isinstance(value, Variable) else ""
+            raise StateError(
+                f"save_checkpoint: {name} must be an object with state_dict, a number, text, a "
+                f"boolean, None, an array, or a list or dict of these, got {describe(value)}."
+                f"{hint}"
+            )
+        if name in self.arrays:
+            raise StateError(f"save_checkpoint: two arrays have the name {name}. Rename one.")
+        self.arrays[name] = host_array("save_checkpoint", name, value)
+        return {_ARRAY: name}
+
+    def _key(self, name: str, key: Any) -> str:
+        if not isinstance(key, str) or key == _ARRAY:
+            raise StateError(
+                f"save_checkpoint: {name} has the key {key!r}; the keys of a dict must be text, "
+                f"other than {_ARRAY!r}. Write str(key)."
+            )
+        return key
+
+
+def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_decode(entry, arrays) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if list(value) == [_ARRAY]:
+        if value[_ARRAY] not in arrays:
+            raise StateError(f"load_checkpoint: the file lacks the array {value[_ARRAY]}.")
+        return arrays[value[_ARRAY]]
+    return {key: _decode(entry, arrays) for key, entry in value.items()}
+
+
+def _document(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON document of a checkpoint."""
+    try:
+        text = bytes(numpy.asarray(arrays[_TEXT], numpy.uint8))
+        document: dict[str, Any] = json.loads(text.decode("utf-8", "surrogatepass"))
+        known = document["format"] == _FORMAT
+        if not all(
+            set(part) >= {"class", "state", "settings"} for part in document["objects"].values()
+        ):
+            raise TypeError
+        document["values"].keys()
+        document["random"]
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        raise StateError(
+            f"load_checkpoint: {os.fspath(path)} is no file of save_checkpoint. For a file of "
+            "nn.save write model.load_state_dict(nn.load(path))."
+        ) from None
+    if not known:
+        raise StateError(
+            f"load_checkpoint: {os.fspath(path)} has the format {document['format']!r}, and this "
+            f"version of tinynode reads the format {_FORMAT}."
+        )
+    return document
+
+
+def _check_names(
+    path: str | os.PathLike[str],
+    saved: Mapping[str, Any],
+    values: Mapping[str, Any],
+    objects: Mapping[str, Any],
+) -> None:
+    """Refuse objects that the file lacks, and objects of the file that are not given."""
+    file = f"load_checkpoint: {os.fspath(path)}"
+    for name, part in objects.items():
+        if part is None or name in saved:
+            continue
+        if name in values:
+            raise StateError(
+                f"{file} holds {name} as a plain value, which is returned. Leave {name}= out."
+            )
+        raise StateError(
+            f"{file} has no {name}; the file has {', '.join(saved) or 'no objects'}. Leave "
+            f"{name}= out."
+        )
+    left = [name for name in saved if name not in objects]
+    if left:
+        raise StateError(
+            f"{file} also holds {', '.join(left)}. Give {left[0]}=..., or {left[0]}=None to leave "
+            "it out."
+        )
+
+
+def _check_objects(saved: Mapping[str, Any], objects: Mapping[str, Any]) -> None:
+    """Refuse an object without ``load_state_dict``, or with settings of other names."""
+    for name, part in objects.items():
+        if part is None:
+            continue
+        if not hasattr(part, "load_state_dict") or not hasattr(part, "state_dict"):
+            raise StateError(
+                f"load_checkpoint: {name} must be an object with state_dict and load_state_dict, "
+                f"got {describe(part)}."
+            )
+        stored, own = saved[name], _settings(part)
+        here, there = type(part).__name__, stored["class"]
+        if set(own) != set(stored["settings"]) or (own and here != there):
+            raise StateError(
+                f"load_checkpoint: {name} is {here}({', '.join(own)}) here, and "
+                f"{there}({', '.join(stored['settings'])}) in the file. Make the same object."
+            )
+
+
+def _settings(part: Any) -> dict[str, Any]:
+    """An optimizer's settings by name: ``lr`` and others, which ``state_dict`` leaves out."""
+    return {name: getattr(part, name) for name in getattr(part, "setting_names", ())}
+
+
+def _apply_settings(part: Any, settings: Mapping[str, Any]) -> None:
+    for name, value in settings.items():
+        setattr(part, name, tuple(value) if isinstance(value, list) else value)
+
+
+def _restore(name: str, part: Any, state: Any, settings: Mapping[str, Any]) -> None:
+    try:
+        _apply_settings(part, settings)  # first: SGD's momentum decides about the moments
+        part.load_state_dict(state)
+    except Exception as error:
+        raise StateError(f"load_checkpoint: {name}: {error}") from error

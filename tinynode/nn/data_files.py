@@ -1,0 +1,212 @@
+"""Data sets in files: tables of comma-separated values, and folders of images.
+
+Requirement: a mistake in a file is an error that names the file, the line and the column.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from tinynode import random
+from tinynode.nn.data import ArrayDataset, Dataset
+
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+
+
+class TableDataset(ArrayDataset):
+    """A ``.csv`` file with a header: sample i is (numbers, label) of the line i.
+
+    Args:
+        path: a text file in UTF-8; the first line has the names of the columns.
+        label: the name of the label's column, or None: then a sample is (numbers,).
+        columns: the names of the columns of numbers; by default all except ``label``.
+        regression: False for labels that are classes: integers from 0, in the order of
+            ``classes``. True for labels that are numbers.
+        delimiter: the character between two columns.
+        dtype: the dtype of the numbers; ``config.dtype`` by default.
+
+    Attributes:
+        columns: the names of the columns of numbers, a list of length k.
+        classes: the texts of the classes, sorted; numbers are sorted by value. Empty for
+            ``regression``.
+        arrays: the numbers, (n, k), and the labels, (n).
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: a column is missing, or a value is missing or no number; the message names the
+            line and the column.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        label: str | None = None,
+        *,
+        columns: Iterable[str] | None = None,
+        regression: bool = False,
+        delimiter: str = ",",
+        dtype: Any = None,
+    ) -> None:
+        table = _Table(path, delimiter)
+        given = [name for name in table.header if name != label] if columns is None else columns
+        self.columns = list(given)
+        self.classes: list[str] = []
+        kind = random.host_dtype(dtype)
+        lines = range(len(table.rows))
+        numbers = [[table.number(i, name) for name in self.columns] for i in lines]
+        arrays = [numpy.asarray(numbers, kind).reshape(len(lines), len(self.columns))]
+        if label is not None and regression:
+            arrays.append(numpy.asarray([table.number(i, label) for i in lines], kind))
+        elif label is not None:
+            texts = [table.text(i, label) for i in lines]
+            self.classes = _sorted_classes(set(texts))
+            codes = {text: code for code, text in enumerate(self.classes)}
+            arrays.append(numpy.asarray([codes[text] for text in texts], numpy.int64))
+        super().__init__(*arrays)
+
+
+class _Table:
+    """The cells of a file of comma-separated values."""
+
+    def __init__(self, path: str | os.PathLike[str], delimiter: str) -> None:
+        self.path = os.fspath(path)
+        self.rows: list[list[str]] = []
+        self._lines: list[int] = []
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=delimiter)
+            self.header = [name.strip() for name in next(reader, [])]
+            for row in reader:
+                if row:
+                    self.rows.append(row)
+                    self._lines.append(reader.line_num)
+        if not self.rows:
+            raise ValueError(f"{self.path} needs a header, and one line of values or more.")
+        twice = [name for name in self.header if self.header.count(name) > 1]
+        if twice:
+            raise ValueError(f"{self.path}, line 1: two columns have the name {twice[0]!r}.")
+        for row, line in zip(self.rows, self._lines, strict=True):
+            if len(row) != len(self.header):
+                raise ValueError(
+                    f"{self.path}, line {line}: expected {len(self.header)} values as in the "
+                    f"header, got {len(row)}."
+                )
+
+    def text(self, row: int, column: str) -> str:
+        """The text of a cell, without spaces at the ends."""
+        if column not in self.header:
+            raise ValueError(
+                f"{self.path} has no column {column!r}; it has {', '.join(self.header)}."
+            )
+        found = self.rows[row][self.header.index(column)].strip()
+        if not found:
+            raise ValueError(
+                f"{self.path}, line {self._lines[row]}, column {column!r}: the value is missing. "
+                "Fill the value in, remove the line, or choose other columns."
+            )
+        return found
+
+    def number(self, row: int, column: str) -> float:
+        """The number of a cell."""
+        text = self.text(row, column)
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise ValueError(
+                f"{self.path}, line {self._lines[row]}, column {column!r}: {text!r} is no finite "
+                "number. Choose the columns of numbers by columns=[...], or write the column as "
+                "numbers."
+            )
+        return value
+
+
+def _sorted_classes(texts: set[str]) -> list[str]:
+    """The texts, by value if all are numbers."""
+    try:
+        return sorted(texts, key=float)
+    except ValueError:
+        return sorted(texts)
+
+
+class ImageFolder(Dataset):
+    """Images in a folder for each class: sample i is (image, label).
+
+    ``flowers/rose/1.png`` is an image of the class ``rose``. An image is read when asked for, by
+    the optional library Pillow, as an array (channels, height, width) from 0 to 1.
+
+    Args:
+        path: the folder of the folders.
+        size: (height, width): images are scaled to this size; None keeps the sizes.
+        mode: ``"RGB"`` for three channels, ``"L"`` for one channel, grey.
+        dtype: the dtype of the images; ``config.dtype`` by default.
+
+    Attributes:
+        classes: the names of the folders, sorted; a label is an index into this list.
+        files: the paths of the images, sorted by class and name.
+        labels: the labels, (n), int64.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        ImportError: Pillow is not installed.
+        ValueError: the folder has no folders with images, or the mode is unknown.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        size: tuple[int, int] | None = None,
+        mode: str = "RGB",
+        dtype: Any = None,
+    ) -> None:
+        _pillow()
+        if mode not in ("RGB", "L"):
+            raise ValueError(f"ImageFolder: mode must be 'RGB' or 'L', got {mode!r}.")
+        folders = sorted(folder for folder in Path(path).iterdir() if folder.is_dir())
+        found = [
+            (file, folder.name)
+            for folder in folders
+            for file in sorted(folder.iterdir())
+            if file.suffix.lower() in _SUFFIXES
+        ]
+        if not found:
+            raise ValueError(
+                f"ImageFolder: {os.fspath(path)} must have a folder of images for each class; no "
+                f"file such as {os.path.join(os.fspath(path), 'cat', '1.png')} was found."
+            )
+        self.classes = sorted({name for _, name in found})
+        self.files = [file for file, _ in found]
+        self.labels = numpy.asarray([self.classes.index(name) for _, name in found], numpy.int64)
+        self.size, self.mode, self.dtype = size, mode, random.host_dtype(dtype)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        with _pillow().open(self.files[index]) as file:
+            image = file.convert(self.mode)
+        if self.size is not None:
+            height, width = self.size
+            image = image.resize((width, height))
+        pixels = numpy.asarray(image, self.dtype) / self.dtype.type(255)
+        array = pixels[None] if pixels.ndim == 2 else numpy.moveaxis(pixels, -1, 0)
+        return numpy.ascontiguousarray(array), self.labels[index]
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image  # of an extra
+    except ImportError:
+        raise ImportError(
+            "ImageFolder needs the package Pillow. Install the extra: "
+            "pip install 'tinynode[images]'."
+        ) from None
+    return Image

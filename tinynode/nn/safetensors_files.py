@@ -1,0 +1,101 @@
+"""Files of the ``safetensors`` format: named arrays, without code.
+
+Requirement: weights that other frameworks wrote are read as NumPy arrays. The library is optional:
+only a path that ends in ``.safetensors`` needs the library.
+
+Source: the format and library safetensors of Hugging Face.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+
+from tinynode.errors import StateError
+from tinynode.nn.state import State
+
+SUFFIX = ".safetensors"
+_DTYPES = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "F16": "float16",
+    "F32": "float32",
+    "F64": "float64",
+}
+"""The format's dtypes by their names in NumPy. NumPy has no bfloat16: see ``_array``."""
+
+
+def has_suffix(path: str | os.PathLike[str]) -> bool:
+    """True if the path ends in ``.safetensors``."""
+    return os.fspath(path).endswith(SUFFIX)
+
+
+def write_bytes(arrays: Mapping[str, Any]) -> bytes:
+    """The content of a file with these arrays.
+
+    Raises:
+        ImportError: the library is not installed.
+        StateError: the format has no such dtype, or a name is no text.
+    """
+    library = _library("save")
+    known = set(_DTYPES.values())
+    for name, array in arrays.items():
+        if not isinstance(name, str) or array.dtype.name not in known:
+            raise StateError(
+                f"save: {name!r} is {array.dtype}; a {SUFFIX} file holds arrays of bool, integers "
+                "and floats, by names that are text. Save to a .npz file, or cast the array."
+            )
+    return bytes(library.numpy.save({n: a.copy(order="C") for n, a in arrays.items()}))
+
+
+def read_bytes(path: str | os.PathLike[str], content: bytes) -> State:
+    """The arrays of a file; bfloat16 arrays come as float32, with the same values.
+
+    Raises:
+        ImportError: the library is not installed.
+        StateError: the file is damaged, or has arrays of a dtype without a counterpart in NumPy.
+    """
+    library = _library("load")
+    try:
+        tensors = library.deserialize(content)
+    except library.SafetensorError as error:
+        raise StateError(
+            f"load: {os.fspath(path)} is no {SUFFIX} file, or it is damaged: {error}"
+        ) from error
+    return {name: _array(name, tensor) for name, tensor in tensors}
+
+
+def _array(name: str, tensor: Mapping[str, Any]) -> Any:
+    kind, shape, data = tensor["dtype"], tensor["shape"], bytes(tensor["data"])
+    if kind == "BF16":  # the upper half of a float32
+        upper = numpy.frombuffer(data, "<u2").astype(numpy.uint32)
+        return (upper << 16).view(numpy.float32).reshape(shape)
+    if kind not in _DTYPES:
+        raise StateError(
+            f"load: {name} has the dtype {kind}, unknown to NumPy. Write the file again with "
+            "float32 arrays."
+        )
+    dtype = numpy.dtype(_DTYPES[kind])
+    found = numpy.frombuffer(data, dtype.newbyteorder("<")).astype(dtype)
+    return found.reshape(shape)
+
+
+def _library(caller: str) -> Any:
+    try:
+        import safetensors.numpy  # of an extra
+    except ImportError:
+        raise ImportError(
+            f"{caller}: a {SUFFIX} file needs the package safetensors. Install the extra: "
+            "pip install 'tinynode[safetensors]'. Or save to a .npz file."
+        ) from None
+    return safetensors
