@@ -216,23 +216,28 @@ class Trainer:
         if self.schedule is not None:
             row["lr"] = self.optimizer.lr
         self.history.append(row)
-        display.line(table_row(row, is_first=self._is_first_row))
-        self._is_first_row = False
-        if self.log is not None:
-            self.log.write(self.history)
         if self.stopping is not None:
             self.stopping.note(row, self._measured_state())
+        if self.log is not None:
+            self.log.write(self.history)
         if self.checkpoint is not None:
             self.save(self.checkpoint)
+        display.line(table_row(row, is_first=self._is_first_row))
+        self._is_first_row = False
 
-    def evaluate(self, batches: Batches) -> dict[str, float]:
+    def evaluate(self, batches: Batches | None = None) -> dict[str, float]:
         """The mean loss and the mean metrics of batches, in evaluation mode.
 
-        No gradient is computed. The parameters are those of ``average``, if given.
+        No gradient is computed. The parameters are those of ``average``, if given. The batches are
+        by default those of ``validation``.
         """
+        if batches is None:
+            batches = self.validation
+        if batches is None:
+            raise ValueError("Trainer.evaluate: give batches: the trainer has no validation=...")
         measures: dict[str, Metric] = {"loss": self.loss, **self.metrics}
         sums, total = dict.fromkeys(measures, 0.0), 0
-        with self._averaged(), using_config(enable_backprop=False, train=False):
+        with self.averaged(), using_config(enable_backprop=False, train=False):
             for batch in batches:
                 examples = count_examples(batch)
                 total += examples
@@ -240,13 +245,13 @@ class Trainer:
                     sums[name] += float(measure(self.model, *batch)) * examples
         return {name: value / max(total, 1) for name, value in sums.items()}
 
-    def _averaged(self) -> contextlib.AbstractContextManager[Any]:
+    def averaged(self) -> contextlib.AbstractContextManager[Any]:
         """A context in which the model has the averaged parameters, if there is an average."""
-        return contextlib.nullcontext() if self.average is None else self.average.applied()
+        return contextlib.nullcontext() if self.average is None else self.average.average()
 
     def _measured_state(self) -> State:
         """The parameters and buffers that the validation measures."""
-        with self._averaged():
+        with self.averaged():
             return self.model.state_dict()
 
     def _may_go_on(self, interrupt: Interrupt) -> bool:
@@ -263,14 +268,23 @@ class Trainer:
             self.model.load_state_dict(self.stopping.best_state)
             display.line(f"stopped early: {self.stopping}; the model has the parameters of it")
         if self.stopped == "interrupted":
-            where = f"in epoch {self.epoch + 1}" if self.position else f"after epoch {self.epoch}"
-            saved = resume = ""
+            saved = ""
             if self.checkpoint is not None:
                 self.save(self.checkpoint)
-                saved = f", saved to {os.fspath(self.checkpoint)}"
-                resume = f"trainer.resume({os.fspath(self.checkpoint)!r}), then "
-            display.line(f"interrupted {where}{saved}")
-            display.line(f"go on with: {resume}trainer.run({last - self.epoch})")
+                saved = f": saved to {os.fspath(self.checkpoint)}"
+            display.line(f"interrupted {self.progress}{saved}")
+            display.line(f"go on with: {self.how_to_go_on(last - self.epoch)}")
+
+    @property
+    def progress(self) -> str:
+        """Where the training stands: ``after epoch 2``, or ``in epoch 3``."""
+        return f"in epoch {self.epoch + 1}" if self.position else f"after epoch {self.epoch}"
+
+    def how_to_go_on(self, epochs: int) -> str:
+        """The code, or a command, for the remaining epochs."""
+        if self.checkpoint is None:
+            return f"trainer.run({epochs})"
+        return f"trainer.resume({os.fspath(self.checkpoint)!r}); trainer.run({epochs})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything that the next step uses, except the data, as ``save_checkpoint`` does.

@@ -1,0 +1,150 @@
+"""The job ``train tiny-gpt``: a small transformer that writes sonnets, character by character.
+
+The text has 18,000 characters to train on, so a larger model would learn it by heart. The sizes,
+the dropout ratio and the number of epochs were chosen for the held-out loss.
+
+Source: Radford et al., Language Models are Unsupervised Multitask Learners, 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+
+from tinynode import functions as F
+from tinynode import nn, random
+from tinynode.commands.job import Data, Job
+from tinynode.configuration import using_config
+from tinynode.core.conversion import asarray
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, to_host
+
+LENGTH = 64
+"""The number of characters that the model reads."""
+STRIDE = 8
+"""The distance between the starts of two training examples, in characters."""
+SIZE = 64
+"""The length of the vector of a character."""
+BLOCKS = 2
+HEADS = 4
+DROPOUT = 0.2
+WRITTEN = 240
+"""The number of characters of the sample."""
+
+
+class Attention(nn.Module):
+    """Causal self-attention with several heads: (n, length, size) -> (n, length, size)."""
+
+    def __init__(self) -> None:
+        self.to_qkv = nn.Linear(SIZE, 3 * SIZE, bias=False)
+        self.to_output = nn.Linear(SIZE, SIZE)
+
+    def forward(self, x: Variable) -> Variable:
+        """Each position reads itself and the positions before."""
+        n, length, _ = x.shape
+        parts = F.reshape(self.to_qkv(x), (n, length, 3, HEADS, SIZE // HEADS))
+        q, k, v = F.unstack(F.permute_dims(parts, (2, 0, 3, 1, 4)))  # (n, heads, length, d)
+        y = F.scaled_dot_product_attention(q, k, v, causal=True)
+        return self.to_output(F.reshape(F.permute_dims(y, (0, 2, 1, 3)), x.shape))
+
+
+class Block(nn.Module):
+    """x + attention, then x + perceptron, each with layer norm first."""
+
+    def __init__(self) -> None:
+        self.attention = nn.Sequential(nn.LayerNorm(SIZE), Attention(), nn.Dropout(DROPOUT))
+        self.perceptron = nn.Sequential(
+            nn.LayerNorm(SIZE),
+            nn.Linear(SIZE, 4 * SIZE),
+            F.gelu,
+            nn.Linear(4 * SIZE, SIZE),
+            nn.Dropout(DROPOUT),
+        )
+
+    def forward(self, x: Variable) -> Variable:
+        """The block."""
+        x = x + self.attention(x)
+        return x + self.perceptron(x)
+
+
+def small_normal(shape: tuple[int, ...], *, dtype: Any = None, device: Any = None) -> Array:
+    """Draws from N(0, 0.1^2)."""
+    return random.normal(shape, 0.0, 0.1, dtype=dtype, device=device)
+
+
+class TinyGPT(nn.Module):
+    """Characters to scores of the next character: (n, length) -> (n, length, characters)."""
+
+    def __init__(self) -> None:
+        count = len(nn.datasets.load_sonnets().characters)
+        self.characters = nn.Embedding(count, SIZE, initializer=small_normal)
+        self.positions = nn.Embedding(LENGTH, SIZE, initializer=small_normal)
+        self.blocks = nn.Sequential(nn.Dropout(DROPOUT), *[Block() for _ in range(BLOCKS)])
+        self.to_scores = nn.Sequential(nn.LayerNorm(SIZE), nn.Linear(SIZE, count))
+
+    def forward(self, numbers: Variable) -> Variable:
+        """The scores."""
+        x = self.characters(numbers) + self.positions.weight[: numbers.shape[1]]
+        return self.to_scores(self.blocks(x))
+
+
+def next_character_loss(model: nn.Module, numbers: Variable, following: Variable) -> Variable:
+    """The mean cross entropy of a character: (n, length), (n, length) -> ()."""
+    scores = model(numbers)
+    return F.softmax_cross_entropy(
+        F.reshape(scores, (-1, scores.shape[-1])), F.reshape(following, (-1,))
+    )
+
+
+def load_data(batch_size: int) -> Data:
+    """Pieces of the sonnets, each beside the piece that starts a character later."""
+    text = nn.datasets.load_sonnets()
+    train, held_out = text.encode(text.train), text.encode(text.held_out)
+    rest = pieces(held_out, LENGTH)
+    return Data(
+        nn.DataLoader(pieces(train, STRIDE), batch_size, shuffle=True),
+        nn.DataLoader(rest, len(rest), seed=0),
+        f"{len(train)} characters to train on, {len(held_out)} held out",
+    )
+
+
+def pieces(numbers: Any, stride: int) -> nn.ArrayDataset:
+    """Pieces of LENGTH characters from every ``stride``-th start, and the following characters."""
+    windows = numpy.lib.stride_tricks.sliding_window_view(numbers, LENGTH + 1)[::stride]
+    return nn.ArrayDataset(windows[:, :-1], windows[:, 1:])
+
+
+def sample(model: nn.Module, count: int, seed: int = 0) -> str:
+    """A text that the model writes: each character is drawn by its probability, then read."""
+    text = nn.datasets.load_sonnets()
+    generator = numpy.random.default_rng(seed)
+    numbers = [int(text.encode("\n")[0])]
+    with using_config(enable_backprop=False, train=False):
+        while len(numbers) <= count:
+            seen = asarray(numpy.asarray([numbers[-LENGTH:]]))
+            scores = to_host(model(seen).array)[0, -1].astype(numpy.float64) / 0.8
+            p = numpy.exp(scores - scores.max())
+            numbers.append(int(generator.choice(len(p), p=p / p.sum())))
+    return text.decode(numbers[1:])
+
+
+def result(model: nn.Module, measured: Mapping[str, float]) -> str:
+    """A sample, and the held-out loss."""
+    written = "".join(f"    {line}\n" for line in sample(model, WRITTEN).strip("\n").splitlines())
+    return f"a sample:\n{written}held-out loss: {measured['loss']:.2f} for each character"
+
+
+JOB = Job(
+    name="tiny-gpt",
+    summary="a small transformer that writes sonnets of Shakespeare, character by character",
+    load_data=load_data,
+    make_model=TinyGPT,
+    loss=next_character_loss,
+    metrics={},
+    result=result,
+    epochs=8,
+    batch_size=16,
+    lr=0.003,
+)
