@@ -145,6 +145,27 @@ def test_sgd_gets_its_momentum_and_moments(tmp_path: Path) -> None:
     assert second.state_dict()["0/v"].tolist() == [1.0, 1.0]
 
 
+class Grouped(nn.SGD):
+    """An optimizer with two groups of parameters."""
+
+    def __init__(self, *rates: float) -> None:
+        super().__init__([nn.Parameter(np.ones(2))], lr=rates[0])
+        self.groups = [nn.SGD([nn.Parameter(np.ones(2))], lr=rate) for rate in rates]
+        for group in self.groups:
+            group.lr_factor = group.lr / self.lr  # type: ignore[attr-defined]
+
+
+def test_groups_of_parameters_get_their_settings(tmp_path: Path) -> None:
+    first, second = Grouped(0.5, 0.25), Grouped(1.0, 1.0)
+    first.groups[1].momentum = 0.9
+    nn.save_checkpoint(tmp_path / "x.npz", optimizer=first)
+    nn.load_checkpoint(tmp_path / "x.npz", optimizer=second)
+    for one, other in zip(first.groups, second.groups, strict=True):
+        assert (one.lr, one.momentum, one.lr_factor) == (other.lr, other.momentum, other.lr_factor)
+    with pytest.raises(StateError, match="optimizer has 3 groups of parameters here, and 2"):
+        nn.load_checkpoint(tmp_path / "x.npz", optimizer=Grouped(1.0, 1.0, 1.0))
+
+
 class Broken(Halving):
     """Loads a part of the state, then fails."""
 

@@ -1067,6 +1067,8 @@ def test_a_wheel_carries_the_course(tmp_path: Path) -> None:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
     assert [name for name in names if "__pycache__" in name] == []
+    data = ("digits.npz", "digits.md", "sonnets.txt", "sonnets.md")
+    assert {f"tinynode/nn/datasets/{name}" for name in data} <= set(names)
     carried = {name.partition("tutorials/")[2] for name in names if "/tutorials/" in name}
     files = [path for path in (ROOT / "tutorials").rglob("*") if path.is_file()]
     there = {str(path.relative_to(ROOT / "tutorials")) for path in files}

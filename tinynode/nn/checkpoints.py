@@ -102,19 +102,15 @@ def load_checkpoint(path: str | os.PathLike[str], **objects: Any) -> dict[str, A
     _check_objects(saved, objects)
     chosen = {name: part for name, part in objects.items() if part is not None}
     states = {name: _decode(saved[name]["state"], arrays) for name in chosen}
-    before = {name: (part.state_dict(), _settings(part)) for name, part in chosen.items()}
+    settings = {name: saved[name]["settings"] for name in chosen}
+    before = {name: part.state_dict() for name, part in chosen.items()}
+    own_settings = {name: _settings(part) for name, part in chosen.items()}
     random_state = random.get_state()
-    touched = []
     try:
-        for name, part in chosen.items():
-            touched.append(name)
-            _restore(name, part, states[name], saved[name]["settings"])
+        _restore(chosen, states, settings)
         random.set_state(_decode(document["random"], arrays))
     except BaseException:
-        for name in touched:
-            state, settings = before[name]
-            _apply_settings(chosen[name], settings)
-            chosen[name].load_state_dict(state)
+        _restore(chosen, before, own_settings)
         random.set_state(random_state)
         raise
     values: dict[str, Any] = _decode(document["values"], arrays)
@@ -243,21 +239,47 @@ def _check_objects(saved: Mapping[str, Any], objects: Mapping[str, Any]) -> None
                 f"load_checkpoint: {name} is {here}({', '.join(own)}) here, and "
                 f"{there}({', '.join(stored['settings'])}) in the file. Make the same object."
             )
+        sizes = len(own.get("groups", ())), len(stored["settings"].get("groups", ()))
+        if sizes[0] != sizes[1]:
+            raise StateError(
+                f"load_checkpoint: {name} has {sizes[0]} groups of parameters here, and "
+                f"{sizes[1]} in the file. Make the same groups."
+            )
 
 
 def _settings(part: Any) -> dict[str, Any]:
-    """An optimizer's settings by name: ``lr`` and others, which ``state_dict`` leaves out."""
-    return {name: getattr(part, name) for name in getattr(part, "setting_names", ())}
+    """An optimizer's settings by name: ``lr`` and others, which ``state_dict`` leaves out.
+
+    The entry ``groups`` is a list of the settings of the groups of parameters, if any.
+    """
+    names = getattr(part, "setting_names", ())
+    settings = {name: getattr(part, name) for name in names}
+    groups = [group for group in getattr(part, "groups", ()) if group is not part]
+    if names and groups:
+        settings["groups"] = [
+            {name: getattr(group, name) for name in (*names, "lr_factor")} for group in groups
+        ]
+    return settings
 
 
 def _apply_settings(part: Any, settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
-        setattr(part, name, tuple(value) if isinstance(value, list) else value)
+        if name != "groups":
+            setattr(part, name, tuple(value) if isinstance(value, list) else value)
+    if "groups" in settings:  # after the settings: lr changes the rates of the groups
+        for group, own in zip(part.groups, settings["groups"], strict=True):
+            _apply_settings(group, own)
 
 
-def _restore(name: str, part: Any, state: Any, settings: Mapping[str, Any]) -> None:
-    try:
-        _apply_settings(part, settings)  # first: SGD's momentum decides about the moments
-        part.load_state_dict(state)
-    except Exception as error:
-        raise StateError(f"load_checkpoint: {name}: {error}") from error
+def _restore(
+    chosen: Mapping[str, Any], states: Mapping[str, Any], settings: Mapping[str, Any]
+) -> None:
+    """Restore the objects by name."""
+    for name, part in chosen.items():
+        try:
+            _apply_settings(part, settings[name])  # first: SGD's momentum decides about moments
+            part.load_state_dict(states[name])
+        except Exception as error:
+            raise StateError(f"load_checkpoint: {name}: {error}") from error
+    for name, part in chosen.items():  # again: a schedule may have set the learning rate
+        _apply_settings(part, settings[name])

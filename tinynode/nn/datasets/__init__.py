@@ -1,7 +1,7 @@
 """The data sets of the package.
 
-Requirement: the first real training needs no download. The files are small. Beside each
-file, a page names the source, the licence, and the command for making the file.
+Requirement: the first real training needs no download. The files are small. Beside each file, a
+page names the source, the licence, and the command for making the file, if any.
 """
 
 from __future__ import annotations
@@ -12,9 +12,28 @@ from typing import Any, NamedTuple
 import numpy
 
 from tinynode.configuration import config
+from tinynode.nn.datasets.generators import (
+    Examples,
+    make_circles,
+    make_moons,
+    make_regression,
+    make_sines,
+    make_spirals,
+)
 from tinynode.nn.serializers import load
 
-__all__ = ["Classification", "load_digits"]
+__all__ = [
+    "Classification",
+    "Examples",
+    "Text",
+    "load_digits",
+    "load_sonnets",
+    "make_circles",
+    "make_moons",
+    "make_regression",
+    "make_sines",
+    "make_spirals",
+]
 
 
 class Classification(NamedTuple):
@@ -51,6 +70,55 @@ def load_digits() -> Classification:
         arrays["train_labels"].astype(numpy.int64),
         _scaled(arrays["held_out_images"]),
         arrays["held_out_labels"].astype(numpy.int64),
+    )
+
+
+class Text(NamedTuple):
+    """A text for training and, held out, for measuring.
+
+    Attributes:
+        train: the text for training.
+        held_out: the held-out text.
+        characters: all characters of both, sorted; a character's number is its index here.
+    """
+
+    train: str
+    held_out: str
+    characters: str
+
+    def encode(self, text: str) -> Any:
+        """The numbers of the characters: (len(text)), int64.
+
+        Raises:
+            ValueError: the text has a character that is not in ``characters``.
+        """
+        numbers = {character: number for number, character in enumerate(self.characters)}
+        unknown = [character for character in text if character not in numbers]
+        if unknown:
+            raise ValueError(
+                f"Text.encode: {unknown[0]!r} is none of the {len(numbers)} characters of the "
+                "text. Leave it out."
+            )
+        return numpy.asarray([numbers[character] for character in text], dtype=numpy.int64)
+
+    def decode(self, numbers: Any) -> str:
+        """The text of the numbers; undoes ``encode``."""
+        return "".join(self.characters[int(number)] for number in numbers)
+
+
+def load_sonnets() -> Text:
+    """35 sonnets of Shakespeare, 21,000 characters in all, for models of characters.
+
+    Every seventh sonnet is held out: five sonnets.
+
+    Source: Shake-speares Sonnets, London, 1609; public domain. See sonnets.md beside the data.
+    """
+    text = Path(__file__).with_name("sonnets.txt").read_text(encoding="ascii")
+    sonnets = text.strip().split("\n\n")
+    train = [sonnet for number, sonnet in enumerate(sonnets) if number % 7 != 6]
+    held_out = [sonnet for number, sonnet in enumerate(sonnets) if number % 7 == 6]
+    return Text(
+        "\n\n".join(train) + "\n", "\n\n".join(held_out) + "\n", "".join(sorted(set(text)))
     )
 
 
