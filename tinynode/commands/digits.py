@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from tinynode import nn
-from tinynode.commands.job import Data, Job, accuracy, accuracy_line, cross_entropy
+from tinynode.commands.job import Job, Loaders, accuracy, accuracy_line, cross_entropy
 from tinynode.functions import relu
 from tinynode.nn.initializers import he_normal
 
@@ -34,15 +34,14 @@ def make_model() -> nn.Module:
     )
 
 
-def load_data(batch_size: int) -> Data:
+def load_data(batch_size: int) -> Loaders:
     """The digits in batches; the training images are shifted anew in each epoch."""
     digits = nn.datasets.load_digits()
     images = nn.ArrayDataset(digits.train_images, digits.train_labels)
     held_out = nn.ArrayDataset(digits.held_out_images, digits.held_out_labels)
-    return Data(
+    return (
         nn.DataLoader(images, batch_size, shuffle=True, batch_transform=jittered),
         nn.DataLoader(held_out, len(held_out), seed=0),
-        f"{len(images)} images to train on, {len(held_out)} held out",
     )
 
 

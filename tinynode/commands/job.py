@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 from tinynode import nn
 from tinynode.core.variable import Variable
 from tinynode.functions import softmax_cross_entropy
-from tinynode.nn.trainer import Batches
 
 Parts: TypeAlias = dict[str, Any]
 """Arguments of ``nn.Trainer`` by name."""
+Loaders: TypeAlias = tuple[nn.DataLoader, nn.DataLoader]
+"""The batches to train on, and the held-out batches."""
 AVERAGE_RATE = 0.995
 """The factor of the mean parameters in each step: a mean over about 200 steps."""
 
@@ -31,20 +32,6 @@ class MeanParameters(nn.ExponentialMovingAverage):
         super().update()
 
 
-class Data(NamedTuple):
-    """The batches of a job.
-
-    Attributes:
-        train: the batches to train on.
-        held_out: the batches to measure after each epoch.
-        summary: the kind and number of the examples.
-    """
-
-    train: nn.DataLoader
-    held_out: Batches
-    summary: str
-
-
 class Job(NamedTuple):
     """A model, data, and good settings for both.
 
@@ -57,7 +44,7 @@ class Job(NamedTuple):
 
     name: str
     summary: str
-    load_data: Callable[[int], Data]
+    load_data: Callable[[int], Loaders]
     make_model: Callable[[], nn.Module]
     loss: Callable[..., Variable]
     metrics: Mapping[str, Callable[..., Any]]
@@ -73,13 +60,13 @@ class Job(NamedTuple):
             batch_size: the number of examples in a batch; that of the job by default.
         """
         model = self.make_model()
-        data = self.load_data(batch_size or self.batch_size)
+        train, held_out = self.load_data(batch_size or self.batch_size)
         return {
             "model": model,
             "loss": self.loss,
             "optimizer": nn.Adam(model, lr=self.lr),
-            "train": data.train,
-            "validation": data.held_out,
+            "train": train,
+            "validation": held_out,
             "metrics": self.metrics,
             "average": MeanParameters(model, AVERAGE_RATE),
         }

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy
 
-from tinynode import functions as F
-from tinynode import nn, random
-from tinynode.commands.job import Data, Job
+from tinynode import functions, nn, random
+from tinynode.commands.job import Job, Loaders
 from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import asarray
@@ -46,7 +45,7 @@ class Rod(nn.Module):
 
     def __init__(self) -> None:
         self.layers = nn.Sequential(
-            nn.Linear(2, 32), F.tanh, nn.Linear(32, 32), F.tanh, nn.Linear(32, 1)
+            nn.Linear(2, 32), functions.tanh, nn.Linear(32, 32), functions.tanh, nn.Linear(32, 1)
         )
         line = numpy.linspace(0.0, 1.0, 33)
         zero = numpy.zeros(33)
@@ -57,7 +56,8 @@ class Rod(nn.Module):
 
     def forward(self, points: Any) -> Variable:
         """The temperatures."""
-        return self.layers(2 * points - 1)
+        y: Variable = self.layers(2 * points - 1)
+        return y
 
 
 def exact(points: Any) -> Any:
@@ -79,17 +79,17 @@ def heat_loss(model: Rod, points: Variable, *rest: Variable) -> Variable:
     """
     with force_backprop_mode():  # in evaluation too
         x, t = (asarray(points.array[:, i : i + 1], requires_grad=True) for i in (0, 1))
-        u = model(F.concat([x, t], axis=1))
+        u = model(functions.concat([x, t], axis=1))
         u_x, u_t = derivatives(u, x, t)
         (u_xx,) = derivatives(u_x, x)
         known = asarray(model.edge_values.array, requires_grad=False)
-        at_edge = F.mean_squared_error(model(model.edge), known)
-        return F.mean((u_t - K * u_xx) ** 2) + WEIGHT * at_edge
+        at_edge = functions.mean_squared_error(model(model.edge), known)
+        return functions.mean((u_t - K * u_xx) ** 2) + WEIGHT * at_edge
 
 
 def derivatives(y: Variable, *inputs: Variable) -> list[Variable]:
     """The derivatives of sum(y) by each input, as Variables with a graph."""
-    found = grad([F.sum(y)], list(inputs), enable_double_backprop=True)
+    found = grad([functions.sum(y)], list(inputs), enable_double_backprop=True)
     return [or_zeros(gradient, x) for gradient, x in zip(found, inputs, strict=True)]
 
 
@@ -98,15 +98,14 @@ def largest_error(model: Rod, points: Variable, solution: Variable) -> float:
     return float(numpy.max(numpy.abs(to_host((model(points) - solution).array))))
 
 
-def load_data(batch_size: int) -> Data:
+def load_data(batch_size: int) -> Loaders:
     """Random points to train on. The grid stands beside the exact solution, in one batch."""
     inside = random.get_generator().random((POINTS, 2))
     line = numpy.linspace(0.0, 1.0, SIDE)
     grid = numpy.stack(numpy.meshgrid(line, line), axis=-1).reshape(-1, 2)
-    return Data(
+    return (
         nn.DataLoader(nn.ArrayDataset(inside), batch_size, shuffle=True),
         nn.DataLoader(nn.ArrayDataset(grid, exact(grid)), len(grid), seed=0),
-        f"{POINTS} points to train on, {len(grid)} held out",
     )
 
 

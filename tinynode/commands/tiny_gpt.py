@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy
 
-from tinynode import functions as F
-from tinynode import nn, random
-from tinynode.commands.job import Data, Job
+from tinynode import functions, nn, random
+from tinynode.commands.job import Job, Loaders
 from tinynode.configuration import using_config
 from tinynode.core.conversion import asarray
 from tinynode.core.variable import Variable
@@ -44,10 +43,14 @@ class Attention(nn.Module):
     def forward(self, x: Variable) -> Variable:
         """Each position reads itself and the positions before."""
         n, length, _ = x.shape
-        parts = F.reshape(self.to_qkv(x), (n, length, 3, HEADS, SIZE // HEADS))
-        q, k, v = F.unstack(F.permute_dims(parts, (2, 0, 3, 1, 4)))  # (n, heads, length, d)
-        y = F.scaled_dot_product_attention(q, k, v, causal=True)
-        return self.to_output(F.reshape(F.permute_dims(y, (0, 2, 1, 3)), x.shape))
+        parts = functions.reshape(self.to_qkv(x), (n, length, 3, HEADS, SIZE // HEADS))
+        q, k, v = functions.unstack(
+            functions.permute_dims(parts, (2, 0, 3, 1, 4))
+        )  # (n, heads, length, d)
+        y = functions.scaled_dot_product_attention(q, k, v, causal=True)
+        together = functions.reshape(functions.permute_dims(y, (0, 2, 1, 3)), x.shape)
+        result: Variable = self.to_output(together)
+        return result
 
 
 class Block(nn.Module):
@@ -58,7 +61,7 @@ class Block(nn.Module):
         self.perceptron = nn.Sequential(
             nn.LayerNorm(SIZE),
             nn.Linear(SIZE, 4 * SIZE),
-            F.gelu,
+            functions.gelu,
             nn.Linear(4 * SIZE, SIZE),
             nn.Dropout(DROPOUT),
         )
@@ -66,7 +69,8 @@ class Block(nn.Module):
     def forward(self, x: Variable) -> Variable:
         """The block."""
         x = x + self.attention(x)
-        return x + self.perceptron(x)
+        y: Variable = x + self.perceptron(x)
+        return y
 
 
 def small_normal(shape: tuple[int, ...], *, dtype: Any = None, device: Any = None) -> Array:
@@ -87,26 +91,26 @@ class TinyGPT(nn.Module):
     def forward(self, numbers: Variable) -> Variable:
         """The scores."""
         x = self.characters(numbers) + self.positions.weight[: numbers.shape[1]]
-        return self.to_scores(self.blocks(x))
+        scores: Variable = self.to_scores(self.blocks(x))
+        return scores
 
 
 def next_character_loss(model: nn.Module, numbers: Variable, following: Variable) -> Variable:
     """The mean cross entropy of a character: (n, length), (n, length) -> ()."""
     scores = model(numbers)
-    return F.softmax_cross_entropy(
-        F.reshape(scores, (-1, scores.shape[-1])), F.reshape(following, (-1,))
+    return functions.softmax_cross_entropy(
+        functions.reshape(scores, (-1, scores.shape[-1])), functions.reshape(following, (-1,))
     )
 
 
-def load_data(batch_size: int) -> Data:
+def load_data(batch_size: int) -> Loaders:
     """Pieces of the sonnets, each beside the piece that starts a character later."""
     text = nn.datasets.load_sonnets()
     train, held_out = text.encode(text.train), text.encode(text.held_out)
     rest = pieces(held_out, LENGTH)
-    return Data(
+    return (
         nn.DataLoader(pieces(train, STRIDE), batch_size, shuffle=True),
         nn.DataLoader(rest, len(rest), seed=0),
-        f"{len(train)} characters to train on, {len(held_out)} held out",
     )
 
 

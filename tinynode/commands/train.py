@@ -76,10 +76,12 @@ class JobTrainer(nn.Trainer):
 
     Attributes:
         options: the arguments of the command.
+        examples: the number of examples to train on, and of held-out examples.
     """
 
     def __init__(self, options: argparse.Namespace, parts: Parts) -> None:
         super().__init__(**parts, compile=options.compile, checkpoint=options.save)
+        self.examples = len(parts["train"].dataset), len(parts["validation"].dataset)
         self.options = options
 
     def how_to_go_on(self, epochs: int) -> str:
@@ -189,7 +191,10 @@ def _train(trainer: JobTrainer, options: argparse.Namespace) -> None:
 
 def _introduce(trainer: JobTrainer, options: argparse.Namespace) -> None:
     weights = sum(p.size for p in trainer.model.parameters())
-    print(f"{options.job.name}: {options.job.summary}; {weights} weights on {get_device()}")
+    print(
+        f"{options.job.name}: {trainer.examples[0]} examples to train on, "
+        f"{trainer.examples[1]} held out; {weights} weights on {get_device()}"
+    )
     if options.resume is not None:
         print(f"resumed from {options.resume} {trainer.progress}")
         if options.seed is not None:

@@ -15,6 +15,7 @@ model.load_state_dict(nn.load("model.npz"))
 """
 
 from tinynode.nn import datasets, initializers, metrics, transforms
+from tinynode.nn.averages import ExponentialMovingAverage  # TEMP
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
 from tinynode.nn.data import ArrayDataset, DataLoader, Dataset, Subset, split_dataset
 from tinynode.nn.data_files import ImageFolder, TableDataset
@@ -33,6 +34,7 @@ from tinynode.nn.optimizers import SGD, Adam, AdamW, Optimizer, clip_gradients
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.nn.serializers import load, save
 from tinynode.nn.torch_weights import load_torch_weights
+from tinynode.nn.trainer import Trainer
 
 __all__ = [
     "Adam",
@@ -62,6 +64,7 @@ __all__ = [
     "Sequential",
     "Subset",
     "TableDataset",
+    "Trainer",
     "clip_gradients",
     "datasets",
     "initializers",

@@ -441,7 +441,8 @@ def compiled(loss: Callable[..., Variable]) -> Callable[..., Variable]:
     """The loss as a compiled function."""
     from tinynode.net.compile import compile  # it imports modules of this package
 
-    return compile(loss)
+    net: Callable[..., Variable] = compile(loss)
+    return net
 
 
 def count_examples(batch: Batch) -> int:
