@@ -45,6 +45,7 @@ from tinynode.functions.loss import (
 )
 from tinynode.functions.normalization import batch_norm_with_statistics
 from tinynode.functions.pooling import SumBlocks2d
+from tinynode.functions.recurrent import StepMask
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -1012,6 +1013,8 @@ row("embedding", "number", lambda w: fn.embedding(2, w), lambda w: w[2], x(4, 3)
 row("embedding", "list", lambda w: fn.embedding([0, 2, 2], w), lambda w: w[[0, 2, 2]], x(4, 3))
 for layout in LAYOUTS[:2]:
     row("embedding", layout, fn.embedding, np_embedding, few_indices(3, 4), x(4, 3, layout=layout))
+row("StepMask", "node", node(StepMask, "LSTM", 3),
+    lambda lengths: np.arange(3)[:, None] < lengths[None, :], few_indices(6))  # fmt: skip
 
 
 @wraps(fn.dropout)

@@ -33,46 +33,6 @@ WRITTEN = 240
 """The number of characters of the sample."""
 
 
-class Attention(nn.Module):
-    """Causal self-attention with several heads: (n, length, size) -> (n, length, size)."""
-
-    def __init__(self) -> None:
-        self.to_qkv = nn.Linear(SIZE, 3 * SIZE, bias=False)
-        self.to_output = nn.Linear(SIZE, SIZE)
-
-    def forward(self, x: Variable) -> Variable:
-        """Each position reads itself and the positions before."""
-        n, length, _ = x.shape
-        parts = functions.reshape(self.to_qkv(x), (n, length, 3, HEADS, SIZE // HEADS))
-        q, k, v = functions.unstack(
-            functions.permute_dims(parts, (2, 0, 3, 1, 4))
-        )  # (n, heads, length, d)
-        y = functions.scaled_dot_product_attention(q, k, v, causal=True)
-        together = functions.reshape(functions.permute_dims(y, (0, 2, 1, 3)), x.shape)
-        result: Variable = self.to_output(together)
-        return result
-
-
-class Block(nn.Module):
-    """x + attention, then x + perceptron, each with layer norm first."""
-
-    def __init__(self) -> None:
-        self.attention = nn.Sequential(nn.LayerNorm(SIZE), Attention(), nn.Dropout(DROPOUT))
-        self.perceptron = nn.Sequential(
-            nn.LayerNorm(SIZE),
-            nn.Linear(SIZE, 4 * SIZE),
-            functions.gelu,
-            nn.Linear(4 * SIZE, SIZE),
-            nn.Dropout(DROPOUT),
-        )
-
-    def forward(self, x: Variable) -> Variable:
-        """The block."""
-        x = x + self.attention(x)
-        y: Variable = x + self.perceptron(x)
-        return y
-
-
 def small_normal(shape: tuple[int, ...], *, dtype: Any = None, device: Any = None) -> Array:
     """Draws from N(0, 0.1^2)."""
     return random.normal(shape, 0.0, 0.1, dtype=dtype, device=device)
@@ -85,7 +45,10 @@ class TinyGPT(nn.Module):
         count = len(nn.datasets.load_sonnets().characters)
         self.characters = nn.Embedding(count, SIZE, initializer=small_normal)
         self.positions = nn.Embedding(LENGTH, SIZE, initializer=small_normal)
-        self.blocks = nn.Sequential(nn.Dropout(DROPOUT), *[Block() for _ in range(BLOCKS)])
+        blocks = [
+            nn.TransformerBlock(SIZE, HEADS, dropout=DROPOUT, causal=True) for _ in range(BLOCKS)
+        ]
+        self.blocks = nn.Sequential(*blocks)
         self.to_scores = nn.Sequential(nn.LayerNorm(SIZE), nn.Linear(SIZE, count))
 
     def forward(self, numbers: Variable) -> Variable:

@@ -270,10 +270,22 @@ def scaled_dot_product_attention(
         ValueError: the shapes do not fit together.
     """
     query, key, value = _check_attention(query, key, value, mask)
+    return matmul(attention_weights(query, key, mask, causal), value)
+
+
+def attention_weights(
+    query: Variable, key: Variable, mask: Any = None, causal: bool = False, bias: Any = None
+) -> Variable:
+    """softmax(query key^T / sqrt(d) + bias), and 0 where the mask hides: (..., n, m).
+
+    The arguments are those of ``scaled_dot_product_attention``; ``bias`` is added to the scores.
+    """
     # pragma: no mutate (NextNumber 1): without features all scores are 0
     scale = 1.0 / math.sqrt(query.shape[-1] or 1)
     # a float16 score ends at 65,504
     scores = matmul(widened(query) * scale, matrix_transpose(widened(key)))
+    if bias is not None:
+        scores = scores + bias
     if mask is not None:
         scores = where(_check_mask(mask, scores), scores, -math.inf)
     if causal:
@@ -282,7 +294,7 @@ def scaled_dot_product_attention(
         allowed = xp.arange(n, device=device)[:, None] >= xp.arange(m, device=device)[None, :]
         scores = where(allowed, scores, -math.inf)
     weights = softmax(scores, axis=-1)
-    return matmul(narrowed(weights, query) if is_float16(key.raw) else weights, value)
+    return narrowed(weights, query) if is_float16(key.raw) else weights
 
 
 def _check_attention(

@@ -15,8 +15,10 @@ model.load_state_dict(nn.load("model.npz"))
 """
 
 from tinynode.nn import datasets, initializers, metrics, transforms
+from tinynode.nn.attention import MultiHeadAttention, TransformerBlock
 from tinynode.nn.averages import ExponentialMovingAverage  # TEMP
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
+from tinynode.nn.containers import ModuleDict, ModuleList
 from tinynode.nn.data import ArrayDataset, DataLoader, Dataset, Subset, split_dataset
 from tinynode.nn.data_files import ImageFolder, TableDataset
 from tinynode.nn.image_layers import (
@@ -27,14 +29,17 @@ from tinynode.nn.image_layers import (
     Flatten,
     MaxPool2d,
 )
-from tinynode.nn.layers import Dropout, Embedding, Linear, Sequential
+from tinynode.nn.layers import Bilinear, Dropout, Embedding, Identity, Linear, Sequential
 from tinynode.nn.module import Module
-from tinynode.nn.normalization_layers import BatchNorm, GroupNorm, LayerNorm, RMSNorm
+from tinynode.nn.normalization_layers import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from tinynode.nn.optimizers import SGD, Adam, AdamW, Optimizer, clip_gradients
 from tinynode.nn.parameter import Buffer, Parameter
+from tinynode.nn.positions import PositionalEncoding, RotaryEncoding, sinusoidal_positions
+from tinynode.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from tinynode.nn.serializers import load, save
 from tinynode.nn.torch_weights import load_torch_weights
 from tinynode.nn.trainer import Trainer
+from tinynode.nn.weight_norms import SpectralNorm, WeightNorm
 
 __all__ = [
     "Adam",
@@ -42,6 +47,7 @@ __all__ = [
     "ArrayDataset",
     "AvgPool2d",
     "BatchNorm",
+    "Bilinear",
     "Buffer",
     "Conv1d",
     "Conv2d",
@@ -51,20 +57,36 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRU",
+    "GRUCell",
     "GroupNorm",
+    "Identity",
     "ImageFolder",
+    "InstanceNorm",
+    "LSTM",
+    "LSTMCell",
     "LayerNorm",
     "Linear",
     "MaxPool2d",
     "Module",
+    "ModuleDict",
+    "ModuleList",
+    "MultiHeadAttention",
     "Optimizer",
     "Parameter",
+    "PositionalEncoding",
     "RMSNorm",
+    "RNN",
+    "RNNCell",
+    "RotaryEncoding",
     "SGD",
     "Sequential",
+    "SpectralNorm",
     "Subset",
     "TableDataset",
     "Trainer",
+    "TransformerBlock",
+    "WeightNorm",
     "clip_gradients",
     "datasets",
     "initializers",
@@ -74,6 +96,7 @@ __all__ = [
     "metrics",
     "save",
     "save_checkpoint",
+    "sinusoidal_positions",
     "split_dataset",
     "transforms",
 ]

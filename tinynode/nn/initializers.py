@@ -74,9 +74,13 @@ def he_uniform(
 
 
 def glorot_normal(
-    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
+    shape: tuple[int, ...],
+    gain: float = 1.0,
+    *,
+    dtype: Any = None,
+    device: str | Device | None = None,
 ) -> Array:
-    """Draws from N(0, 2 / (fan_in + fan_out)): a compromise between both directions.
+    """Draws from N(0, gain^2 2 / (fan_in + fan_out)): a compromise between both directions.
 
     Source: Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural
     Networks, 2010.
@@ -85,13 +89,18 @@ def glorot_normal(
         ValueError: the shape has fewer than two axes.
     """
     fans = fan_in("glorot_normal", shape) + fan_out("glorot_normal", shape)
-    return random.normal(shape, 0.0, math.sqrt(2.0 / fans), dtype=dtype, device=device)
+    deviation = gain * math.sqrt(2.0 / fans)
+    return random.normal(shape, 0.0, deviation, dtype=dtype, device=device)
 
 
 def glorot_uniform(
-    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
+    shape: tuple[int, ...],
+    gain: float = 1.0,
+    *,
+    dtype: Any = None,
+    device: str | Device | None = None,
 ) -> Array:
-    """Draws evenly from -a to a with a = sqrt(6 / (fan_in + fan_out)).
+    """Draws evenly from -a to a with a = gain sqrt(6 / (fan_in + fan_out)).
 
     Source: Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural
     Networks, 2010, formula 16.
@@ -100,8 +109,118 @@ def glorot_uniform(
         ValueError: the shape has fewer than two axes.
     """
     fans = fan_in("glorot_uniform", shape) + fan_out("glorot_uniform", shape)
-    limit = math.sqrt(6.0 / fans)
+    limit = gain * math.sqrt(6.0 / fans)
     return random.uniform(shape, -limit, limit, dtype=dtype, device=device)
+
+
+def orthogonal(
+    shape: tuple[int, ...],
+    gain: float = 1.0,
+    *,
+    dtype: Any = None,
+    device: str | Device | None = None,
+) -> Array:
+    """gain Q, drawn evenly from all matrices Q with orthonormal rows or columns.
+
+    The axes but the first are flattened. With fewer rows than columns, the rows are orthonormal,
+    else the columns. The signs of R's diagonal in the QR decomposition of normal draws make the
+    draw even.
+
+    Source: Saxe, McClelland and Ganguli, Exact Solutions to the Nonlinear Dynamics of Learning in
+    Deep Linear Neural Networks, 2014; Mezzadri, How to Generate Random Matrices from the Classical
+    Compact Groups, 2007.
+
+    Raises:
+        ValueError: the shape has fewer than two axes.
+    """
+    columns = fan_in("orthogonal", shape)
+    longer, shorter = max(shape[0], columns), min(shape[0], columns)
+    draws = random.normal((longer, shorter), dtype="float64", device="numpy")
+    q, r = numpy.linalg.qr(draws)
+    q = q * numpy.where(numpy.diagonal(r) < 0, -1.0, 1.0)
+    host = gain * (q if shape[0] == longer else q.T).reshape(shape)
+    return get_device(device).from_host(host.astype(random.host_dtype(dtype)))
+
+
+def truncated_normal(
+    shape: tuple[int, ...],
+    mean: float = 0.0,
+    deviation: float = 1.0,
+    low: float = -2.0,
+    high: float = 2.0,
+    *,
+    dtype: Any = None,
+    device: str | Device | None = None,
+) -> Array:
+    """Draws from N(mean, deviation^2), drawn again until they lie from ``low`` to ``high``.
+
+    The bounds are values, not numbers of deviations: as in PyTorch's ``trunc_normal_``.
+
+    Raises:
+        ValueError: the bounds cross, or lie more than 4 deviations from the mean on one side.
+    """
+    if not low < high or low > mean + 4.0 * deviation or high < mean - 4.0 * deviation:
+        raise ValueError(
+            f"truncated_normal: low={low:g} must be less than high={high:g}, and both bounds near "
+            f"mean={mean:g} with deviation={deviation:g}."
+        )
+    host = random.normal(shape, mean, deviation, dtype="float64", device="numpy")
+    outside = (host < low) | (host > high)
+    while outside.any():
+        count = int(outside.sum())
+        host[outside] = random.normal((count,), mean, deviation, dtype="float64", device="numpy")
+        outside = (host < low) | (host > high)
+    return get_device(device).from_host(host.astype(random.host_dtype(dtype)))
+
+
+def sparse(
+    shape: tuple[int, ...],
+    sparsity: float = 0.9,
+    deviation: float = 0.01,
+    *,
+    dtype: Any = None,
+    device: str | Device | None = None,
+) -> Array:
+    """Draws from N(0, deviation^2), with zeros for a share of each column, (out, in).
+
+    Source: Martens, Deep Learning via Hessian-free Optimization, 2010.
+
+    Raises:
+        ValueError: the shape does not have two axes, or the sparsity is not between 0 and 1.
+    """
+    if len(shape) != 2 or not 0.0 <= sparsity <= 1.0:
+        raise ValueError(
+            f"sparse: shape must be (out, in) and sparsity between 0 and 1, got {tuple(shape)} "
+            f"and {sparsity}."
+        )
+    host = random.normal(shape, 0.0, deviation, dtype="float64", device="numpy")
+    order = random.uniform(shape, dtype="float64", device="numpy").argsort(axis=0)
+    numpy.put_along_axis(host, order[: math.ceil(sparsity * shape[0])], 0.0, axis=0)
+    return get_device(device).from_host(host.astype(random.host_dtype(dtype)))
+
+
+def gain(activation: str, slope: float = 0.01) -> float:
+    """The factor for weights before an activation, for ``glorot_uniform`` and ``orthogonal``.
+
+    PyTorch's ``calculate_gain``: relu sqrt(2), leaky_relu sqrt(2 / (1 + slope^2)), tanh 5/3,
+    selu 3/4, and 1 for linear and sigmoid.
+
+    Source: He, Zhang, Ren and Sun, Delving Deep into Rectifiers, 2015, section 2.2.
+
+    Raises:
+        ValueError: the activation has no known gain.
+    """
+    gains = {
+        "linear": 1.0,
+        "sigmoid": 1.0,
+        "tanh": 5.0 / 3.0,
+        "relu": math.sqrt(2.0),
+        "leaky_relu": math.sqrt(2.0 / (1.0 + slope**2)),
+        "selu": 0.75,
+    }
+    if activation not in gains:
+        raise ValueError(f"gain: activation must be in {sorted(gains)}, got {activation!r}.")
+    return gains[activation]
 
 
 def ones(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from tinynode import functions, random
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Device
 from tinynode.errors import describe
+from tinynode.functions.operands import as_operands
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import lecun_normal, zeros
 from tinynode.nn.module import Module
@@ -61,6 +63,88 @@ class Linear(Module):
     def __repr__(self) -> str:
         out_size, in_size = self.weight.shape
         return f"Linear({in_size}, {out_size}{'' if self.bias is not None else ', bias=False'})"
+
+
+class Bilinear(Module):
+    """y_o = the sum over i, j of x1_i W_oij x2_j, + b_o.
+
+    x1: (..., in1), x2: (..., in2) -> y: (..., out). The parameters are ``weight`` W:
+    (out, in1, in2), and ``bias`` b: (out), or None. The initializer draws W; b starts as zeros.
+
+    Args:
+        in1_size: the length of x1's last axis, at least 1.
+        in2_size: the length of x2's last axis, at least 1.
+        out_size: the length of y's last axis, at least 1.
+        bias: True for a b.
+        initializer: draws W: a function such as ``nn.initializers.glorot_uniform``.
+        dtype: the parameters' dtype; ``config.dtype`` by default.
+        device: the device of the parameters; the current device by default.
+
+    Raises:
+        TypeError: a size is no integer.
+        ValueError: a size is less than 1.
+    """
+
+    def __init__(
+        self,
+        in1_size: int,
+        in2_size: int,
+        out_size: int,
+        bias: bool = True,
+        *,
+        initializer: Callable[..., Array] = lecun_normal,
+        dtype: Any = None,
+        device: str | Device | None = None,
+    ) -> None:
+        shape = (
+            checked_size("Bilinear: out_size", out_size),
+            checked_size("Bilinear: in1_size", in1_size),
+            checked_size("Bilinear: in2_size", in2_size),
+        )
+        weight = initializer(shape, dtype=dtype, device=device)
+        self.weight = Parameter(weight, name="weight", device=device)
+        self.bias: Parameter | None = None
+        if bias:
+            start = zeros(shape[:1], dtype=dtype, device=device)
+            self.bias = Parameter(start, name="bias", device=device)
+
+    def forward(self, x1: Any, x2: Any) -> Variable:
+        """bilinear(x1, x2, weight, bias), with all leading axes as rows.
+
+        Raises:
+            ValueError: the shapes do not fit together.
+        """
+        first = as_operands("Bilinear", x1, self.weight, names=("x1", "weight"))[0]
+        second = as_operands("Bilinear", x2, self.weight, names=("x2", "weight"))[0]
+        out, in1, in2 = self.weight.shape
+        lead = first.shape[:-1]
+        if first.shape != (*lead, in1) or second.shape != (*lead, in2) or not first.ndim:
+            raise ValueError(
+                f"Bilinear: x1 must be (..., {in1}) and x2 (..., {in2}) with the same leading "
+                f"axes, got shapes {first.shape} and {second.shape}."
+            )
+        rows = math.prod(lead)
+        flat = functions.reshape(first, (rows, in1)), functions.reshape(second, (rows, in2))
+        y = functions.bilinear(*flat, self.weight, self.bias)
+        return functions.reshape(y, (*lead, out))
+
+    def __repr__(self) -> str:
+        out, in1, in2 = self.weight.shape
+        return f"Bilinear({in1}, {in2}, {out}{'' if self.bias is not None else ', bias=False'})"
+
+
+class Identity(Module):
+    """y = x, in place of a layer that is left out. The arguments are ignored, as in PyTorch."""
+
+    def __init__(self, *ignored: Any, **options: Any) -> None:
+        pass
+
+    def forward(self, x: Any) -> Any:
+        """x."""
+        return x
+
+    def __repr__(self) -> str:
+        return "Identity()"
 
 
 class Embedding(Module):

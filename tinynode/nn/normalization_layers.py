@@ -10,7 +10,7 @@ from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.variable import Variable
 from tinynode.devices import Device
 from tinynode.functions.normalization import batch_norm_with_statistics
-from tinynode.functions.operands import as_operands
+from tinynode.functions.operands import as_operand, as_operands
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import ones, zeros
 from tinynode.nn.module import Module
@@ -223,6 +223,68 @@ class GroupNorm(Module):
 
     def __repr__(self) -> str:
         return f"GroupNorm({self.groups}, {self.gamma.size}, eps={self.eps})"
+
+
+class InstanceNorm(Module):
+    """y = (x - m) / sqrt(v + eps) over the places of each channel of each example.
+
+    x: (n, channels, ...) -> y: as x. With ``affine=True``, y * gamma + beta, with the parameters
+    ``gamma`` and ``beta``: (channels). By default both are None, as in PyTorch. There are no
+    running statistics: training and evaluation are equal.
+
+    Source: Ulyanov, Vedaldi and Lempitsky, Instance Normalization, 2016.
+
+    Args:
+        channels: the length of x's second axis, at least 1.
+        eps: keeps the root away from 0; at least 0.
+        affine: True for gamma and beta.
+        dtype: the parameters' dtype; ``config.dtype`` by default.
+        device: the device of the parameters; the current device by default.
+
+    Raises:
+        TypeError: a number is no integer, or eps no number.
+        ValueError: a number is out of range.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        eps: float = 1e-5,
+        affine: bool = False,
+        *,
+        dtype: Any = None,
+        device: str | Device | None = None,
+    ) -> None:
+        self.channels = checked_size("InstanceNorm: channels", channels)
+        self.eps = _checked_eps("InstanceNorm", eps)
+        self.gamma: Parameter | None = None
+        self.beta: Parameter | None = None
+        if affine:
+            shape = (self.channels,)
+            start = ones(shape, dtype=dtype, device=device)
+            self.gamma = Parameter(start, name="gamma", device=device)
+            start = zeros(shape, dtype=dtype, device=device)
+            self.beta = Parameter(start, name="beta", device=device)
+
+    def forward(self, x: Any) -> Variable:
+        """instance_norm(x, gamma, beta, eps).
+
+        Raises:
+            ValueError: x has another number of channels.
+        """
+        x = as_operand("InstanceNorm", "x", x, self.gamma)
+        if self.gamma is not None:
+            x = _beside("InstanceNorm", x, self.gamma)
+        if x.ndim < 3 or x.shape[1] != self.channels:
+            raise ValueError(
+                f"InstanceNorm: x must be (n, channels, places) with channels={self.channels}, "
+                f"got shape {x.shape}."
+            )
+        return functions.instance_norm(x, self.gamma, self.beta, self.eps)
+
+    def __repr__(self) -> str:
+        affine = ", affine=True" if self.gamma is not None else ""
+        return f"InstanceNorm({self.channels}, eps={self.eps}{affine})"
 
 
 def _beside(layer: str, x: Any, gamma: Parameter) -> Variable:

@@ -1,0 +1,364 @@
+"""Layers of attention: several heads, and the block of a transformer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tinynode import functions
+from tinynode.core.variable import Variable
+from tinynode.devices import Device
+from tinynode.errors import OperandError, describe
+from tinynode.functions.network import attention_weights
+from tinynode.functions.operands import as_operand, as_operands
+from tinynode.nn.checks import checked_number, checked_size
+from tinynode.nn.initializers import glorot_uniform, zeros
+from tinynode.nn.layers import Dropout, Linear
+from tinynode.nn.module import Module
+from tinynode.nn.normalization_layers import LayerNorm
+from tinynode.nn.parameter import Parameter
+
+
+class MultiHeadAttention(Module):
+    """Attention with several heads: PyTorch's ``MultiheadAttention``.
+
+    head_h = softmax(q_h k_h^T / sqrt(d)) v_h, with q = W_q query + b_q, k = W_k key + b_k,
+    v = W_v value + b_v, each cut into ``num_heads`` parts of length d. The output is
+    W_o concat(head_1, ...) + b_o.
+
+    query: (n, batch, embed_dim), key: (m, batch, kdim), value: (m, batch, vdim)
+    -> y: as query, and the weights: (batch, n, m). The order of the axes is PyTorch's;
+    ``batch_first=True`` gives (batch, n, features). Inputs without a batch have two axes.
+
+    The parameters have PyTorch's names: ``in_proj_weight``: (3 embed_dim, embed_dim), the rows of
+    W_q, W_k and W_v; ``in_proj_bias``: (3 embed_dim); ``out_proj.weight``: (embed_dim, embed_dim)
+    and ``out_proj.bias``: (embed_dim). With another kdim or vdim, ``q_proj_weight``,
+    ``k_proj_weight`` and ``v_proj_weight`` stand in place of ``in_proj_weight``.
+    ``glorot_uniform`` draws the input weights, ``lecun_normal`` the output weight; biases start
+    as zeros.
+
+    Source: Vaswani et al., Attention Is All You Need, 2017.
+
+    Args:
+        embed_dim: the length of the query's last axis.
+        num_heads: the number of heads, a divisor of embed_dim.
+        dropout: the ratio of dropout on the weights, in training.
+        bias: True for the biases.
+        kdim: the length of the key's last axis; embed_dim by default.
+        vdim: the length of the value's last axis; embed_dim by default.
+        batch_first: True for the order (batch, n, features).
+        dtype: the parameters' dtype; ``config.dtype`` by default.
+        device: the device of the parameters; the current device by default.
+
+    Raises:
+        TypeError: a size is no integer.
+        ValueError: a setting is out of range, or num_heads does not divide embed_dim.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        *,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        dtype: Any = None,
+        device: str | Device | None = None,
+    ) -> None:
+        name = "MultiHeadAttention"
+        self.embed_dim = size = checked_size(f"{name}: embed_dim", embed_dim)
+        self.num_heads = checked_size(f"{name}: num_heads", num_heads)
+        if size % self.num_heads:
+            raise ValueError(f"{name}: num_heads={num_heads} must divide embed_dim={embed_dim}.")
+        self.kdim = size if kdim is None else checked_size(f"{name}: kdim", kdim)
+        self.vdim = size if vdim is None else checked_size(f"{name}: vdim", vdim)
+        self.batch_first = batch_first
+        self.dropout = Dropout(checked_number(f"{name}: dropout", dropout, 0.0, 1.0))
+        where: dict[str, Any] = {"dtype": dtype, "device": device}
+        self.in_proj_weight: Parameter | None = None
+        self.q_proj_weight: Parameter | None = None
+        self.k_proj_weight: Parameter | None = None
+        self.v_proj_weight: Parameter | None = None
+        if self.kdim == self.vdim == size:
+            self.in_proj_weight = _weight("in_proj_weight", (3 * size, size), where)
+        else:
+            self.q_proj_weight = _weight("q_proj_weight", (size, size), where)
+            self.k_proj_weight = _weight("k_proj_weight", (size, self.kdim), where)
+            self.v_proj_weight = _weight("v_proj_weight", (size, self.vdim), where)
+        self.in_proj_bias: Parameter | None = None
+        if bias:
+            start = zeros((3 * size,), **where)
+            self.in_proj_bias = Parameter(start, name="in_proj_bias", device=device)
+        self.out_proj = Linear(size, size, bias, **where)
+
+    def forward(
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        key_padding_mask: Any = None,
+        need_weights: bool = True,
+        attn_mask: Any = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Variable, Variable | None]:
+        """(y, weights), as PyTorch's layer.
+
+        Masks have PyTorch's sense: True *hides*. In the mask of
+        ``functions.scaled_dot_product_attention``, True shows. A query that sees no key has the
+        weights 0.
+
+        Args:
+            query: the inputs of the queries.
+            key: the inputs of the keys; the query by default.
+            value: the inputs of the values; the key by default.
+            key_padding_mask: bool, (batch, m): True for keys that are padding.
+            need_weights: False gives None in place of the weights.
+            attn_mask: (n, m) or (batch * num_heads, n, m): bool, True where a query may not see
+                a key, or floating, added to the scores.
+            average_attn_weights: True for the mean of the heads' weights; False for the weights
+                of each head: (batch, num_heads, n, m).
+            is_causal: query i sees keys 0 to i only. Needs no ``attn_mask``.
+
+        Raises:
+            OperandError: a mask is neither bool nor floating.
+            ValueError: a shape does not fit.
+        """
+        key = query if key is None else key
+        value = key if value is None else value
+        same = query is key is value
+        query = self._batched("query", query, self.embed_dim)
+        single, query = query.ndim == 2, self._batch_to_front(query)
+        key = query if same else self._batch_to_front(self._batched("key", key, self.kdim))
+        value = query if same else self._batch_to_front(self._batched("value", value, self.vdim))
+        self._check_together(query, key, value)
+        q, k, v = (self._heads(one) for one in self._projected(query, key, value, same))
+        bias, mask = self._masks(attn_mask, key_padding_mask, q, k)
+        weights = self.dropout(attention_weights(q, k, mask, is_causal, bias))
+        y = functions.permute_dims(functions.matmul(weights, v), (0, 2, 1, 3))
+        y = self.out_proj(functions.reshape(y, query.shape))
+        shown: Variable | None = None
+        if need_weights:
+            shown = functions.mean(weights, axis=1) if average_attn_weights else weights
+        if single:
+            return y[0], None if shown is None else shown[0]
+        return (y if self.batch_first else functions.permute_dims(y, (1, 0, 2))), shown
+
+    def _batched(self, argument: str, x: Any, size: int) -> Variable:
+        """A Variable of two or three axes; an array takes the dtype of the parameters."""
+        name = "MultiHeadAttention"
+        given = as_operands(name, x, self.out_proj.weight, names=(argument, "weight"))[0]
+        if given.ndim not in (2, 3) or given.shape[-1] != size:
+            order = "(batch, length, size)" if self.batch_first else "(length, batch, size)"
+            raise ValueError(
+                f"{name}: {argument} must be {order} or (length, size) with size={size}, got "
+                f"shape {given.shape}."
+            )
+        return given
+
+    def _batch_to_front(self, x: Variable) -> Variable:
+        """(batch, length, size), from the order of the inputs."""
+        if x.ndim == 2:
+            return functions.expand_dims(x, axis=0)
+        return x if self.batch_first else functions.permute_dims(x, (1, 0, 2))
+
+    def _check_together(self, query: Variable, key: Variable, value: Variable) -> None:
+        if key.shape[:2] != value.shape[:2] or query.shape[0] != key.shape[0]:
+            raise ValueError(
+                "MultiHeadAttention: query, key and value must have one batch, key and value one "
+                f"length; got (batch, length) {query.shape[:2]}, {key.shape[:2]} and "
+                f"{value.shape[:2]}; batch_first={self.batch_first}."
+            )
+
+    def _projected(
+        self, query: Variable, key: Variable, value: Variable, same: bool
+    ) -> tuple[Variable, ...]:
+        """W_q query + b_q, and so on; one product for self-attention."""
+        w, b = self.in_proj_weight, self.in_proj_bias
+        if w is not None and same:
+            return functions.split(functions.linear(query, w, b), 3, axis=-1)
+        weights: tuple[Any, ...] = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        if w is not None:
+            weights = functions.split(w, 3)
+        biases = (None,) * 3 if b is None else functions.split(b, 3)
+        three = zip((query, key, value), weights, biases, strict=True)
+        return tuple([functions.linear(*one) for one in three])
+
+    def _heads(self, x: Variable) -> Variable:
+        """(batch, length, size) -> (batch, heads, length, size / heads)."""
+        cut = (*x.shape[:2], self.num_heads, self.embed_dim // self.num_heads)
+        return functions.permute_dims(functions.reshape(x, cut), (0, 2, 1, 3))
+
+    def _masks(
+        self, attn_mask: Any, key_padding_mask: Any, q: Variable, k: Variable
+    ) -> tuple[Variable | None, Variable | None]:
+        """(what is added to the scores, what may be seen), for (batch, heads, n, m)."""
+        bias = seen = None
+        batch, heads, n, m = (*q.shape[:3], k.shape[2])
+        if attn_mask is not None:
+            mask = _mask("attn_mask", attn_mask, q, ((n, m), (batch * heads, n, m)))
+            if mask.ndim == 3:
+                mask = functions.reshape(mask, (batch, heads, n, m))
+            if mask.dtype == mask.xp.bool:
+                seen = functions.equal(mask, False)
+            else:
+                bias = mask
+        if key_padding_mask is not None:
+            mask = _mask("key_padding_mask", key_padding_mask, q, ((batch, m),), only_bool=True)
+            kept = functions.reshape(functions.equal(mask, False), (batch, 1, 1, m))
+            seen = kept if seen is None else functions.where(seen, kept, False)
+        return bias, seen
+
+    def __repr__(self) -> str:
+        options = [f"dropout={self.dropout.ratio}"] * (self.dropout.ratio > 0)
+        options += ["bias=False"] * (self.in_proj_bias is None)
+        options += [f"kdim={self.kdim}"] * (self.kdim != self.embed_dim)
+        options += [f"vdim={self.vdim}"] * (self.vdim != self.embed_dim)
+        options += ["batch_first=True"] * self.batch_first
+        more = "".join(f", {option}" for option in options)
+        return f"MultiHeadAttention({self.embed_dim}, {self.num_heads}{more})"
+
+
+def _weight(name: str, shape: tuple[int, int], where: dict[str, Any]) -> Parameter:
+    return Parameter(glorot_uniform(shape, **where), name=name, device=where["device"])
+
+
+def _mask(
+    argument: str, mask: Any, q: Variable, shapes: tuple[tuple[int, ...], ...], **only: bool
+) -> Variable:
+    """A mask as a Variable of a given shape, bool or floating."""
+    name = "MultiHeadAttention"
+    given = as_operand(name, argument, mask, q)
+    if given.dtype != given.xp.bool and (
+        only or not given.xp.isdtype(given.dtype, "real floating")
+    ):
+        kinds = "bool" if only else "bool or floating"
+        raise OperandError(
+            f"{name}: {argument} must be {kinds}, True where a key is hidden, got "
+            f"{describe(mask)}."
+        )
+    if given.shape not in shapes:
+        allowed = " or ".join(str(shape) for shape in shapes)
+        raise ValueError(f"{name}: {argument} must have shape {allowed}, got {given.shape}.")
+    return given
+
+
+class TransformerBlock(Module):
+    """Self-attention and a network of two layers, each with a residual and a LayerNorm.
+
+    norm_first=True, as in GPT-2: h = x + attention(norm1(x)),
+    y = h + linear2(activation(linear1(norm2(h)))).
+    norm_first=False, as in the paper: h = norm1(x + attention(x)),
+    y = norm2(h + linear2(activation(linear1(h)))).
+
+    x: (batch, length, embed_dim) -> y: as x; always batch first, for tokens are (batch, length).
+    Both forms are PyTorch's ``TransformerEncoderLayer(..., batch_first=True)``, with the names
+    ``self_attn``, ``linear1``, ``linear2``, ``norm1`` and ``norm2``. PyTorch's defaults are
+    ``norm_first=False``, ``activation=relu``, ``dropout=0.1`` and 2048 hidden elements.
+    After the last block with norm_first=True, add an ``nn.LayerNorm``.
+
+    Source: Vaswani et al., Attention Is All You Need, 2017; Radford et al., Language Models are
+    Unsupervised Multitask Learners, 2019.
+
+    Args:
+        embed_dim: the length of x's last axis.
+        num_heads: the number of heads, a divisor of embed_dim.
+        hidden_size: the length of the outputs of linear1; 4 embed_dim by default.
+        dropout: the ratio of dropout on the weights, inside of the network and before each sum.
+        activation: the function between the two layers.
+        norm_first: True to normalise before attention and network, False after the sums.
+        causal: True for a position that sees itself and earlier positions only.
+        bias: True for the biases of attention and network.
+        eps: of the LayerNorms.
+        dtype: the parameters' dtype; ``config.dtype`` by default.
+        device: the device of the parameters; the current device by default.
+
+    Raises:
+        TypeError: a size is no integer, or the activation cannot be called.
+        ValueError: a setting is out of range, or num_heads does not divide embed_dim.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        hidden_size: int | None = None,
+        dropout: float = 0.0,
+        activation: Callable[[Any], Variable] = functions.gelu,
+        *,
+        norm_first: bool = True,
+        causal: bool = False,
+        bias: bool = True,
+        eps: float = 1e-5,
+        dtype: Any = None,
+        device: str | Device | None = None,
+    ) -> None:
+        name = "TransformerBlock"
+        size = checked_size(f"{name}: embed_dim", embed_dim)
+        hidden = 4 * size
+        if hidden_size is not None:
+            hidden = checked_size(f"{name}: hidden_size", hidden_size)
+        if not callable(activation):
+            raise TypeError(f"{name}: activation must be a function, got {describe(activation)}.")
+        ratio = checked_number(f"{name}: dropout", dropout, 0.0, 1.0)
+        checked_number(f"{name}: eps", eps, 0.0, math.inf)
+        where: dict[str, Any] = {"dtype": dtype, "device": device}
+        self.self_attn = MultiHeadAttention(
+            size, num_heads, ratio, bias, batch_first=True, **where
+        )
+        self.linear1 = Linear(size, hidden, bias, **where)
+        self.linear2 = Linear(hidden, size, bias, **where)
+        self.norm1 = LayerNorm(size, eps, **where)
+        self.norm2 = LayerNorm(size, eps, **where)
+        self.dropout = Dropout(ratio)
+        self.activation = activation
+        self.norm_first = norm_first
+        self.causal = causal
+
+    def forward(self, x: Any, attn_mask: Any = None, key_padding_mask: Any = None) -> Any:
+        """y; the masks are those of ``MultiHeadAttention``: True hides.
+
+        Raises:
+            ValueError: a shape does not fit.
+        """
+        y = as_operands("TransformerBlock", x, self.linear1.weight, names=("x", "weight"))[0]
+        if y.ndim == 2:
+            raise ValueError(
+                f"TransformerBlock: x must be (batch, length, size), got shape {y.shape}. Add the "
+                "batch: x[None]."
+            )
+        if self.norm_first:
+            y = y + self._attention(self.norm1(y), attn_mask, key_padding_mask)
+            return y + self._network(self.norm2(y))
+        y = self.norm1(y + self._attention(y, attn_mask, key_padding_mask))
+        y = self.norm2(y + self._network(y))
+        return y
+
+    def _attention(self, x: Variable, attn_mask: Any, key_padding_mask: Any) -> Variable:
+        y: Variable
+        y, _ = self.self_attn(
+            x,
+            key_padding_mask=key_padding_mask,
+            need_weights=False,
+            attn_mask=attn_mask,
+            is_causal=self.causal,
+        )
+        y = self.dropout(y)
+        return y
+
+    def _network(self, x: Variable) -> Variable:
+        y: Variable = self.dropout(self.activation(self.linear1(x)))
+        y = self.dropout(self.linear2(y))
+        return y
+
+    def __repr__(self) -> str:
+        attention, ratio = self.self_attn, self.dropout.ratio
+        return (
+            f"TransformerBlock({attention.embed_dim}, {attention.num_heads}, "
+            f"{self.linear1.weight.shape[0]}, dropout={ratio}, norm_first={self.norm_first}, "
+            f"causal={self.causal})"
+        )

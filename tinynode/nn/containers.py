@@ -1,0 +1,50 @@
+"""ModuleList and ModuleDict: PyTorch's names for a list and a dict of layers.
+
+A Module finds layers in plain lists and dicts too: ``self.layers = [nn.Linear(2, 2)]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tinynode.errors import describe
+
+
+class ModuleList(list[Any]):
+    """A list of layers; the names of the parameters start with the place, ``0.weight``.
+
+    Args:
+        layers: Modules, or functions.
+
+    Raises:
+        TypeError: a layer cannot be called.
+    """
+
+    def __init__(self, layers: Iterable[Any] = ()) -> None:
+        super().__init__(layers)
+        for place, layer in enumerate(self):
+            _check("ModuleList", place, layer)
+
+
+class ModuleDict(dict[str, Any]):
+    """A dict of layers; the names of the parameters start with the key, ``key.weight``.
+
+    Args:
+        layers: Modules, or functions, by name.
+
+    Raises:
+        TypeError: a layer cannot be called.
+    """
+
+    def __init__(self, layers: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+        super().__init__(layers)
+        for key, layer in self.items():
+            _check("ModuleDict", key, layer)
+
+
+def _check(container: str, key: Any, layer: Any) -> None:
+    if not callable(layer) or isinstance(layer, type):
+        raise TypeError(
+            f"{container}: layer {key!r} must be a Module or a function, got {describe(layer)}."
+        )
