@@ -225,8 +225,10 @@ def test_two_runs_are_as_good_as_one(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize("steps", [pytest.param(1, marks=pytest.mark.slow), 3, 4, 5])
 def test_a_run_goes_on_from_any_step(job: Job, steps: int) -> None:
     """Two epochs of four steps, with a stop after some steps, equal two epochs without a stop."""
-    whole, part = short(job), short(job)
+    whole = short(job)
     whole.run(2, quiet=True)
+    whole.save("whole")
+    part = short(job)
     stop_after(part, steps)
     part.run(2, quiet=True)
     assert part.stopped == "interrupted" and part.steps == steps
@@ -235,7 +237,6 @@ def test_a_run_goes_on_from_any_step(job: Job, steps: int) -> None:
     rest = short(job)
     rest.resume("part")
     rest.run(2 - rest.epoch, quiet=True)
-    whole.save("whole")
     rest.save("rest")
     assert same("whole", "rest")
     assert rest.history == whole.history and len(rest.history) == 2
@@ -354,15 +355,15 @@ def test_ctrl_c_in_an_epoch_says_in_which(
             signal.raise_signal(signal.SIGINT)
         original(self)
 
-    monkeypatch.setattr(MeanParameters, "update", update)
-    assert train_digits("--compile", "--device", "numpy") == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(MeanParameters, "update", update)
+        assert train_digits("--compile", "--device", "numpy") == 130
     *_, said, cure = capsys.readouterr().out.splitlines()
     assert said == "interrupted in epoch 2: saved to digits.npz"
     words = "go on with: python -m tinynode train digits --resume digits.npz"
     assert cure == f"{words} --epochs 39 --save digits.npz --compile --device numpy"
     assert len(steps) == STEPS + 5
     assert saved("digits.npz", "loader", "position") == 5
-    monkeypatch.undo()
     assert train_digits("--resume", "digits.npz", "--epochs", "0", "--batch-size", "7") == 2
     assert "batch_size is 7 here and 16 in the state" in capsys.readouterr().err
 

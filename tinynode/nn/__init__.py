@@ -14,9 +14,9 @@ nn.save("model.npz", model)
 model.load_state_dict(nn.load("model.npz"))
 """
 
-from tinynode.nn import datasets, initializers, metrics, transforms
+from tinynode.nn import datasets, initializers, metrics, schedules, transforms
 from tinynode.nn.attention import MultiHeadAttention, TransformerBlock
-from tinynode.nn.averages import ExponentialMovingAverage  # TEMP
+from tinynode.nn.averages import ExponentialMovingAverage
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
 from tinynode.nn.containers import ModuleDict, ModuleList
 from tinynode.nn.data import ArrayDataset, DataLoader, Dataset, Subset, split_dataset
@@ -56,6 +56,7 @@ __all__ = [
     "Dataset",
     "Dropout",
     "Embedding",
+    "ExponentialMovingAverage",
     "Flatten",
     "GRU",
     "GRUCell",
@@ -95,6 +96,7 @@ __all__ = [
     "load_torch_weights",
     "metrics",
     "save",
+    "schedules",
     "save_checkpoint",
     "sinusoidal_positions",
     "split_dataset",

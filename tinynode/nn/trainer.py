@@ -23,6 +23,7 @@ from tinynode.nn.display import PlainDisplay, make_display
 from tinynode.nn.interrupt import Interrupt
 from tinynode.nn.module import Module
 from tinynode.nn.optimizers import Optimizer, clip_gradients
+from tinynode.nn.schedules import PlateauSchedule
 from tinynode.nn.state import State
 from tinynode.nn.training_log import Row, make_log
 
@@ -58,7 +59,8 @@ class Trainer:
             first array of a batch is the batch's number of examples.
         validation: the batches to measure after each epoch; None measures nothing.
         metrics: functions ``metric(model, *batch)`` by name; each gives the mean over a batch.
-        schedule: sets the learning rate; ``schedule.step()`` is called after each update.
+        schedule: sets the learning rate; ``schedule.step()`` is called after each update. A
+            ``PlateauSchedule`` gets the number ``monitor`` after each epoch.
         average: the ``ExponentialMovingAverage`` of the parameters. Validation uses the average.
         clip: the largest norm of the gradients, as for ``clip_gradients``; None does not clip.
         accumulate: the number of batches for an update. The update uses the mean gradient.
@@ -66,7 +68,7 @@ class Trainer:
         checkpoint: a file that is written after each epoch, and at Ctrl-C.
         log: a file for the rows, ``.csv`` or ``.jsonl``, or a folder for TensorBoard.
         monitor: the name of the number that decides about early stopping. A smaller number is
-            better.
+            better, unless ``maximize``.
         patience: training stops after this number of epochs in a row without a better number.
             Then the model gets the best parameters. None never stops early.
         maximize: True if a larger number of ``monitor`` is better.
@@ -119,6 +121,7 @@ class Trainer:
         self.stopping: EarlyStopping | None = None
         if patience is not None:
             self.stopping = EarlyStopping(monitor, patience, maximize)
+        self.monitor = monitor
         self.epoch, self.position, self.steps = 0, 0, 0
         self.stopped = ""
         self.history: list[Row] = []
@@ -174,7 +177,7 @@ class Trainer:
         self.optimizer.update()
         if self.average is not None:
             self.average.update()
-        if self.schedule is not None:
+        if self.schedule is not None and not isinstance(self.schedule, PlateauSchedule):
             self.schedule.step()
         self.steps += 1
 
@@ -215,6 +218,8 @@ class Trainer:
             row |= {"validation loss": measured.pop("loss")} | measured
         if self.schedule is not None:
             row["lr"] = self.optimizer.lr
+        if isinstance(self.schedule, PlateauSchedule):
+            self.schedule.step(row[self.monitor])
         self.history.append(row)
         if self.stopping is not None:
             self.stopping.note(row, self._measured_state())
@@ -365,7 +370,7 @@ class Trainer:
             wanted = Module if argument == "model" else Optimizer
             if not isinstance(value, wanted):
                 raise TypeError(
-                    f"Trainer: {argument} must be a {wanted.__name__}, got {describe(value)}. "
+                    f"Trainer: {argument} must be of the class {wanted.__name__}, got {describe(value)}. "
                     "The order is Trainer(model, loss, optimizer, train)."
                 )
         for argument, batches in (("train", self.train), ("validation", self.validation)):
@@ -382,7 +387,9 @@ class Trainer:
         taken = {"epoch", "loss", "validation loss", "lr"} & set(self.metrics)
         if taken:
             raise ValueError(f"Trainer: {min(taken)!r} is taken; give the metric another name.")
-        if patience is not None and monitor not in names:
+        if (patience is not None or isinstance(self.schedule, PlateauSchedule)) and (
+            monitor not in names
+        ):
             raise ValueError(
                 f"Trainer: monitor must be one of {', '.join(map(repr, names))}, got {monitor!r}."
             )
