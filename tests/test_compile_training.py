@@ -10,7 +10,7 @@ import pytest
 import tinynode as tn
 from tinynode import nn
 from tinynode.core.hooks import thread_state
-from tinynode.errors import TraceError
+from tinynode.errors import GraphError, TraceError
 
 F = tn.functions
 DEVICES = ["numpy", "strict:device1", "fast"]
@@ -389,14 +389,41 @@ def test_the_loss_of_a_step_with_an_update_stands_outside_of_the_graph():
     assert float(loss) == 3.0 and not loss.requires_grad
 
 
-def test_gradients_are_clipped_outside():
+@pytest.mark.parametrize("device", ["numpy", "strict:device1", "fast"])
+def test_gradients_are_clipped_inside(device):
+    found = []
+    for is_compiled in (False, True):
+        with tn.using_device(device):
+            w, b = parameter(1.0, 2.0), parameter(0.5)
+            optimizer = nn.SGD([w, b], lr=0.5, momentum=0.5)
+
+            def step(x, w=w, b=b, optimizer=optimizer):
+                optimizer.cleargrads()
+                F.sum(w * x + b).backward()
+                norm = nn.clip_gradients([w, b], 2.0)
+                nn.clip_gradients_by_value([w, b], 1.25)
+                optimizer.update()
+                return norm
+
+            run = tn.compile(step) if is_compiled else step
+            norms = [float(run(constant(*x))) for x in ((3.0, 1.0), (0.1, 0.2), (9.0, 9.0))]
+            found.append((norms, tn.to_host(w.array), tn.to_host(w.grad), tn.to_host(b.array)))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-12)
+    for one, other in zip(found[1][1:], found[0][1:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    if is_compiled:
+        before = tn.to_host(w.array)
+        with tn.using_device(device), pytest.raises(ValueError, match="norm of the gradients is"):
+            run(constant(np.nan, 1.0))
+        np.testing.assert_array_equal(tn.to_host(w.array), before)
+
+
+def test_clipping_in_a_net_needs_a_gradient():
     w = parameter(1.0, 2.0)
 
     def step(x):
         w.cleargrad()
-        F.sum(w * x).backward()
         nn.clip_gradients([w], 1.0)
 
-    with pytest.raises(TraceError, match="clip_gradients, which stands between two compiled"):
+    with pytest.raises(GraphError, match="no parameter has a gradient"):
         tn.compile(step)(constant(1.0, 1.0))
-    assert w.grad is None

@@ -26,15 +26,15 @@ class Slowing(nn.Optimizer):
 
     moment_names = ("total",)
 
-    def step(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
+    def update_one(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
         return array - (self.lr / count) * grad, {"total": moments["total"] + grad}
 
 
 class Halved(nn.Adam):
     """Adam with a step of its own."""
 
-    def step(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
-        return super().step(array, grad * 0.5, moments, count)
+    def update_one(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
+        return super().update_one(array, grad * 0.5, moments, count)
 
 
 MAKERS: dict[str, Callable[[Any], Any]] = {
@@ -290,10 +290,10 @@ def test_a_step_that_raises_leaves_the_old_one(device: Any) -> None:
     class Failing(Slowing):
         fails = False
 
-        def step(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
+        def update_one(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
             if self.fails and array.shape == (2,):
                 raise ZeroDivisionError
-            return super().step(array, grad, moments, count)
+            return super().update_one(array, grad, moments, count)
 
     training = Training(lambda ps: Failing(ps, lr=0.1))
     for _ in range(3):
@@ -433,7 +433,7 @@ def test_writes_of_nets_are_renamed_and_done_at_the_end() -> None:
 
 def test_moments_that_step_does_not_name() -> None:
     class Secret(nn.Optimizer):
-        def step(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
+        def update_one(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
             return array - grad, {"secret": grad}
 
     training = Training(lambda ps: Secret(ps, lr=0.1))

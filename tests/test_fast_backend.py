@@ -816,7 +816,7 @@ def test_gradients_and_parameters_in_any_order_of_memory():
 
 def test_other_optimizers_fall_back():
     class Mine(nn.Adam):
-        def step(self, array, grad, moments, count):
+        def update_one(self, array, grad, moments, count):
             return array - 1, moments
 
     for optimizer, reason in ((Mine, "no kernel for this class"), (nn.SGD, "no kernel for this")):

@@ -566,16 +566,16 @@ def test_an_optimizer_of_ones_own() -> None:
 
     p = parameter([1.0])
     set_grad(p, [1.0])
-    with pytest.raises(NotImplementedError, match="Lazy has no step: define it"):
+    with pytest.raises(NotImplementedError, match="Lazy has no update_one: define it"):
         Lazy([p], lr=1.0).update()
 
 
 def test_a_step_that_fails_changes_nothing() -> None:
     class Fails(nn.SGD):
-        def step(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
+        def update_one(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
             if array.shape == (2,):
                 raise RuntimeError("on the second")
-            return super().step(array, grad, moments, count)
+            return super().update_one(array, grad, moments, count)
 
     p, q = parameter([1.0]), parameter([1.0, 2.0])
     set_grad(p, [1.0])
@@ -968,11 +968,13 @@ def test_the_data_say_where_they_come_from() -> None:
 
 def test_the_public_names_of_nn() -> None:
     assert nn.__all__ == [
+        "Adagrad",
         "Adam",
         "AdamW",
         "ArrayDataset",
         "AvgPool2d",
         "BatchNorm",
+        "Bilinear",
         "Buffer",
         "Conv1d",
         "Conv2d",
@@ -981,21 +983,45 @@ def test_the_public_names_of_nn() -> None:
         "Dataset",
         "Dropout",
         "Embedding",
+        "ExponentialMovingAverage",
         "Flatten",
+        "GRU",
+        "GRUCell",
         "GroupNorm",
+        "Identity",
         "ImageFolder",
+        "InstanceNorm",
+        "LBFGS",
+        "LSTM",
+        "LSTMCell",
         "LayerNorm",
         "Linear",
+        "Lion",
+        "LossScaler",
         "MaxPool2d",
         "Module",
+        "ModuleDict",
+        "ModuleList",
+        "MultiHeadAttention",
+        "NAdam",
         "Optimizer",
         "Parameter",
+        "PositionalEncoding",
         "RMSNorm",
+        "RMSprop",
+        "RNN",
+        "RNNCell",
+        "RotaryEncoding",
         "SGD",
         "Sequential",
+        "SpectralNorm",
         "Subset",
         "TableDataset",
+        "Trainer",
+        "TransformerBlock",
+        "WeightNorm",
         "clip_gradients",
+        "clip_gradients_by_value",
         "datasets",
         "initializers",
         "load",
@@ -1004,6 +1030,8 @@ def test_the_public_names_of_nn() -> None:
         "metrics",
         "save",
         "save_checkpoint",
+        "schedules",
+        "sinusoidal_positions",
         "split_dataset",
         "transforms",
     ]

@@ -2,9 +2,9 @@
 
 Not yet run on a GPU; the formulas are tested like the formulas of ``kernels.py``.
 
-Requirement: an update gives new arrays for the parameter and the moments, as ``step`` does. Eager
-code gives the kernels Python numbers. In a net the numbers lie on the GPU, and the host does not
-wait for them. Adam's corrections are computed there, once for all parameters of a step.
+Requirement: an update gives new arrays for the parameter and the moments, as ``update_one`` does.
+Eager code gives the kernels Python numbers. In a net the numbers lie on the GPU, and the host does
+not wait for them. Adam's corrections are computed there, once for all parameters of a step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOMENTUM_SOURCE = Elementwise(
     "T next, T next_v",
     "next_v = T(momentum) * v + g; next = p - T(lr) * next_v;",
 )
-# b3 = 1 - b1, b4 = 1 - b2, d1 = 1 - b1^t, d2 = 1 - b2^t: rounded once each, as in step()
+# b3 = 1 - b1, b4 = 1 - b2, d1 = 1 - b1^t, d2 = 1 - b2^t: rounded once each, as in update_one()
 ADAM_SOURCE = Elementwise(
     "tinynode_adam",
     "T p, T g, T m, T v, float64 lr, float64 d1, float64 d2, float64 shrink, "
@@ -98,6 +98,8 @@ def update_parameters(optimizer: Any, steps: Sequence[Step]) -> Any:
     update = _UPDATES.get(type(optimizer))
     if update is None:
         return Fallback("no kernel for this class")
+    if type(optimizer) is SGD and (optimizer.weight_decay or optimizer.nesterov):
+        return Fallback("no kernel for weight_decay and nesterov")
     for array, *_ in steps:
         if str(array.dtype) not in ("float32", "float64"):
             return Fallback(f"{array.dtype} has no kernel")

@@ -398,18 +398,20 @@ class NetRecorder(FunctionHook):
         Raises:
             TraceError: a net cannot repeat this ``update``.
         """
-        update = Update(optimizer, self.namer)
         missing = [slot.parameter for slot in slots if slot.parameter.grad_var is None]
         is_skipping = optimizer.allow_missing and len(missing) < len(slots)
-        for slot in slots:
-            parameter, gradient = slot.parameter, slot.parameter.grad_var
-            if gradient is None and is_skipping:
-                continue
-            name = self._check_update(optimizer, parameter, gradient)
-            self.operators.append(update.add(slot, name, self._names[gradient.node]))
-            self._updated.add(parameter.node)
-        update.skipped = [p for p in missing if p.node not in self._cleared]
-        self.updates.append(update)
+        for group in optimizer.groups:
+            update = Update(group, self.namer)
+            for slot in group.slots:
+                parameter, gradient = slot.parameter, slot.parameter.grad_var
+                if gradient is None and is_skipping:
+                    if parameter.node not in self._cleared:
+                        update.skipped.append(parameter)
+                    continue
+                name = self._check_update(group, parameter, gradient)
+                self.operators.append(update.add(slot, name, self._names[gradient.node]))
+                self._updated.add(parameter.node)
+            self.updates.append(update)
         return True
 
     def _check_update(self, optimizer: Any, parameter: Variable, gradient: Any) -> str:

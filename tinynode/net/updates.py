@@ -15,13 +15,31 @@ import numpy
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.net.operator import Operator, operator_of
 from tinynode.net.registry import register_op
+from tinynode.nn.clipping import ClipByNorm, ClipByValue
 from tinynode.nn.optimizers import accept_all
-from tinynode.nn.updates import AdamUpdate, MomentumUpdate, OwnStep, SGDUpdate
+from tinynode.nn.updates import (
+    AdagradUpdate,
+    AdamUpdate,
+    DecayedSGDUpdate,
+    LionUpdate,
+    MomentumUpdate,
+    NAdamUpdate,
+    OwnStep,
+    RMSpropUpdate,
+    SGDUpdate,
+)
 
 register_op("sgd_update")(SGDUpdate)
+register_op("decayed_sgd_update")(DecayedSGDUpdate)
 register_op()(MomentumUpdate)
 register_op()(AdamUpdate)
+register_op("rmsprop_update")(RMSpropUpdate)
+register_op()(AdagradUpdate)
+register_op("nadam_update")(NAdamUpdate)
+register_op()(LionUpdate)
 register_op()(OwnStep)
+register_op()(ClipByNorm)
+register_op()(ClipByValue)
 
 
 class Part(NamedTuple):
@@ -47,10 +65,10 @@ class Part(NamedTuple):
 
 
 class Update:
-    """A call of ``optimizer.update()`` in a recorded function.
+    """A call of ``optimizer.update()`` in a recorded function, for one group of parameters.
 
     Attributes:
-        optimizer: the optimizer.
+        optimizer: the group.
         parts: the updated parameters.
         skipped: the parameters without a gradient, which stay as they are.
     """
@@ -89,6 +107,8 @@ class Update:
 
     def inputs(self) -> dict[str, Variable]:
         """The current values read beside parameters and gradients, by name."""
+        if not self.parts:  # a group without a gradient
+            return {}
         device = self.parts[0].slot.parameter.device
         numbers = {name: getattr(self.optimizer, key) for key, name in self._numbers.items()}
         numbers.update((name, slot.count + 1) for name, slot in self._counts.values())

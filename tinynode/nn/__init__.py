@@ -15,9 +15,11 @@ model.load_state_dict(nn.load("model.npz"))
 """
 
 from tinynode.nn import datasets, initializers, metrics, schedules, transforms
+from tinynode.nn.adaptive import Adagrad, Lion, NAdam, RMSprop
 from tinynode.nn.attention import MultiHeadAttention, TransformerBlock
 from tinynode.nn.averages import ExponentialMovingAverage
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
+from tinynode.nn.clipping import clip_gradients, clip_gradients_by_value
 from tinynode.nn.containers import ModuleDict, ModuleList
 from tinynode.nn.data import ArrayDataset, DataLoader, Dataset, Subset, split_dataset
 from tinynode.nn.data_files import ImageFolder, TableDataset
@@ -30,9 +32,11 @@ from tinynode.nn.image_layers import (
     MaxPool2d,
 )
 from tinynode.nn.layers import Bilinear, Dropout, Embedding, Identity, Linear, Sequential
+from tinynode.nn.lbfgs import LBFGS
+from tinynode.nn.loss_scaling import LossScaler
 from tinynode.nn.module import Module
 from tinynode.nn.normalization_layers import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
-from tinynode.nn.optimizers import SGD, Adam, AdamW, Optimizer, clip_gradients
+from tinynode.nn.optimizers import SGD, Adam, AdamW, Optimizer
 from tinynode.nn.parameter import Buffer, Parameter
 from tinynode.nn.positions import PositionalEncoding, RotaryEncoding, sinusoidal_positions
 from tinynode.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
@@ -42,6 +46,7 @@ from tinynode.nn.trainer import Trainer
 from tinynode.nn.weight_norms import SpectralNorm, WeightNorm
 
 __all__ = [
+    "Adagrad",
     "Adam",
     "AdamW",
     "ArrayDataset",
@@ -64,19 +69,24 @@ __all__ = [
     "Identity",
     "ImageFolder",
     "InstanceNorm",
+    "LBFGS",
     "LSTM",
     "LSTMCell",
     "LayerNorm",
     "Linear",
+    "Lion",
+    "LossScaler",
     "MaxPool2d",
     "Module",
     "ModuleDict",
     "ModuleList",
     "MultiHeadAttention",
+    "NAdam",
     "Optimizer",
     "Parameter",
     "PositionalEncoding",
     "RMSNorm",
+    "RMSprop",
     "RNN",
     "RNNCell",
     "RotaryEncoding",
@@ -89,6 +99,7 @@ __all__ = [
     "TransformerBlock",
     "WeightNorm",
     "clip_gradients",
+    "clip_gradients_by_value",
     "datasets",
     "initializers",
     "load",
@@ -96,8 +107,8 @@ __all__ = [
     "load_torch_weights",
     "metrics",
     "save",
-    "schedules",
     "save_checkpoint",
+    "schedules",
     "sinusoidal_positions",
     "split_dataset",
     "transforms",

@@ -2,18 +2,23 @@
 
 Requirement: an update is plain arithmetic on arrays, on any backend, and reads like the paper's
 formula. Every parameter gets a *new* array. The old array stays as is: a graph may retain it.
+
+The formulas are in ``updates``. ``adaptive`` has further optimizers.
 """
 
 from __future__ import annotations
 
+import copy
+import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy
 
 from tinynode.core.dispatch import is_fallback, run_portable
-from tinynode.core.hooks import tell_value_read, thread_hooks
+from tinynode.core.hooks import thread_hooks
 from tinynode.core.variable import Variable
 from tinynode.devices import (
     Array,
@@ -23,54 +28,105 @@ from tinynode.devices import (
     supports,
     to_host,
 )
-from tinynode.errors import GraphError, OperandError, StateError, describe, dtype_name
+from tinynode.errors import GraphError, StateError, describe, dtype_name
 from tinynode.nn.checks import checked_number
-from tinynode.nn.module import Module
-from tinynode.nn.parameter import assign, assign_gradient, fresh_copy, moved
+from tinynode.nn.groups import Parameters, named_groups, parameter_title
+from tinynode.nn.parameter import assign, fresh_copy, moved
 from tinynode.nn.state import State, checked_state
-from tinynode.nn.updates import AdamUpdate, MomentumUpdate, OwnStep, SGDUpdate, UpdateFunction
+from tinynode.nn.updates import (
+    AdamUpdate,
+    DecayedSGDUpdate,
+    MomentumUpdate,
+    OwnStep,
+    SGDUpdate,
+    UpdateFunction,
+)
 
 Moments: TypeAlias = dict[str, Array]
 """An optimizer's arrays for a parameter, each of the parameter's shape, by name."""
 
 
 class Optimizer:
-    """Base class. A subclass defines ``step``, the update of a single parameter.
+    """Base class. A subclass defines ``update_one``, the update of a single parameter.
 
     Args:
         parameters: a Module, or a list of Parameters or other leaf Variables with
             ``requires_grad``. Messages and ``state_dict`` name a Module's parameters by dotted
-            names, a list's parameters by index. A parameter given twice counts once.
+            names, a list's parameters by index. A parameter given twice counts once. Or a list of
+            *groups*: dictionaries with ``"parameters"`` (or ``"params"``) and the settings of the
+            group, such as ``{"parameters": model.body, "lr": 1e-4}``. The arguments of the
+            constructor are the settings of the other groups.
         lr: the learning rate, not negative; a change between updates is allowed.
         allow_missing: skip parameters without a gradient; at least one gradient is needed.
 
+    A subclass with settings of its own assigns the settings before ``super().__init__``, and
+    lists their names in ``setting_names``: then a group may have the settings too.
+
     Raises:
-        TypeError: an entry is no leaf Variable with ``requires_grad``.
-        ValueError: there is no parameter, or lr is negative or not finite.
+        TypeError: an entry is no leaf Variable with ``requires_grad``, or a group has a setting
+            of another name.
+        ValueError: there is no parameter, a parameter is in two groups, or lr is negative or not
+            finite.
     """
 
     moment_names: tuple[str, ...] = ()
-    """The names of the arrays passed from step to step; each starts as zeros."""
+    """The names of the arrays passed from update to update; each starts as zeros."""
     setting_names: tuple[str, ...] = ("lr",)
-    """The attributes shown by ``repr``."""
+    """The attributes shown by ``repr``; a group may set these."""
+    lr_factor: float = 1.0
+    """For a group: the factor in group.lr = lr_factor * lr, at each assignment of ``lr``."""
+    optional_names: tuple[str, ...] = ()
+    """The settings that ``repr`` leaves out while they are zero or False."""
+    _slots: Sequence[_Slot] = ()
+    _groups: Sequence[Optimizer] = ()
 
-    def __init__(
-        self,
-        parameters: Module | Iterable[Variable],
-        lr: float,
-        *,
-        allow_missing: bool = False,
-    ) -> None:
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "step" in vars(cls) and _takes_arrays(cls.step):
+            warnings.warn(
+                f"{cls.__name__}.step(array, grad, moments, count) is deprecated: name the method "
+                "update_one. step() now updates all parameters.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+
+    def __init__(self, parameters: Parameters, lr: float, *, allow_missing: bool = False) -> None:
+        title = type(self).__name__
         self.lr = lr
         self.allow_missing = allow_missing
-        self._slots = [
-            _Slot(name, parameter, self.moment_names)
-            for name, parameter in _named(type(self).__name__, parameters)
-        ]
+        self.check_settings()
+        self._has_old_step = _takes_arrays(type(self).step)
+        given = named_groups(title, parameters, self.setting_names)
+        if given[0].settings is None:
+            self._slots = [_Slot(n, p, self.moment_names) for n, p in given[0].parameters]
+            return
+        self._groups = [self._group(one.parameters, one.settings or {}) for one in given]
+        self._slots = [slot for group in self._groups for slot in group.slots]
+
+    def _group(
+        self, parameters: list[tuple[str, Variable]], settings: dict[str, Any]
+    ) -> Optimizer:
+        group = copy.copy(self)
+        for name, value in settings.items():
+            setattr(group, name, value)
+        group.check_settings()
+        if group.lr != self.lr:
+            if not self.lr:
+                raise ValueError(
+                    f"{type(self).__name__}: a group has lr {group.lr}, and the lr of the "
+                    "constructor is 0, so the group has no factor. Give the constructor an lr "
+                    "above 0."
+                )
+            group.lr_factor = group.lr / self.lr
+        group._slots = [_Slot(name, p, group.moment_names) for name, p in parameters]
+        return group
+
+    def check_settings(self) -> None:
+        """Check the settings of the constructor, or of a group; a subclass overrides it."""
 
     @property
     def lr(self) -> float:
-        """The learning rate."""
+        """The learning rate. An assignment changes each group's too: see ``lr_factor``."""
         return self._lr
 
     @lr.setter
@@ -78,69 +134,124 @@ class Optimizer:
         for hook in thread_hooks():
             hook.setting_assigned(f"{type(self).__name__}.lr")
         self._lr = checked_number(f"{type(self).__name__}: lr", lr, 0.0, math.inf)
+        for group in self._groups:
+            group.lr = group.lr_factor * self._lr
 
-    def step(
+    @property
+    def groups(self) -> Sequence[Optimizer]:
+        """The groups of parameters: optimizers of this class, each with its own settings.
+
+        An optimizer without groups is its own only group. Change the settings of a group by
+        assignment: ``optimizer.groups[1].betas = (0.8, 0.99)``.
+        """
+        return self._groups or [self]
+
+    @property
+    def slots(self) -> Sequence[_Slot]:
+        """For each parameter: the name, the parameter, the count of updates and the moments."""
+        return self._slots
+
+    def update_one(
         self, array: Array, grad: Array, moments: Moments, count: int
     ) -> tuple[Array, Moments]:
         """A parameter's next array and moments, as new arrays.
 
-        ``update`` calls ``step`` for each parameter; a training loop calls ``update``.
+        ``update`` calls ``update_one`` for each parameter; a training loop calls ``update``.
 
         Args:
             array: the parameter's array.
             grad: the gradient, of the same shape and dtype.
-            moments: the arrays returned by the last step.
-            count: 1 for the first step of the parameter.
+            moments: the arrays returned by the last call.
+            count: 1 for the first update of the parameter.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no step: define it in the class.")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no update_one: define it in the class."
+        )
 
     def update_function(self) -> UpdateFunction:
-        """``step`` as a function of a net, with the present settings as constants."""
-        return OwnStep(self)
+        """``update_one`` as a function of a net, with the present settings as constants."""
+        return OwnStep(self, self._rule)
 
-    def update(self) -> None:
+    @property
+    def _rule(self) -> Callable[..., Any]:
+        """``update_one``, or the ``step`` of a subclass with the old name of the method."""
+        return self.step if self._has_old_step else self.update_one
+
+    def step(self, *arguments: Any) -> Any:
+        """``update()``; with a closure, call the closure first.
+
+        Args:
+            arguments: nothing, or a function without arguments. The function clears the
+                gradients, computes the loss, calls ``backward``, and returns the loss.
+
+        Returns:
+            The result of the closure, or None.
+        """
+        if len(arguments) == 4:  # super().step(array, grad, moments, count) of an old subclass
+            return self.update_one(*arguments)
+        if len(arguments) > 1:
+            raise TypeError(
+                f"{type(self).__name__}.step: expected no argument or a closure, got "
+                f"{len(arguments)} arguments. The update of one parameter is update_one."
+            )
+        return self.update(*arguments)
+
+    def update(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter along the gradient, once. After Ctrl-C all are unchanged.
+
+        Args:
+            closure: called first, if given: see ``step``.
+
+        Returns:
+            The result of the closure, or None.
 
         Raises:
             GraphError: a gradient is missing, or has another shape; all parameters are unchanged.
         """
+        loss = None if closure is None else closure()
         hooks = thread_hooks()
         for hook in hooks:
             if hook.update_requested(self, self._slots):
-                return
-        ready = self._ready()
-        results = self._results(ready)
-        pairs = zip(ready, results, strict=True)
-        accept_all([(slot, *slot.lifted(array, moments)) for slot, (array, moments) in pairs])
+                return loss
+        self._check_missing()
+        results: list[tuple[_Slot, Array, Moments]] = []
+        for group in self.groups:
+            ready = group._ready()
+            pairs = zip(ready, group._results(ready), strict=True)
+            results += [(slot, *slot.lifted(array, moments)) for slot, (array, moments) in pairs]
+        accept_all(results)
         for hook in hooks:
             hook.updated(self, self._slots)
+        return loss
 
     def _results(self, ready: list[_Slot]) -> Sequence[tuple[Array, Moments]]:
-        """The next arrays and moments: by the backend's ``OptimizerUpdate``, else by ``step``."""
+        """The next arrays and moments: by the backend's ``OptimizerUpdate``, else portable."""
         steps = [
             (slot.parameter.array, slot.parameter.grad, slot.moments, slot.count + 1)
             for slot in ready
         ]
+        if not ready:  # a group without a gradient
+            return []
         device = ready[0].device
         if not supports(device.backend, OptimizerUpdate):
-            return self._each_step(steps)
+            return self._each_one(steps)
         alike = all(slot.device is device for slot in ready)
         results: Any = Fallback("several devices")
         if alike:
             results = device.backend.update_parameters(self, steps)
         if is_fallback(results):
-            results = run_portable(results, device, type(self).__name__, self._each_step, steps)
+            results = run_portable(results, device, type(self).__name__, self._each_one, steps)
         return cast("list[tuple[Array, Moments]]", results)
 
-    def _each_step(self, steps: Sequence[Any]) -> list[tuple[Array, Moments]]:
+    def _each_one(self, steps: Sequence[Any]) -> list[tuple[Array, Moments]]:
         """The next arrays and moments, parameter by parameter."""
-        return [self.step(*arguments) for arguments in steps]
+        rule = self._rule
+        return [rule(*arguments) for arguments in steps]
 
-    def _ready(self) -> list[_Slot]:
-        """The slots of the parameters with a gradient; shapes and dtypes are checked."""
-        ready = [slot for slot in self._slots if slot.parameter.grad is not None]
+    def _check_missing(self) -> None:
+        """Refuse parameters without a gradient."""
         missing = [slot for slot in self._slots if slot.parameter.grad is None]
-        if not ready or (missing and not self.allow_missing):
+        if missing and (not self.allow_missing or len(missing) == len(self._slots)):
             raise GraphError(
                 f"{type(self).__name__}.update: {missing[0]} has no gradient"
                 f"{f', nor have {len(missing) - 1} others' if missing[1:] else ''}: no backward "
@@ -148,6 +259,10 @@ class Optimizer:
                 "before update(); if it is not to be trained, leave it out, or pass "
                 "allow_missing=True."
             )
+
+    def _ready(self) -> list[_Slot]:
+        """The slots of the parameters with a gradient; shapes and dtypes are checked."""
+        ready = [slot for slot in self._slots if slot.parameter.grad is not None]
         for slot in ready:
             slot.check(f"{type(self).__name__}.update", "gradient", slot.parameter.grad)
             slot.prepare(f"{type(self).__name__}.update")
@@ -157,6 +272,10 @@ class Optimizer:
         """Set every parameter's gradient to None; needed before each backward."""
         for slot in self._slots:
             slot.parameter.cleargrad()
+
+    def zero_grad(self) -> None:
+        """``cleargrads()``, by PyTorch's name."""
+        self.cleargrads()
 
     def state_dict(self) -> State:
         """Host copies of the step counts and the moments, by name.
@@ -200,8 +319,20 @@ class Optimizer:
 
     def __repr__(self) -> str:
         count = len(self._slots)
-        settings = "".join(f", {name}={getattr(self, name)}" for name in self.setting_names)
-        return f"{type(self).__name__}({count} parameter{'s' * (count != 1)}{settings})"
+        groups = f" in {len(self._groups)} groups" if self._groups else ""
+        values = {name: getattr(self, name) for name in self.setting_names}
+        shown = {n: v for n, v in values.items() if v or n not in self.optional_names}
+        settings = "".join(f", {name}={value}" for name, value in shown.items())
+        return f"{type(self).__name__}({count} parameter{'s' * (count != 1)}{groups}{settings})"
+
+
+def _takes_arrays(step: Callable[..., Any]) -> bool:
+    """True for ``step(array, grad, moments, count)``, the former name of ``update_one``."""
+    if step is Optimizer.step:
+        return False
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    taken = [p for p in inspect.signature(step).parameters.values() if p.kind in kinds]
+    return len(taken) == 5  # self too
 
 
 class _Slot:
@@ -218,7 +349,7 @@ class _Slot:
         self.set_moments(moment_names)
 
     def __str__(self) -> str:
-        return f"parameter {title(self.name, self.parameter)}"
+        return f"parameter {parameter_title(self.name, self.parameter)}"
 
     def set_moments(self, names: tuple[str, ...]) -> None:
         """Keep the moments of the given names; a new moment starts as zeros."""
@@ -265,79 +396,99 @@ def accept_all(results: Sequence[tuple[_Slot, Array, Moments]]) -> None:
         raise
 
 
-def title(name: str, p: Variable) -> str:
-    """A parameter for messages: name or index, own name, shape, dtype and device."""
-    own = f" {p.name!r}" if p.name and name.isdigit() else ""
-    return f"{name}{own} (shape {p.shape}, {dtype_name(p.dtype)}, on {p.device})"
+class FormulaOptimizer(Optimizer):
+    """An optimizer whose update of one parameter is an UpdateFunction.
 
+    A subclass defines ``formula``. Eager code and nets compute by the same lines.
+    """
 
-def _named(optimizer: str, parameters: Module | Iterable[Variable]) -> list[tuple[str, Variable]]:
-    """The checked parameters with names, each once."""
-    if isinstance(parameters, Variable):
-        raise OperandError(f"{optimizer}: parameters must be a list: write [parameter].")
-    pairs: list[tuple[str, Any]] = (
-        [*parameters.named_parameters()]
-        if isinstance(parameters, Module)
-        else [(str(position), p) for position, p in enumerate(parameters)]
-    )
-    if not pairs:
-        raise ValueError(
-            f"{optimizer}: parameters is empty: there is nothing to train. A model's weights are "
-            "nn.Parameter attributes of the model or of Modules inside. A plain Variable does not "
-            "count."
-        )
-    first: dict[int, tuple[str, Variable]] = {}
-    for name, p in pairs:
-        _check_trainable(optimizer, name, p)
-        first.setdefault(id(p), (name, p))
-    return list(first.values())
+    def formula(self) -> UpdateFunction:
+        """The update of one parameter, with the present settings as constants."""
+        raise NotImplementedError(f"{type(self).__name__} has no formula: define it in the class.")
 
+    def update_one(
+        self, array: Array, grad: Array, moments: Moments, count: int
+    ) -> tuple[Array, Moments]:
+        function = self.formula()
+        names = [name for name in function.moments if name in moments]
+        numbers = [count if name == "count" else getattr(self, name) for name in function.numbers]
+        inputs = (array, grad, *[moments[name] for name in names], *numbers)
+        array, *found = function.forward(inputs)
+        return array, dict(zip(names, found, strict=True))
 
-def _check_trainable(optimizer: str, name: str, p: Any) -> None:
-    if not isinstance(p, Variable) or p.array is None:
-        found = "an empty Variable" if isinstance(p, Variable) else describe(p)
-        raise OperandError(
-            f"{optimizer}: parameter {name} must be a Parameter, got {found}. "
-            "Give model.parameters()."
-        )
-    if not p.requires_grad or p.creator_node is not None:
-        why, cure = "was computed by a function", "Give the leaves of its graph."
-        if not p.requires_grad:
-            why = "requires no gradient"
-            cure = "Leave it out: [p for p in model.parameters() if p.requires_grad]."
-        raise OperandError(
-            f"{optimizer}: parameter {title(name, p)} {why}: only leaves that require a gradient "
-            f"can be trained. {cure}"
+    def update_function(self) -> UpdateFunction:
+        is_own = self._has_old_step or type(self).update_one is not FormulaOptimizer.update_one
+        return super().update_function() if is_own else self.formula()
+
+    def checked(self, name: str, low: float = 0.0, high: float = math.inf) -> float:
+        """The value of a setting, a number: low <= value < high."""
+        return checked_number(f"{type(self).__name__}: {name}", getattr(self, name), low, high)
+
+    def checked_betas(self) -> tuple[float, float]:
+        """The setting ``betas``: two numbers, each at least 0 and less than 1."""
+        title, betas = type(self).__name__, cast("Any", self).betas
+        try:
+            b1, b2 = betas
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{title}: betas must be two numbers, such as (0.9, 0.999), got {describe(betas)}."
+            ) from None
+        return (
+            checked_number(f"{title}: betas[0]", b1, 0.0, 1.0),
+            checked_number(f"{title}: betas[1]", b2, 0.0, 1.0),
         )
 
+    def keep_moment(self, name: str, is_needed: bool) -> None:
+        """Add a moment to the last place of ``moment_names``, or remove the moment."""
+        others = tuple(other for other in self.moment_names if other != name)
+        self.moment_names = (*others, name) if is_needed else others
+        if not self._groups:
+            for slot in self._slots:
+                slot.set_moments(self.moment_names)
 
-class SGD(Optimizer):
+
+class SGD(FormulaOptimizer):
     """Stochastic gradient descent: with g = dL/dp,   p <- p - lr * g.
 
+    With weight_decay, first   g <- g + weight_decay * p.
     With momentum:   v <- momentum * v + g   p <- p - lr * v, and v = 0 before the first step.
+    With nesterov:   v as with momentum,     p <- p - lr * (g + momentum * v).
 
     Source: Robbins and Monro, A Stochastic Approximation Method, 1951; Polyak, Some Methods of
-    Speeding up the Convergence of Iteration Methods, 1964.
+    Speeding up the Convergence of Iteration Methods, 1964; Sutskever et al., On the Importance of
+    Initialization and Momentum in Deep Learning, 2013, in the form of PyTorch.
 
     Args:
         parameters: as for ``Optimizer``, as are ``lr`` and ``allow_missing``.
-        lr: the learning rate.
+        lr: the learning rate. PyTorch's default is 0.001.
         momentum: the factor of the last step's v, at least 0 and less than 1.
+        weight_decay: the factor of the parameter in the gradient, at least 0.
+        nesterov: look ahead along v; needs momentum.
         allow_missing: skip parameters without a gradient.
     """
 
-    setting_names = ("lr", "momentum")
+    setting_names: tuple[str, ...] = ("lr", "momentum", "weight_decay", "nesterov")
+    optional_names = ("weight_decay", "nesterov")
 
     def __init__(
         self,
-        parameters: Module | Iterable[Variable],
+        parameters: Parameters,
         lr: float = 0.01,
         momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
         *,
         allow_missing: bool = False,
     ) -> None:
-        super().__init__(parameters, lr, allow_missing=allow_missing)
         self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.nesterov = nesterov
+        super().__init__(parameters, lr, allow_missing=allow_missing)
+
+    def check_settings(self) -> None:
+        self.weight_decay = self.checked("weight_decay")
+        if self.nesterov and not self.momentum:
+            raise ValueError("SGD: nesterov needs a momentum above 0: pass momentum=0.9.")
 
     @property
     def momentum(self) -> float:
@@ -349,27 +500,15 @@ class SGD(Optimizer):
         for hook in thread_hooks():
             hook.setting_assigned("SGD.momentum")
         self._momentum = checked_number("SGD: momentum", momentum, 0.0, 1.0)
-        others = tuple(name for name in self.moment_names if name != "v")  # of a subclass
-        self.moment_names = (*others, "v") if self._momentum else others
-        for slot in self._slots:
-            slot.set_moments(self.moment_names)
+        self.keep_moment("v", self._momentum > 0)
 
-    def step(
-        self, array: Array, grad: Array, moments: Moments, count: int
-    ) -> tuple[Array, Moments]:
-        if not self.momentum:
-            (p,) = SGDUpdate().forward((array, grad, self.lr))
-            return p, {}
-        p, v = MomentumUpdate().forward((array, grad, moments["v"], self.lr, self.momentum))
-        return p, {"v": v}
-
-    def update_function(self) -> UpdateFunction:
-        if type(self).step is not SGD.step:
-            return OwnStep(self)
+    def formula(self) -> UpdateFunction:
+        if self.weight_decay or self.nesterov:
+            return DecayedSGDUpdate(self.weight_decay, self.nesterov)
         return MomentumUpdate() if self.momentum else SGDUpdate()
 
 
-class Adam(Optimizer):
+class Adam(FormulaOptimizer):
     """Steps of about lr, by exponentially fading means of the gradient and of its square.
 
     In step t of a parameter p, with g = dL/dp, and m = v = 0 before the first step:
@@ -393,33 +532,23 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        parameters: Module | Iterable[Variable],
+        parameters: Parameters,
         lr: float = 0.001,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         *,
         allow_missing: bool = False,
     ) -> None:
-        b1, b2 = betas
-        self.betas = (
-            checked_number("Adam: betas[0]", b1, 0.0, 1.0),
-            checked_number("Adam: betas[1]", b2, 0.0, 1.0),
-        )
-        self.eps = checked_number("Adam: eps", eps, 0.0, math.inf)
+        self.betas = betas
+        self.eps = eps
         super().__init__(parameters, lr, allow_missing=allow_missing)
 
-    def step(
-        self, array: Array, grad: Array, moments: Moments, count: int
-    ) -> tuple[Array, Moments]:
-        inputs = array, grad, moments["m"], moments["v"], self.lr, count
-        p, m, v = self._formula().forward(inputs)
-        return p, {"m": m, "v": v}
+    def check_settings(self) -> None:
+        self.betas = self.checked_betas()
+        self.eps = self.checked("eps")
 
-    def _formula(self) -> AdamUpdate:
+    def formula(self) -> UpdateFunction:
         return AdamUpdate(self.betas, self.eps)
-
-    def update_function(self) -> UpdateFunction:
-        return self._formula() if type(self).step is Adam.step else OwnStep(self)
 
 
 class AdamW(Adam):
@@ -442,7 +571,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        parameters: Module | Iterable[Variable],
+        parameters: Parameters,
         lr: float = 0.001,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -450,59 +579,12 @@ class AdamW(Adam):
         *,
         allow_missing: bool = False,
     ) -> None:
-        self.weight_decay = checked_number("AdamW: weight_decay", weight_decay, 0.0, math.inf)
+        self.weight_decay = weight_decay
         super().__init__(parameters, lr, betas, eps, allow_missing=allow_missing)
 
-    def _formula(self) -> AdamUpdate:
+    def check_settings(self) -> None:
+        super().check_settings()
+        self.weight_decay = self.checked("weight_decay")
+
+    def formula(self) -> UpdateFunction:
         return AdamUpdate(self.betas, self.eps, self.weight_decay)
-
-
-def clip_gradients(parameters: Module | Iterable[Variable], max_norm: float) -> float:
-    """Scale all gradients by the same factor, for a joint norm of at most ``max_norm``.
-
-    The norm is sqrt(sum of g^2 over all elements of all gradients). If the norm is larger,
-    every gradient is multiplied by max_norm / norm. Missing gradients do not count.
-
-    Source: Pascanu, Mikolov and Bengio, On the Difficulty of Training Recurrent Neural Networks,
-    2013.
-
-    Args:
-        parameters: a Module, or a list of Variables.
-        max_norm: the largest norm allowed, above 0.
-
-    Returns:
-        The norm before scaling.
-
-    Raises:
-        ValueError: ``max_norm`` is not positive, or the norm is not finite; no gradient changes.
-    """
-    tell_value_read("clip_gradients, which stands between two compiled functions,")
-    limit = checked_number("clip_gradients: max_norm", max_norm, 0.0, math.inf)
-    if limit == 0:
-        raise ValueError("clip_gradients: max_norm must be above 0.")
-    named = _named("clip_gradients", parameters)
-    with_grad = [(p, p.grad_var) for _, p in named if p.grad_var is not None]
-    norm = math.hypot(*(_norm(p.xp, g.array) for p, g in with_grad))
-    if not math.isfinite(norm):
-        raise ValueError(
-            f"clip_gradients: the norm of the gradients is {norm}: look for NaN with NaNHook or "
-            "debug mode, or lower the learning rate."
-        )
-    if norm > limit:
-        for p, g in with_grad:
-            wide = p.xp.astype(g.array, p.xp.float64)  # limit / norm may be 0 in float16
-            scaled = p.device.lift(wide * (limit / norm))
-            assign_gradient(p, p.xp.astype(scaled, g.dtype), p.device)
-    return norm
-
-
-def _norm(xp: Any, array: Array) -> float:
-    """sqrt(sum of squares), in float64; array / max |array| avoids over- and underflow."""
-    if 0 in array.shape:
-        return 0.0
-    wide = xp.abs(xp.astype(array, xp.float64))
-    largest = float(xp.max(wide))
-    if not 0.0 < largest < math.inf:
-        return largest
-    ratios = wide / largest
-    return largest * math.sqrt(float(xp.sum(ratios * ratios)))

@@ -19,10 +19,11 @@ from tinynode.core.variable import Variable
 from tinynode.errors import NaNError, StateError, describe
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
 from tinynode.nn.checks import checked_size
+from tinynode.nn.clipping import clip_gradients
 from tinynode.nn.display import PlainDisplay, make_display
 from tinynode.nn.interrupt import Interrupt
 from tinynode.nn.module import Module
-from tinynode.nn.optimizers import Optimizer, clip_gradients
+from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.schedules import PlateauSchedule
 from tinynode.nn.state import State
 from tinynode.nn.training_log import Row, make_log
@@ -370,7 +371,8 @@ class Trainer:
             wanted = Module if argument == "model" else Optimizer
             if not isinstance(value, wanted):
                 raise TypeError(
-                    f"Trainer: {argument} must be of the class {wanted.__name__}, got {describe(value)}. "
+                    f"Trainer: {argument} must be of the class {wanted.__name__}, got "
+                    f"{describe(value)}. "
                     "The order is Trainer(model, loss, optimizer, train)."
                 )
         for argument, batches in (("train", self.train), ("validation", self.validation)):

@@ -8,7 +8,11 @@ float64 arrays of shape () in a net.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
+
+import numpy
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Array, Arrays, namespace_of
@@ -21,9 +25,12 @@ class UpdateFunction(FunctionNode):
     Attributes:
         numbers: the optimizer's attributes used as inputs, by name; ``count`` is the number
             of the parameter's step, 1 for the first.
+        moments: the names of the moments, in the order of the inputs. An optimizer without a
+            moment, such as SGD without momentum, leaves the input out.
     """
 
     numbers: tuple[str, ...] = ()
+    moments: tuple[str, ...] = ()
 
 
 def rounded(number: Any, like: Array) -> Any:
@@ -31,6 +38,11 @@ def rounded(number: Any, like: Array) -> Any:
     if type(number) in (int, float):
         return number
     return namespace_of(like).asarray(number, dtype=like.dtype)
+
+
+def decayed(g: Array, p: Array, weight_decay: float) -> Array:
+    """The gradient of the loss plus weight_decay / 2 * sum(p^2): g + weight_decay * p."""
+    return g + weight_decay * p if weight_decay else g
 
 
 class SGDUpdate(UpdateFunction):
@@ -50,11 +62,36 @@ class MomentumUpdate(UpdateFunction):
     """
 
     numbers = ("lr", "momentum")
+    moments = ("v",)
 
     def forward(self, inputs: Arrays) -> Arrays:
         p, g, v, lr, momentum = inputs
         v = rounded(momentum, g) * v + g
         return p - rounded(lr, g) * v, v
+
+
+class DecayedSGDUpdate(UpdateFunction):
+    """The formula of ``SGD`` with ``weight_decay`` or ``nesterov``; no v without momentum.
+
+    p, g, v: (s), lr, momentum: () -> p', v': (s). No gradient.
+    """
+
+    numbers = ("lr", "momentum")
+    moments = ("v",)
+
+    def __init__(self, weight_decay: float, nesterov: bool) -> None:
+        self.weight_decay = weight_decay
+        self.nesterov = nesterov
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        p, grad, *moments, lr, momentum = inputs
+        g = decayed(grad, p, self.weight_decay)
+        if not moments:
+            return (p - rounded(lr, grad) * g,)
+        momentum = rounded(momentum, grad)
+        v = momentum * moments[0] + g
+        step = g + momentum * v if self.nesterov else v
+        return p - rounded(lr, grad) * step, v
 
 
 class AdamUpdate(UpdateFunction):
@@ -64,6 +101,7 @@ class AdamUpdate(UpdateFunction):
     """
 
     numbers = ("lr", "count")
+    moments = ("m", "v")
 
     def __init__(self, betas: tuple[float, float], eps: float, weight_decay: float = 0.0) -> None:
         self.betas = betas
@@ -83,25 +121,141 @@ class AdamUpdate(UpdateFunction):
         return p - rounded(lr, g) * m_hat / (root + self.eps), m, v
 
 
+class RMSpropUpdate(UpdateFunction):
+    """The formula of ``RMSprop``; the moments a and b are left out if the settings need none.
+
+    p, g, v, a, b: (s), lr: () -> p', v', a', b': (s). No gradient.
+    """
+
+    numbers = ("lr",)
+    moments = ("v", "a", "b")
+
+    def __init__(
+        self, alpha: float, eps: float, weight_decay: float, momentum: float, centered: bool
+    ) -> None:
+        self.alpha = alpha
+        self.eps = eps
+        self.weight_decay = weight_decay
+        self.momentum = momentum
+        self.centered = centered
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        p, grad, v, *others, lr = inputs
+        sqrt, kept = namespace_of(grad).sqrt, []
+        g = decayed(grad, p, self.weight_decay)
+        v = self.alpha * v + (1 - self.alpha) * g * g
+        variance = v
+        if self.centered:
+            a = self.alpha * others[0] + (1 - self.alpha) * g
+            variance = v - a * a
+            kept.append(a)
+        step = g / (sqrt(variance) + self.eps)
+        if self.momentum:
+            step = self.momentum * others[-1] + step
+            kept.append(step)
+        return (p - rounded(lr, grad) * step, v, *kept)
+
+
+class AdagradUpdate(UpdateFunction):
+    """The formula of ``Adagrad``.   p, g, s: (s), lr, count: () -> p', s': (s). No gradient."""
+
+    numbers = ("lr", "count")
+    moments = ("s",)
+
+    def __init__(self, lr_decay: float, weight_decay: float, start: float, eps: float) -> None:
+        self.lr_decay = lr_decay
+        self.weight_decay = weight_decay
+        self.start = start
+        self.eps = eps
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        p, grad, s, lr, count = inputs
+        g = decayed(grad, p, self.weight_decay)
+        s = s + g * g
+        lr = lr / (1 + (count - 1) * self.lr_decay)
+        root = namespace_of(grad).sqrt(s + self.start)
+        return p - rounded(lr, grad) * g / (root + self.eps), s
+
+
+class NAdamUpdate(UpdateFunction):
+    """The formula of ``NAdam``.
+
+    p, g, m, v: (s), lr, count: () -> p', m', v': (s). No gradient.
+    """
+
+    numbers = ("lr", "count")
+    moments = ("m", "v")
+
+    def __init__(
+        self, betas: tuple[float, float], eps: float, weight_decay: float, momentum_decay: float
+    ) -> None:
+        self.betas = betas
+        self.eps = eps
+        self.weight_decay = weight_decay
+        self.momentum_decay = momentum_decay
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        p, grad, m, v, lr, count = inputs
+        b1, b2 = self.betas
+        steps = int(count)
+        mu, next_mu, product = nadam_numbers(b1, self.momentum_decay, steps)
+        g = decayed(grad, p, self.weight_decay)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        root = namespace_of(grad).sqrt(v / (1 - b2**steps)) + self.eps
+        mean = next_mu / (1 - product * next_mu) * m + (1 - mu) / (1 - product) * g
+        return p - rounded(lr, grad) * mean / root, m, v
+
+
+@functools.lru_cache(maxsize=16)  # each parameter of a step asks for the same numbers
+def nadam_numbers(b1: float, decay: float, count: int) -> tuple[float, float, float]:
+    """mu_t and mu_(t+1) of ``NAdam``, and the product mu_1 * ... * mu_t, for t = count."""
+    mu = b1 * (1 - 0.5 * 0.96 ** (numpy.arange(1, count + 2) * decay))
+    return float(mu[-2]), float(mu[-1]), float(numpy.prod(mu[:-1]))
+
+
+class LionUpdate(UpdateFunction):
+    """The formula of ``Lion``.   p, g, m: (s), lr: () -> p', m': (s). No gradient."""
+
+    numbers = ("lr",)
+    moments = ("m",)
+
+    def __init__(self, betas: tuple[float, float], weight_decay: float) -> None:
+        self.betas = betas
+        self.weight_decay = weight_decay
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        p, g, m, lr = inputs
+        b1, b2 = self.betas
+        p = p * rounded(1 - lr * self.weight_decay, g)
+        direction = namespace_of(g).sign(b1 * m + (1 - b1) * g)
+        return p - rounded(lr, g) * direction, b2 * m + (1 - b2) * g
+
+
 class OwnStep(UpdateFunction):
-    """The result of an optimizer's own ``step``, called anew at each run.
+    """The result of an optimizer's own ``update_one``, called anew at each run.
 
     p, g, moments: (s), count: () -> p', moments': (s). No gradient.
+
+    Args:
+        optimizer: the optimizer; ``moment_names`` gives the order of the moments.
+        rule: the method of the optimizer.
     """
 
     numbers = ("count",)
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: Any, rule: Callable[..., Any]) -> None:
         self.optimizer = optimizer
+        self.rule = rule
 
     def forward(self, inputs: Arrays) -> Arrays:
         p, g, *moments, count = inputs
         names = self.optimizer.moment_names
         given = dict(zip(names, moments, strict=True))
-        p, found = self.optimizer.step(p, g, given, int(count))
+        p, found = self.rule(p, g, given, int(count))
         if set(found) != set(names):
             raise GraphError(
-                f"{type(self.optimizer).__name__}.step: returned the moments {sorted(found)}, "
-                f"expected those of moment_names, {sorted(names)}."
+                f"{type(self.optimizer).__name__}.{self.rule.__name__}: returned the moments "
+                f"{sorted(found)}, expected those of moment_names, {sorted(names)}."
             )
         return (p, *[found[name] for name in names])

@@ -1,0 +1,94 @@
+"""Exponential moving average of a model's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+
+from tinynode.devices import Array, to_host
+from tinynode.nn.checks import checked_number
+from tinynode.nn.groups import named_parameters
+from tinynode.nn.module import Module
+from tinynode.nn.parameter import assign, fresh_copy, moved
+from tinynode.nn.state import State, checked_state
+
+
+class ExponentialMovingAverage:
+    """A fading mean of each parameter, less noisy than the parameters of a single step.
+
+    The means start as the parameters. At each ``update``:   mean <- rate * mean + (1 - rate) * p.
+
+    Source: Polyak and Juditsky, Acceleration of Stochastic Approximation by Averaging, 1992;
+    Tarvainen and Valpola, Mean Teachers, 2017.
+
+    Args:
+        model: the model. Buffers, such as a running mean, are not averaged.
+        rate: the factor of the last mean, at least 0 and less than 1; 0.999 is a mean over about
+            1,000 steps.
+    """
+
+    def __init__(self, model: Module, rate: float = 0.999) -> None:
+        self.rate = checked_number("ExponentialMovingAverage: rate", rate, 0.0, 1.0)
+        self.count = 0
+        self._parameters = dict(named_parameters("ExponentialMovingAverage", model))
+        self._means: dict[str, Array] = {
+            name: moved(p.array, p.device) for name, p in self._parameters.items()
+        }
+
+    def update(self) -> None:
+        """Move each mean towards the parameter; call it after each ``optimizer.update()``."""
+        means = {}
+        for name, p in self._parameters.items():
+            mean = self._mean(name)
+            means[name] = p.device.lift(self.rate * mean + (1 - self.rate) * p.array)
+        self._means = means
+        self.count += 1
+
+    def _mean(self, name: str) -> Array:
+        """The mean, on the device of the parameter."""
+        p, mean = self._parameters[name], self._means[name]
+        return mean if p.device.holds(mean) else moved(mean, p.device)
+
+    @contextmanager
+    def average(self) -> Iterator[None]:
+        """Give the model the means inside the block, and its own parameters afterwards.
+
+        Changes of the parameters inside the block are lost.
+        """
+        before = {name: p.array for name, p in self._parameters.items()}
+        gradients = {name: p.grad_var for name, p in self._parameters.items()}
+        try:
+            for name, p in self._parameters.items():
+                assign(p, self._mean(name), p.device)
+            yield
+        finally:
+            for name, p in self._parameters.items():
+                assign(p, before[name], p.device)
+                p.grad_var = gradients[name]
+
+    def state_dict(self) -> State:
+        """Host copies of the means, by the parameters' names, and the number of updates."""
+        state: State = {"count": numpy.asarray(self.count, dtype=numpy.int64)}
+        for name, mean in self._means.items():
+            state[f"means/{name}"] = to_host(mean).copy()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was called.
+
+        Raises:
+            StateError: a name, a shape or a dtype differs; the means are unchanged.
+        """
+        caller = "ExponentialMovingAverage.load_state_dict"
+        checked = checked_state(caller, state, self.state_dict())
+        self._means = {
+            name: fresh_copy(checked[f"means/{name}"], p.device)
+            for name, p in self._parameters.items()
+        }
+        self.count = int(checked["count"])
+
+    def __repr__(self) -> str:
+        return f"ExponentialMovingAverage({len(self._means)} parameters, rate={self.rate})"

@@ -1,0 +1,131 @@
+"""Loss scaling: small gradients stay above the least number of float16."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+
+from tinynode.core.variable import Variable
+from tinynode.errors import GraphError
+from tinynode.nn.checks import checked_number, checked_size
+from tinynode.nn.optimizers import Optimizer
+from tinynode.nn.parameter import assign_gradient
+from tinynode.nn.state import State, checked_state
+
+
+class LossScaler:
+    """Dynamic loss scaling, for models that compute in float16.
+
+    The loss is multiplied by ``scale`` before ``backward``, and the gradients are divided by
+    ``scale`` afterwards. If a gradient has an infinite element or NaN, the update is skipped, and
+    the scale is multiplied by ``backoff_factor``. After ``growth_interval`` updates without a
+    skipped update, the scale is multiplied by ``growth_factor``.
+
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    Keep the parameters in float32, and cast them in the model: a gradient of float16 loses its
+    small elements again in the division.
+
+    Source: Micikevicius et al., Mixed Precision Training, 2018, section 3.2.
+
+    Args:
+        init_scale: the first scale, above 0.
+        growth_factor: above 1.
+        backoff_factor: above 0 and less than 1.
+        growth_interval: a number of updates, at least 1.
+    """
+
+    def __init__(
+        self,
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+    ) -> None:
+        tiny, title = numpy.nextafter(0.0, 1.0), "LossScaler: "
+        self.factor = checked_number(title + "init_scale", init_scale, tiny, math.inf)
+        above_1 = numpy.nextafter(1.0, 2.0)
+        self.growth_factor = checked_number(
+            title + "growth_factor", growth_factor, above_1, math.inf
+        )
+        self.backoff_factor = checked_number(title + "backoff_factor", backoff_factor, tiny, 1.0)
+        self.growth_interval = checked_size(title + "growth_interval", growth_interval)
+        self.growth_count = 0
+        self._unscaled: list[Optimizer] = []
+        self._found_infinite = False
+
+    def scale(self, loss: Variable) -> Variable:
+        """The loss times the scale, in the dtype of the loss."""
+        return loss * self.factor
+
+    def unscale(self, optimizer: Optimizer) -> None:
+        """Divide the gradients of an optimizer by the scale, for clipping; ``step`` does so too.
+
+        Raises:
+            GraphError: the gradients were divided already since the last ``update()``.
+        """
+        if any(other is optimizer for other in self._unscaled):
+            raise GraphError(
+                "LossScaler.unscale: the gradients of this optimizer are unscaled already. "
+                "Call scaler.update() after scaler.step(optimizer)."
+            )
+        for slot in optimizer.slots:
+            p, grad = slot.parameter, slot.parameter.grad
+            if grad is None:
+                continue
+            wide = p.xp.astype(grad, p.xp.float64) / self.factor  # exact: often a power of two
+            if not bool(p.xp.all(p.xp.isfinite(wide))):
+                self._found_infinite = True
+            assign_gradient(p, p.xp.astype(p.device.lift(wide), grad.dtype), p.device)
+        self._unscaled.append(optimizer)
+
+    def step(self, optimizer: Optimizer) -> bool:
+        """Unscale the gradients and update; an infinite element or NaN skips the update.
+
+        Returns:
+            True if the parameters were updated.
+        """
+        if not any(other is optimizer for other in self._unscaled):
+            self.unscale(optimizer)
+        if self._found_infinite:
+            return False
+        optimizer.update()
+        return True
+
+    def update(self) -> None:
+        """Adapt the scale; call it once after ``step`` of all optimizers."""
+        if self._found_infinite:
+            self.factor *= self.backoff_factor
+            self.growth_count = 0
+        else:
+            self.growth_count += 1
+            if self.growth_count == self.growth_interval:
+                self.factor *= self.growth_factor
+                self.growth_count = 0
+        self._unscaled = []
+        self._found_infinite = False
+
+    def state_dict(self) -> State:
+        """The scale, and the number of updates since the scale changed."""
+        return {
+            "factor": numpy.asarray(self.factor),
+            "growth_count": numpy.asarray(self.growth_count, dtype=numpy.int64),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was called.
+
+        Raises:
+            StateError: a name, a shape or a dtype differs; the scaler is unchanged.
+        """
+        checked = checked_state("LossScaler.load_state_dict", state, self.state_dict())
+        self.factor = float(checked["factor"])
+        self.growth_count = int(checked["growth_count"])
+
+    def __repr__(self) -> str:
+        return f"LossScaler(scale={self.factor})"
