@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode import functions as F
 from tinynode import nn
 from tinynode.nn import training_log
+
+F = tn.functions
 
 X = np.random.default_rng(0).standard_normal((10, 3)).astype("float32")
 Y = X @ np.float32([[1.0], [-2.0], [0.5]]) + 0.25

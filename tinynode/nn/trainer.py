@@ -119,17 +119,15 @@ class Trainer:
         self.accumulate = checked_size("Trainer: accumulate", accumulate)
         self.checkpoint = checkpoint
         self.log = None if log is None else make_log(log)
-        self.stopping: EarlyStopping | None = None
-        if patience is not None:
-            self.stopping = EarlyStopping(monitor, patience, maximize)
         self.monitor = monitor
+        self.stopping = None if patience is None else EarlyStopping(monitor, patience, maximize)
         self.epoch, self.position, self.steps = 0, 0, 0
         self.stopped = ""
         self.history: list[Row] = []
         self.batch: Batch = ()
         self._loss_sum, self._examples = 0.0, 0  # of the current epoch
         self._is_first_row = True
-        self._check(monitor, patience)
+        self._check()
 
     def run(self, epochs: int, *, quiet: bool = False) -> list[Row]:
         """Train for more epochs; an epoch that was interrupted counts as one of them.
@@ -365,7 +363,7 @@ class Trainer:
         name = type(self.model).__name__
         return f"Trainer({name}, {self.epoch} epochs of {len(self.train)} batches done)"
 
-    def _check(self, monitor: str, patience: int | None) -> None:
+    def _check(self) -> None:
         """Refuse arguments of wrong types, and unknown names."""
         for argument, value in (("model", self.model), ("optimizer", self.optimizer)):
             wanted = Module if argument == "model" else Optimizer
@@ -389,11 +387,11 @@ class Trainer:
         taken = {"epoch", "loss", "validation loss", "lr"} & set(self.metrics)
         if taken:
             raise ValueError(f"Trainer: {min(taken)!r} is taken; give the metric another name.")
-        if (patience is not None or isinstance(self.schedule, PlateauSchedule)) and (
-            monitor not in names
-        ):
+        is_used = self.stopping is not None or isinstance(self.schedule, PlateauSchedule)
+        if is_used and self.monitor not in names:
             raise ValueError(
-                f"Trainer: monitor must be one of {', '.join(map(repr, names))}, got {monitor!r}."
+                f"Trainer: monitor must be one of {', '.join(map(repr, names))}, got "
+                f"{self.monitor!r}."
             )
 
 
