@@ -28,7 +28,7 @@ SIZE = 64
 """The length of the vector of a character."""
 BLOCKS = 2
 HEADS = 4
-DROPOUT = 0.2
+DROPOUT = 0.1
 WRITTEN = 240
 """The number of characters of the sample."""
 
@@ -113,5 +113,5 @@ JOB = Job(
     result=result,
     epochs=8,
     batch_size=16,
-    lr=0.003,
+    lr=0.004,
 )
