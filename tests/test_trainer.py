@@ -109,6 +109,24 @@ def test_metrics_are_means_over_the_validation_examples() -> None:
     assert set(trainer.evaluate([(tn.asarray(X), tn.asarray(Y))])) == {"loss", "first"}
 
 
+def test_a_batch_that_is_no_tuple_is_a_single_argument() -> None:
+    model = nn.Linear(3, 1)
+    arrays = nn.DataLoader(X, 4)
+    dicts = nn.DataLoader([{"x": x, "y": y} for x, y in zip(X, Y, strict=True)], 4)
+
+    def size(model: nn.Module, x: Any) -> tn.Variable:
+        return F.mean(model(x) ** 2)
+
+    def fit(model: nn.Module, batch: Any) -> tn.Variable:
+        return squared_error(model, batch["x"], batch["y"])
+
+    for loss, loader in ((size, arrays), (fit, dicts)):
+        trainer = nn.Trainer(model, loss, nn.SGD(model, lr=0.0), loader)
+        x, y = (tn.asarray(X), tn.asarray(Y))
+        expected = loss(model, x if loss is size else {"x": x, "y": y})
+        assert trainer.run(1, quiet=True)[0]["loss"] == pytest.approx(float(expected), rel=1e-5)
+
+
 def test_accumulated_batches_give_the_gradient_of_one_large_batch() -> None:
     batches = [(tn.asarray(X[i : i + 2]), tn.asarray(Y[i : i + 2])) for i in range(0, 6, 2)]
     whole = [(tn.asarray(X[:6]), tn.asarray(Y[:6]))]

@@ -74,7 +74,7 @@ def on_device(host: Any) -> Any:
 def heat_loss(model: Rod, points: Variable, *rest: Variable) -> Variable:
     """mean((du/dt - K d2u/dx2)^2) + WEIGHT mean((u - known)^2), the second mean over the edge.
 
-    points: (n, 2) -> (). Row i of u depends on row i of the points alone, so the rows of the
+    points: (n, 2) -> (). Row i of u depends on row i of the points alone. So the rows of the
     gradient of sum(u) are the derivatives at the points.
     """
     with force_backprop_mode():  # in evaluation too

@@ -54,7 +54,8 @@ class Trainer:
 
     Args:
         model: the Module.
-        loss: ``loss(model, *batch)`` gives the mean loss of a batch, a Variable of shape ().
+        loss: ``loss(model, *batch)`` gives the mean loss of a batch, a Variable of shape (). A
+            batch that is no tuple is a single argument.
         optimizer: changes the model's parameters.
         train: the batches of an epoch: a ``DataLoader``, or a list of tuples. The length of the
             first array of a batch is the batch's number of examples.
@@ -86,6 +87,9 @@ class Trainer:
         TypeError: an argument has a wrong type.
         ValueError: ``monitor`` is no name of a number, or a number is out of range.
     """
+
+    history: list[Row]
+    batch: Batch
 
     def __init__(
         self,
@@ -122,9 +126,7 @@ class Trainer:
         self.monitor = monitor
         self.stopping = None if patience is None else EarlyStopping(monitor, patience, maximize)
         self.epoch, self.position, self.steps = 0, 0, 0
-        self.stopped = ""
-        self.history: list[Row] = []
-        self.batch: Batch = ()
+        self.stopped, self.history, self.batch = "", [], ()
         self._loss_sum, self._examples = 0.0, 0  # of the current epoch
         self._is_first_row = True
         self._check()
@@ -182,7 +184,7 @@ class Trainer:
 
     def _loss_of(self, batch: Batch) -> Variable:
         """The loss of a batch, which counts for the mean loss of the epoch."""
-        self.batch = batch
+        self.batch = batch = as_arguments(batch)
         loss = self.loss(self.model, *batch)
         value, examples = float(loss), count_examples(batch)
         if not math.isfinite(value):
@@ -242,7 +244,7 @@ class Trainer:
         measures: dict[str, Metric] = {"loss": self.loss, **self.metrics}
         sums, total = dict.fromkeys(measures, 0.0), 0
         with self.averaged(), using_config(enable_backprop=False, train=False):
-            for batch in batches:
+            for batch in map(as_arguments, batches):
                 examples = count_examples(batch)
                 total += examples
                 for name, measure in measures.items():
@@ -452,10 +454,17 @@ def compiled(loss: Callable[..., Variable]) -> Callable[..., Variable]:
     return net
 
 
+def as_arguments(batch: Any) -> Batch:
+    """The arguments of a loss after the model: a tuple or a list; any other batch is one."""
+    return tuple(batch) if isinstance(batch, tuple | list) else (batch,)
+
+
 def count_examples(batch: Batch) -> int:
     """The length of the first array of a batch; 1 for an array without axes."""
-    shape = batch[0].shape
-    return int(shape[0]) if shape else 1
+    first = batch[0]
+    while isinstance(first, Mapping):
+        first = next(iter(first.values()))
+    return int(first.shape[0]) if first.shape else 1
 
 
 def table_row(row: Row, *, is_first: bool) -> str:
