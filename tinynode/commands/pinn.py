@@ -78,19 +78,18 @@ def heat_loss(model: Rod, points: Variable, *rest: Variable) -> Variable:
     gradient of sum(u) are the derivatives at the points.
     """
     with force_backprop_mode():  # in evaluation too
-        x, t = (asarray(points.array[:, i : i + 1], requires_grad=True) for i in (0, 1))
-        u = model(functions.concat([x, t], axis=1))
-        u_x, u_t = derivatives(u, x, t)
-        (u_xx,) = derivatives(u_x, x)
-        known = asarray(model.edge_values.array, requires_grad=False)
-        at_edge = functions.mean_squared_error(model(model.edge), known)
+        p = asarray(points, requires_grad=True)
+        slope = derivative(model(p), p)
+        u_x, u_t = slope[:, :1], slope[:, 1:]
+        u_xx = derivative(u_x, p)[:, :1]
+        at_edge = functions.mean_squared_error(model(model.edge), model.edge_values)
         return functions.mean((u_t - K * u_xx) ** 2) + WEIGHT * at_edge
 
 
-def derivatives(y: Variable, *inputs: Variable) -> list[Variable]:
-    """The derivatives of sum(y) by each input, as Variables with a graph."""
-    found = grad([functions.sum(y)], list(inputs), enable_double_backprop=True)
-    return [or_zeros(gradient, x) for gradient, x in zip(found, inputs, strict=True)]
+def derivative(y: Variable, x: Variable) -> Variable:
+    """The derivative of sum(y) by x, as a Variable with a graph."""
+    (gradient,) = grad([functions.sum(y)], [x], enable_double_backprop=True)
+    return or_zeros(gradient, x)
 
 
 def largest_error(model: Rod, points: Variable, solution: Variable) -> float:
