@@ -31,7 +31,6 @@ import tinynode as tn
 from benchmarks import digits_step
 from tinynode import functions, nn, random
 from tinynode.commands.train import JOBS
-from tinynode.commands.training import Trainer
 from tinynode.devices import Device
 from tinynode.errors import DeviceError
 
@@ -107,20 +106,14 @@ def training(device: Device, epochs: int | None) -> dict[str, Any]:
 def train(job: Any, device: Device, epochs: int) -> dict[str, Any]:
     with tn.using_device(device):
         random.seed(0)
-        trainer = Trainer(job)
-        losses = []
+        trainer = nn.Trainer(**job.parts())
         start = time.perf_counter()
-        for _ in range(epochs):
-            trainer.run_epoch(go_on)
-            losses.append(trainer.loss)
+        rows = trainer.run(epochs, quiet=True)
         device.synchronize()
         seconds = time.perf_counter() - start
-        accuracy = trainer.accuracy()
+    losses = [row["loss"] for row in rows]
+    accuracy = rows[-1]["accuracy"]
     return {"losses": losses, "held_out_accuracy": accuracy, "seconds": seconds}
-
-
-def go_on(images: int) -> bool:
-    return True
 
 
 # --- the time of a step --------------------------------------------------------------------------

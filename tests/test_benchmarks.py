@@ -128,3 +128,8 @@ def test_a_peer_that_is_absent_is_named(
 
 def test_ratios_are_taken_round_by_round(measure: Any) -> None:
     assert measure.median_ratio([1.0, 20.0, 3.0], [2.0, 40.0, 1.0]) == 0.5
+
+
+def test_the_jobs_stay_below_their_limits() -> None:
+    printed = run("jobs")
+    assert "tiny-gpt: held-out loss" in printed and "pinn: largest error" in printed

@@ -55,7 +55,7 @@ def run_page(page: Path) -> None:
 WITH_PYTHON = [page for page in PAGES if python_blocks(page)]
 
 
-TRAINING = {"layers-and-training.md"}
+TRAINING = {"layers-and-training.md", "training.md"}
 """Pages whose programs train for seconds."""
 
 

@@ -11,9 +11,9 @@ import pytest
 from learn_course import ALONE, BOX, SHOW, STUB, STUB_SHOW, small_course
 
 import tinynode.learn
-from tinynode.commands import display
 from tinynode.learn import mynode, notebook_magics, notebooks, shell, sources
 from tinynode.learn.progress import Progress
+from tinynode.nn import display
 from tools import make_notebooks
 
 __all__ = ["small_course"]

@@ -50,6 +50,7 @@ NOT_SAVED = {
     "get_item": "a shape that depends on values",
     "set_item": "a shape that depends on values",
     "dropout": "attribute generator is Generator",  # one of the row's own
+    "gumbel_softmax": "attribute generator is Generator",
 }
 
 

@@ -1031,6 +1031,7 @@ def test_the_public_names_of_nn() -> None:
         "SpectralNorm",
         "Subset",
         "TableDataset",
+        "Trainer",
         "TransformerBlock",
         "Upsample",
         "WeightNorm",

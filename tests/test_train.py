@@ -1,8 +1,8 @@
-"""``python -m tinynode``, and its command ``train digits``."""
+"""``python -m tinynode``, and its command ``train``."""
 
 from __future__ import annotations
 
-import argparse
+import json
 import math
 import os
 import re
@@ -21,9 +21,10 @@ from child_process import running
 
 import tinynode as tn
 from tinynode import nn, random
-from tinynode.commands import digits, display, main, train
-from tinynode.commands.interrupt import Interrupt
-from tinynode.commands.training import Trainer
+from tinynode.commands import digits, main, train
+from tinynode.commands.job import Job, MeanParameters
+from tinynode.nn import display
+from tinynode.nn.interrupt import Interrupt
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {
@@ -34,7 +35,7 @@ ENVIRONMENT = {
 LAST_LINE = re.compile(r"held-out accuracy: (\d+\.\d) %")
 STEPS = math.ceil(1437 / digits.JOB.batch_size)
 """Steps of an epoch."""
-ROW = re.compile(r" +\d+ +\d+\.\d{4} +\d+\.\d %")
+ROW = re.compile(r" +\d+ +\d\.\d\S+ +\d\.\d\S+ +\d\.\d{4}")
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +61,16 @@ def train_digits(*arguments: str) -> int:
     return main(["train", "digits", *arguments])
 
 
+def make_trainer(compile: bool = False) -> nn.Trainer:
+    return nn.Trainer(**digits.JOB.parts(), compile=compile)
+
+
+def saved(path: str, part: str, name: str) -> Any:
+    """A number of a saved run."""
+    document = json.loads(bytes(nn.load(path)["checkpoint.json"]))
+    return document["objects"][part]["state"][name]
+
+
 def same(one: str, other: str) -> bool:
     """Whether two saved runs are equal byte for byte."""
     return Path(one).read_bytes() == Path(other).read_bytes()
@@ -79,7 +90,7 @@ def test_the_main_job(folder: Path) -> None:
     assert out.endswith(" %\n") and "\x1b" not in out
     rows = [line for line in lines if ROW.fullmatch(line)]
     assert len(rows) == digits.JOB.epochs
-    assert rows[-1].endswith(f" {found[1]} %")
+    assert f"{100 * float(rows[-1].split()[-1]):.1f}" == found[1]
     assert [p.name for p in folder.iterdir()] == ["digits.npz"]
 
 
@@ -90,23 +101,12 @@ def test_the_saved_model_has_the_accuracy_that_was_printed(
     assert train_digits("--epochs", "2", "--save", "here.npz") == 0
     found = LAST_LINE.fullmatch(capsys.readouterr().out.splitlines()[-1])
     model = digits.make_model()
-    model.load_state_dict(nn.load("here.npz", part="model"))
+    model.load_state_dict(nn.load("here.npz", part="average/means"))
     data = nn.datasets.load_digits()
     with tn.no_backprop_mode():
         outputs = model(tn.asarray(data.held_out_images, requires_grad=False)).array
     accuracy = (outputs.argmax(axis=1) == data.held_out_labels).mean()
     assert found and found[1] == f"{100 * accuracy:.1f}"
-
-
-def test_the_loss_of_the_table_is_the_mean_over_the_images() -> None:
-    trainer = Trainer(digits.JOB)
-    trainer.optimizer.lr = 0.0
-    trainer.vary = lambda images, device: images
-    trainer.run_epoch(lambda used: True)
-    data = nn.datasets.load_digits()
-    x = tn.asarray(data.train_images, requires_grad=False)
-    expected = tn.functions.softmax_cross_entropy(trainer.model(x), tn.asarray(data.train_labels))
-    assert trainer.loss == pytest.approx(float(expected), rel=1e-5)
 
 
 @pytest.mark.slow
@@ -124,34 +124,17 @@ def test_a_seed_makes_it_repeatable_bit_by_bit() -> None:
 
 def test_every_epoch_has_an_order_and_a_jitter_of_its_own() -> None:
     random.seed(8)
-    trainer = Trainer(digits.JOB)
-    random.set_state(trainer.random_state)
-    expected = []
-    for _ in range(2):
-        order = random.permutation(1437)
-        expected.append(digits.jittered(trainer.train[0], trainer.device)[order])
-    seen: list[Any] = []
+    loader, _ = digits.load_data(16)
+    first, second = ([x.array for x, _ in loader] for _ in range(2))
+    random.seed(8)
+    again, _ = digits.load_data(16)
+    random.normal((3,))  # what others draw in the meantime
+    numpy.testing.assert_array_equal(numpy.concatenate([x.array for x, _ in again]), joined(first))
+    assert not (joined(second) == joined(first)).all(axis=1).any()
 
-    def step(images: Any, labels: Any, indices: Any) -> int:
-        seen.append(images[indices])
-        random.normal((3,))  # what others draw in the meantime
-        return len(indices)
 
-    trainer._step = step
-    trainer.run_epoch(lambda used: True)
-    first = numpy.concatenate(seen)
-    numpy.testing.assert_array_equal(first, expected[0])
-    seen.clear()
-    trainer.run_epoch(lambda used: True)
-    assert not (numpy.concatenate(seen) == first).all(axis=1).any()
-    again = Trainer(digits.JOB)
-    again.random_state = trainer.random_state
-    random.seed(9)  # and what they do between two epochs
-    trainer._step = again._step = step
-    seen.clear()
-    trainer.run_epoch(lambda used: True)
-    again.run_epoch(lambda used: True)
-    numpy.testing.assert_array_equal(*numpy.split(numpy.concatenate(seen), 2))
+def joined(batches: list[Any]) -> Any:
+    return numpy.concatenate(batches)
 
 
 @pytest.mark.slow
@@ -162,7 +145,7 @@ def test_every_device_computes_the_same(device: str, capsys: pytest.CaptureFixtu
     assert f"weights on {tn.get_device(device)}" in capsys.readouterr().out
     one, other = nn.load("a"), nn.load("b")
     assert list(one) == list(other)
-    for name in one:
+    for name in set(one) - {"checkpoint.json"}:
         numpy.testing.assert_allclose(one[name], other[name], rtol=1e-3, atol=1e-5)
 
 
@@ -193,9 +176,10 @@ def test_an_image_is_moved_by_parts_of_pixels() -> None:
 def test_jitter_moves_both_axes_and_keeps_inner_pixels() -> None:
     image = numpy.zeros((1000, 8, 8), dtype="float32")
     image[:, 3, 5] = 1.0
-    random.seed(0)
-    moved = digits.jittered(image.reshape(1000, 64), tn.get_device("numpy"))
-    assert moved.shape == (1000, 64) and moved.dtype == numpy.float32
+    labels = numpy.arange(1000)
+    generator = numpy.random.default_rng(0)
+    moved, same_labels = digits.jittered((image.reshape(1000, 64), labels), generator)
+    assert moved.shape == (1000, 64) and same_labels is labels
     square = moved.reshape(1000, 8, 8)
     numpy.testing.assert_allclose(square.sum(axis=(1, 2)), 1.0, rtol=1e-6)
     where = numpy.arange(8)
@@ -207,17 +191,18 @@ def test_jitter_moves_both_axes_and_keeps_inner_pixels() -> None:
 
 def test_the_mean_of_the_parameters_is_the_papers() -> None:
     """Section 7.2 of Kingma and Ba: mean <- b mean + (1 - b) p, divided by 1 - b^t."""
-    trainer = Trainer(digits.JOB)
+    random.seed(0)
+    model = nn.Linear(2, 1)
+    average = MeanParameters(model)
     history = []
-
-    def after_step(used: int) -> bool:
-        history.append(trainer.model.parameters()[0].array.astype("float64"))
-        return len(history) < 5
-
-    assert trainer.run_epoch(after_step) is False
+    for _ in range(5):
+        model.weight.array = random.normal((1, 2))
+        history.append(model.weight.array.astype("float64"))
+        average.update()
     weights = 0.995 ** numpy.arange(4, -1, -1)
     expected = sum(w * p for w, p in zip(weights, history, strict=True)) / weights.sum()
-    numpy.testing.assert_allclose(trainer.average.parameters()[0].array, expected, rtol=1e-4)
+    with average.average():
+        numpy.testing.assert_allclose(model.weight.array, expected, rtol=1e-4, atol=1e-6)
 
 
 # --- save and resume -------------------------------------------------------------------------
@@ -237,33 +222,49 @@ def test_two_runs_are_as_good_as_one(capsys: pytest.CaptureFixture[str]) -> None
     assert [line for line in rest if ROW.fullmatch(line)] == rows[2:]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("steps", [1, 7, STEPS - 1, STEPS, STEPS + 1])
-def test_a_run_goes_on_from_any_step(steps: int) -> None:
-    left = [steps]
-
-    def after_step(used: int) -> bool:
-        left[0] -= 1
-        return left[0] > 0
-
-    random.seed(1)
-    whole = Trainer(digits.JOB)
-    whole.run_epoch(lambda used: True)
-    whole.run_epoch(lambda used: True)
-    random.seed(1)
-    part = Trainer(digits.JOB)
-    while part.run_epoch(after_step) and left[0] > 0:
-        pass
-    state = {name: array.copy() for name, array in part.state_dict().items()}
+@pytest.mark.parametrize("job", train.JOBS, ids=lambda job: job.name)
+@pytest.mark.parametrize(
+    "steps", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 4, 5))]
+)
+def test_a_run_goes_on_from_any_step(job: Job, steps: int) -> None:
+    """Two epochs of four steps, with a stop after some steps, equal two epochs without a stop."""
+    whole = short(job)
+    whole.run(2, quiet=True)
+    whole.save("whole")
+    part = short(job)
+    stop_after(part, steps)
+    part.run(2, quiet=True)
+    assert part.stopped == "interrupted" and part.steps == steps
+    part.save("part")
     random.seed(2)
-    rest = Trainer(digits.JOB)
-    rest.load_state_dict(state)
-    while rest.epoch < 2:
-        rest.run_epoch(lambda used: True)
-    expected, got = whole.state_dict(), rest.state_dict()
-    assert list(expected) == list(got)
-    for name, array in expected.items():
-        numpy.testing.assert_array_equal(array, got[name], err_msg=name)
+    rest = short(job)
+    rest.resume("part")
+    rest.run(2 - rest.epoch, quiet=True)
+    rest.save("rest")
+    assert same("whole", "rest")
+    assert rest.history == whole.history and len(rest.history) == 2
+
+
+def short(job: Job) -> nn.Trainer:
+    """A trainer of a job on few examples: an epoch of four steps."""
+    random.seed(1)
+    parts = job.parts(2)
+    train, held_out = parts["train"], parts["validation"]
+    train.dataset = nn.Subset(train.dataset, range(7))
+    held_out.dataset = nn.Subset(held_out.dataset, range(5))
+    return nn.Trainer(**parts)
+
+
+def stop_after(trainer: nn.Trainer, steps: int) -> None:
+    """Send Ctrl-C in the step of a number."""
+    update = trainer.average.update
+
+    def interrupted() -> None:
+        update()
+        if trainer.steps + 1 == steps:
+            signal.raise_signal(signal.SIGINT)
+
+    trainer.average.update = interrupted
 
 
 @pytest.mark.slow
@@ -273,8 +274,9 @@ def test_what_a_resumed_run_takes_from_the_file() -> None:
     assert same("digits.npz", "same")
     options = ["--resume", "digits.npz", "--save", "other", "--epochs", "0"]
     assert train_digits(*options, "--lr", "0.5", "--batch-size", "7") == 0
-    state = nn.load("other", part="training")
-    assert (float(state["lr"]), int(state["batch_size"]), int(state["epoch"])) == (0.5, 7, 1)
+    document = json.loads(bytes(nn.load("other")["checkpoint.json"]))
+    assert document["objects"]["optimizer"]["settings"]["lr"] == 0.5
+    assert (saved("other", "loader", "batch_size"), saved("other", "training", "epoch")) == (7, 1)
 
 
 @pytest.mark.slow
@@ -308,7 +310,7 @@ def test_ctrl_c_saves_says_so_and_can_be_resumed(times: int) -> None:
     assert re.fullmatch(r"interrupted (in|after) epoch \d+: saved to stopped", said)
     words = "go on with: python -m tinynode train digits --resume stopped"
     assert re.fullmatch(words + r" --epochs \d+ --save stopped", cure)
-    epoch = int(nn.load("stopped", part="training")["epoch"])
+    epoch = saved("stopped", "training", "epoch")
     assert epoch >= 2
     assert train_digits("--resume", "stopped", "--epochs", "1", "--save", "rest") == 0
     assert train_digits("--epochs", str(epoch + 1), "--save", "whole") == 0
@@ -322,10 +324,6 @@ def test_compile_runs_nets_and_learns_the_same(capsys: pytest.CaptureFixture[str
         assert train_digits("--epochs", "2", "--save", path, *more) == 0
         found.append(capsys.readouterr().out.splitlines()[2:4])
     assert found[0] == found[1]
-    options = argparse.Namespace(save="x", last_epoch=3, device=None, compile=True)
-    options.parser = argparse.Namespace(prog="train")
-    trainer = argparse.Namespace(epoch=1)
-    assert train._rest_of(trainer, options) == "train --resume x --epochs 2 --save x --compile"
 
 
 def test_ctrl_c_before_training_saves_too(
@@ -352,19 +350,25 @@ def test_ctrl_c_in_an_epoch_says_in_which(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     steps = []
-    original = Trainer._step
+    original = MeanParameters.update
 
-    def step(self: Trainer, *arguments: Any) -> int:
+    def update(self: MeanParameters) -> None:
         steps.append(1)
         if len(steps) == STEPS + 5:
             signal.raise_signal(signal.SIGINT)
-        return original(self, *arguments)
+        original(self)
 
-    monkeypatch.setattr(Trainer, "_step", step)
-    assert train_digits() == 130
-    assert "interrupted in epoch 2: saved to digits.npz" in capsys.readouterr().out
+    with monkeypatch.context() as patch:
+        patch.setattr(MeanParameters, "update", update)
+        assert train_digits("--compile", "--device", "numpy") == 130
+    *_, said, cure = capsys.readouterr().out.splitlines()
+    assert said == "interrupted in epoch 2: saved to digits.npz"
+    words = "go on with: python -m tinynode train digits --resume digits.npz"
+    assert cure == f"{words} --epochs 39 --save digits.npz --compile --device numpy"
     assert len(steps) == STEPS + 5
-    assert int(nn.load("digits.npz", part="training")["position"]) == 5 * digits.JOB.batch_size
+    assert saved("digits.npz", "loader", "position") == 5
+    assert train_digits("--resume", "digits.npz", "--epochs", "0", "--batch-size", "7") == 2
+    assert "batch_size is 7 here and 16 in the state" in capsys.readouterr().err
 
 
 def test_ctrl_c_elsewhere_is_one_word(
@@ -413,11 +417,10 @@ def test_another_thread_than_the_first_trains_without_ctrl_c() -> None:
         (["--resume", "missing.npz"], "--resume missing.npz: No such file or directory"),
         (["--resume", "."], "--resume .: Is a directory"),
         (["--resume", "text"], "--resume text: load: text is not a file that tinynode.nn.save"),
-        (["--resume", "shapes"], "last/layers.0.weight is float32 of shape (128, 64) here and "),
-        (["--resume", "model"], "the state lacks "),
+        (["--resume", "shapes"], "layers.0.weight is float32 of shape (128, 64) here and "),
+        (["--resume", "model"], "load_checkpoint: model is no file of save_checkpoint"),
         (["--resume", "position"], "training: position cannot be 99999: it is damaged"),
-        (["--resume", "lr"], "training: lr cannot be nan: it is damaged"),
-        (["--resume", "batch"], "training: batch_size cannot be 0: it is damaged"),
+        (["--resume", "lr"], "Adam: lr must be at least 0 and less than inf, got nan"),
         (["--save", "missing/x.npz"], "--save missing/x.npz: No such file or directory"),
         (["--save", "."], "--save .: not a file that can be replaced"),
         (["--save", "text/x"], "--save text/x: Not a directory"),
@@ -441,15 +444,19 @@ def test_bad_input_is_one_line_before_training(
     def no_training(*arguments: Any) -> None:
         raise AssertionError("training has started")
 
-    good = Trainer(digits.JOB).state_dict()
     Path("text").write_text("no archive", encoding="utf-8")
-    nn.save("shapes", {**good, "last/layers.0.weight": numpy.zeros((3, 64), dtype="float32")})
     nn.save("model", digits.make_model())
-    nn.save("position", {**good, "training/position": numpy.asarray(99999)})
-    nn.save("lr", {**good, "training/lr": numpy.asarray(numpy.nan)})
-    nn.save("batch", {**good, "training/batch_size": numpy.asarray(0)})
+    make_trainer().save("good")
+    good = nn.load("good")
+    nn.save("shapes", {**good, "model/layers.0.weight": numpy.zeros((3, 64), dtype="float32")})
+    for name, old, new in (
+        ("position", '"position": 0', '"position": 99999'),
+        ("lr", "0.002", "NaN"),
+    ):
+        text = bytes(good["checkpoint.json"]).decode().replace(old, new)
+        nn.save(name, {**good, "checkpoint.json": numpy.frombuffer(text.encode(), "uint8")})
     files = sorted(folder.iterdir())
-    monkeypatch.setattr(Trainer, "run_epoch", no_training)
+    monkeypatch.setattr(nn.Trainer, "run", no_training)
     try:
         status = train_digits(*arguments)
     except SystemExit as error:  # what argparse does
@@ -474,7 +481,7 @@ def test_a_disk_that_gets_full_is_one_line(
     def full(*arguments: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(train, "save", full)
+    monkeypatch.setattr(nn.Trainer, "save", full)
     assert train_digits("--epochs", "0") == 1
     err = capsys.readouterr().err
     assert (
@@ -490,7 +497,7 @@ def test_nobody_reads_the_output(folder: Path) -> None:
         run.stdout.close()
         err = run.stderr.read()
         assert (run.wait(timeout=60), err) == (141, "")
-    assert int(nn.load("digits.npz", part="training")["epoch"]) >= 0
+    assert saved("digits.npz", "training", "epoch") >= 0
     assert [p.name for p in folder.iterdir()] == ["digits.npz"]
 
 

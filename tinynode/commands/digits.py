@@ -8,9 +8,12 @@ thread, above all on a busy machine.
 
 from __future__ import annotations
 
-from tinynode import nn, random
-from tinynode.commands.training import Job, cross_entropy
-from tinynode.devices import Array, Device, namespace_of
+from typing import Any
+
+import numpy
+
+from tinynode import nn
+from tinynode.commands.job import Job, Loaders, accuracy, accuracy_line, cross_entropy
 from tinynode.functions import relu
 from tinynode.nn.initializers import he_normal
 
@@ -31,41 +34,49 @@ def make_model() -> nn.Module:
     )
 
 
-def jittered(images: Array, device: Device) -> Array:
+def load_data(batch_size: int) -> Loaders:
+    """The digits in batches; the training images are shifted anew in each epoch."""
+    digits = nn.datasets.load_digits()
+    images = nn.ArrayDataset(digits.train_images, digits.train_labels)
+    held_out = nn.ArrayDataset(digits.held_out_images, digits.held_out_labels)
+    return (
+        nn.DataLoader(images, batch_size, shuffle=True, batch_transform=jittered),
+        nn.DataLoader(held_out, len(held_out), seed=0),
+    )
+
+
+def jittered(batch: tuple[Any, Any], generator: Any) -> tuple[Any, Any]:
     """Each image, shifted along both axes by a random part of a pixel: (n, 64) -> (n, 64).
 
     So no two epochs see the same pixels, and the model learns shapes rather than pixels.
     """
+    images, labels = batch
     n = images.shape[0]
-    xp = namespace_of(images)
-    down = random.uniform((n, 1, 1), -JITTER, JITTER, dtype=images.dtype, device=device)
-    right = random.uniform((n, 1, 1), -JITTER, JITTER, dtype=images.dtype, device=device)
-    square = xp.reshape(images, (n, SIDE, SIDE))
-    moved = xp.matmul(xp.matmul(shift_matrix(-down), square), shift_matrix(right))
-    return xp.reshape(moved, (n, SIDE * SIDE))
+    down, right = generator.uniform(-JITTER, JITTER, (2, n, 1, 1))
+    square = images.reshape(n, SIDE, SIDE)
+    moved = shift_matrix(-down) @ square @ shift_matrix(right)
+    return moved.reshape(n, SIDE * SIDE), labels
 
 
-def shift_matrix(t: Array) -> Array:
+def shift_matrix(t: Any) -> Any:
     """The matrix S such that row @ S is the row shifted right by t pixels, from -1 to 1.
 
     t: (n, 1, 1) -> S: (n, 8, 8). Values between two pixels are interpolated linearly. Pixels
     outside are 0.
     """
-    xp = namespace_of(t)
-    stay = xp.eye(SIDE, dtype=t.dtype, device=t.device)[None, :, :]
-    right = xp.eye(SIDE, k=1, dtype=t.dtype, device=t.device)[None, :, :]
-    left = xp.eye(SIDE, k=-1, dtype=t.dtype, device=t.device)[None, :, :]
-    size = xp.abs(t)
+    stay, right, left = (numpy.eye(SIDE, k=k)[None, :, :] for k in (0, 1, -1))
+    size = numpy.abs(t)
     return (1 - size) * stay + (size + t) / 2 * right + (size - t) / 2 * left
 
 
 JOB = Job(
     name="digits",
     summary="a perceptron on 1,797 handwritten digits of 8 by 8 pixels",
-    load_data=nn.datasets.load_digits,
+    load_data=load_data,
     make_model=make_model,
-    vary=jittered,
     loss=cross_entropy,
+    metrics={"accuracy": accuracy},
+    result=accuracy_line,
     epochs=40,
     batch_size=16,
     lr=0.002,

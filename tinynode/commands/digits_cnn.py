@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tinynode import nn
-from tinynode.commands.digits import SIDE, jittered
-from tinynode.commands.training import Job, cross_entropy
+from tinynode.commands.digits import SIDE, load_data
+from tinynode.commands.job import Job, accuracy, accuracy_line, cross_entropy
 from tinynode.core.variable import Variable
 from tinynode.functions import relu, reshape
 from tinynode.nn.initializers import he_normal
@@ -42,10 +42,11 @@ def make_model() -> nn.Module:
 JOB = Job(
     name="digits-cnn",
     summary="a small convolutional network on the same digits",
-    load_data=nn.datasets.load_digits,
+    load_data=load_data,
     make_model=make_model,
-    vary=jittered,
     loss=cross_entropy,
+    metrics={"accuracy": accuracy},
+    result=accuracy_line,
     epochs=20,
     batch_size=32,
     lr=0.002,

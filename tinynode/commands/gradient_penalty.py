@@ -9,8 +9,9 @@ Source: Drucker and LeCun, Improving Generalization Performance Using Double Bac
 from __future__ import annotations
 
 from tinynode import nn
-from tinynode.commands.digits import SIDE, jittered
-from tinynode.commands.training import Job
+from tinynode.commands.digits import SIDE, load_data
+from tinynode.commands.job import Job, accuracy, accuracy_line
+from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import asarray
 from tinynode.core.variable import Variable
@@ -38,9 +39,10 @@ def penalized_cross_entropy(model: nn.Module, x: Variable, t: Variable) -> Varia
     x: (n, 64), t: (n) -> 0-d. The cross entropy c_i depends on x_i alone, so row i of the
     gradient of the sum is dc_i/dx_i.
     """
-    pixels = asarray(x, requires_grad=True)
-    total = softmax_cross_entropy(model(pixels), t, reduction="sum")
-    (gradient,) = grad([total], [pixels], enable_double_backprop=True)
+    with force_backprop_mode():  # in evaluation too
+        pixels = asarray(x, requires_grad=True)
+        total = softmax_cross_entropy(model(pixels), t, reduction="sum")
+        (gradient,) = grad([total], [pixels], enable_double_backprop=True)
     slope = or_zeros(gradient, pixels)
     return (total + PENALTY * sum(slope * slope)) / float(t.size)
 
@@ -48,10 +50,11 @@ def penalized_cross_entropy(model: nn.Module, x: Variable, t: Variable) -> Varia
 JOB = Job(
     name="gradient-penalty",
     summary="a perceptron whose loss contains a gradient: it needs second derivatives",
-    load_data=nn.datasets.load_digits,
+    load_data=load_data,
     make_model=make_model,
-    vary=jittered,
     loss=penalized_cross_entropy,
+    metrics={"accuracy": accuracy},
+    result=accuracy_line,
     epochs=40,
     batch_size=16,
     lr=0.002,

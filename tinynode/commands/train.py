@@ -8,13 +8,15 @@ and gives the same numbers each time. A new job is a module such as ``digits``, 
 from __future__ import annotations
 
 import argparse
+import functools
 import shlex
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tinynode import random
+from tinynode import nn, random
 from tinynode.atomic_file import check_writable
-from tinynode.commands import digits, digits_cnn, gradient_penalty
+from tinynode.commands import digits, digits_cnn, gradient_penalty, pinn, tiny_gpt
 from tinynode.commands.command_line import (
     CommandError,
     Parser,
@@ -23,21 +25,19 @@ from tinynode.commands.command_line import (
     positive_number,
     show_help,
 )
-from tinynode.commands.display import PlainDisplay, make_display
-from tinynode.commands.interrupt import Interrupt
-from tinynode.commands.training import Job, Trainer
+from tinynode.commands.job import Job, Parts
 from tinynode.devices import Device, get_device, using_device
-from tinynode.errors import DeviceError, StateError
-from tinynode.nn.serializers import load, save
+from tinynode.errors import DeviceError, NaNError, StateError
+from tinynode.nn.interrupt import Interrupt
 
-JOBS = (digits.JOB, digits_cnn.JOB, gradient_penalty.JOB)
+JOBS = (digits.JOB, digits_cnn.JOB, gradient_penalty.JOB, tiny_gpt.JOB, pinn.JOB)
 
 RESUMED = """\
 A saved file holds the parameters, their mean over the last steps, the optimizer's moments and step
 counts, the learning rate, the batch size, the number of epochs, the position in the current epoch,
 and the state of the random generator. A resumed run restores all of them: two runs of 5 epochs
-give the same result as a run of 10 epochs. --lr and --batch-size set new values. The accuracy is
-the accuracy of the mean parameters."""
+give the same result as a run of 10 epochs. --lr sets a new value, and so does --batch-size for a
+run that was saved after an epoch. The measures are those of the mean parameters."""
 
 
 def add_command(commands: Any) -> None:
@@ -71,23 +71,45 @@ def _add_job(parser: Parser, job: Job) -> None:
     add("--lr", metavar="X", type=positive_number, help=help_text)
 
 
+class JobTrainer(nn.Trainer):
+    """The trainer of a command.
+
+    Attributes:
+        options: the arguments of the command.
+        examples: the number of examples to train on, and of held-out examples.
+    """
+
+    def __init__(self, options: argparse.Namespace, parts: Parts) -> None:
+        super().__init__(**parts, compile=options.compile, checkpoint=options.save)
+        self.examples = len(parts["train"].dataset), len(parts["validation"].dataset)
+        self.options = options
+
+    def how_to_go_on(self, epochs: int) -> str:
+        """The command for the remaining epochs."""
+        options = self.options
+        path = shlex.quote(options.save)
+        left = f" --epochs {epochs} --save {path}"
+        if options.compile:
+            left += " --compile"
+        if options.device is not None:
+            left += f" --device {shlex.quote(options.device)}"
+        return f"{options.parser.prog} --resume {path}{left}"
+
+
 def run(options: argparse.Namespace) -> int:
     """Run a job. Errors in the options show before training starts."""
     with Interrupt() as interrupt, using_device(_device(options.device)):
         _check_save(options.save)
         trainer = _make_trainer(options)
-        try:
-            accuracy = _train(trainer, options, interrupt)
-        except BrokenPipeError:  # the table's reader is gone; the work is not lost
-            _save(trainer, options.save)
-            raise
-        _save(trainer, options.save)
-        if interrupt.requested:
-            print(f"interrupted {_progress(trainer)}: saved to {options.save}", flush=True)
-            print(f"go on with: {_rest_of(trainer, options)}", flush=True)
+        _introduce(trainer, options)
+        _train(trainer, options)
+        if trainer.stopped == "interrupted" or interrupt.requested:
             return 130
+        measured = trainer.evaluate()
+        with trainer.averaged():
+            result = options.job.result(trainer.model, measured)
     print(f"saved to {options.save}")
-    print(f"held-out accuracy: {100 * accuracy:.1f} %", flush=True)
+    print(result, flush=True)
     return 0
 
 
@@ -105,81 +127,75 @@ def _check_save(path: str) -> None:
         raise CommandError(f"--save {path}: {error.strerror}") from None
 
 
-def _make_trainer(options: argparse.Namespace) -> Trainer:
+def _make_trainer(options: argparse.Namespace) -> JobTrainer:
     """A fresh run, or a resumed run."""
     random.seed(options.seed or 0)
-    trainer = Trainer(options.job, options.compile)
+    batch_size = options.batch_size
+    if batch_size is None and options.resume is not None:
+        batch_size = _saved_batch_size(options.resume)
+    trainer = JobTrainer(options, options.job.parts(batch_size))
     if options.resume is not None:
-        _resume(trainer, options.resume)
+        _read(options.resume, functools.partial(trainer.resume, options.resume))
     if options.lr is not None:
         trainer.optimizer.lr = options.lr
-    if options.batch_size is not None:
-        trainer.batch_size = options.batch_size
     return trainer
 
 
-def _resume(trainer: Trainer, path: str) -> None:
+class _BatchSize:
+    """Reads the batch size of a saved run."""
+
+    def __init__(self) -> None:
+        self.value: int | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.value = int(state["batch_size"])
+
+
+def _saved_batch_size(path: str) -> int | None:
+    """The batch size of a saved run: a loader in the middle of an epoch needs it."""
+    found = _BatchSize()
+    others = dict.fromkeys(("model", "optimizer", "average", "training"))
+    _read(path, functools.partial(nn.load_checkpoint, path, **others, loader=found))
+    return found.value
+
+
+def _read(path: str, read: Callable[[], Any]) -> None:
+    """Read a saved run; an error is that of the argument --resume."""
     try:
-        trainer.load_state_dict(load(path))
+        read()
     except OSError as error:
         raise CommandError(f"--resume {path}: {error.strerror}") from None
     except StateError as error:
         raise CommandError(f"--resume {path}: {error}") from None
 
 
-def _train(trainer: Trainer, options: argparse.Namespace, interrupt: Interrupt) -> float:
-    """Train and write the table; returns the last accuracy."""
-    last = options.last_epoch = trainer.epoch + options.epochs
+def _train(trainer: JobTrainer, options: argparse.Namespace) -> None:
+    """Train, write the table, and save."""
     start = time.perf_counter()
-    with make_display(options.epochs * trainer.size - trainer.position) as display:
-        _introduce(display, trainer, options)
-
-        def after_step(images: int) -> bool:
-            display.advance(images)
-            return not interrupt.requested
-
-        while trainer.epoch < last and not interrupt.requested:
-            before = trainer.epoch
-            trainer.run_epoch(after_step)
-            if trainer.epoch > before:
-                accuracy = f"{100 * trainer.accuracy():.1f} %"
-                display.line(f"{trainer.epoch:>5}  {trainer.loss:>8.4f}  {accuracy:>17}")
-        display.line(f"trained for {time.perf_counter() - start:.1f} s")
-    return trainer.accuracy()
+    try:
+        trainer.run(options.epochs)
+        trainer.save(options.save)
+    except BrokenPipeError:  # the table's reader is gone; the work is not lost
+        trainer.save(options.save)
+        raise
+    except NaNError as error:
+        raise CommandError(str(error), status=1) from None
+    except OSError as error:
+        raise CommandError(f"--save {options.save}: {error.strerror}", status=1) from None
+    if trainer.stopped != "interrupted":
+        print(f"trained for {time.perf_counter() - start:.1f} s", flush=True)
 
 
-def _introduce(display: PlainDisplay, trainer: Trainer, options: argparse.Namespace) -> None:
+def _introduce(trainer: JobTrainer, options: argparse.Namespace) -> None:
     weights = sum(p.size for p in trainer.model.parameters())
-    display.line(
-        f"{options.job.name}: {trainer.size} images to train on, "
-        f"{trainer.held_out[1].shape[0]} held out; {weights} weights on {trainer.device}"
+    print(
+        f"{options.job.name}: {trainer.examples[0]} examples to train on, "
+        f"{trainer.examples[1]} held out; {weights} weights on {get_device()}"
     )
     if options.resume is not None:
-        display.line(f"resumed from {options.resume} {_progress(trainer)}")
+        print(f"resumed from {options.resume} {trainer.progress}")
         if options.seed is not None:
-            display.line("--seed is not used: the random generator goes on as in the saved run")
-    display.line("epoch      loss  held-out accuracy")
-
-
-def _progress(trainer: Trainer) -> str:
-    if trainer.position == 0:
-        return f"after epoch {trainer.epoch}"
-    return f"in epoch {trainer.epoch + 1}"
-
-
-def _rest_of(trainer: Trainer, options: argparse.Namespace) -> str:
-    """The command for the remaining epochs."""
-    path = shlex.quote(options.save)
-    left = f" --epochs {options.last_epoch - trainer.epoch} --save {path}"
-    if options.compile:
-        left += " --compile"
-    if options.device is not None:
-        left += f" --device {shlex.quote(options.device)}"
-    return f"{options.parser.prog} --resume {path}{left}"
-
-
-def _save(trainer: Trainer, path: str) -> None:
-    try:
-        save(path, trainer.state_dict())
-    except OSError as error:
-        raise CommandError(f"--save {path}: {error.strerror}", status=1) from None
+            print("--seed is not used: the random generator goes on as in the saved run")

@@ -65,6 +65,7 @@ from tinynode.nn.resizing_layers import (
 )
 from tinynode.nn.serializers import load, save
 from tinynode.nn.torch_weights import load_torch_weights
+from tinynode.nn.trainer import Trainer
 from tinynode.nn.weight_norms import SpectralNorm, WeightNorm
 
 __all__ = [
@@ -131,6 +132,7 @@ __all__ = [
     "SpectralNorm",
     "Subset",
     "TableDataset",
+    "Trainer",
     "TransformerBlock",
     "Upsample",
     "WeightNorm",

@@ -107,8 +107,17 @@ class NotebookDisplay(PlainDisplay):
         return {"text/plain": f"training {bar} {share:4.0%}"}
 
 
-def make_display(total: int) -> PlainDisplay:
+class NoDisplay(PlainDisplay):
+    """Nothing is written."""
+
+    def line(self, text: str) -> None:
+        """Write nothing."""
+
+
+def make_display(total: int, quiet: bool = False) -> PlainDisplay:
     """The display for standard output; ``total`` is the number of steps of a full bar."""
+    if quiet:
+        return NoDisplay()
     if type(sys.stdout).__module__.startswith("ipykernel"):
         from IPython.display import display  # this process is a kernel, so the package is there
 

@@ -13,7 +13,10 @@ from typing import Any, Self
 
 
 class Interrupt:
-    """``with Interrupt() as interrupt:`` a Ctrl-C in the block sets ``interrupt.requested``."""
+    """``with Interrupt() as interrupt:`` a Ctrl-C in the block sets ``interrupt.requested``.
+
+    In a block inside another such block, an earlier Ctrl-C of the outer block counts too.
+    """
 
     def __init__(self) -> None:
         self.requested = False
@@ -24,6 +27,8 @@ class Interrupt:
     def __enter__(self) -> Self:
         if self._installs:
             self._before = signal.signal(signal.SIGINT, self._note)
+            outer = getattr(self._before, "__self__", None)
+            self.requested = isinstance(outer, Interrupt) and outer.requested
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:

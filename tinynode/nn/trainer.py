@@ -1,0 +1,482 @@
+"""Trainer: a training loop with validation, checkpoints, a log, and a row for each epoch.
+
+Requirement: a reader who steps through an epoch sees the loop of a textbook. A run, stopped after
+any step and resumed, gives the same parameters as a run without a stop; on the CPU, to the last
+bit. So a checkpoint holds all values used by the next step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from tinynode.configuration import using_config
+from tinynode.core.variable import Variable
+from tinynode.errors import NaNError, StateError, describe
+from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
+from tinynode.nn.checks import checked_size
+from tinynode.nn.clipping import clip_gradients
+from tinynode.nn.display import PlainDisplay, make_display
+from tinynode.nn.interrupt import Interrupt
+from tinynode.nn.module import Module
+from tinynode.nn.optimizers import Optimizer
+from tinynode.nn.schedules import PlateauSchedule
+from tinynode.nn.state import State
+from tinynode.nn.training_log import Row, make_log
+
+Batch: TypeAlias = tuple[Any, ...]
+Metric: TypeAlias = Callable[..., Any]
+
+
+class Batches(Protocol):
+    """The batches of an epoch: a DataLoader, or a list of tuples."""
+
+    def __len__(self) -> int:
+        """The number of batches."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """The batches in turn."""
+
+
+class Trainer:
+    """Trains a model: ``run(epochs)`` goes over the batches, and prints a row for each epoch.
+
+        trainer = nn.Trainer(model, loss, optimizer, loader, validation=held_out)
+        history = trainer.run(10)
+
+    Each step takes the next batch: clear the gradients, compute the loss, ``backward``,
+    ``update``. After each epoch, the validation batches are measured in evaluation mode, without
+    back-propagation.
+
+    Args:
+        model: the Module.
+        loss: ``loss(model, *batch)`` gives the mean loss of a batch, a Variable of shape (). A
+            batch that is no tuple is a single argument.
+        optimizer: changes the model's parameters.
+        train: the batches of an epoch: a ``DataLoader``, or a list of tuples. The length of the
+            first array of a batch is the batch's number of examples.
+        validation: the batches to measure after each epoch; None measures nothing.
+        metrics: functions ``metric(model, *batch)`` by name; each gives the mean over a batch.
+        schedule: sets the learning rate; ``schedule.step()`` is called after each update. A
+            ``PlateauSchedule`` gets the number ``monitor`` after each epoch.
+        average: the ``ExponentialMovingAverage`` of the parameters. Validation uses the average.
+        clip: the largest norm of the gradients, as for ``clip_gradients``; None does not clip.
+        accumulate: the number of batches for an update. The update uses the mean gradient.
+        compile: run the loss and the gradient as nets, as ``tn.compile`` does.
+        checkpoint: a file that is written after each epoch, and at Ctrl-C.
+        log: a file for the rows, ``.csv`` or ``.jsonl``, or a folder for TensorBoard.
+        monitor: the name of the number that decides about early stopping. A smaller number is
+            better, unless ``maximize``.
+        patience: training stops after this number of epochs in a row without a better number.
+            Then the model gets the best parameters. None never stops early.
+        maximize: True if a larger number of ``monitor`` is better.
+
+    Attributes:
+        epoch: the number of complete epochs.
+        position: the number of used batches of the current epoch.
+        steps: the number of updates.
+        history: a dict of numbers for each epoch.
+        batch: the latest batch.
+        stopped: ``"interrupted"`` after Ctrl-C, ``"early"`` after early stopping, else ``""``.
+
+    Raises:
+        TypeError: an argument has a wrong type.
+        ValueError: ``monitor`` is no name of a number, or a number is out of range.
+    """
+
+    history: list[Row]
+    batch: Batch
+
+    def __init__(
+        self,
+        model: Module,
+        loss: Callable[..., Variable],
+        optimizer: Optimizer,
+        train: Batches,
+        *,
+        validation: Batches | None = None,
+        metrics: Mapping[str, Metric] | None = None,
+        schedule: Any = None,
+        average: Any = None,
+        clip: float | None = None,
+        accumulate: int = 1,
+        compile: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        log: str | os.PathLike[str] | None = None,
+        monitor: str = "validation loss",
+        patience: int | None = None,
+        maximize: bool = False,
+    ) -> None:
+        self.model = model
+        self.loss = compiled(loss) if compile else loss
+        self.optimizer = optimizer
+        self.train = train
+        self.validation = validation
+        self.metrics = dict(metrics or {})
+        self.schedule = schedule
+        self.average = average
+        self.clip = clip
+        self.accumulate = checked_size("Trainer: accumulate", accumulate)
+        self.checkpoint = checkpoint
+        self.log = None if log is None else make_log(log)
+        self.monitor = monitor
+        self.stopping = None if patience is None else EarlyStopping(monitor, patience, maximize)
+        self.epoch, self.position, self.steps = 0, 0, 0
+        self.stopped, self.history, self.batch = "", [], ()
+        self._loss_sum, self._examples = 0.0, 0  # of the current epoch
+        self._is_first_row = True
+        self._check()
+
+    def run(self, epochs: int, *, quiet: bool = False) -> list[Row]:
+        """Train for more epochs; an epoch that was interrupted counts as one of them.
+
+        Ctrl-C stops after the current step, writes the checkpoint, and says how to go on.
+
+        Args:
+            epochs: the number of epochs, 0 or more.
+            quiet: print nothing.
+
+        Returns:
+            ``history``: the rows of all epochs so far.
+
+        Raises:
+            NaNError: a loss is no finite number; the parameters are those before the step.
+        """
+        last = self.epoch + checked_size("Trainer.run: epochs", epochs, 0)
+        self.stopped = ""
+        total = epochs * len(self.train) - self.position
+        with Interrupt() as interrupt, make_display(total, quiet) as display:
+            while self._may_go_on(interrupt) and self.epoch < last:
+                if self._run_epoch(display, interrupt):
+                    self._finish_epoch(display)
+            self._end(display, last)
+        return self.history
+
+    def _run_epoch(self, display: PlainDisplay, interrupt: Interrupt) -> bool:
+        """Finish the current epoch, or run a new one; returns True if the epoch is complete."""
+        batches = self._batches()
+        while group := list(itertools.islice(batches, self.accumulate)):
+            self._step(group)
+            display.advance(len(group))
+            if interrupt.requested and self.position < len(self.train):
+                self._pause()
+                return False
+        return True
+
+    def _step(self, group: list[Batch]) -> None:
+        """One update, against the gradient of the mean loss of a group of batches."""
+        self.optimizer.cleargrads()
+        for batch in group:
+            loss = self._loss_of(batch)
+            (loss / len(group) if len(group) > 1 else loss).backward()
+        if self.clip is not None:
+            clip_gradients(self.model, self.clip)
+        self.optimizer.update()
+        if self.average is not None:
+            self.average.update()
+        if self.schedule is not None and not isinstance(self.schedule, PlateauSchedule):
+            self.schedule.step()
+        self.steps += 1
+
+    def _loss_of(self, batch: Batch) -> Variable:
+        """The loss of a batch, which counts for the mean loss of the epoch."""
+        self.batch = batch = as_arguments(batch)
+        loss = self.loss(self.model, *batch)
+        value, examples = float(loss), count_examples(batch)
+        if not math.isfinite(value):
+            raise NaNError(
+                f"Trainer: the loss is {value} in epoch {self.epoch + 1}, batch "
+                f"{self.position + 1}. The parameters are those before this step. Find the cause: "
+                "tn.diagnose(trainer.loss(trainer.model, *trainer.batch)). A smaller lr may help."
+            )
+        self._loss_sum += value * examples
+        self._examples += examples
+        self.position += 1
+        return loss
+
+    def _batches(self) -> Iterator[Batch]:
+        """The batches that are left in the current epoch."""
+        if hasattr(self.train, "load_state_dict"):  # it goes on at its own position
+            return iter(self.train)
+        return itertools.islice(iter(self.train), self.position, None)
+
+    def _pause(self) -> None:
+        """Stop in the middle of an epoch: the next run goes on at the next batch."""
+        if isinstance(self.train, HasState):
+            self.train.load_state_dict(self.train.state_dict())
+
+    def _finish_epoch(self, display: PlainDisplay) -> None:
+        """Measure, write the row of the epoch, and write the checkpoint."""
+        self.epoch += 1
+        row: Row = {"epoch": self.epoch, "loss": self._loss_sum / max(self._examples, 1)}
+        self._loss_sum, self._examples, self.position = 0.0, 0, 0
+        if self.validation is not None:
+            measured = self.evaluate(self.validation)
+            row |= {"validation loss": measured.pop("loss")} | measured
+        if self.schedule is not None:
+            row["lr"] = self.optimizer.lr
+        if isinstance(self.schedule, PlateauSchedule):
+            self.schedule.step(row[self.monitor])
+        self.history.append(row)
+        if self.stopping is not None:
+            self.stopping.note(row, self._measured_state())
+        if self.log is not None:
+            self.log.write(self.history)
+        if self.checkpoint is not None:
+            self.save(self.checkpoint)
+        display.line(table_row(row, is_first=self._is_first_row))
+        self._is_first_row = False
+
+    def evaluate(self, batches: Batches | None = None) -> dict[str, float]:
+        """The mean loss and the mean metrics of batches, in evaluation mode.
+
+        No gradient is computed. The parameters are those of ``average``, if given. The batches are
+        by default those of ``validation``.
+        """
+        if batches is None:
+            batches = self.validation
+        if batches is None:
+            raise ValueError("Trainer.evaluate: give batches: the trainer has no validation=...")
+        measures: dict[str, Metric] = {"loss": self.loss, **self.metrics}
+        sums, total = dict.fromkeys(measures, 0.0), 0
+        with self.averaged(), using_config(enable_backprop=False, train=False):
+            for batch in map(as_arguments, batches):
+                examples = count_examples(batch)
+                total += examples
+                for name, measure in measures.items():
+                    sums[name] += float(measure(self.model, *batch)) * examples
+        return {name: value / max(total, 1) for name, value in sums.items()}
+
+    def averaged(self) -> contextlib.AbstractContextManager[Any]:
+        """A context in which the model has the averaged parameters, if there is an average."""
+        return contextlib.nullcontext() if self.average is None else self.average.average()
+
+    def _measured_state(self) -> State:
+        """The parameters and buffers that the validation measures."""
+        with self.averaged():
+            return self.model.state_dict()
+
+    def _may_go_on(self, interrupt: Interrupt) -> bool:
+        """False after Ctrl-C, and after early stopping; sets ``stopped``."""
+        if interrupt.requested:
+            self.stopped = "interrupted"
+        elif self.stopping is not None and self.stopping.is_over():
+            self.stopped = "early"
+        return not self.stopped
+
+    def _end(self, display: PlainDisplay, last: int) -> None:
+        """Write the checkpoint after Ctrl-C, load the best parameters after early stopping."""
+        if self.stopped == "early" and self.stopping is not None:
+            self.model.load_state_dict(self.stopping.best_state)
+            display.line(f"stopped early: {self.stopping}; the model has the parameters of it")
+        if self.stopped == "interrupted":
+            saved = ""
+            if self.checkpoint is not None:
+                self.save(self.checkpoint)
+                saved = f": saved to {os.fspath(self.checkpoint)}"
+            display.line(f"interrupted {self.progress}{saved}")
+            display.line(f"go on with: {self.how_to_go_on(last - self.epoch)}")
+
+    @property
+    def progress(self) -> str:
+        """Where the training stands: ``after epoch 2``, or ``in epoch 3``."""
+        return f"in epoch {self.epoch + 1}" if self.position else f"after epoch {self.epoch}"
+
+    def how_to_go_on(self, epochs: int) -> str:
+        """The code, or a command, for the remaining epochs."""
+        if self.checkpoint is None:
+            return f"trainer.run({epochs})"
+        return f"trainer.resume({os.fspath(self.checkpoint)!r}); trainer.run({epochs})"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything that the next step uses, except the data, as ``save_checkpoint`` does.
+
+        ``nn.load(path, part="model")`` gives the arrays of the model.
+
+        Raises:
+            StateError: a part has no state that a file can hold.
+            OSError: the file cannot be written; an old file is still whole.
+        """
+        save_checkpoint(path, **self._parts())
+
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        """Go on where ``save`` wrote the file, also in the middle of an epoch.
+
+        The trainer must have the same kinds of model, optimizer, data and other parts.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            StateError: the file is of another training run; nothing changes.
+        """
+        load_checkpoint(path, **self._parts())
+        if self.log is not None:
+            self.log.start_again()
+
+    def _parts(self) -> dict[str, Any]:
+        """The objects with a state, by their names in the file."""
+        parts = {
+            "model": self.model,
+            "optimizer": self.optimizer,
+            "schedule": self.schedule,
+            "average": self.average,
+            "loader": self.train if isinstance(self.train, HasState) else None,
+            "stopping": self.stopping,
+            "training": self,
+        }
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The trainer's own numbers: ``save`` adds the states of the other parts."""
+        return {
+            "epoch": self.epoch,
+            "position": self.position,
+            "steps": self.steps,
+            "loss_sum": self._loss_sum,
+            "examples": self._examples,
+            "history": [dict(row) for row in self.history],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was called.
+
+        Raises:
+            StateError: a number is missing or outside the possible range; nothing changes.
+        """
+        if set(state) != set(self.state_dict()):
+            raise StateError(f"Trainer.load_state_dict: the state has the names {[*state]}.")
+        limits = {"position": len(self.train) - 1}
+        for name in ("epoch", "position", "steps", "examples"):
+            number = state[name]
+            if type(number) is not int or not 0 <= number <= limits.get(name, number):
+                raise StateError(f"training: {name} cannot be {number!r}: it is damaged.")
+        if len(state["history"]) != state["epoch"]:
+            raise StateError("training: history has not a row for each epoch: it is damaged.")
+        self.epoch, self.position = state["epoch"], state["position"]
+        self.steps, self._examples = state["steps"], state["examples"]
+        self._loss_sum = float(state["loss_sum"])
+        self.history = [dict(row) for row in state["history"]]
+        self._is_first_row, self.stopped = True, ""
+
+    def __repr__(self) -> str:
+        name = type(self.model).__name__
+        return f"Trainer({name}, {self.epoch} epochs of {len(self.train)} batches done)"
+
+    def _check(self) -> None:
+        """Refuse arguments of wrong types, and unknown names."""
+        for argument, value in (("model", self.model), ("optimizer", self.optimizer)):
+            wanted = Module if argument == "model" else Optimizer
+            if not isinstance(value, wanted):
+                raise TypeError(
+                    f"Trainer: {argument} must be of the class {wanted.__name__}, got "
+                    f"{describe(value)}. "
+                    "The order is Trainer(model, loss, optimizer, train)."
+                )
+        for argument, batches in (("train", self.train), ("validation", self.validation)):
+            if batches is not None and not hasattr(batches, "__len__"):
+                raise TypeError(
+                    f"Trainer: {argument} must be batches with len(), such as a DataLoader or a "
+                    f"list of tuples, got {describe(batches)}."
+                )
+        if self.metrics and self.validation is None:
+            raise ValueError("Trainer: metrics are measured on validation=..., which is missing.")
+        names = ["loss"]
+        if self.validation is not None:
+            names += ["validation loss", *self.metrics]
+        taken = {"epoch", "loss", "validation loss", "lr"} & set(self.metrics)
+        if taken:
+            raise ValueError(f"Trainer: {min(taken)!r} is taken; give the metric another name.")
+        is_used = self.stopping is not None or isinstance(self.schedule, PlateauSchedule)
+        if is_used and self.monitor not in names:
+            raise ValueError(
+                f"Trainer: monitor must be one of {', '.join(map(repr, names))}, got "
+                f"{self.monitor!r}."
+            )
+
+
+class EarlyStopping:
+    """The best number so far, and the parameters of it."""
+
+    def __init__(self, monitor: str, patience: int, maximize: bool) -> None:
+        self.monitor = monitor
+        self.patience = checked_size("Trainer: patience", patience)
+        self.sign = -1.0 if maximize else 1.0
+        self.best = math.inf
+        self.best_epoch = 0
+        self.waited = 0
+        self.best_state: State = {}
+
+    def note(self, row: Row, state: State) -> None:
+        """Compare the row of an epoch with the best one."""
+        value = self.sign * row[self.monitor]
+        self.waited += 1
+        if value < self.best:
+            self.best, self.best_epoch, self.waited = value, int(row["epoch"]), 0
+            self.best_state = state
+
+    def is_over(self) -> bool:
+        """True if ``patience`` epochs in a row were no better."""
+        return self.waited >= self.patience
+
+    def state_dict(self) -> dict[str, Any]:
+        """The best number, its epoch and parameters, and the epochs since then."""
+        names = ("best", "best_epoch", "waited", "best_state")
+        return {name: getattr(self, name) for name in names}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was called."""
+        self.best, self.best_epoch = float(state["best"]), int(state["best_epoch"])
+        self.waited, self.best_state = int(state["waited"]), dict(state["best_state"])
+
+    def __str__(self) -> str:
+        return f"{self.monitor} {number(self.sign * self.best)} of epoch {self.best_epoch}"
+
+
+@runtime_checkable
+class HasState(Protocol):
+    """A loader that can be saved, and goes on from its state."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from the state."""
+
+
+def compiled(loss: Callable[..., Variable]) -> Callable[..., Variable]:
+    """The loss as a compiled function."""
+    from tinynode.net.compile import compile  # it imports modules of this package
+
+    net: Callable[..., Variable] = compile(loss)
+    return net
+
+
+def as_arguments(batch: Any) -> Batch:
+    """The arguments of a loss after the model: a tuple or a list; any other batch is one."""
+    return tuple(batch) if isinstance(batch, tuple | list) else (batch,)
+
+
+def count_examples(batch: Batch) -> int:
+    """The length of the first array of a batch; 1 for an array without axes."""
+    first = batch[0]
+    while isinstance(first, Mapping):
+        first = next(iter(first.values()))
+    return int(first.shape[0]) if first.shape else 1
+
+
+def table_row(row: Row, *, is_first: bool) -> str:
+    """The numbers of an epoch below their names; the names too for the first row."""
+    widths = {name: max(len(name), 8) for name in row}
+    line = "  ".join(f"{number(value):>{widths[name]}}" for name, value in row.items())
+    names = "  ".join(f"{name:>{width}}" for name, width in widths.items())
+    return f"{names}\n{line}" if is_first else line
+
+
+def number(value: float) -> str:
+    """Four digits after the point; an exponent for very small and very large numbers."""
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.4f}" if value == 0 or 1e-2 <= abs(value) < 1e5 else f"{value:.2e}"
