@@ -323,7 +323,7 @@ def test_rows_of_the_table_of_operations(
 def test_the_rows_are_enough() -> None:
     """Rows are left out for a reason, and only a few."""
     left_out = [c for c in CASES if c.operation in OPERATIONS["11"] and beyond_the_stage("11", c)]
-    assert len(left_out) < 40
+    assert len(left_out) < 45
     assert sum(len(rows("11", operation)) for operation in OPERATIONS["11"]) > 200
 
 

@@ -88,6 +88,8 @@ def beyond(case: Case, package: Any) -> str:
         return "further options"
     if "-weights" in case.id:
         return "weights"
+    if "-soft-" in case.id:
+        return "targets that are probabilities"
     if is_image and any(isinstance(value, tuple) for value in case.constants.values()):
         return "pairs of sizes"
     if len(floats) > 1:

@@ -18,7 +18,13 @@ from tinynode.functions.loss import (
     reduce,
     require_equal_shapes,
 )
-from tinynode.functions.operands import as_floating, as_number, as_operands, normalize_axis
+from tinynode.functions.operands import (
+    as_floating,
+    as_number,
+    as_operands,
+    first_variable,
+    normalize_axis,
+)
 from tinynode.functions.statistical import sum
 
 
@@ -94,8 +100,10 @@ def triplet_margin(
         ValueError: the shapes differ, or the reduction is unknown.
     """
     name = "triplet_margin"
-    anchor, positive = both_floating(name, anchor, positive, ("anchor", "positive"))
-    negative = both_floating(name, negative, anchor, ("negative", "anchor"))[0]
+    beside = first_variable(anchor, positive, negative)
+    anchor = as_floating(name, "anchor", anchor, beside)
+    positive = as_floating(name, "positive", positive, beside)
+    negative = as_floating(name, "negative", negative, beside)
     check_reduction(name, reduction)
     require_equal_shapes(name, anchor, "positive", positive)
     require_equal_shapes(name, anchor, "negative", negative)
@@ -169,8 +177,10 @@ def gaussian_nll(
         OperandError: an argument is not floating.
         ValueError: the shapes differ, or the reduction is unknown.
     """
-    mean, y = both_floating("gaussian_nll", mean, y, ("mean", "y"))
-    variance = both_floating("gaussian_nll", variance, mean, ("variance", "mean"))[0]
+    beside = first_variable(mean, y, variance)
+    mean = as_floating("gaussian_nll", "mean", mean, beside)
+    y = as_floating("gaussian_nll", "y", y, beside)
+    variance = as_floating("gaussian_nll", "variance", variance, beside)
     check_reduction("gaussian_nll", reduction)
     if mean.shape != y.shape:
         raise ValueError(
