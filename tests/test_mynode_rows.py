@@ -65,6 +65,7 @@ SINGLE = {
     "matmul-with-own-transpose": "methods of Variable",
     "sum_to-integers": "sums of integers",
     "softmax-times-log_softmax": "log_softmax",
+    "conv2d-same": "padding by name",
     "conv2d-squared": "powers",
     "max_pool2d-squared": "powers",
     "max_pool2d-many-rows": "pairs of sizes",
@@ -88,6 +89,8 @@ def beyond(case: Case, package: Any) -> str:
         return "further options"
     if "-weights" in case.id:
         return "weights"
+    if case.id.startswith(("embedding-padding", "conv2d-same-dilation", "conv2d-valid")):
+        return "further options"
     if "-soft-" in case.id:
         return "targets that are probabilities"
     if is_image and any(isinstance(value, tuple) for value in case.constants.values()):

@@ -18,7 +18,12 @@ from tinynode.functions.indexing import (
     TakeAlongAxis,
     require_integers,
 )
-from tinynode.functions.operands import as_integer, as_operand, as_operands, normalize_axis
+from tinynode.functions.operands import (
+    as_integer,
+    as_operand,
+    first_variable,
+    normalize_axis,
+)
 from tinynode.functions.searching import ArgSort
 from tinynode.functions.shapes import moveaxis, reshape
 
@@ -119,7 +124,9 @@ def index_add(x: Any, indices: Any, values: Any, *, axis: int = 0) -> Variable:
         IndexError: an index is out of range.
         ValueError: the axis does not exist, or the shapes do not fit together.
     """
-    x, values = as_operands("index_add", x, values, names=("x", "values"))
+    beside = first_variable(x, indices, values)
+    x = as_operand("index_add", "x", x, beside)
+    values = as_operand("index_add", "values", values, beside)
     axis = normalize_axis("index_add", axis, x.ndim)
     places = require_integers("index_add", indices, x, axis)
     expected = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
@@ -149,7 +156,9 @@ def scatter_add(x: Any, indices: Any, values: Any, *, axis: int = -1) -> Variabl
         IndexError: an index is out of range.
         ValueError: the axis does not exist, or the shapes do not fit together.
     """
-    x, values = as_operands("scatter_add", x, values, names=("x", "values"))
+    beside = first_variable(x, indices, values)
+    x = as_operand("scatter_add", "x", x, beside)
+    values = as_operand("scatter_add", "values", values, beside)
     axis = normalize_axis("scatter_add", axis, x.ndim)
     places = require_integers("scatter_add", indices, x, axis)
     expected = (*x.shape[:axis], *places.shape[axis : axis + 1], *x.shape[axis + 1 :])

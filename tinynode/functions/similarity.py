@@ -131,7 +131,9 @@ def contrastive(
         OperandError: x1 or x2 is not floating.
         ValueError: the shapes do not fit together, or the reduction is unknown.
     """
-    x1, x2 = both_floating("contrastive", x1, x2, ("x1", "x2"))
+    beside = first_variable(x1, x2, same)
+    x1 = as_floating("contrastive", "x1", x1, beside)
+    x2 = as_floating("contrastive", "x2", x2, beside)
     check_reduction("contrastive", reduction)
     require_equal_shapes("contrastive", x1, "x2", x2)
     if x1.ndim != 2:
