@@ -24,7 +24,7 @@ from tinynode.show.scales import number_text
 def forward_origin(
     functions: Sequence[FunctionNode], leaves: Sequence[VariableNode], values: Values, names: Names
 ) -> list[Finding]:
-    """The first leaf that is not finite, else the first function that makes NaN or inf.
+    """The first leaf with NaN or inf, else the first function with NaN or inf only in the output.
 
     A constant with inf, such as the mask of an attention, is no finding by itself.
     """

@@ -1,8 +1,8 @@
-"""Habits: names that people type from other libraries, with the way to write them in tinynode.
+"""Habits: names of other libraries, each with the code to write in tinynode.
 
-Requirement: a person who knows PyTorch, NumPy, Keras, JAX, micrograd or Chainer learns the name of
-tinynode from the first line of the error. Python asks ``__getattr__`` of a module or a class only
-after the normal look-up has failed. So a name that exists costs nothing, and always wins over the
+Requirement: users of PyTorch, NumPy, Keras, JAX, micrograd or Chainer learn the name of tinynode
+from the first line of the error. Python asks ``__getattr__`` of a module or a class only
+after the normal look-up has failed. So an existing name has no cost, and always wins over the
 table. The tables are imported at the first wrong name.
 """
 
@@ -21,20 +21,20 @@ TITLES = {
     "random": "tinynode.random",
     "x": "Variable",
 }
-"""The places where names are looked up, as messages call them."""
+"""The places where names are looked up, as in messages."""
 
 
 def missing_attribute(
     place: str, name: str, known: Iterable[str], functions: Collection[str] = (), title: str = ""
 ) -> AttributeError:
-    """The error for a name that does not exist.
+    """The error for an unknown name.
 
     Args:
         place: a key of ``TITLES``, or ``model``.
         name: the name.
-        known: the names that exist; the message suggests a close one.
-        functions: the names of ``tinynode.functions``, if the message may suggest them.
-        title: the place in words; by default that of ``TITLES``.
+        known: the existing names; the message suggests a close name.
+        functions: the names of ``tinynode.functions``, for suggestions.
+        title: the place in words; by default the entry of ``TITLES``.
     """
     where = title or TITLES[place]
     kind = "module" if where.startswith("tinynode") else "object"
@@ -50,7 +50,7 @@ def missing_attribute(
 
 
 def remedy_of(place: str, name: str, functions: Collection[str] = ()) -> str:
-    """What to write for a name: from the table, or the function of this name; else nothing."""
+    """The code to write for a name, from the table or the functions; an empty text without."""
     # the tables are read at the first wrong name
     from tinynode.habits.table import TABLE
 

@@ -132,7 +132,7 @@ class Trainer:
         self._check()
 
     def run(self, epochs: int, *, quiet: bool = False) -> list[Row]:
-        """Train for more epochs; an epoch that was interrupted counts as one of them.
+        """Train for more epochs; an interrupted epoch counts as an epoch.
 
         Ctrl-C stops after the current step, writes the checkpoint, and says how to go on.
 
