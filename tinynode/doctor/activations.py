@@ -1,8 +1,8 @@
 """Dead ReLUs, and saturated sigmoids and tanhs.
 
 Requirement: a unit with the value 0 for the whole batch has no gradient, and a saturated unit has
-almost none. Both are seen in the values of forward. A small batch shows zeros by chance, so dead units
-are counted from a least batch size on.
+almost none. Both are seen in the values of forward. A small batch shows zeros by chance, so dead
+units are counted from a least batch size on.
 
 Source: Glorot, Bengio, Understanding the difficulty of training deep feedforward neural networks,
 2010 (saturation); Lu, Shin, Su, Karniadakis, Dying ReLU and Initialization, 2019.
