@@ -11,10 +11,11 @@ import pytest
 
 import tinynode as tn
 from tinynode import net, nn
+from tinynode.core.conversion import assign
 from tinynode.errors import GraphError, TraceError
 from tinynode.net.plan import Plan
 from tinynode.net.program import NetFunction
-from tinynode.nn.parameter import assign, moved
+from tinynode.nn.parameter import moved
 from tinynode.nn.updates import UpdateFunction
 
 F = tn.functions

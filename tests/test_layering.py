@@ -33,6 +33,7 @@ LAYERS = [
     {"tinynode.core.function_node"},
     {"tinynode.core.gradient_table", "tinynode.core.function", "tinynode.core.paths"},
     {"tinynode.core.accumulation"},
+    {"tinynode.random"},
     {"tinynode.functions"},
     {"tinynode.core.backprop"},
 ]

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tinynode.errors import ConfigError, describe
+from tinynode.errors import ConfigError, describe, dtype_name
 
 KINDS: dict[str, type] = {
     "debug": bool,
@@ -171,11 +171,18 @@ def _checked(name: str, value: Any, origin: str) -> Any:
         raise ConfigError(f"{origin}: {name} must be {expected}, got {describe(value)}.")
     if name == "device" and not value:
         raise ConfigError(f"{origin}: device must not be empty. Leave it out for the default.")
-    check_value(name, value, f"{origin}: ")
-    return value
+    return checked_value(name, value, f"{origin}: ")
 
 
-def check_value(name: str, value: Any, where: str) -> None:
-    """Raise a ConfigError for an unknown dtype; other settings pass."""
-    if name == "dtype" and not (isinstance(value, str) and value in DTYPES):
+def checked_value(name: str, value: Any, where: str) -> Any:
+    """The value of a setting; a dtype such as ``numpy.float32`` becomes its name.
+
+    Raises:
+        ConfigError: the dtype is unknown.
+    """
+    if name != "dtype":
+        return value
+    text = value if isinstance(value, str) else getattr(value, "__name__", dtype_name(value))
+    if text not in DTYPES:
         raise ConfigError(f"{where}dtype must be one of {', '.join(DTYPES)}, got {value!r}.")
+    return text

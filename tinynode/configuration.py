@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
 from typing import Any, TextIO
 
-from tinynode.config_sources import Source, check_value, read_sources, working_folder
+from tinynode.config_sources import Source, checked_value, read_sources, working_folder
 from tinynode.errors import ConfigError
 
 
@@ -103,8 +103,7 @@ class Configuration(threading.local):
         Raises:
             ConfigError: the name is new and close to a known name, or the dtype is unknown.
         """
-        _check_assignment(self, name, value)
-        super().__setattr__(name, value)
+        super().__setattr__(name, _checked_assignment(self, name, value))
 
     @property
     def will_recompute(self) -> bool:
@@ -157,7 +156,7 @@ class _ForEveryThread(Configuration):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a global value, with the same checks as in ``Configuration``."""
-        _check_assignment(self, name, value)
+        value = _checked_assignment(self, name, value)
         if name in added_settings:
             added_settings[name].value = value
         else:
@@ -187,8 +186,8 @@ _assigned: set[str] = set()
 """The names of the global values set since the import."""
 
 
-def _check_assignment(settings: Configuration, name: str, value: Any) -> None:
-    """Raise a ConfigError for a misspelt name or an unknown dtype."""
+def _checked_assignment(settings: Configuration, name: str, value: Any) -> Any:
+    """The value to keep; a ConfigError for a misspelt name or an unknown dtype."""
     if not hasattr(settings, name):
         close = difflib.get_close_matches(name, setting_names(settings), n=1, cutoff=0.8)
         if not close and name not in added_settings:
@@ -199,9 +198,10 @@ def _check_assignment(settings: Configuration, name: str, value: Any) -> None:
                 f"config has no setting {name!r}: did you mean {close[0]!r}? A setting of "
                 "your own needs a name that is not so close to one of these."
             )
-    check_value(name, value, "config.")
+    value = checked_value(name, value, "config.")
     if name in value_checks:
         value_checks[name](value)
+    return value
 
 
 def _load() -> None:
@@ -264,7 +264,7 @@ def using_config(name: str | None = None, value: Any = None, **settings: Any) ->
     for key in changes:
         if not hasattr(config, key):  # checked before any setting changes
             raise AttributeError(_unknown(key))
-        check_value(key, changes[key], "config.")
+        changes[key] = checked_value(key, changes[key], "config.")
     own = vars(config)
     before = {key: own[key] for key in changes if key in own}
     try:

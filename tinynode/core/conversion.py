@@ -15,7 +15,7 @@ import numpy
 import tinynode
 from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
-from tinynode.core.hooks import tell_detached, tell_value_read
+from tinynode.core.hooks import tell_detached, tell_value_read, thread_hooks
 from tinynode.core.messages import check_inputs, checked_array, decide_requires_grad
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
@@ -291,3 +291,15 @@ def rebuild(
     if grad is not None:
         variable.grad_var = wrap_array(target.from_host(grad), target, True)
     return variable
+
+
+def assign(variable: Variable, array: Array, device: Device) -> None:
+    """Give a Variable a new array on ``device``.
+
+    The device is an argument, since two devices may share the same kind of memory.
+    """
+    if not thread_hooks() and variable.is_like(array, device):  # the usual case, quickly
+        variable.replace_array(array, device)
+        return
+    with using_device(device):
+        variable.array = array

@@ -232,6 +232,7 @@ from tinynode.functions.pooling import (
     global_avg_pool2d,
     global_max_pool2d,
     max_pool2d,
+    max_unpool2d,
     upsample_nearest2d,
 )
 from tinynode.functions.pooling_lines import avg_pool1d, avg_pool3d, max_pool1d, max_pool3d
@@ -451,6 +452,7 @@ __all__ = [
     "OneHot",
     "PermuteDims",
     "Pinv",
+    "PlacesOfWinners",
     "PolyGamma",
     "Positions",
     "PositionsAlongAxis",
@@ -614,6 +616,7 @@ __all__ = [
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "max_unpool2d",
     "maximum",
     "maxout",
     "mean",

@@ -577,6 +577,7 @@ def conv_transpose2d(
     output_padding: IntPair = 0,
     dilation: IntPair = 1,
     groups: int = 1,
+    output_size: tuple[int, int] | None = None,
 ) -> Variable:
     """The transpose of conv2d: the gradient of conv2d by the images.
 
@@ -589,6 +590,7 @@ def conv_transpose2d(
         output_padding: how many rows and columns are added at the end of the output.
         dilation: the step between the elements of a window.
         groups: the number of groups of channels and outputs, without links between groups.
+        output_size: (oh, ow), in place of ``output_padding``.
 
     Returns:
         (n, out, oh, ow), oh = (height - 1) s - 2 p + d (kh - 1) + output_padding + 1, ow likewise.
@@ -596,7 +598,8 @@ def conv_transpose2d(
     Raises:
         OperandError: x or w does not have four axes, or is not floating.
         InvalidType: the dtypes of x and w differ.
-        ValueError: the channels do not fit, or the output would be empty.
+        ValueError: the channels do not fit, the output would be empty, or no output_padding
+            below the stride leads to ``output_size``.
     """
     x, w = as_operands("conv_transpose2d", x, w, names=("x", "w"), beside=b)
     require_four_axes("conv_transpose2d", "x", x)
@@ -615,16 +618,44 @@ def conv_transpose2d(
             f"conv_transpose2d: x has {x.shape[1]} channels (shape {x.shape}), w has {w.shape[0]} "
             f"(shape {w.shape}): its first axis is that of x's channels."
         )
+    if output_size is not None:
+        extra = _extra_for(output_size, windows, extra, (x.shape[2], x.shape[3]))
     image = _transposed_image(windows, extra, (x.shape[2], x.shape[3]))
     return add_bias("conv_transpose2d", Conv2dGradX(windows, groups, image).apply((x, w))[0], b)
 
 
-def _transposed_image(
+def _extra_for(
+    size: Any, windows: Windows, extra: tuple[int, int], image: tuple[int, int]
+) -> tuple[int, int]:
+    """The ``output_padding`` that gives images of a size."""
+    if extra != (0, 0):
+        raise ValueError("conv_transpose2d: give output_padding or output_size, not both.")
+    wanted = pair("conv_transpose2d", "output_size", size, 1)
+    least = _transposed_lengths(windows, (0, 0), image)
+    rows, columns = (n - low for n, low in zip(wanted, least, strict=True))
+    if not (0 <= rows < windows.stride[0] and 0 <= columns < windows.stride[1]):
+        most = tuple(low + s - 1 for low, s in zip(least, windows.stride, strict=True))
+        raise ValueError(
+            f"conv_transpose2d: output_size must lie between {least} and {most} with stride "
+            f"{windows.stride}, got {wanted}."
+        )
+    return rows, columns
+
+
+def _transposed_lengths(
     windows: Windows, extra: tuple[int, int], image: tuple[int, int]
 ) -> tuple[int, int]:
     lengths = []
     for n, k, s, p, d, e in zip(image, *windows, extra, strict=True):
         lengths.append((n - 1) * s - 2 * p + d * (k - 1) + e + 1)
+    return lengths[0], lengths[1]
+
+
+def _transposed_image(
+    windows: Windows, extra: tuple[int, int], image: tuple[int, int]
+) -> tuple[int, int]:
+    lengths = _transposed_lengths(windows, extra, image)
+    for e, s, d in zip(extra, windows.stride, windows.dilation, strict=True):
         if e >= s and e >= d:
             raise ValueError(
                 f"conv_transpose2d: output_padding {extra} must be below the stride "
@@ -632,6 +663,6 @@ def _transposed_image(
             )
     if min(lengths) < 1:
         raise ValueError(
-            f"conv_transpose2d: the output would have size {tuple(lengths)}: give less padding."
+            f"conv_transpose2d: the output would have size {lengths}: give less padding."
         )
-    return lengths[0], lengths[1]
+    return lengths

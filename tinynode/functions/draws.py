@@ -12,6 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy
+
+from tinynode.errors import OperandError, describe
+from tinynode.random import get_generator
+
 if TYPE_CHECKING:
     from numpy.random import Generator
 
@@ -67,3 +72,19 @@ def put_back(states: States) -> None:
     for generator, state in states.items():
         with generator.bit_generator.lock:  # the lock under which other threads draw
             generator.bit_generator.state = state
+
+
+def checked_generator(function: str, generator: Any) -> Generator:
+    """The generator; None is that of ``tn.seed``.
+
+    Raises:
+        OperandError: the argument is no ``numpy.random.Generator``.
+    """
+    if generator is None:
+        return get_generator()
+    if not isinstance(generator, numpy.random.Generator):
+        raise OperandError(
+            f"{function}: generator must be a numpy.random.Generator, got {describe(generator)}. "
+            "Make one with numpy.random.default_rng(seed), or leave it out."
+        )
+    return generator

@@ -9,9 +9,8 @@ import numpy
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, Device
-from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
-from tinynode.functions.draws import note_generator
+from tinynode.functions.draws import checked_generator, note_generator
 from tinynode.functions.operands import as_floating, as_number, normalize_axis, require_elements
 from tinynode.functions.scattering import one_hot
 from tinynode.functions.searching import argmax
@@ -56,12 +55,13 @@ def gumbel_softmax(
         temperature: positive; near 0 the samples are nearly one-hot.
         hard: True gives one-hot samples, with the gradient of the soft ones.
         axis: the axis of the classes.
-        generator: the ``numpy.random.Generator`` that draws the noise, on the host.
+        generator: the ``numpy.random.Generator`` that draws the noise, on the host; by default
+            that of ``tn.seed``.
 
     Source: Jang, Gu and Poole, Categorical Reparameterization with Gumbel-Softmax, 2017.
 
     Raises:
-        OperandError: x is not floating, or no generator was given.
+        OperandError: x is not floating, or the generator is none of NumPy's.
         ValueError: the axis does not exist or is empty, or the temperature is not positive.
     """
     x = as_floating("gumbel_softmax", "x", x)
@@ -69,12 +69,8 @@ def gumbel_softmax(
     require_elements("gumbel_softmax", x, (axis,))
     if not as_number("gumbel_softmax", "temperature", temperature) > 0:
         raise ValueError(f"gumbel_softmax: temperature must be positive, got {temperature}.")
-    if not isinstance(generator, numpy.random.Generator):
-        raise OperandError(
-            f"gumbel_softmax: generator must be a numpy.random.Generator, got "
-            f"{describe(generator)}. Make one with numpy.random.default_rng(seed)."
-        )
-    noise = GumbelNoise(x.shape, x.dtype, x.device, generator).apply(())[0]
+    drawn_by = checked_generator("gumbel_softmax", generator)
+    noise = GumbelNoise(x.shape, x.dtype, x.device, drawn_by).apply(())[0]
     soft = softmax((x + noise) * (1.0 / float(temperature)), axis=axis)
     if not hard:
         return soft

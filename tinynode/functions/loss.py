@@ -13,7 +13,7 @@ from tinynode.errors import OperandError, describe
 from tinynode.functions.arithmetic import BroadcastingNode, abs
 from tinynode.functions.comparison import clip, equal
 from tinynode.functions.data_types import astype, narrowed, widened
-from tinynode.functions.exponential import log
+from tinynode.functions.exponential import log, square
 from tinynode.functions.operands import (
     as_floating,
     as_number,
@@ -288,10 +288,12 @@ class HingeGrad(Hinge):
         return None, None, HingeGrad(self.ignore_label).apply((x, labels, ggx))[0]
 
 
-def hinge(x: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) -> Variable:
-    """max(0, 1 - t x) for each class, t = 1 for the label and -1 for the others; then reduced.
+def hinge(
+    x: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1, *, p: int = 1
+) -> Variable:
+    """max(0, 1 - t x)^p for each class, t = 1 for the label and -1 for the others; then reduced.
 
-    dL/dx = -dL/dloss * t where t x < 1, else 0.
+    With p = 1:   dL/dx = -dL/dloss * t where t x < 1, else 0.
 
     Args:
         x: scores, (n, classes), floating.
@@ -299,17 +301,23 @@ def hinge(x: Any, labels: Any, reduction: str = "mean", ignore_label: int = -1) 
         reduction: "mean" over the counted rows (0 if there are none) of the sums over classes,
             "sum", or "none": each element.
         ignore_label: the label of rows to leave out.
+        p: 1, or 2 for the squared loss.
 
-    Source: Cortes and Vapnik, Support-Vector Networks, 1995.
+    Source: Cortes and Vapnik, Support-Vector Networks, 1995; p = 2: Tang, Deep Learning using
+    Linear Support Vector Machines, 2013.
 
     Raises:
         OperandError: x is not floating, or the labels are not integers.
-        ValueError: the shapes do not fit together, a label is out of range, or the reduction is
-            unknown.
+        ValueError: the shapes do not fit together, a label is out of range, the reduction is
+            unknown, or p is neither 1 nor 2.
     """
     x, labels = scores_and_labels("hinge", "x", x, labels)
     check_reduction("hinge", reduction)
+    if p not in (1, 2):
+        raise ValueError(f"hinge: p must be 1 or 2, got {p!r}.")
     losses = Hinge(ignore_label).apply((x, labels))[0]
+    if p == 2:
+        losses = square(losses)
     return reduce_counted(losses, labels, reduction, ignore_label)
 
 

@@ -11,7 +11,7 @@ import numpy
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Arrays, is_array, is_floating, namespace_of, to_host
+from tinynode.devices import Array, Arrays, is_array, is_floating, namespace_of, put, to_host
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.indexing import set_item, take
 from tinynode.functions.operands import (
@@ -382,38 +382,68 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
     return tuple(grids)
 
 
-def pad(x: Any, pad_width: Any, value: float = 0, mode: str = "constant") -> Variable:
-    """x with a border, of a number or of x's own elements.
+def pad(x: Any, pad_width: Any, value: Any = 0, mode: str = "constant") -> Variable:
+    """x with a border, of numbers or of x's own elements.
 
-    Of a number:   dL/dx = the part of dL/dy inside the border. Of elements, dL/dy of the border is
+    Of numbers:   dL/dx = the part of dL/dy inside the border. Of elements, dL/dy of the border is
     added where the elements stood.
 
     Args:
         x: a Variable or an array.
         pad_width: how wide the border is: an integer for all sides, a pair (before, after) for
             all axes, or such a pair for each axis.
-        value: the number.
-        mode: "constant", the number; "reflect", x mirrored at the first and last elements; "edge",
-            the first and last elements.
+        value: the number; or a pair (before, after), or such a pair for each axis. A later axis
+            fills the corners.
+        mode: "constant", the numbers; "reflect", x mirrored at the first and last elements;
+            "edge", the first and last elements.
 
     Raises:
         OperandError: a width is not an integer, or the value not a number.
-        ValueError: a width is negative, the number of widths does not fit x, the mode is unknown,
-            or x is too short for the mode.
+        ValueError: a width is negative, the number of widths or of values does not fit x, the mode
+            is unknown, or x is too short for the mode.
     """
     x = as_operand("pad", "x", x)
-    number = as_number("pad", "value", value)
-    if not is_floating(x.raw):
-        number = as_integer("pad", "value", value)
+    numbers = _border_values(value, x)
     widths = _widths(pad_width, x)
     if mode != "constant":
         return _pad_with_elements(x, widths, mode)
     shape = tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True))
     array = x.raw
-    border = x.xp.full(shape, number, dtype=array.dtype, device=array.device)
+    first = numbers[0][0] if numbers else 0  # a 0-d array has no border
+    border = x.xp.full(shape, first, dtype=array.dtype, device=array.device)
+    if any(number != first for pair in numbers for number in pair):
+        border = _with_sides(border, widths, numbers)
     inside = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
     # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
     return set_item(wrap_array(border, x.device, False), inside, x)
+
+
+def _border_values(value: Any, x: Variable) -> list[tuple[float, float]]:
+    """The numbers before and after, for each axis of x."""
+    check = as_number if is_floating(x.raw) else as_integer
+    if not isinstance(value, tuple | list):
+        number = check("pad", "value", value)
+        return [(number, number)] * x.ndim
+    pairs = value if any(isinstance(entry, tuple | list) for entry in value) else [value] * x.ndim
+    lengths = [len(entry) if isinstance(entry, tuple | list) else 0 for entry in pairs]
+    if lengths != [2] * x.ndim:
+        raise ValueError(
+            "pad: value must be a number, a pair, or a pair for each axis of x (shape "
+            f"{x.shape}), got {value!r}."
+        )
+    return [(check("pad", "value", low), check("pad", "value", high)) for low, high in pairs]
+
+
+def _with_sides(
+    border: Array, widths: list[tuple[int, ...]], numbers: list[tuple[float, float]]
+) -> Array:
+    """The border with a number of its own on each side."""
+    for axis, ((before, after), (low, high)) in enumerate(zip(widths, numbers, strict=True)):
+        leading = (slice(None),) * axis
+        length = border.shape[axis]
+        border = put(border, (*leading, slice(0, before), ...), low)
+        border = put(border, (*leading, slice(length - after, length), ...), high)
+    return border
 
 
 def _pad_with_elements(x: Variable, widths: list[tuple[int, ...]], mode: str) -> Variable:

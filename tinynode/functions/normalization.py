@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tinynode.configuration import config, no_backprop_mode
+from tinynode.core.conversion import assign
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of, narrowed_array, widened_array
-from tinynode.functions.comparison import clip
+from tinynode.errors import OperandError, StateError, describe
+from tinynode.functions.comparison import clip, maximum
 from tinynode.functions.exponential import sqrt
 from tinynode.functions.operands import (
     as_floating,
     as_integer,
+    as_number,
     as_operands,
     first_variable,
     require_one_dtype,
@@ -153,28 +157,103 @@ def _standardize(
     return Standardize(axes, float(eps), center).apply((x,))
 
 
-def batch_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
+def batch_norm(
+    x: Any,
+    gamma: Any,
+    beta: Any,
+    eps: float = 1e-5,
+    *,
+    running_mean: Variable | None = None,
+    running_variance: Variable | None = None,
+    momentum: float = 0.1,
+) -> Variable:
     """(x - m) / sqrt(v + eps) * gamma + beta, with mean and variance of the batch.
 
-    Mean m and variance v of each channel are over the batch and all places.
+    Mean m and variance v of each channel are over the batch and all places. The running statistics
+    follow, where given:   running <- (1 - momentum) * running + momentum * batch
+    The running variance follows the sample variance, divided by (elements of a channel) - 1.
 
     Args:
-        x: (n, channels) or (n, channels, ...).
+        x: (n, channels) or (n, channels, ...), with two elements of each channel or more.
         gamma: the scale, (channels), or None.
         beta: the shift, (channels), or None.
         eps: keeps the root from 0.
+        running_mean: a Variable without gradient, (channels), changed in place; or None.
+        running_variance: likewise.
+        momentum: the weight of the batch in the running statistics, from 0 to 1.
 
     Source: Ioffe and Szegedy, Batch Normalization, 2015.
 
     Raises:
         OperandError: x is not floating.
         InvalidType: a parameter has another dtype than x.
-        ValueError: x has fewer than two axes, or a parameter has the wrong shape.
+        ValueError: x has fewer than two axes, or one element for each channel; a parameter or
+            running statistic has the wrong shape, or the momentum is out of range.
+        StateError: a running statistic requires a gradient.
     """
     # pragma: no mutate (SwapArguments): all Variables of a call have one device
     x = as_floating("batch_norm", "x", x, first_variable(gamma, beta))
-    y = _standardize("batch_norm", x, _channel_axes("batch_norm", x), eps)[0]
-    return _affine("batch_norm", y, gamma, beta, (1,))
+    n = _elements_of_a_channel(x)
+    running = running_mean, running_variance
+    _check_running(x, running, momentum)
+    if running_mean is None and running_variance is None:
+        y = _standardize("batch_norm", x, _channel_axes("batch_norm", x), eps)[0]
+        return _affine("batch_norm", y, gamma, beta, (1,))
+    y, mean, variance = batch_norm_with_statistics(x, gamma, beta, eps)
+    if config.recompute_phase != "again":  # the first run has updated both
+        with no_backprop_mode():
+            sample_variance = maximum(variance, 0.0) * (n / (n - 1))  # rounding may give below 0
+            _follow(running_mean, mean, momentum)
+            _follow(running_variance, sample_variance, momentum)
+    return y
+
+
+def _follow(running: Variable | None, batch: Variable, momentum: float) -> None:
+    """running <- (1 - momentum) * running + momentum * batch, in the dtype of ``running``.
+
+    Computed with Variables, so that a net can record the update.
+    """
+    if running is not None:
+        new = running * (1.0 - momentum) + batch * momentum
+        assign(running, new.astype(running.dtype).raw, running.device)
+
+
+def _elements_of_a_channel(x: Variable) -> int:
+    """How many elements a mean is over; raises ValueError if there is one."""
+    _channel_axes("batch_norm", x)
+    if x.size and x.size == x.shape[1]:
+        raise ValueError(
+            "batch_norm: x has one value for each channel (shape "
+            f"{x.shape}): there is no variance "
+            "to divide by. Train on larger batches; to evaluate call eval() on the model first, "
+            "or use fixed_batch_norm."
+        )
+    return x.size // (x.shape[1] or 1)
+
+
+def _check_running(
+    x: Variable, running: tuple[Variable | None, Variable | None], momentum: float
+) -> None:
+    """Raises unless the running statistics can follow the batch."""
+    if not 0.0 <= as_number("batch_norm", "momentum", momentum) <= 1.0:
+        raise ValueError(f"batch_norm: momentum must lie in 0 to 1, got {momentum}.")
+    for name, statistic in zip(("running_mean", "running_variance"), running, strict=True):
+        if statistic is None:
+            continue
+        if not isinstance(statistic, Variable):
+            raise OperandError(
+                f"batch_norm: {name} must be a Variable, since it is changed in place; got "
+                f"{describe(statistic)}. Make one with tn.Variable(array, requires_grad=False)."
+            )
+        if statistic.requires_grad:
+            raise StateError(
+                f"batch_norm: {name} requires a gradient. Make it with requires_grad=False."
+            )
+        if statistic.shape != x.shape[1:2]:
+            raise ValueError(
+                f"batch_norm: {name} must have shape {x.shape[1:2]}, one for each channel of x "
+                f"(shape {x.shape}); got {statistic.shape}."
+            )
 
 
 def batch_norm_with_statistics(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Literal, NamedTuple, overload
+
+import numpy
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
-from tinynode.core.variable import Variable
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
     Array,
     Arrays,
@@ -15,6 +18,7 @@ from tinynode.devices import (
     put_sum,
     widened_array,
 )
+from tinynode.errors import dtype_name
 from tinynode.functions.convolution import (
     IntPair,
     Windows,
@@ -24,7 +28,16 @@ from tinynode.functions.convolution import (
     pair,
     require_four_axes,
 )
-from tinynode.functions.operands import as_floating, input_shape, require_elements
+from tinynode.functions.manipulation import pad
+from tinynode.functions.operands import (
+    as_floating,
+    as_operand,
+    first_variable,
+    input_shape,
+    require_elements,
+)
+from tinynode.functions.scattering import scatter_add
+from tinynode.functions.shapes import reshape
 from tinynode.functions.statistical import max as max_
 from tinynode.functions.statistical import mean
 
@@ -133,9 +146,77 @@ class TakeWinners(FunctionNode):
         return node.apply((gy, winners))[0], None
 
 
+class PlacesOfWinners(FunctionNode):
+    """y = the place in the image of each winner of ``MaxPool2d``: row * width + column.
+
+    winners: (n, c, oh, ow), integer -> y: (n, c, oh, ow), integer. No gradient.
+    """
+
+    def __init__(self, windows: Windows, image: tuple[int, int]) -> None:
+        self.windows = windows
+        self.image = image
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (winners,) = inputs
+        xp = namespace_of(winners)
+        integer = xp.arange(1, device=winners.device).dtype  # the namespace's default
+        places = xp.astype(winners, integer)
+        width = self.windows.size[1]
+        flat = xp.zeros(winners.shape, dtype=integer, device=winners.device)
+        for axis, steps in enumerate((places // width, places % width)):
+            starts = xp.arange(winners.shape[2 + axis], device=winners.device)
+            starts = starts * self.windows.stride[axis] - self.windows.padding[axis]
+            shape = (-1, 1) if axis == 0 else (1, -1)
+            line = xp.reshape(starts, shape) + steps * self.windows.dilation[axis]
+            # a window of -inf alone has the first place, which may lie in the border
+            line = xp.clip(line, 0, self.image[axis] - 1)
+            flat = flat * self.image[axis] + line
+        return (flat,)
+
+
+class PooledWithIndices(NamedTuple):
+    """The largest elements, and the places in the image: see ``max_pool2d``."""
+
+    values: Variable
+    indices: Variable
+
+
+@overload
 def max_pool2d(
-    x: Any, kernel_size: IntPair, stride: IntPair | None = None, padding: IntPair = 0
-) -> Variable:
+    x: Any,
+    kernel_size: IntPair,
+    stride: IntPair | None = None,
+    padding: IntPair = 0,
+    dilation: IntPair = 1,
+    *,
+    ceil_mode: bool = False,
+    return_indices: Literal[False] = False,
+) -> Variable: ...
+
+
+@overload
+def max_pool2d(
+    x: Any,
+    kernel_size: IntPair,
+    stride: IntPair | None = None,
+    padding: IntPair = 0,
+    dilation: IntPair = 1,
+    *,
+    ceil_mode: bool = False,
+    return_indices: Literal[True],
+) -> PooledWithIndices: ...
+
+
+def max_pool2d(
+    x: Any,
+    kernel_size: IntPair,
+    stride: IntPair | None = None,
+    padding: IntPair = 0,
+    dilation: IntPair = 1,
+    *,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Variable | PooledWithIndices:
     """The largest element of each window; the first place of the window gets the gradient at ties.
 
     Args:
@@ -143,27 +224,113 @@ def max_pool2d(
         kernel_size: the window, an integer, or two (rows, columns).
         stride: the step between windows; None takes the kernel's size.
         padding: how many -inf are put around the image; at most half the kernel's size.
+        dilation: the step between the elements of a window.
+        ceil_mode: True adds a window that leaves the image at the end, where elements remain.
+        return_indices: True gives the indices too, row * width + column, for ``max_unpool2d``.
+
+    Returns:
+        (n, channels, oh, ow), oh = (height + 2 p - d (kh - 1) - 1) / s + 1, rounded down, or up
+        with ``ceil_mode``; or ``(values, indices)``.
 
     Raises:
         ValueError: an argument is out of range, or no window fits.
         OperandError: x does not have four axes, or is not floating.
     """
     x = as_floating("max_pool2d", "x", x)
-    windows = pooling_windows("max_pool2d", x, kernel_size, stride, padding)
-    return MaxPool2d(windows).apply((x,))[0]
+    windows = pooling_windows("max_pool2d", x, kernel_size, stride, padding, dilation)
+    padded = _padded_at_the_end(x, windows, -math.inf) if ceil_mode else x
+    y, winners = MaxPool2d(windows).apply((padded,))
+    if not return_indices:
+        return y
+    indices = PlacesOfWinners(windows, (padded.shape[2], x.shape[3])).apply((winners,))[0]
+    return PooledWithIndices(y, indices)
 
 
 def pooling_windows(
-    function: str, x: Variable, kernel_size: Any, stride: Any, padding: Any
+    function: str, x: Variable, kernel_size: Any, stride: Any, padding: Any, dilation: Any = 1
 ) -> Windows:
+    """Windows whose padding is at most half the kernel.
+
+    Raises:
+        ValueError: an argument is out of range, or no window fits.
+        OperandError: x does not have four axes.
+    """
     step = kernel_size if stride is None else stride
-    windows = make_windows(function, kernel_size, step, padding, 1, x.shape)
+    windows = make_windows(function, kernel_size, step, padding, dilation, x.shape)
     if any(2 * p > k for p, k in zip(windows.padding, windows.size, strict=True)):
         raise ValueError(
             f"{function}: padding {windows.padding} must be at most half of the kernel "
             f"{windows.size}: a window must not lie in the border alone."
         )
     return windows
+
+
+def _padded_at_the_end(x: Variable, windows: Windows, value: float) -> Variable:
+    """Images with rows and columns at the end, so that windows cover the last elements too.
+
+    A window that would begin behind the image and the padding before is left out, as in PyTorch.
+    """
+    widths = []
+    for n, k, s, p, d in zip(x.shape[2:], *windows, strict=True):
+        reach = d * (k - 1) + 1
+        last = -(-(n + 2 * p - reach) // s) * s  # where the last window begins
+        if last >= n + p:
+            last -= s
+        widths.append((0, max(0, last + reach - n - 2 * p)))
+    if widths == [(0, 0), (0, 0)]:
+        return x
+    return pad(x, ((0, 0), (0, 0), *widths), value)
+
+
+def max_unpool2d(
+    x: Any,
+    indices: Any,
+    kernel_size: IntPair,
+    stride: IntPair | None = None,
+    padding: IntPair = 0,
+    output_size: tuple[int, int] | None = None,
+) -> Variable:
+    """Zeros, and each element of x at the index: ``max_pool2d`` undone as far as possible.
+
+    dL/dx = dL/dy at the indices. An index that comes twice has the sum of both elements.
+
+    Args:
+        x: (n, channels, oh, ow).
+        indices: those of ``max_pool2d(..., return_indices=True)``, of the shape of x.
+        kernel_size: the window of the pooling, an integer, or two (rows, columns).
+        stride: the step between windows; None takes the kernel's size.
+        padding: the padding of the pooling.
+        output_size: the result's (height, width); (oh - 1) s - 2 p + kh and likewise by default.
+
+    Source: Zeiler and Fergus, Visualizing and Understanding Convolutional Networks, 2014.
+
+    Raises:
+        ValueError: the shapes do not fit together, or an argument is out of range.
+        OperandError: x does not have four axes, or is not floating; the indices are not integers.
+        IndexError: an index is out of range.
+    """
+    x = as_floating("max_unpool2d", "x", x, first_variable(indices))
+    require_four_axes("max_unpool2d", "x", x)
+    size = pair("max_unpool2d", "kernel_size", kernel_size, 1)
+    step = size if stride is None else pair("max_unpool2d", "stride", stride, 1)
+    border = pair("max_unpool2d", "padding", padding, 0)
+    if output_size is None:
+        height, width = (
+            (n - 1) * s - 2 * p + k
+            for n, s, p, k in zip(x.shape[2:], step, border, size, strict=True)
+        )
+    else:
+        height, width = pair("max_unpool2d", "output_size", output_size, 1)
+    places = as_operand("max_unpool2d", "indices", indices, x)
+    if places.shape != x.shape:
+        raise ValueError(
+            f"max_unpool2d: indices must have the shape of x, {x.shape}, got {places.shape}."
+        )
+    n, channels = x.shape[:2]
+    flat = (n, channels, x.shape[2] * x.shape[3])
+    zeros = x.xp.zeros((n, channels, height * width), dtype=x.dtype, device=x.raw.device)
+    y = scatter_add(wrap_array(zeros, x.device, False), reshape(places, flat), reshape(x, flat))
+    return reshape(y, (n, channels, height, width))
 
 
 class AvgPool2d(FunctionNode):
@@ -218,15 +385,24 @@ class AvgPool2dGrad(FunctionNode):
 
 
 def avg_pool2d(
-    x: Any, kernel_size: IntPair, stride: IntPair | None = None, padding: IntPair = 0
+    x: Any,
+    kernel_size: IntPair,
+    stride: IntPair | None = None,
+    padding: IntPair = 0,
+    *,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
 ) -> Variable:
-    """The mean of each window; the zeros of the border count.
+    """The mean of each window; the zeros of the border count by default.
 
     Args:
         x: images, (n, channels, height, width).
         kernel_size: the window, an integer, or two (rows, columns).
         stride: the step between windows; None takes the kernel's size.
         padding: how many zeros are put around the image; at most half the kernel's size.
+        ceil_mode: True adds a window that leaves the image at the end, where elements remain.
+            What lies behind the padding does not count.
+        count_include_pad: False divides by the number of the window's elements of the image.
 
     Raises:
         ValueError: an argument is out of range, or no window fits.
@@ -234,7 +410,29 @@ def avg_pool2d(
     """
     x = as_floating("avg_pool2d", "x", x)
     windows = pooling_windows("avg_pool2d", x, kernel_size, stride, padding)
-    return AvgPool2d(windows).apply((x,))[0]
+    padded = _padded_at_the_end(x, windows, 0.0) if ceil_mode else x
+    y = AvgPool2d(windows).apply((padded,))[0]
+    if count_include_pad and padded is x:
+        return y
+    lines = []
+    for axis in range(2):
+        counted = (0, x.shape[2 + axis])
+        if count_include_pad:
+            counted = (-windows.padding[axis], counted[1] + windows.padding[axis])
+        lines.append(_elements_of_windows(windows, axis, y.shape[2 + axis], counted))
+    numbers = numpy.multiply.outer(*lines)
+    factors = windows.size[0] * windows.size[1] / numbers
+    return y * wrap_array(y.device.from_host(factors.astype(dtype_name(y.dtype))), y.device, False)
+
+
+def _elements_of_windows(
+    windows: Windows, axis: int, count: int, counted: tuple[int, int]
+) -> numpy.ndarray[Any, Any]:
+    """How many places of each window lie in a range, along an axis: (count), at least 1."""
+    starts = numpy.arange(count) * windows.stride[axis] - windows.padding[axis]
+    ends = numpy.minimum(starts + windows.size[axis], counted[1])
+    numbers = ends - numpy.maximum(starts, counted[0])
+    return numpy.asarray(numpy.maximum(numbers, 1))
 
 
 def global_max_pool2d(x: Any) -> Variable:

@@ -318,15 +318,21 @@ class Einsum(FunctionNode):
         return unbroadcast(broadcast_to(reshape(gradient, shape), xs[i].shape), self, i)
 
 
-def einsum(subscripts: str, *operands: Any) -> Variable:
+def einsum(subscripts: Any, *operands: Any) -> Variable:
     """The sum of products in Einstein's notation: ``einsum("ij,jk->ik", x, y)`` is x @ y.
 
     Without ``->`` the labels used once are the output's, in alphabetical order. ``...`` stands
     for axes that broadcast. A label twice in an operand takes the diagonal.
 
+    In the form with lists each operand is followed by its labels, integers from 0 to 25, or
+    ``Ellipsis``; the output's labels come last: ``einsum(x, [0, 1], y, [1, 2], [0, 2])``.
+
     Raises:
+        OperandError: there is no operand, or a label is no integer.
         ValueError: the subscripts do not describe the operands.
     """
+    if operands and not isinstance(subscripts, str):
+        subscripts, operands = _subscripts_of_lists((subscripts, *operands))
     if not isinstance(subscripts, str) or not operands:
         raise OperandError(
             "einsum: give the subscripts as text, then the operands: einsum('ij,jk->ik', x, y); "
@@ -353,6 +359,36 @@ def einsum(subscripts: str, *operands: Any) -> Variable:
     for position, text in enumerate(inputs):
         xs[position] = broadcast_to(xs[position], tuple(lengths[label] for label in text))
     return Einsum(tuple(inputs), output).apply(xs)[0]
+
+
+def _subscripts_of_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The form with lists as text: the subscripts, and the operands."""
+    operands, labels = arguments[0:-1:2], arguments[1::2]
+    texts = [_letters(label) for label in labels]
+    # a list behind the last pair is the output's
+    output = f"->{_letters(arguments[-1])}" if len(arguments) % 2 else ""
+    return ",".join(texts) + output, operands
+
+
+def _letters(labels: Any) -> str:
+    if not isinstance(labels, list | tuple):
+        raise OperandError(
+            "einsum: give the subscripts as text, then the operands: einsum('ij,jk->ik', x, y); "
+            "or a list of labels behind each operand: einsum(x, [0, 1], y, [1, 2], [0, 2]). Got "
+            f"{describe(labels)} in place of a list."
+        )
+    letters = ""
+    for label in labels:
+        if label is Ellipsis:
+            letters += "..."
+        elif is_index(label) and 0 <= label < len(string.ascii_lowercase):
+            letters += string.ascii_lowercase[label]
+        else:
+            raise OperandError(
+                f"einsum: a label must be an integer from 0 to 25 or Ellipsis, got "
+                f"{describe(label)}."
+            )
+    return letters
 
 
 def _parse(subscripts: str, xs: list[Variable]) -> tuple[list[str], str]:

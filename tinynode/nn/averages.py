@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy
 
+from tinynode.core.conversion import assign
 from tinynode.devices import Array, to_host
 from tinynode.nn.checks import checked_number
 from tinynode.nn.groups import named_parameters
 from tinynode.nn.module import Module
-from tinynode.nn.parameter import assign, fresh_copy, moved
+from tinynode.nn.parameter import fresh_copy, moved
 from tinynode.nn.state import State, checked_state
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from tinynode.core.conversion import assign
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, namespace_of, to_host
 from tinynode.errors import GraphError
@@ -20,7 +21,7 @@ from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.groups import Parameters
 from tinynode.nn.line_search import Point, strong_wolfe
 from tinynode.nn.optimizers import Optimizer
-from tinynode.nn.parameter import assign, fresh_copy
+from tinynode.nn.parameter import fresh_copy
 from tinynode.nn.state import State
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Never, Self
 
+from tinynode.core.conversion import assign
 from tinynode.core.hooks import thread_hooks
 from tinynode.devices import Device, get_device, to_host
 from tinynode.errors import StateError, dtype_name
 from tinynode.habits import missing_attribute
 from tinynode.nn.checks import refuse_keywords
-from tinynode.nn.parameter import Buffer, Parameter, assign, assign_gradient, fresh_copy, moved
+from tinynode.nn.parameter import Buffer, Parameter, assign_gradient, fresh_copy, moved
 from tinynode.nn.state import State, checked_state
 
 

@@ -6,16 +6,15 @@ import math
 from typing import Any
 
 from tinynode import functions
-from tinynode.configuration import config, no_backprop_mode
+from tinynode.configuration import config
 from tinynode.core.variable import Variable
 from tinynode.devices import Device
-from tinynode.functions.normalization import batch_norm_with_statistics
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import ones, zeros
 from tinynode.nn.inputs import as_input
 from tinynode.nn.module import Module
-from tinynode.nn.parameter import Buffer, Parameter, assign
+from tinynode.nn.parameter import Buffer, Parameter
 
 
 class BatchNorm(Module):
@@ -71,27 +70,15 @@ class BatchNorm(Module):
         if not (self.training and config.train):
             statistics = self.running_mean, self.running_variance
             return functions.fixed_batch_norm(x, self.gamma, self.beta, *statistics, self.eps)
-        y, mean, variance = batch_norm_with_statistics(x, self.gamma, self.beta, self.eps)
-        n = y.size // self.gamma.size
-        if n == 1:
-            raise ValueError(
-                f"BatchNorm: x has one value for each channel (shape {y.shape}): there is no "
-                "variance to divide by. Train on larger batches; to evaluate call eval() first."
-            )
-        if config.recompute_phase != "again":  # the first run has updated both
-            with no_backprop_mode():
-                self._follow(self.running_mean, mean)
-                least_0 = functions.maximum(variance, 0.0)  # rounding may give less than 0
-                self._follow(self.running_variance, least_0 * (n / (n - 1)))
-        return y
-
-    def _follow(self, running: Buffer, batch: Variable) -> None:
-        """running <- (1 - momentum) * running + momentum * batch, in the dtype of ``running``.
-
-        Computed with Variables, so that a net can record the update.
-        """
-        new = running * (1.0 - self.momentum) + batch * self.momentum
-        assign(running, new.astype(running.dtype).raw, running.device)
+        return functions.batch_norm(
+            x,
+            self.gamma,
+            self.beta,
+            self.eps,
+            running_mean=self.running_mean,
+            running_variance=self.running_variance,
+            momentum=self.momentum,
+        )
 
     def __repr__(self) -> str:
         return f"BatchNorm({self.gamma.size}, eps={self.eps}, momentum={self.momentum})"

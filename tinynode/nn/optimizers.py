@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy
 
+from tinynode.core.conversion import assign
 from tinynode.core.dispatch import is_fallback, run_portable
 from tinynode.core.hooks import thread_hooks
 from tinynode.core.variable import Variable
@@ -31,7 +32,7 @@ from tinynode.devices import (
 from tinynode.errors import GraphError, StateError, describe, dtype_name
 from tinynode.nn.checks import checked_number
 from tinynode.nn.groups import Parameters, named_groups, parameter_title
-from tinynode.nn.parameter import assign, fresh_copy, moved
+from tinynode.nn.parameter import fresh_copy, moved
 from tinynode.nn.state import State, checked_state
 from tinynode.nn.updates import (
     AdamUpdate,

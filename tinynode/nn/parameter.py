@@ -8,7 +8,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from tinynode.core.hooks import thread_hooks
 from tinynode.core.variable import Variable
 from tinynode.devices import (
     Array,
@@ -112,18 +111,6 @@ def _with_device(
             f"tinynode.asarray(array, device={str(target)!r}).array."
         )
     return using_device(target)
-
-
-def assign(variable: Variable, array: Array, device: Device) -> None:
-    """Give a Variable a new array on ``device``.
-
-    The device is an argument, since two devices may share the same kind of memory.
-    """
-    if not thread_hooks() and variable.is_like(array, device):  # the usual case, quickly
-        variable.replace_array(array, device)
-        return
-    with using_device(device):
-        variable.array = array
 
 
 def assign_gradient(variable: Variable, grad: Array, device: Device) -> None:

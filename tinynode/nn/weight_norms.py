@@ -12,11 +12,12 @@ from typing import Any
 
 from tinynode import functions, random
 from tinynode.configuration import config, no_backprop_mode
+from tinynode.core.conversion import assign
 from tinynode.core.variable import Variable
 from tinynode.errors import describe
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.module import Module
-from tinynode.nn.parameter import Buffer, Parameter, assign
+from tinynode.nn.parameter import Buffer, Parameter
 
 
 class _WeightWrapper(Module):

@@ -37,7 +37,7 @@ class LiveCode:
         self.modules = {getattr(one, "__file__", ""): one for one in sys.modules.values()}
         self.functions: dict[tuple[str, str, int], list[FunctionType]] = {}
         for one in gc.get_objects():
-            if isinstance(one, FunctionType):
+            if type(one) is FunctionType:  # isinstance would ask proxies, and some warn
                 code = one.__code__
                 key = (code.co_filename, code.co_qualname, code.co_firstlineno)
                 self.functions.setdefault(key, []).append(one)
