@@ -21,7 +21,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as fn
-from tinynode.functions.cross_entropy import RowWeights
+from tinynode.functions.cross_entropies import RowWeights
 from tinynode.functions.indexing import freeze_index
 
 FLOATS = ("float64", "float32")

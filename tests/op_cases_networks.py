@@ -34,7 +34,7 @@ import tinynode as tn
 from tinynode import functions as fn
 from tinynode.functions.activation import ELUGrad, HardSiLUGrad, SiLUGrad
 from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX, Windows
-from tinynode.functions.cross_entropy import PutLabels, SigmoidCrossEntropy, TakeLabels
+from tinynode.functions.cross_entropies import PutLabels, SigmoidCrossEntropy, TakeLabels
 from tinynode.functions.loss import (
     Hinge,
     HingeGrad,

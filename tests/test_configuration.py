@@ -130,7 +130,7 @@ def assign_dtype(settings, value):
     settings.dtype = value
 
 
-@pytest.mark.parametrize("value", ["float99", "int64", None, np.float32, np.dtype("float32")])
+@pytest.mark.parametrize("value", ["float99", "int64", None, np.int32, np.dtype("int64"), float])
 @pytest.mark.parametrize(
     "assign",
     [

@@ -1377,9 +1377,9 @@ REFUSED = {
         "dropout: ratio must lie in 0 to below 1, got 1.0",
     ),
     "dropout generator": (
-        lambda: fn.dropout(ones(3), 0.5),
+        lambda: fn.dropout(ones(3), 0.5, 7),
         OperandError,
-        "dropout: generator must be a numpy.random.Generator.*None.*default_rng",
+        "dropout: generator must be a numpy.random.Generator.*7.*default_rng",
     ),
     "dropout module": (
         lambda: fn.dropout(ones(3), 0.5, np.random),

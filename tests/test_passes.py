@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from net_specs import specs_of
 
 import tinynode as tn
-from tinynode.functions.network import DropoutMask
+from tinynode.functions.draws import DropoutMask
 from tinynode.net import Operator, passes
 from tinynode.net.helpers import Constant
 from tinynode.net.operator import EMPTY, operator_of

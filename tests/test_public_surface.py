@@ -49,7 +49,8 @@ global_avg_pool2d global_max_pool2d glu greater greater_equal grid_sample group_
 hard_sigmoid hard_silu hard_tanh hinge huber hypot identity index_add instance_norm interpolate
 kl_divergence layer_norm leaky_relu less less_equal lgamma linalg linear log log10 log1p log2
 log_sigmoid log_softmax logaddexp logsumexp matmul matrix_transpose max max_pool1d max_pool2d
-max_pool3d maximum maxout mean mean_absolute_error mean_squared_error meshgrid min minimum moveaxis
+max_pool3d max_unpool2d maximum maxout mean mean_absolute_error mean_squared_error meshgrid min
+minimum moveaxis
 multiply negative nll normalize not_equal one_hot pad permute_dims pixel_shuffle pixel_unshuffle
 polygamma positive pow prelu prod reciprocal relu relu6 remainder repeat reshape rms_norm roll
 round rsqrt scaled_dot_product_attention scatter_add selu set_item sigmoid sigmoid_cross_entropy

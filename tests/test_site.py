@@ -18,8 +18,8 @@ import pytest
 from tools import docs_pages
 
 SEARCHES = {
-    "cross entropy": "#tinynode.functions.cross_entropy.softmax_cross_entropy",
-    "softmax cross entropy": "#tinynode.functions.cross_entropy.softmax_cross_entropy",
+    "cross entropy": "#tinynode.functions.cross_entropies.softmax_cross_entropy",
+    "softmax cross entropy": "#tinynode.functions.cross_entropies.softmax_cross_entropy",
     "DataLoader": "/not-here/#data",
     "LSTM": "/sequences/#train-an-lstm",
     "scheduler": "/not-here/#training",

@@ -53,25 +53,23 @@ FAMILIES = (
     Family("searching", "Searching and sorting", ("searching",), "mask"),
     Family("products", "Products", ("products",), "dot, bmm, inner product, contraction"),
     Family("linear-algebra", "Linear algebra", ("linalg", "decompositions"), "inverse, norm"),
-    Family(
-        "activations", "Activations", ("activation", "rectifiers", "gumbel"), "nonlinearity, swish"
-    ),
+    Family("activations", "Activations", ("activation", "rectifiers"), "nonlinearity, swish"),
     Family(
         "losses",
         "Losses",
-        ("cross_entropy", "loss", "similarity", "ctc"),
+        ("cross_entropies", "loss", "ctc"),
         "cosine, CrossEntropyLoss, BCEWithLogitsLoss, MSELoss, L1Loss, logistic loss, criterion",
     ),
     Family(
         "convolution", "Convolution", ("convolution", "volumes"), "im2col, deconvolution, filters"
     ),
-    Family("pooling", "Pooling", ("pooling", "pooling_lines")),
+    Family("pooling", "Pooling", ("pooling",)),
     Family("resizing", "Other sizes", ("resizing",), "interpolate, upsample, adaptive pooling"),
     Family("normalisation", "Normalisation", ("normalization",), "batchnorm, layernorm"),
     Family(
         "layers",
         "Linear layers, embedding, dropout, attention",
-        ("network",),
+        ("network", "draws"),
         "dense, fully connected, self-attention, transformer",
     ),
     Family("data-types", "Data types, copies, devices", ("data_types",), "cast, clone"),

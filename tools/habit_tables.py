@@ -23,6 +23,7 @@ TITLES = {
     "nn": "Layers and losses",
     "initializers": "Initializers",
     "model": "Modules",
+    "optimizer": "Optimizers",
 }
 """The headings, by the place of a name."""
 

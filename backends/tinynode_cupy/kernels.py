@@ -21,7 +21,7 @@ import cupy
 
 from tinynode.devices import Fallback
 from tinynode.functions.activation import GELU, GELUGrad, LogSoftmax, TanhGELU, TanhGELUGrad
-from tinynode.functions.cross_entropy import SoftmaxCrossEntropy, SoftmaxCrossEntropyGrad
+from tinynode.functions.cross_entropies import SoftmaxCrossEntropy, SoftmaxCrossEntropyGrad
 from tinynode.functions.linalg import Cholesky, Inv, Solve
 from tinynode.functions.loss import check_labels
 from tinynode.functions.normalization import Standardize, StandardizeGrad

@@ -5,7 +5,6 @@ writers of hooks and kernels. Linear algebra beyond products is in ``linalg``. T
 chapters of the Array API standard, and the families of networks.
 """
 
-import sys
 import typing
 
 from tinynode import habits
@@ -102,7 +101,7 @@ from tinynode.functions.comparison import (
     not_equal,
 )
 from tinynode.functions.convolution import Fold, Unfold, conv1d, conv2d, conv_transpose2d
-from tinynode.functions.cross_entropy import (
+from tinynode.functions.cross_entropies import (
     RowWeights,
     SoftmaxCrossEntropy,
     SoftmaxCrossEntropyGrad,
@@ -122,6 +121,7 @@ from tinynode.functions.data_types import (
     to_device,
 )
 from tinynode.functions.decompositions import Eigh, Svd
+from tinynode.functions.draws import GumbelNoise, dropout, gumbel_softmax
 from tinynode.functions.exponential import (
     Erf,
     Exp,
@@ -153,7 +153,6 @@ from tinynode.functions.exponential import (
     sqrt,
     square,
 )
-from tinynode.functions.gumbel import GumbelNoise, gumbel_softmax
 from tinynode.functions.indexing import (
     AddAt,
     GetItem,
@@ -180,11 +179,16 @@ from tinynode.functions.linalg import (
     Solve,
 )
 from tinynode.functions.loss import (
+    contrastive,
+    cosine_similarity,
+    gaussian_nll,
     hinge,
     huber,
     kl_divergence,
     mean_absolute_error,
     mean_squared_error,
+    normalize,
+    triplet_margin,
 )
 from tinynode.functions.manipulation import (
     Concat,
@@ -207,7 +211,6 @@ from tinynode.functions.manipulation import (
 from tinynode.functions.network import (
     Linear,
     bilinear,
-    dropout,
     embedding,
     linear,
     scaled_dot_product_attention,
@@ -228,14 +231,17 @@ from tinynode.functions.pooling import (
     MaxPool2d,
     MaxPool2dGrad,
     TakeWinners,
+    avg_pool1d,
     avg_pool2d,
+    avg_pool3d,
     global_avg_pool2d,
     global_max_pool2d,
+    max_pool1d,
     max_pool2d,
+    max_pool3d,
     max_unpool2d,
     upsample_nearest2d,
 )
-from tinynode.functions.pooling_lines import avg_pool1d, avg_pool3d, max_pool1d, max_pool3d
 from tinynode.functions.products import (
     Cross,
     Einsum,
@@ -288,13 +294,6 @@ from tinynode.functions.shapes import (
     reshape,
     squeeze,
     sum_to,
-)
-from tinynode.functions.similarity import (
-    contrastive,
-    cosine_similarity,
-    gaussian_nll,
-    normalize,
-    triplet_margin,
 )
 from tinynode.functions.special import (
     Erfc,
@@ -452,7 +451,6 @@ __all__ = [
     "OneHot",
     "PermuteDims",
     "Pinv",
-    "PlacesOfWinners",
     "PolyGamma",
     "Positions",
     "PositionsAlongAxis",
@@ -693,8 +691,6 @@ __all__ = [
     "where",
     "zero_safe_multiply",
 ]
-
-delattr(sys.modules[__name__], "cross_entropy")  # it would hide the answer to PyTorch's name
 
 if not typing.TYPE_CHECKING:
 

@@ -1,4 +1,4 @@
-"""Random generators of a part of a computation, and drawing the same numbers again.
+"""Random functions: dropout and Gumbel noise; and drawing the same numbers again.
 
 Requirement: ``checkpoint`` runs a function twice, and dropout must draw the same mask both times.
 So a random function first calls ``note_generator``. The caller that runs the function again keeps
@@ -10,11 +10,27 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never, overload
 
 import numpy
 
-from tinynode.errors import OperandError, describe
+from tinynode.configuration import config
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Array, Arrays, Device
+from tinynode.errors import OperandError, describe, unknown_keywords
+from tinynode.functions.activation import softmax
+from tinynode.functions.operands import (
+    as_floating,
+    as_number,
+    as_operands,
+    first_variable,
+    normalize_axis,
+    require_elements,
+)
+from tinynode.functions.scattering import one_hot
+from tinynode.functions.searching import argmax
+from tinynode.functions.shapes import moveaxis
 from tinynode.random import get_generator
 
 if TYPE_CHECKING:
@@ -88,3 +104,179 @@ def checked_generator(function: str, generator: Any) -> Generator:
             "Make one with numpy.random.default_rng(seed), or leave it out."
         )
     return generator
+
+
+class DropoutMask(FunctionNode):
+    """m = the factors of dropout, drawn anew at each run: see ``functions.dropout``.
+
+    -> m: (shape). No gradient: there is no input.
+    """
+
+    is_random = True
+    output_device: Device
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.output_device = device
+        self.ratio = ratio
+        self.generator = generator
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        device = self.output_device
+        return (dropout_mask(self.shape, self.dtype, device, self.ratio, self.generator),)
+
+
+class DroppedOut(NamedTuple):
+    """The result of dropout, and the factors: see ``dropout``."""
+
+    values: Variable
+    mask: Variable
+
+
+@overload
+def dropout(
+    x: Any,
+    ratio: float = 0.5,
+    generator: Any = None,
+    *,
+    mask: Any = None,
+    return_mask: Literal[False] = False,
+    **unknown: Never,
+) -> Variable: ...
+
+
+@overload
+def dropout(
+    x: Any,
+    ratio: float = 0.5,
+    generator: Any = None,
+    *,
+    mask: Any = None,
+    return_mask: Literal[True],
+    **unknown: Never,
+) -> DroppedOut: ...
+
+
+def dropout(
+    x: Any,
+    ratio: float = 0.5,
+    generator: Any = None,
+    *,
+    mask: Any = None,
+    return_mask: bool = False,
+    **unknown: Never,
+) -> Variable | DroppedOut:
+    """x * mask; an element of the mask is 0 with probability ``ratio``, else 1 / (1 - ratio).
+
+    Outside training (``config.train`` False) the result is x.
+
+    Args:
+        x: floating.
+        ratio: from 0 to below 1.
+        generator: the ``numpy.random.Generator`` that draws the mask, by default that of
+            ``tn.seed``. The draw is on the host, so the mask is the same on every device.
+        mask: the factors of an earlier call, of x's shape, in place of a draw.
+        return_mask: True gives ``(values, mask)``; the mask is of ones where nothing is dropped.
+
+    Source: Srivastava et al., Dropout, 2014.
+
+    Raises:
+        ValueError: the ratio is out of range, or the mask has another shape than x.
+        OperandError: x is not floating, or the generator is none of NumPy's.
+    """
+    if unknown:
+        raise unknown_keywords("dropout", unknown)
+    source = as_floating("dropout", "x", x, first_variable(mask))
+    if not 0.0 <= ratio < 1.0:
+        raise ValueError(f"dropout: ratio must lie in 0 to below 1, got {ratio}.")
+    drops = config.train and (mask is not None or ratio > 0.0)
+    if not drops:
+        ones = wrap_array(source.xp.ones_like(source.raw), source.device, False)
+        return DroppedOut(source, ones) if return_mask else source
+    if mask is None:
+        drawn_by = checked_generator("dropout", generator)
+        shape, dtype, device = source.shape, source.dtype, source.device
+        factors = DropoutMask(shape, dtype, device, ratio, drawn_by).apply(())[0]
+    else:
+        factors = as_operands("dropout", mask, source, names=("mask", "x"))[0]
+        if factors.shape != source.shape:
+            raise ValueError(
+                f"dropout: mask must have the shape of x, {source.shape}, got {factors.shape}."
+            )
+    y = source * factors
+    return DroppedOut(y, factors) if return_mask else y
+
+
+def dropout_mask(
+    shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
+) -> Array:
+    """The factors of dropout: 0 with probability ``ratio``, else 1 / (1 - ratio)."""
+    note_generator(generator)
+    kept = numpy.asarray(generator.random(shape) >= ratio)
+    mask = device.xp.astype(device.from_host(kept), dtype)
+    scaled: Array = device.lift(mask * (1.0 / (1.0 - ratio)))
+    return scaled
+
+
+class GumbelNoise(FunctionNode):
+    """y = -ln(-ln u), with u uniform in 0 to 1, drawn anew at each run.
+
+    -> y: (shape). No gradient: there is no input.
+    """
+
+    is_random = True
+    output_device: Device
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, device: Device, generator: Any) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.output_device = device
+        self.generator = generator
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        device = self.output_device
+        note_generator(self.generator)
+        noise = device.from_host(numpy.asarray(self.generator.gumbel(size=self.shape)))
+        return (device.lift(device.xp.astype(noise, self.dtype)),)
+
+
+def gumbel_softmax(
+    x: Any,
+    temperature: float = 1.0,
+    hard: bool = False,
+    axis: int = -1,
+    generator: Any = None,
+) -> Variable:
+    """softmax((x + noise) / temperature), with the noise -ln(-ln u): a soft sample of a class.
+
+    The class with the largest entry is distributed as softmax(x).
+
+    Args:
+        x: scores before softmax, floating.
+        temperature: positive; near 0 the samples are nearly one-hot.
+        hard: True gives one-hot samples, with the gradient of the soft ones.
+        axis: the axis of the classes.
+        generator: the ``numpy.random.Generator`` that draws the noise, on the host; by default
+            that of ``tn.seed``.
+
+    Source: Jang, Gu and Poole, Categorical Reparameterization with Gumbel-Softmax, 2017.
+
+    Raises:
+        OperandError: x is not floating, or the generator is none of NumPy's.
+        ValueError: the axis does not exist or is empty, or the temperature is not positive.
+    """
+    x = as_floating("gumbel_softmax", "x", x)
+    axis = normalize_axis("gumbel_softmax", axis, x.ndim)
+    require_elements("gumbel_softmax", x, (axis,))
+    if not as_number("gumbel_softmax", "temperature", temperature) > 0:
+        raise ValueError(f"gumbel_softmax: temperature must be positive, got {temperature}.")
+    drawn_by = checked_generator("gumbel_softmax", generator)
+    noise = GumbelNoise(x.shape, x.dtype, x.device, drawn_by).apply(())[0]
+    soft = softmax((x + noise) * (1.0 / float(temperature)), axis=axis)
+    if not hard:
+        return soft
+    chosen = one_hot(argmax(soft, axis=axis), x.shape[axis], soft.dtype)
+    return soft + (moveaxis(chosen, -1, axis) - soft).detach()

@@ -1,21 +1,17 @@
-"""Linear layers, embedding, dropout and attention."""
+"""Linear layers, embedding and attention."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, Never, overload
+from typing import Any
 
-import numpy
-
-from tinynode.configuration import config
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
-from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Arrays, Device, is_float16, is_integer, namespace_of
-from tinynode.errors import OperandError, describe, unknown_keywords
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Arrays, is_float16, is_integer, namespace_of
+from tinynode.errors import OperandError, describe
 from tinynode.functions.activation import softmax
 from tinynode.functions.comparison import not_equal
 from tinynode.functions.data_types import narrowed, widened
-from tinynode.functions.draws import checked_generator, note_generator
 from tinynode.functions.indexing import TakeRows, index_list
 from tinynode.functions.operands import (
     as_floating,
@@ -192,121 +188,6 @@ def check_rows(indices: Array, shape: tuple[int, ...]) -> None:
             f"embedding: indices run from {int(xp.min(indices))} to {int(xp.max(indices))}; w "
             f"(shape {shape}) has the rows 0 to {shape[0] - 1}."
         )
-
-
-class DropoutMask(FunctionNode):
-    """m = the factors of dropout, drawn anew at each run: see ``functions.dropout``.
-
-    -> m: (shape). No gradient: there is no input.
-    """
-
-    is_random = True
-    output_device: Device
-
-    def __init__(
-        self, shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
-    ) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.output_device = device
-        self.ratio = ratio
-        self.generator = generator
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        device = self.output_device
-        return (dropout_mask(self.shape, self.dtype, device, self.ratio, self.generator),)
-
-
-class DroppedOut(NamedTuple):
-    """The result of dropout, and the factors: see ``dropout``."""
-
-    values: Variable
-    mask: Variable
-
-
-@overload
-def dropout(
-    x: Any,
-    ratio: float = 0.5,
-    generator: Any = None,
-    *,
-    mask: Any = None,
-    return_mask: Literal[False] = False,
-    **unknown: Never,
-) -> Variable: ...
-
-
-@overload
-def dropout(
-    x: Any,
-    ratio: float = 0.5,
-    generator: Any = None,
-    *,
-    mask: Any = None,
-    return_mask: Literal[True],
-    **unknown: Never,
-) -> DroppedOut: ...
-
-
-def dropout(
-    x: Any,
-    ratio: float = 0.5,
-    generator: Any = None,
-    *,
-    mask: Any = None,
-    return_mask: bool = False,
-    **unknown: Never,
-) -> Variable | DroppedOut:
-    """x * mask; an element of the mask is 0 with probability ``ratio``, else 1 / (1 - ratio).
-
-    Outside training (``config.train`` False) the result is x.
-
-    Args:
-        x: floating.
-        ratio: from 0 to below 1.
-        generator: the ``numpy.random.Generator`` that draws the mask, by default that of
-            ``tn.seed``. The draw is on the host, so the mask is the same on every device.
-        mask: the factors of an earlier call, of x's shape, in place of a draw.
-        return_mask: True gives ``(values, mask)``; the mask is of ones where nothing is dropped.
-
-    Source: Srivastava et al., Dropout, 2014.
-
-    Raises:
-        ValueError: the ratio is out of range, or the mask has another shape than x.
-        OperandError: x is not floating, or the generator is none of NumPy's.
-    """
-    if unknown:
-        raise unknown_keywords("dropout", unknown)
-    source = as_floating("dropout", "x", x, first_variable(mask))
-    if not 0.0 <= ratio < 1.0:
-        raise ValueError(f"dropout: ratio must lie in 0 to below 1, got {ratio}.")
-    drops = config.train and (mask is not None or ratio > 0.0)
-    if not drops:
-        ones = wrap_array(source.xp.ones_like(source.raw), source.device, False)
-        return DroppedOut(source, ones) if return_mask else source
-    if mask is None:
-        drawn_by = checked_generator("dropout", generator)
-        shape, dtype, device = source.shape, source.dtype, source.device
-        factors = DropoutMask(shape, dtype, device, ratio, drawn_by).apply(())[0]
-    else:
-        factors = as_operands("dropout", mask, source, names=("mask", "x"))[0]
-        if factors.shape != source.shape:
-            raise ValueError(
-                f"dropout: mask must have the shape of x, {source.shape}, got {factors.shape}."
-            )
-    y = source * factors
-    return DroppedOut(y, factors) if return_mask else y
-
-
-def dropout_mask(
-    shape: tuple[int, ...], dtype: Any, device: Device, ratio: float, generator: Any
-) -> Array:
-    """The factors of dropout: 0 with probability ``ratio``, else 1 / (1 - ratio)."""
-    note_generator(generator)
-    kept = numpy.asarray(generator.random(shape) >= ratio)
-    mask = device.xp.astype(device.from_host(kept), dtype)
-    scaled: Array = device.lift(mask * (1.0 / (1.0 - ratio)))
-    return scaled
 
 
 def scaled_dot_product_attention(

@@ -10,7 +10,8 @@ class Habit(NamedTuple):
 
     Attributes:
         places: where people look the names up: ``tn``, ``F``, ``linalg``, ``nn``,
-            ``initializers``, ``random``, ``x`` (a Variable), ``model`` (a Module). Several places
+            ``initializers``, ``random``, ``x`` (a Variable), ``model`` (a Module),
+            ``optimizer``. Several places
             stand with spaces between.
         names: the names, with spaces between.
         write: the code for tinynode. ``x`` is a Variable there, ``model`` a Module.

@@ -179,15 +179,27 @@ CHAINER = (
     Habit("x", "to_gpu", 'x.to_device("cupy")'),
     Habit("x", "to_cpu", 'x.to_device("numpy")'),
     Habit("x", "zerograd", "x.cleargrad()"),
+    Habit("F", "accuracy", "nn.metrics.accuracy(logits, labels)"),
+    Habit("F", "unpooling_2d upsampling_2d", "F.max_unpool2d(x, indices, 2)"),
+    Habit("optimizer", "setup target", "nn.Adam(model)", "The model is the first argument."),
+    Habit("optimizer", "add_hook", "nn.clip_gradients(model, 1.0)", "Call it before update."),
+    Habit("optimizer", "use_cleargrads zero_grads", "optimizer.zero_grad()"),
+    Habit("optimizer", "serialize", "optimizer.state_dict()"),
     Habit("nn", "EmbedID", "nn.Embedding(rows, size)"),
     Habit("nn", "Convolution2D", "nn.Conv2d(3, 8, 3)"),
     Habit("nn", "Chain ChainList Link", "nn.Module"),
     Habit("nn", "MomentumSGD", "nn.SGD(model, lr=0.1, momentum=0.9)"),
 )
 
+KERAS_TRAINING = (
+    Habit("optimizer", "learning_rate", "optimizer.lr"),
+    Habit("optimizer", "apply_gradients minimize apply", "optimizer.update()"),
+    Habit("nn", "EarlyStopping ModelCheckpoint TensorBoard CSVLogger", "nn.Trainer"),
+)
+
 HABITS = {
     "NumPy": NUMPY,
-    "Keras": KERAS,
+    "Keras": KERAS + KERAS_TRAINING,
     "JAX": JAX,
     "micrograd": MICROGRAD,
     "Chainer": CHAINER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tinynode.habits import other_libraries, pytorch
+from tinynode.habits import other_libraries, pytorch, training
 from tinynode.habits.habit import Habit
 
 
@@ -15,7 +15,10 @@ class Found(NamedTuple):
     habit: Habit
 
 
-LIBRARIES: dict[str, tuple[Habit, ...]] = {"PyTorch": pytorch.HABITS, **other_libraries.HABITS}
+LIBRARIES: dict[str, tuple[Habit, ...]] = {
+    "PyTorch": pytorch.HABITS + training.HABITS,
+    **other_libraries.HABITS,
+}
 """The habits, by library."""
 
 TABLE: dict[tuple[str, str], Found] = {}

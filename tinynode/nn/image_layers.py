@@ -221,10 +221,13 @@ class ConvTranspose2d(Convolution):
             weight = transposed(drawn, groups, get_device(device))
         super().__init__(weight, outward, options, bias, dtype, device)
 
-    def forward(self, x: Any) -> Variable:
-        """conv_transpose2d(x, weight, bias)."""
+    def forward(self, x: Any, output_size: tuple[int, int] | None = None) -> Variable:
+        """conv_transpose2d(x, weight, bias); ``output_size`` is (height, width) of the result."""
         x = as_input(x, self.weight)
-        return functions.conv_transpose2d(x, self.weight, self.bias, **self.options)
+        options = self.options
+        if output_size is not None:
+            options = {**options, "output_size": output_size}
+        return functions.conv_transpose2d(x, self.weight, self.bias, **options)
 
 
 def checked_channels(
@@ -270,19 +273,30 @@ class MaxPool2d(Module):
     """
 
     def __init__(
-        self, kernel_size: IntPair, stride: IntPair | None = None, padding: IntPair = 0
+        self,
+        kernel_size: IntPair,
+        stride: IntPair | None = None,
+        padding: IntPair = 0,
+        dilation: IntPair = 1,
+        *,
+        ceil_mode: bool = False,
     ) -> None:
         self.kernel_size = pair("MaxPool2d", "kernel_size", kernel_size, 1)
         step = self.kernel_size if stride is None else stride
         self.stride = pair("MaxPool2d", "stride", step, 1)
         self.padding = pair("MaxPool2d", "padding", padding, 0)
+        self.dilation = pair("MaxPool2d", "dilation", dilation, 1)
+        self.ceil_mode = ceil_mode
 
     def forward(self, x: Any) -> Variable:
-        """max_pool2d(x, kernel_size, stride, padding)."""
-        return functions.max_pool2d(x, self.kernel_size, self.stride, self.padding)
+        """max_pool2d(x, kernel_size, stride, padding, dilation)."""
+        settings = self.kernel_size, self.stride, self.padding, self.dilation
+        return functions.max_pool2d(x, *settings, ceil_mode=self.ceil_mode)
 
     def __repr__(self) -> str:
-        return f"MaxPool2d({self.kernel_size}, stride={self.stride}, padding={self.padding})"
+        more = f", dilation={self.dilation}" * (self.dilation != (1, 1))
+        more += ", ceil_mode=True" * self.ceil_mode
+        return f"MaxPool2d({self.kernel_size}, stride={self.stride}, padding={self.padding}{more})"
 
 
 class AvgPool2d(Module):
@@ -293,19 +307,36 @@ class AvgPool2d(Module):
     """
 
     def __init__(
-        self, kernel_size: IntPair, stride: IntPair | None = None, padding: IntPair = 0
+        self,
+        kernel_size: IntPair,
+        stride: IntPair | None = None,
+        padding: IntPair = 0,
+        *,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
     ) -> None:
         self.kernel_size = pair("AvgPool2d", "kernel_size", kernel_size, 1)
         step = self.kernel_size if stride is None else stride
         self.stride = pair("AvgPool2d", "stride", step, 1)
         self.padding = pair("AvgPool2d", "padding", padding, 0)
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
 
     def forward(self, x: Any) -> Variable:
         """avg_pool2d(x, kernel_size, stride, padding)."""
-        return functions.avg_pool2d(x, self.kernel_size, self.stride, self.padding)
+        return functions.avg_pool2d(
+            x,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            ceil_mode=self.ceil_mode,
+            count_include_pad=self.count_include_pad,
+        )
 
     def __repr__(self) -> str:
-        return f"AvgPool2d({self.kernel_size}, stride={self.stride}, padding={self.padding})"
+        more = ", ceil_mode=True" * self.ceil_mode
+        more += ", count_include_pad=False" * (not self.count_include_pad)
+        return f"AvgPool2d({self.kernel_size}, stride={self.stride}, padding={self.padding}{more})"
 
 
 class Flatten(Module):

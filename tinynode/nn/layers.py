@@ -209,8 +209,7 @@ class Dropout(Module):
 
     def forward(self, x: Any) -> Variable:
         """dropout(x, ratio) in training, else x."""
-        generator = random.get_generator() if self.generator is None else self.generator
-        return functions.dropout(x, self.ratio if self.training else 0.0, generator)
+        return functions.dropout(x, self.ratio if self.training else 0.0, self.generator)
 
     def __repr__(self) -> str:
         return f"Dropout({self.ratio})"

@@ -13,7 +13,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Never, TypeAlias, cast
 
 import numpy
 
@@ -30,6 +30,7 @@ from tinynode.devices import (
     to_host,
 )
 from tinynode.errors import GraphError, StateError, describe, dtype_name
+from tinynode.habits import missing_attribute
 from tinynode.nn.checks import checked_number
 from tinynode.nn.groups import Parameters, named_groups, parameter_title
 from tinynode.nn.parameter import fresh_copy, moved
@@ -103,6 +104,13 @@ class Optimizer:
             return
         self._groups = [self._group(one.parameters, one.settings or {}) for one in given]
         self._slots = [slot for group in self._groups for slot in group.slots]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            """The error for a wrong name; Python asks only for names that do not exist."""
+            known = () if name[0] == "_" else dir(self)
+            raise missing_attribute("optimizer", name, known, title=type(self).__name__)
 
     def _group(
         self, parameters: list[tuple[str, Variable]], settings: dict[str, Any]
