@@ -157,3 +157,39 @@ def test_the_outputs_are_those_of_pytorch(tmp_path: Path) -> None:
         np.testing.assert_allclose(ours(x).array, expected, rtol=1e-5, atol=1e-5)
         nn.load_torch_weights(ours, theirs.state_dict())  # tensors too
         assert tn.as_array(ours(x)).shape == expected.shape
+
+
+@pytest.mark.slow
+def test_sequence_layers_have_the_outputs_of_pytorch(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install '.[peers]'")
+    safetensors = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
+    rng = np.random.default_rng(0)
+    pt = torch.nn
+    x = rng.standard_normal((2, 5, 4)).astype(np.float32)
+    more = {"num_layers": 2, "bidirectional": True, "batch_first": True}
+    block = {"dropout": 0.0, "activation": "gelu", "batch_first": True, "norm_first": True}
+    rows = [
+        (nn.RNN(4, 6, **more), pt.RNN(4, 6, **more), 1),
+        (nn.LSTM(4, 6, **more), pt.LSTM(4, 6, **more), 1),
+        (nn.GRU(4, 6, batch_first=True), pt.GRU(4, 6, batch_first=True), 1),
+        (
+            nn.MultiHeadAttention(4, 2, batch_first=True),
+            pt.MultiheadAttention(4, 2, batch_first=True),
+            3,
+        ),
+        (nn.TransformerBlock(4, 2, 8), pt.TransformerEncoderLayer(4, 2, 8, **block), 1),
+    ]
+    for ours, theirs, arguments in rows:
+        for value in theirs.state_dict().values():
+            value.copy_(torch.tensor(rng.standard_normal(tuple(value.shape))))
+        path = tmp_path / "theirs.safetensors"
+        safetensors.save_file(theirs.state_dict(), path)
+        ours.eval()
+        theirs.eval()
+        nn.load_torch_weights(ours, path)
+        with torch.no_grad():
+            expected = theirs(*[torch.tensor(x)] * arguments)
+        found = ours(*[x] * arguments)
+        if isinstance(expected, tuple):
+            expected, found = expected[0], found[0]
+        np.testing.assert_allclose(found.array, expected.numpy(), rtol=1e-4, atol=1e-5)
