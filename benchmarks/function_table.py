@@ -531,6 +531,57 @@ entry("linalg.pinv", np.linalg.pinv, "linalg.pinv", STACK)
 entry("linalg.qr", lambda x: np.linalg.qr(x)[1], lambda t, x: t.linalg.qr(x)[1], STACK,
       ours=lambda F, x: F.linalg.qr(x).R)
 
+# activations, distances, places, windows
+for name, ref, torch_name, draw in (
+    ("rsqrt", lambda x: 1 / np.sqrt(x), "rsqrt", positive),
+    ("relu6", lambda x: np.clip(x, 0, 6), "nn.functional.relu6", normal),
+    ("erfc", lambda x: 1 - np_erf(x), "erfc", inside),
+):
+    entry(name, ref, torch_name, Data(draw))
+entry("crelu", lambda x: np.concatenate((np.maximum(x, 0), np.maximum(-x, 0)), axis=1), None,
+      MATRIX)
+entry("clipped_relu", lambda x, limit: np.clip(x, 0, limit), lambda t, x: x.clamp(0, 2), X,
+      limit=2.0)
+entry("fmod", np.fmod, "fmod", X, POSITIVE)
+entry("prelu", lambda x, w: np.where(x > 0, x, w * x), "nn.functional.prelu", X,
+      Data(positive, (1,), (1,)))
+entry("maxout", lambda x, size: x.reshape(*x.shape[:-1], -1, size).max(-1),
+      lambda t, x: t.amax(x.unflatten(-1, (-1, 4)), -1), MATRIX, size=4)
+entry("normalize", lambda x: x / np.linalg.norm(x, axis=-1, keepdims=True),
+      lambda t, x: t.nn.functional.normalize(x, dim=-1), MATRIX)
+entry("cosine_similarity",
+      lambda x, y: (x * y).sum(-1) / np.linalg.norm(x, axis=-1) / np.linalg.norm(y, axis=-1),
+      lambda t, x, y: t.nn.functional.cosine_similarity(x, y, dim=-1), MATRIX, MATRIX)
+entry("topk", lambda x: -np.sort(-x, axis=-1)[..., :5], lambda t, x: t.topk(x, 5).values,
+      Data(unlike, (25, 40), (1024, 1024)), ours=lambda F, x: F.topk(x, 5).values)
+ADDED = Data(normal, (25, 40), (1024, 1024)), Data(below(25), (20,), (1000,))
+
+
+def np_index_add(x: Any, indices: Any, values: Any) -> Any:
+    y = x.copy()
+    np.add.at(y, indices, values)
+    return y
+
+
+entry("index_add", np_index_add, lambda t, x, i, v: x.index_add(0, i, v), *ADDED,
+      Data(normal, (20, 40), (1000, 1024)))
+entry("max_pool1d", lambda x, kernel_size: x.reshape(*x.shape[:2], -1, kernel_size).max(-1),
+      lambda t, x: t.nn.functional.max_pool1d(x, 2), SIGNALS, kernel_size=2)
+entry("avg_pool1d", lambda x, kernel_size: x.reshape(*x.shape[:2], -1, kernel_size).mean(-1),
+      lambda t, x: t.nn.functional.avg_pool1d(x, 2), SIGNALS, kernel_size=2)
+entry("interpolate", lambda x, scale: x.repeat(scale, axis=2).repeat(scale, axis=3),
+      lambda t, x: t.nn.functional.interpolate(x, scale_factor=2), IMAGES, scale=2)
+
+
+def np_pixel_shuffle(x: Any, factor: int) -> Any:
+    n, c, height, width = x.shape
+    parts = x.reshape(n, c // factor**2, factor, factor, height, width)
+    return parts.transpose(0, 1, 4, 2, 5, 3).reshape(n, -1, height * factor, width * factor)
+
+
+entry("pixel_shuffle", np_pixel_shuffle, lambda t, x: t.nn.functional.pixel_shuffle(x, 2), IMAGES,
+      factor=2)
+
 # names of the other functions, and the reasons for leaving them out
 NOT_MEASURED = {
     "broadcast_shapes": "of shapes",
@@ -539,4 +590,18 @@ NOT_MEASURED = {
     "linalg.matrix_transpose": "matrix_transpose itself",
     "linalg.tensordot": "tensordot itself",
     "linalg.vecdot": "vecdot itself",
+    **dict.fromkeys(
+        ("one_hot", "scatter_add", "max_unpool2d", "pixel_unshuffle", "contrastive",
+         "triplet_margin", "gaussian_nll", "gumbel_softmax", "ctc_loss"),
+        "a composition of functions of the table",
+    ),
+    **dict.fromkeys(
+        ("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
+         "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool3d",
+         "avg_pool3d", "conv3d", "conv_transpose1d", "conv_transpose3d", "grid_sample"),
+        "by way of pooling, products or convolution of the table",
+    ),
+    **dict.fromkeys(
+        ("digamma", "erfinv", "lgamma", "polygamma"), "NumPy has no such function"
+    ),
 }

@@ -155,6 +155,13 @@ def test_operations_are_healthy() -> None:
     rows_of_the_table([case for case in CASES if case.order and hash_of(case) % 100 == 7])
 
 
+def test_elements_that_stand_for_infinity_are_not_moved() -> None:
+    x = tn.asarray([[-1e30, -1e30, 0.5], [-1e30, -1e30, -1e30]], dtype="float64")
+    assert tn.diagnose(tn.functions.sum(tn.functions.logsumexp(x, axis=1))).is_healthy
+    wrong = tn.diagnose(tn.functions.sum(wrong_tanh(x)))
+    assert "wrong backward" in kinds(wrong), "the ordinary element is still checked"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_all_operations_are_healthy(part: int) -> None:

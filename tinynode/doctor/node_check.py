@@ -42,6 +42,8 @@ _BEND = 1e-3
 """An element is smooth if the 5 values lie this close to a parabola, beside their range."""
 _ZERO = 1e-14
 """A slope is 0 up to rounding below this share of the norms of weights and direction."""
+_INFINITE = 1e15
+"""A larger element stands for infinity, as in masks, and is not moved: 1 vanishes beside it."""
 _FEW = 16
 """The number of moved elements in the last attempt: few elements meet few kinks."""
 
@@ -313,9 +315,15 @@ def _wide(values: HostArray) -> HostArray:
 
 
 def _sizes(point: HostArray) -> HostArray:
-    """The size of each element, at least a share of the root mean square; 1 for zeros."""
-    usual = float(numpy.sqrt(numpy.mean(point * point))) if point.size else 0.0
-    return numpy.maximum(abs(point), _FLOOR * usual) if usual else numpy.ones_like(point)
+    """The size of each element, at least a share of the root mean square; 1 for zeros.
+
+    The size is 0 for elements that stand for infinity.
+    """
+    ordinary = abs(point) < _INFINITE
+    chosen = point[ordinary]
+    usual = float(numpy.sqrt(numpy.mean(chosen * chosen))) if chosen.size else 0.0
+    sizes = numpy.maximum(abs(point), _FLOOR * usual) if usual else numpy.ones_like(point)
+    return numpy.where(ordinary, sizes, 0.0)
 
 
 def _is_symmetric(point: HostArray) -> bool:
