@@ -20,9 +20,9 @@ from tools import docs_pages
 SEARCHES = {
     "cross entropy": "#tinynode.functions.cross_entropies.softmax_cross_entropy",
     "softmax cross entropy": "#tinynode.functions.cross_entropies.softmax_cross_entropy",
-    "DataLoader": "/not-here/#data",
+    "DataLoader": "/reference/nn/#tinynode.nn.DataLoader",
     "LSTM": "/sequences/#train-an-lstm",
-    "scheduler": "/not-here/#training",
+    "scheduler": "/optimizers/#schedules",
     "vmap": "/not-here/#transforms-and-compilers",
 }
 """The first entry below a page that the search gives."""
