@@ -62,6 +62,14 @@ def test_compiled_equals_eager(operation: str, monkeypatch: pytest.MonkeyPatch) 
 def test_compiled_equals_eager_in_other_ways(
     operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for way in OTHER_WAYS:
+        check_operation(operation, way, monkeypatch, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("operation", ROWS)
+def test_all_rows_compiled_equal_eager(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for way in [*WAYS, *OTHER_WAYS]:
         check_operation(operation, way, monkeypatch)
 

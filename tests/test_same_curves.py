@@ -36,7 +36,6 @@ DEVICES = {
     "jax": "jax",
 }
 TUTORIALS = ("torch", "jax")
-SLOW = {"jax"}  # it compiles each operation for each shape
 STEPS = 8
 
 
@@ -83,8 +82,17 @@ def numpy_run(name: str) -> tuple[Any, float]:
     return run(name, "numpy")
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", JOBS)
+def by_device() -> list[Any]:
+    """Each job on each device; tens of seconds are long: jax compiles each function."""
+    long = {("tiny-gpt", "strict:device1")} | {(name, "jax") for name in set(JOBS) - {"digits"}}
+    return [
+        pytest.param(name, device, marks=[pytest.mark.long] if (name, device) in long else [])
+        for device in DEVICES
+        for name in JOBS
+    ]
+
+
+@pytest.mark.parametrize(("name", "device"), by_device())
 def test_losses_are_numpy_s(name: str, device: str) -> None:
     require(device)
     losses, accuracy = run(name, device)
