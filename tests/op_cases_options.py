@@ -186,8 +186,9 @@ def np_unpool(x: Any, indices: Any, image: tuple[int, int]) -> Any:
 
 
 places = Input((1, 2, 2, 2), lambda rng, s: rng.choice(16, s, replace=False), dtype="int64")
-row("max_unpool2d", "plain", lambda x, i: fn.max_unpool2d(x, i, 2),
-    lambda x, i: np_unpool(x, i, (4, 4)), x(1, 2, 2, 2), places)  # fmt: skip
+row("max_unpool2d", "plain", fn.max_unpool2d,
+    lambda x, i, kernel_size: np_unpool(x, i, (4, 4)), x(1, 2, 2, 2), places,
+    kernel_size=2)  # fmt: skip
 row("max_unpool2d", "size", lambda x, i: fn.max_unpool2d(x, i, 2, output_size=(4, 5)),
     lambda x, i: np_unpool(x, i, (4, 5)), x(1, 2, 2, 2), places)  # fmt: skip
 row("max_unpool2d", "padding", lambda x, i: fn.max_unpool2d(x, i, (3, 4), (2, 1), (0, 1)),

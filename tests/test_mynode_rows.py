@@ -66,6 +66,8 @@ SINGLE = {
     "sum_to-integers": "sums of integers",
     "softmax-times-log_softmax": "log_softmax",
     "conv2d-same": "padding by name",
+    "max_pool2d-dilation": "further options",
+    "max_pool2d-indices": "further options",
     "conv2d-squared": "powers",
     "max_pool2d-squared": "powers",
     "max_pool2d-many-rows": "pairs of sizes",
@@ -89,7 +91,8 @@ def beyond(case: Case, package: Any) -> str:
         return "further options"
     if "-weights" in case.id:
         return "weights"
-    if case.id.startswith(("embedding-padding", "conv2d-same-dilation", "conv2d-valid")):
+    further = ("embedding-padding", "conv2d-same-dilation", "conv2d-valid", "max_pool2d-ceil-")
+    if case.id.startswith(further):
         return "further options"
     if "-soft-" in case.id:
         return "targets that are probabilities"
