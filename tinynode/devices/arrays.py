@@ -23,7 +23,7 @@ float16_of_type: dict[type, Any] = {}
 
 
 def find_device(array: object, first: Device | None = None) -> Device | None:
-    """The device that holds an array, or None if no loaded backend owns the object.
+    """The device with an array, or None if no loaded backend owns the object.
 
     The device ``first``, by default the current one, is asked first. So two backends on one kind
     of memory do not compete.

@@ -87,7 +87,7 @@ class Device:
         return self.backend.lift(value)
 
     def synchronize(self) -> None:
-        """Wait until this device has finished its work.
+        """Wait until the device has finished the work.
 
         Raises:
             DeviceError: the device has gone since it was first used.

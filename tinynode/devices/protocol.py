@@ -61,7 +61,7 @@ class Backend(Protocol):
         """True if an object is an array of this backend."""
 
     def index_of(self, array: Array) -> str:
-        """The index of the device that holds an array of this backend."""
+        """The index of the device with an array of the backend."""
 
     def from_host(self, array: Array, index: str) -> Array:
         """A NumPy array, on device ``index``; memory may be shared."""

@@ -399,8 +399,8 @@ def pad(x: Any, pad_width: Any, value: Any = 0, mode: str = "constant") -> Varia
 
     Raises:
         OperandError: a width is not an integer, or the value not a number.
-        ValueError: a width is negative, the number of widths or of values does not fit x, the mode
-            is unknown, or x is too short for the mode.
+        ValueError: a width is negative, widths or values do not fit x, the mode is unknown, or x
+            is too short for the mode.
     """
     x = as_operand("pad", "x", x)
     numbers = _border_values(value, x)
