@@ -343,7 +343,7 @@ def run_step(step: BoundCall | LateCall, values: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("way", ["as it is", "large", "pieces", "pieces and copies"])
-@hypothesis.settings(max_examples=150)
+@hypothesis.settings(max_examples=80)
 @hypothesis.given(net=nets(), saving=st.booleans(), special=st.booleans())
 def test_values_that_are_needed_are_never_overwritten(
     way: str, net: Net, saving: bool, special: bool

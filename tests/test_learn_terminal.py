@@ -289,6 +289,7 @@ def test_a_puzzle_of_mynode_has_the_definitions_that_are_still_to_write(
     assert "mynode/core/boxes.py: show" in puzzle.puzzle(sources.find("02"))
 
 
+@pytest.mark.slow
 def test_every_puzzle_of_the_course_is_made() -> None:
     for step in sources.steps():
         for line in puzzle.puzzle(step).splitlines():

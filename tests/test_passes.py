@@ -807,7 +807,7 @@ def compare(net: Net, simpler: list[Operator], special: bool) -> None:
             np.testing.assert_allclose(ours, everything[name], rtol=1e-13, atol=1e-13 * scale)
 
 
-@hypothesis.settings(max_examples=400)
+@hypothesis.settings(max_examples=200)
 @hypothesis.given(net=nets(), special=st.booleans())
 def test_simplified_nets_compute_the_same(net: Net, special: bool) -> None:
     before = [str(one) for one in net.operators]
@@ -818,7 +818,7 @@ def test_simplified_nets_compute_the_same(net: Net, special: bool) -> None:
 
 
 @pytest.mark.parametrize("one", dict.fromkeys(PASSES))
-@hypothesis.settings(max_examples=100)
+@hypothesis.settings(max_examples=60)
 @hypothesis.given(net=nets(), special=st.booleans())
 def test_each_pass_alone_computes_the_same(one: Any, net: Net, special: bool) -> None:
     specs = specs_of(net.operators, net.inputs(False), N)
