@@ -387,3 +387,8 @@ def test_measures_need_batches() -> None:
     with pytest.raises(ValueError, match="give batches"):
         trainer.evaluate()
     assert set(trainer.run(1, quiet=True)[0]) == {"epoch", "loss"}
+
+
+def test_a_metric_is_a_function() -> None:
+    with pytest.raises(TypeError, match=r"metric 'acc' must be a function .*Accuracy"):
+        make(metrics={"acc": nn.metrics.Accuracy()})

@@ -221,7 +221,7 @@ def test_expressions_convert_to_int_index_len_and_bool():
     [
         (lambda: F.matmul(variable(np.zeros((2, 3))), variable(np.zeros((2, 3)))), "MatMul"),
         (lambda: variable([1.0, 2.0]) * variable([1.0, 2.0, 3.0]), "Multiply"),
-        (lambda: F.mean(variable([1, 2], np.int64)), "Mean"),
+        (lambda: F.Mean((0,), False).apply((variable([1, 2], np.int64),)), "Mean"),
         (lambda: F.concat([variable(np.zeros((2, 3))), variable(np.zeros((2, 4)))], 0), "Concat"),
     ],
 )

@@ -20,7 +20,7 @@ import tinynode
 from tinynode.configuration import config
 from tinynode.core.hooks import tell_detached, tell_value_read
 from tinynode.devices import Array, Device, check_cast, to_host, using_device
-from tinynode.errors import GraphError, printable
+from tinynode.errors import GraphError, printable, unknown_keywords
 
 
 class ElementCount(int):
@@ -319,9 +319,21 @@ class ArrayMethods:
         """The index of the smallest element along ``axis``, or in x flattened."""
         return tinynode.functions.argmin(self, axis=axis, keepdims=keepdims, **unknown)
 
-    def flatten(self) -> tinynode.Variable:
-        """The elements in one axis; ``nn.Flatten`` keeps the first axis."""
-        return tinynode.functions.reshape(self, (-1 if self.size else 0,))
+    def flatten(self, start_axis: int = 0, **unknown: Never) -> tinynode.Variable:
+        """The axes from ``start_axis`` on as one axis; ``flatten(1)`` keeps the first axis.
+
+        Raises:
+            ValueError: there is no such axis.
+        """
+        if unknown:
+            raise unknown_keywords("flatten", unknown)
+        start = start_axis + self.ndim if start_axis < 0 else start_axis
+        if not 0 <= start < max(self.ndim, 1):
+            raise ValueError(
+                f"flatten: start_axis {start_axis} does not exist in an array of {self.ndim} axes."
+            )
+        shape = (*self.shape[:start], math.prod(self.shape[start:]))
+        return tinynode.functions.reshape(self, shape)
 
     def squeeze(self, axis: Any = None, **unknown: Never) -> tinynode.Variable:
         """The variable without ``axis`` of length 1, or without all axes of length 1."""

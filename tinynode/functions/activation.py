@@ -315,12 +315,14 @@ class LeakyReLUGrad(FunctionNode):
         return None, LeakyReLUGrad(self.slope).apply((x, ggx))[0]
 
 
-def leaky_relu(x: Any, slope: float = 0.01) -> Variable:
+def leaky_relu(x: Any, slope: float = 0.01, **unknown: Never) -> Variable:
     """x where x > 0, else slope * x, elementwise; the gradient at 0 is the slope.
 
     Source: Maas, Hannun and Ng, Rectifier Nonlinearities Improve Neural Network Acoustic Models,
     2013.
     """
+    if unknown:
+        raise unknown_keywords("leaky_relu", unknown)
     node = LeakyReLU(as_number("leaky_relu", "slope", slope))
     return node.apply((as_floating("leaky_relu", "x", x),))[0]
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
@@ -36,7 +36,7 @@ from tinynode.devices import (
     put_sum,
     widened_array,
 )
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.manipulation import pad
 from tinynode.functions.operands import (
     as_floating,
@@ -407,6 +407,7 @@ def conv2d(
     padding: IntPair | str = 0,
     dilation: IntPair = 1,
     groups: int = 1,
+    **unknown: Never,
 ) -> Variable:
     """y[n, o, r, q] = b[o] + the sum over c, i, j of w[o, c, i, j] * x[n, c, r', q'].
 
@@ -430,6 +431,8 @@ def conv2d(
         InvalidType: the dtypes of x and w differ.
         ValueError: the channels do not fit, or no window does.
     """
+    if unknown:
+        raise unknown_keywords("conv2d", unknown)
     x, w = as_operands("conv2d", x, w, names=("x", "w"), beside=b)
     require_four_axes("conv2d", "w", w)
     if isinstance(padding, str):

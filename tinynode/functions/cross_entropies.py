@@ -22,6 +22,7 @@ from tinynode.functions.comparison import not_equal
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import exp, sigmoid
 from tinynode.functions.loss import (
+    as_labels,
     check_labels,
     check_reduction,
     one_hot_array,
@@ -243,7 +244,7 @@ def softmax_cross_entropy(
     Source of label smoothing: Szegedy et al., Rethinking the Inception Architecture, 2016.
     """
     x = as_operand("softmax_cross_entropy", "x", x, first_variable(labels, class_weight))
-    labels = signed_labels(as_operand("softmax_cross_entropy", "labels", labels, x))
+    labels = signed_labels(as_labels("softmax_cross_entropy", labels, x))
     check_reduction("softmax_cross_entropy", reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(

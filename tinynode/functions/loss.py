@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.activation import relu
 from tinynode.functions.arithmetic import BroadcastingNode, abs
 from tinynode.functions.comparison import clip, equal, maximum
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import log, square
+from tinynode.functions.indexing import index_list
 from tinynode.functions.linalg import vector_norm
 from tinynode.functions.operands import (
     as_floating,
@@ -162,12 +163,19 @@ def signed_labels(labels: Variable) -> Variable:
     return labels
 
 
+def as_labels(function: str, labels: Any, x: Variable) -> Variable:
+    """Labels beside scores x, as a Variable; a list of integers becomes an array on x's device."""
+    if isinstance(labels, list | tuple):
+        return index_list(function, labels, x)
+    return as_operand(function, "labels", labels, x)
+
+
 def scores_and_labels(
     function: str, argument: str, x: Any, labels: Any
 ) -> tuple[Variable, Variable]:
     """x: (n, classes), floating, and labels: (n), integer, as Variables."""
     x = as_operand(function, argument, x, labels)
-    labels = as_operand(function, "labels", labels, x)
+    labels = as_labels(function, labels, x)
     if x.ndim != 2 or labels.shape != x.shape[:1]:
         raise ValueError(
             f"{function}: {argument} must be (n, classes) and labels (n); got shapes {x.shape} "
@@ -381,7 +389,9 @@ def kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Variable:
     return narrowed(sum(widened(losses)) / float(losses.shape[0] or 1), losses)
 
 
-def normalize(x: Any, axis: int = -1, ord: float = 2, eps: float = 1e-12) -> Variable:
+def normalize(
+    x: Any, axis: int = -1, ord: float = 2, eps: float = 1e-12, **unknown: Never
+) -> Variable:
     """x / max(|x|, eps), with the p-norm along an axis: vectors of length 1.
 
     With n = |x| > eps and y = x / n, p = 2:   dL/dx = (g - y (y . g)) / n, where g = dL/dy.
@@ -396,6 +406,8 @@ def normalize(x: Any, axis: int = -1, ord: float = 2, eps: float = 1e-12) -> Var
         OperandError: x is not floating, or a setting is not a number.
         ValueError: the axis does not exist.
     """
+    if unknown:
+        raise unknown_keywords("normalize", unknown)
     x = as_floating("normalize", "x", x)
     axis = normalize_axis("normalize", axis, x.ndim)
     wide = widened(x)
@@ -403,7 +415,9 @@ def normalize(x: Any, axis: int = -1, ord: float = 2, eps: float = 1e-12) -> Var
     return narrowed(wide / maximum(norm, as_number("normalize", "eps", eps)), x)
 
 
-def cosine_similarity(x1: Any, x2: Any, axis: int = -1, eps: float = 1e-8) -> Variable:
+def cosine_similarity(
+    x1: Any, x2: Any, axis: int = -1, eps: float = 1e-8, **unknown: Never
+) -> Variable:
     """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along an axis: the cosine of the angle.
 
     Args:
@@ -419,6 +433,8 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = -1, eps: float = 1e-8) -> Va
         OperandError: x1 or x2 is not floating.
         ValueError: the shapes do not broadcast, or the axis does not exist.
     """
+    if unknown:
+        raise unknown_keywords("cosine_similarity", unknown)
     x1, x2 = both_floating("cosine_similarity", x1, x2, ("x1", "x2"))
     ndim = x1.ndim if x1.ndim > x2.ndim else x2.ndim
     axis = normalize_axis("cosine_similarity", axis, ndim) - ndim  # from the end, for both

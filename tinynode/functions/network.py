@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, is_float16, is_integer, namespace_of
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.activation import softmax
 from tinynode.functions.comparison import not_equal
 from tinynode.functions.data_types import narrowed, widened
@@ -191,7 +191,12 @@ def check_rows(indices: Array, shape: tuple[int, ...]) -> None:
 
 
 def scaled_dot_product_attention(
-    query: Any, key: Any, value: Any, mask: Any = None, causal: bool = False
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any = None,
+    causal: bool = False,
+    **unknown: Never,
 ) -> Variable:
     """softmax(query key^T / sqrt(d)) value, where the mask lets.
 
@@ -211,6 +216,8 @@ def scaled_dot_product_attention(
         OperandError: the query is not floating, or the mask is not bool.
         ValueError: the shapes do not fit together.
     """
+    if unknown:
+        raise unknown_keywords("scaled_dot_product_attention", unknown)
     query, key, value = _check_attention(query, key, value, mask)
     return matmul(attention_weights(query, key, mask, causal), value)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Never
 
 from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.conversion import assign
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of, narrowed_array, widened_array
-from tinynode.errors import OperandError, StateError, describe
+from tinynode.errors import OperandError, StateError, describe, unknown_keywords
 from tinynode.functions.comparison import clip, maximum
 from tinynode.functions.exponential import sqrt
 from tinynode.functions.operands import (
@@ -166,6 +166,7 @@ def batch_norm(
     running_mean: Variable | None = None,
     running_variance: Variable | None = None,
     momentum: float = 0.1,
+    **unknown: Never,
 ) -> Variable:
     """(x - m) / sqrt(v + eps) * gamma + beta, with mean and variance of the batch.
 
@@ -191,6 +192,8 @@ def batch_norm(
             running statistic has the wrong shape, or the momentum is out of range.
         StateError: a running statistic requires a gradient.
     """
+    if unknown:
+        raise unknown_keywords("batch_norm", unknown)
     # pragma: no mutate (SwapArguments): all Variables of a call have one device
     x = as_floating("batch_norm", "x", x, first_variable(gamma, beta))
     n = _elements_of_a_channel(x)
@@ -309,7 +312,9 @@ def fixed_batch_norm(
     return _affine(name, y, gamma, beta, (1,))
 
 
-def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
+def layer_norm(
+    x: Any, gamma: Any, beta: Any = None, eps: float = 1e-5, **unknown: Never
+) -> Variable:
     """(x - m) / sqrt(v + eps) * gamma + beta over the trailing axes, the axes of gamma.
 
     Args:
@@ -325,6 +330,8 @@ def layer_norm(x: Any, gamma: Any, beta: Any, eps: float = 1e-5) -> Variable:
         InvalidType: a parameter has another dtype than x.
         ValueError: the trailing axes of x do not have gamma's shape.
     """
+    if unknown:
+        raise unknown_keywords("layer_norm", unknown)
     x = as_floating("layer_norm", "x", x, first_variable(gamma, beta))
     axes = _trailing_axes("layer_norm", x, gamma)
     y = _standardize("layer_norm", x, axes, eps)[0]

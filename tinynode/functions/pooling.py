@@ -8,7 +8,7 @@ the largest, and the mean of the means.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, Never, overload
 
 import numpy
 
@@ -17,13 +17,14 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
     Array,
     Arrays,
+    is_integer,
     namespace_of,
     narrowed_array,
     put,
     put_sum,
     widened_array,
 )
-from tinynode.errors import OperandError, dtype_name
+from tinynode.errors import OperandError, describe, dtype_name, unknown_keywords
 from tinynode.functions.convolution import (
     IntPair,
     Windows,
@@ -329,6 +330,8 @@ def max_unpool2d(
     else:
         height, width = pair("max_unpool2d", "output_size", output_size, 1)
     places = as_operand("max_unpool2d", "indices", indices, x)
+    if not is_integer(places.raw):
+        raise OperandError(f"max_unpool2d: indices must be integers, got {describe(indices)}.")
     if places.shape != x.shape:
         raise ValueError(
             f"max_unpool2d: indices must have the shape of x, {x.shape}, got {places.shape}."
@@ -336,7 +339,15 @@ def max_unpool2d(
     n, channels = x.shape[:2]
     flat = (n, channels, x.shape[2] * x.shape[3])
     zeros = x.xp.zeros((n, channels, height * width), dtype=x.dtype, device=x.raw.device)
-    y = scatter_add(wrap_array(zeros, x.device, False), reshape(places, flat), reshape(x, flat))
+    try:
+        y = scatter_add(
+            wrap_array(zeros, x.device, False), reshape(places, flat), reshape(x, flat)
+        )
+    except IndexError as error:
+        raise IndexError(
+            f"max_unpool2d: an index does not lie in the image of ({height}, {width}). Give the "
+            "output_size of the image that was pooled."
+        ) from error
     return reshape(y, (n, channels, height, width))
 
 
@@ -399,6 +410,7 @@ def avg_pool2d(
     *,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    **unknown: Never,
 ) -> Variable:
     """The mean of each window; the zeros of the border count by default.
 
@@ -415,6 +427,8 @@ def avg_pool2d(
         ValueError: an argument is out of range, or no window fits.
         OperandError: x does not have four axes, or is not floating.
     """
+    if unknown:
+        raise unknown_keywords("avg_pool2d", unknown)
     x = as_floating("avg_pool2d", "x", x)
     windows = pooling_windows("avg_pool2d", x, kernel_size, stride, padding)
     padded = _padded_at_the_end(x, windows, 0.0) if ceil_mode else x

@@ -338,6 +338,11 @@ def einsum(subscripts: Any, *operands: Any) -> Variable:
             "einsum: give the subscripts as text, then the operands: einsum('ij,jk->ik', x, y); "
             f"got {describe(subscripts)}."
         )
+    if len(operands) == 1 and isinstance(operands[0], list | tuple):
+        raise OperandError(
+            "einsum: give the operands one by one, einsum(subscripts, x, y), got "
+            f"{describe(operands[0])}."
+        )
     first = first_variable(*operands)
     first = operands[0] if first is None else first
     xs = [

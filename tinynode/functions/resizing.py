@@ -7,12 +7,12 @@ transpose. ``interpolate`` and the adaptive means are such products, an axis at 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Never
 
 import numpy
 
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.errors import OperandError
+from tinynode.errors import OperandError, unknown_keywords
 from tinynode.functions.arithmetic import floor, multiply, round
 from tinynode.functions.comparison import clip, equal
 from tinynode.functions.convolution import integer, require_four_axes
@@ -161,6 +161,7 @@ def interpolate(
     scale: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool = False,
+    **unknown: Never,
 ) -> Variable:
     """Signals, images or volumes in another size.
 
@@ -180,6 +181,8 @@ def interpolate(
         ValueError: size and scale are both given or both missing, a length is below 1, or the
             mode is unknown.
     """
+    if unknown:
+        raise unknown_keywords("interpolate", unknown)
     x = as_floating("interpolate", "x", x)
     if not 3 <= x.ndim <= 5 or 0 in x.shape[2:]:
         raise OperandError(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Never
 
 from tinynode.configuration import config
+from tinynode.core.conversion import asarray
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, is_integer, namespace_of
-from tinynode.errors import OperandError, describe
+from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.arithmetic import add
 from tinynode.functions.data_types import astype
 from tinynode.functions.indexing import (
@@ -50,7 +51,7 @@ class OneHot(FunctionNode):
         return (xp.astype(wide[..., None] == numbers, xp.int64),)
 
 
-def one_hot(indices: Any, classes: int, dtype: Any = None) -> Variable:
+def one_hot(indices: Any, classes: int, dtype: Any = None, **unknown: Never) -> Variable:
     """Vectors with 1 at the index and 0 elsewhere: (shape of indices, classes). No gradient.
 
     Args:
@@ -63,8 +64,12 @@ def one_hot(indices: Any, classes: int, dtype: Any = None) -> Variable:
         ValueError: ``classes`` is below 1.
         IndexError: an index is out of range.
     """
+    if unknown:
+        raise unknown_keywords("one_hot", unknown)
     if as_integer("one_hot", "classes", classes) < 1:
         raise ValueError(f"one_hot: classes must be 1 at least, got {classes}.")
+    if isinstance(indices, list | tuple):
+        indices = asarray(indices, requires_grad=False)
     given = as_operand("one_hot", "indices", indices)
     if not is_integer(given.raw):
         raise OperandError(f"one_hot: indices must be integers, got {describe(indices)}.")

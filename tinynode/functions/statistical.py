@@ -16,7 +16,8 @@ from tinynode.devices import (
     sum_array,
     widened_array,
 )
-from tinynode.errors import OperandError, describe, unknown_keywords
+from tinynode.devices import is_floating as is_floating_array
+from tinynode.errors import InvalidType, OperandError, describe, dtype_name, unknown_keywords
 from tinynode.functions.arithmetic import divide
 from tinynode.functions.comparison import equal
 from tinynode.functions.data_types import astype, narrowed, widened
@@ -132,6 +133,13 @@ def mean(
     if unknown:
         raise unknown_keywords("mean", unknown)
     x = as_operand("mean", "x", x, weights)
+    if not is_floating_array(x.filled_array()):
+        name = dtype_name(x.dtype)
+        raise InvalidType(
+            "x.dtype is a floating dtype",
+            name,
+            f'mean: x must be floating, got {describe(x)}. Write x.astype("float32").mean().',
+        )
     axes = normalize_axes("mean", axis, x.ndim)
     if weights is None:
         return Mean(axes, keepdims).apply((x,))[0]

@@ -21,6 +21,17 @@ AXIS = {
     "ddof": "The keyword here is correction.",
     "a_min": "The keyword here is min.",
     "a_max": "The keyword here is max.",
+    "num_classes": "The keyword here is classes.",
+    "weight": "The keyword here is w, or class_weight.",
+    "bias": "The keyword here is b.",
+    "scale_factor": "The keyword here is scale.",
+    "negative_slope": "The keyword here is slope.",
+    "divisor_override": "Multiply the result by a number.",
+    "is_causal": "The keyword here is causal.",
+    "attn_mask": "The keyword here is mask: True shows a key.",
+    "dropout_p": "nn.MultiHeadAttention has dropout: leave the keyword out.",
+    "normalized_shape": "The shape of gamma names the axes: leave the keyword out.",
+    "start_dim": "The keyword here is start_axis.",
 }
 """Keywords of functions, with the cure."""
 
@@ -63,8 +74,27 @@ LAYERS = {
     "elementwise_affine": "The layer always has gamma and beta: leave the keyword out.",
     "track_running_stats": "Running statistics are always kept: leave the keyword out.",
     "epsilon": "The keyword here is eps.",
+    "padding_idx": "F.embedding(indices, w, padding_index=0) has the option.",
+    "proj_size": "Put an nn.Linear after the layer.",
+    "params": "The first argument is the model, or a list of parameters.",
+    "learning_rate": "The keyword here is lr.",
+    "weight_decay": "nn.AdamW(model, weight_decay=0.01) decays the weights.",
+    "amsgrad": "There is no such option: leave the keyword out.",
+    "dampening": "There is no such option: leave the keyword out.",
+    "maximize": "Minimize -loss, and leave the keyword out.",
+    "total_steps": "The keyword here is steps.",
+    "T_max": "The keyword here is steps.",
+    "eta_min": "The keyword here is min_lr.",
+    "lr_lambda": "The keyword here is function.",
+    "num_workers": "Threads read ahead: prefetch=2, threads=4.",
+    "pin_memory": "Leave the keyword out.",
+    "collate_fn": "The keyword here is collate.",
+    "sampler": "nn.Subset(dataset, numbers) chooses samples.",
+    "epochs": "Give the number to run: trainer.run(epochs).",
+    "callbacks": "For actions between epochs, call trainer.run(1) in a loop.",
+    "decay": "The keyword here is rate.",
 }
-"""Keywords of the constructors of layers, with the cure."""
+"""Keywords of the constructors of layers, optimizers and training tools, with the cure."""
 
 VARIABLE = {
     "dtype": 'Cast with tn.asarray(data, dtype="float64").',

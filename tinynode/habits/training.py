@@ -50,7 +50,7 @@ TRAINING = (
         "Other shapes are functions of the step: nn.schedules.FunctionSchedule.",
     ),
     Habit("nn", "clip_grad_value_", "nn.clip_gradients_by_value(model, 1.0)"),
-    Habit("tn nn", "amp autocast GradScaler", "nn.LossScaler(optimizer)"),
+    Habit("tn nn", "amp autocast GradScaler", "nn.LossScaler()"),
     Habit("nn", "AveragedModel swa_utils", "nn.ExponentialMovingAverage(model)"),
     Habit(
         "nn",
@@ -67,8 +67,15 @@ TRAINING = (
         "The padding gets no gradient.",
     ),
     Habit("nn", "MaxUnpool2d", "F.max_unpool2d(x, indices, 2)"),
+    Habit("nn", "pad_sequence", "np.zeros((batch, steps))", "Fill the rows, and give lengths."),
     Habit("nn", "DistributedDataParallel", "nn.Sequential(layer)", "One process, one device."),
     Habit("nn", "SummaryWriter", "nn.Trainer", "The trainer's log has a form for TensorBoard."),
+)
+
+VARIABLES = (
+    Habit("x", "repeat", "F.tile(x, (2, 1))", "NumPy's repeat is tn.functions.repeat."),
+    Habit("x", "new_zeros new_ones new_full new_tensor", "np.zeros((2, 3), dtype=x.dtype)"),
+    Habit("x", "logit", "F.log(x / (1 - x))"),
 )
 
 OPTIMIZERS = (
@@ -89,4 +96,4 @@ OPTIMIZERS = (
     ),
 )
 
-HABITS = DATA + TRAINING + OPTIMIZERS
+HABITS = DATA + TRAINING + VARIABLES + OPTIMIZERS

@@ -14,6 +14,7 @@ from tinynode.functions.network import attention_weights
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import glorot_uniform, zeros
+from tinynode.nn.inputs import as_input
 from tinynode.nn.layers import Dropout, Linear
 from tinynode.nn.module import Module
 from tinynode.nn.normalization_layers import LayerNorm
@@ -151,7 +152,8 @@ class MultiHeadAttention(Module):
     def _batched(self, argument: str, x: Any, size: int) -> Variable:
         """A Variable of two or three axes; an array takes the dtype of the parameters."""
         name = "MultiHeadAttention"
-        given = as_operands(name, x, self.out_proj.weight, names=(argument, "weight"))[0]
+        weight = self.out_proj.weight
+        given = as_operands(name, as_input(x, weight), weight, names=(argument, "weight"))[0]
         if given.ndim not in (2, 3) or given.shape[-1] != size:
             order = "(batch, length, size)" if self.batch_first else "(length, batch, size)"
             raise ValueError(
@@ -326,7 +328,9 @@ class TransformerBlock(Module):
             ValueError: a shape does not fit.
         """
         y: Variable
-        y = as_operands("TransformerBlock", x, self.linear1.weight, names=("x", "weight"))[0]
+        weight = self.linear1.weight
+        x = as_input(x, weight)
+        y = as_operands("TransformerBlock", x, weight, names=("x", "weight"))[0]
         if y.ndim == 2:
             raise ValueError(
                 f"TransformerBlock: x must be (batch, length, size), got shape {y.shape}. Add the "

@@ -10,14 +10,14 @@ import numpy
 
 from tinynode.core.conversion import assign
 from tinynode.devices import Array, to_host
-from tinynode.nn.checks import checked_number
+from tinynode.nn.checks import RefusesKeywords, checked_number
 from tinynode.nn.groups import named_parameters
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import fresh_copy, moved
 from tinynode.nn.state import State, checked_state
 
 
-class ExponentialMovingAverage:
+class ExponentialMovingAverage(RefusesKeywords):
     """A fading mean of each parameter, less noisy than the parameters of a single step.
 
     The means start as the parameters. At each ``update``:   mean <- rate * mean + (1 - rate) * p.

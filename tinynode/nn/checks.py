@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from tinynode.errors import describe, unknown_keywords
 from tinynode.habits.keywords import keyword_cure
@@ -74,3 +74,13 @@ def refuse_keywords(cls: type, options: Mapping[str, Any]) -> None:
     wrong = {name: value for name, value in known.items() if name not in parameters}
     if wrong:
         raise unknown_keywords(cls.__name__, wrong)
+
+
+class RefusesKeywords:
+    """Base of classes whose constructors answer keywords of other libraries."""
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """The object, before the constructor runs; keywords of other libraries are refused."""
+        if options:
+            refuse_keywords(cls, options)
+        return super().__new__(cls)

@@ -22,7 +22,7 @@ from tinynode import random
 from tinynode.core.variable import Variable
 from tinynode.devices import Device, get_device, is_array, to_host, using_device
 from tinynode.errors import StateError, describe
-from tinynode.nn.checks import checked_number, checked_size
+from tinynode.nn.checks import RefusesKeywords, checked_number, checked_size
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -141,7 +141,7 @@ def split_dataset(dataset: Any, share: float = 0.2, *, seed: int = 0) -> tuple[S
     return Subset(dataset, numpy.sort(order[first:])), Subset(dataset, numpy.sort(order[:first]))
 
 
-class DataLoader:
+class DataLoader(RefusesKeywords):
     """Batches of a data set, as Variables on the current device without gradient.
 
         loader = nn.DataLoader(nn.ArrayDataset(images, labels), 32, shuffle=True, seed=0)
@@ -191,11 +191,7 @@ class DataLoader:
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
-            hint = " Write nn.ArrayDataset(x, y) for arrays."
-            raise TypeError(
-                f"DataLoader: dataset must have len() and [i], got {describe(dataset)}.{hint}"
-            )
+        _check_dataset(dataset)
         for name, function in (("transform", transform), ("batch_transform", batch_transform)):
             _check_function(name, function)
         self.dataset = dataset
@@ -414,6 +410,16 @@ def _host(value: Any) -> Any:
             f"got {describe(value)}. Give collate=... for other kinds."
         )
     return array
+
+
+def _check_dataset(dataset: Any) -> None:
+    if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
+        hint = " Write nn.ArrayDataset(x, y) for arrays."
+        raise TypeError(
+            f"DataLoader: dataset must have len() and [i], got {describe(dataset)}.{hint}"
+        )
+    if isinstance(dataset, tuple) and all(hasattr(one, "shape") for one in dataset):
+        raise TypeError("DataLoader: dataset is a tuple of arrays. Write nn.ArrayDataset(x, y).")
 
 
 def _check_function(name: str, function: Any) -> None:

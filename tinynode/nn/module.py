@@ -15,7 +15,7 @@ from tinynode.core.hooks import thread_hooks
 from tinynode.devices import Device, get_device, to_host
 from tinynode.errors import StateError, dtype_name
 from tinynode.habits import missing_attribute
-from tinynode.nn.checks import refuse_keywords
+from tinynode.nn.checks import RefusesKeywords
 from tinynode.nn.parameter import Buffer, Parameter, assign_gradient, fresh_copy, moved
 from tinynode.nn.state import State, checked_state
 
@@ -30,7 +30,7 @@ class Wrapper:
     function: Any
 
 
-class Module:
+class Module(RefusesKeywords):
     """Base class of layers and models.
 
     Parameters, Buffers and Modules are found in attributes, and in lists, tuples and dicts:
@@ -49,12 +49,6 @@ class Module:
         training: True for training, if ``config.train`` is True as well. Dropout and batch
             normalisation differ in training and evaluation.
     """
-
-    def __new__(cls, *arguments: Any, **options: Any) -> Self:
-        """The object, before the constructor runs; keywords of other libraries are refused."""
-        if options:
-            refuse_keywords(cls, options)
-        return super().__new__(cls)
 
     if not TYPE_CHECKING:
 

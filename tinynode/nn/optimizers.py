@@ -31,7 +31,7 @@ from tinynode.devices import (
 )
 from tinynode.errors import GraphError, StateError, describe, dtype_name
 from tinynode.habits import missing_attribute
-from tinynode.nn.checks import checked_number
+from tinynode.nn.checks import RefusesKeywords, checked_number
 from tinynode.nn.groups import Parameters, named_groups, parameter_title
 from tinynode.nn.parameter import fresh_copy, moved
 from tinynode.nn.state import State, checked_state
@@ -48,7 +48,7 @@ Moments: TypeAlias = dict[str, Array]
 """An optimizer's arrays for a parameter, each of the parameter's shape, by name."""
 
 
-class Optimizer:
+class Optimizer(RefusesKeywords):
     """Base class. A subclass defines ``update_one``, the update of a single parameter.
 
     Args:

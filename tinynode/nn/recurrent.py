@@ -17,6 +17,7 @@ from tinynode.errors import describe
 from tinynode.functions.operands import as_operands
 from tinynode.functions.recurrent import step_mask
 from tinynode.nn.checks import checked_number, checked_size
+from tinynode.nn.inputs import as_input
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import Parameter
 
@@ -118,7 +119,7 @@ class _RecurrentBase(Module):
             ValueError: x has the wrong number of axes, or the wrong last axis.
         """
         layer = type(self).__name__
-        given = as_operands(layer, x, weight, names=("x", "weight"))[0]
+        given = as_operands(layer, as_input(x, weight), weight, names=("x", "weight"))[0]
         if given.ndim not in ndims or given.shape[-1] != self.input_size:
             raise ValueError(
                 f"{layer}: x must be {axes} with input_size={self.input_size}, got shape "

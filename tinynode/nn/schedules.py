@@ -24,7 +24,7 @@ from typing import Any
 import numpy
 
 from tinynode.errors import describe
-from tinynode.nn.checks import checked_number, checked_size
+from tinynode.nn.checks import RefusesKeywords, checked_number, checked_size
 from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.state import State, checked_state
 
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 
-class Schedule:
+class Schedule(RefusesKeywords):
     """Base class. A subclass defines ``lr_at``.
 
     Args:

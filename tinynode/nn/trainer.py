@@ -18,7 +18,7 @@ from tinynode.configuration import using_config
 from tinynode.core.variable import Variable
 from tinynode.errors import NaNError, StateError, describe
 from tinynode.nn.checkpoints import load_checkpoint, save_checkpoint
-from tinynode.nn.checks import checked_size
+from tinynode.nn.checks import RefusesKeywords, checked_size
 from tinynode.nn.clipping import clip_gradients
 from tinynode.nn.display import PlainDisplay, make_display
 from tinynode.nn.interrupt import Interrupt
@@ -42,7 +42,7 @@ class Batches(Protocol):
         """The batches in turn."""
 
 
-class Trainer:
+class Trainer(RefusesKeywords):
     """Trains a model: ``run(epochs)`` goes over the batches, and prints a row for each epoch.
 
         trainer = nn.Trainer(model, loss, optimizer, loader, validation=held_out)
@@ -383,6 +383,12 @@ class Trainer:
                 )
         if self.metrics and self.validation is None:
             raise ValueError("Trainer: metrics are measured on validation=..., which is missing.")
+        for name, metric in self.metrics.items():
+            if not callable(metric):
+                raise TypeError(
+                    f"Trainer: metric {name!r} must be a function metric(model, *batch), got "
+                    f"{describe(metric)}. It may return nn.metrics.accuracy(model(x), y)."
+                )
         names = ["loss"]
         if self.validation is not None:
             names += ["validation loss", *self.metrics]
