@@ -10,10 +10,11 @@ x.grad                            # array([2., 4., 6.], dtype=float32)
 
 import typing
 
+from tinynode import array_api, functions, gradient_check, habits, hooks, net, nn, random, show
 from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
-from tinynode import functions, gradient_check, habits, hooks, net, nn, random, show
 from tinynode import numpy_functions as numpy_functions  # NumPy's functions of Variables
 from tinynode import old_names as old_names  # the modules of version 0.1, as the next lines
+from tinynode.array_api import array_namespace
 from tinynode.checkpoint import checkpoint, forget
 from tinynode.configuration import (
     config,
@@ -71,6 +72,8 @@ __all__ = [
     "Variable",
     "VariableNode",
     "__version__",
+    "array_api",
+    "array_namespace",
     "as_array",
     "as_variable",
     "asarray",

@@ -89,6 +89,14 @@ class ArrayMethods:
         """The Array API namespace of the array."""
         return self.device.xp
 
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The differentiable namespace of the Array API standard, the same for each device.
+
+        Raises:
+            ValueError: ``api_version`` is not a release of the standard.
+        """
+        return tinynode.array_api.checked_namespace(self.device, api_version)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The array's shape."""

@@ -1,0 +1,17 @@
+"""The differentiable Array API namespace: what code of others calls ``xp``.
+
+x = tn.asarray([1.0, 2.0])
+xp = x.__array_namespace__()
+xp.linalg.vector_norm(xp.exp(x)).backward()
+
+Source: the Array API standard 2025.12.
+"""
+
+from tinynode.array_api.namespace import (
+    ArrayNamespace,
+    array_namespace,
+    checked_namespace,
+    namespace_of_device,
+)
+
+__all__ = ["ArrayNamespace", "array_namespace", "checked_namespace", "namespace_of_device"]

@@ -1,0 +1,130 @@
+"""Base of the namespaces: Variables from the arguments, and Variables around results.
+
+Requirement: consumers compare namespaces by identity. So each device has a single namespace, and
+the methods of the namespace are plain methods with the standard's signatures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from tinynode.configuration import config
+from tinynode.core.array_methods import ArrayMethods
+from tinynode.core.conversion import as_variable
+from tinynode.core.hooks import tell_value_read
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import COMPLEX, Array, Device, find_device, get_device, kind_of
+from tinynode.errors import DeviceMixError, OperandError, describe
+from tinynode.functions.operands import as_operands
+
+NUMBERS = bool, int, float, complex, numpy.generic
+"""Python's numbers and NumPy's scalars: beside an array they take the dtype of the array."""
+
+
+class NamespaceBase:
+    """What all parts of a namespace share.
+
+    Args:
+        home: the device of new arrays.
+    """
+
+    def __init__(self, home: Device) -> None:
+        self._home = home
+        self._xp = home.xp
+        self._library_device = home.from_host(numpy.zeros(())).device
+
+    # --- arguments -------------------------------------------------------------------------
+
+    def _lift(self, function: str, x: Any) -> Variable:
+        """An argument as a Variable; an array requires no gradient."""
+        if isinstance(x, ArrayMethods):
+            return as_variable(x)
+        if isinstance(x, NUMBERS):
+            return self._new(self._xp.asarray(plain_number(x), device=self._library_device))
+        if not isinstance(x, type) and self._home.holds(x):
+            return wrap_array(x, self._home, False)
+        if not isinstance(x, type) and find_device(x, self._home) is not None:
+            raise DeviceMixError(
+                f"xp.{function}: the argument is an array on {find_device(x, self._home)}, the "
+                f"namespace is that of {self._home}. Move the array with "
+                f"tinynode.asarray(x, device={str(self._home)!r})."
+            )
+        raise OperandError(
+            f"xp.{function}: the argument must be a Variable or an array, got {describe(x)}. "
+            "Make a Variable of it with xp.asarray(...)."
+        )
+
+    def _pair(self, function: str, x1: Any, x2: Any) -> tuple[Any, Any]:
+        """Two arguments: Variables. A number beside an array stays a number."""
+        first, second = isinstance(x1, NUMBERS), isinstance(x2, NUMBERS)
+        if first and not second:
+            return x1, self._lift(function, x2)
+        if second and not first:
+            return self._lift(function, x1), x2
+        return self._lift(function, x1), self._lift(function, x2)
+
+    def _cast(self, function: str, x: Any, dtype: Any) -> Variable:
+        """An argument as a Variable, of a dtype if one is given."""
+        x = self._lift(function, x)
+        return x if dtype is None or x.dtype == dtype else x.astype(dtype)
+
+    # --- arrays, and Variables around arrays -----------------------------------------------
+
+    def _new(self, array: Array) -> Variable:
+        """A Variable around an array of the home device, outside of any graph."""
+        lifted = self._home.lift(array)
+        return wrap_array(array if lifted is None else lifted, self._home, False)
+
+    def _array(self, function: str, x: Any) -> Array:
+        """The array of an argument, for a result without a gradient."""
+        x = self._lift(function, x)
+        tell_value_read(f"xp.{function}")
+        return x.filled_array()
+
+    def _arrays(self, function: str, x1: Any, x2: Any) -> tuple[Array, Array]:
+        """The arrays of two arguments, for a result without a gradient."""
+        x1, x2 = as_operands(function, *self._pair(function, x1, x2), names=("x1", "x2"))
+        return self._array(function, x1), self._array(function, x2)
+
+    def _array_without_rule(self, function: str, x: Any) -> Array:
+        """The array of an argument of a function that has no derivative rule.
+
+        Raises:
+            NotImplementedError: the argument requires a gradient.
+        """
+        x = self._lift(function, x)
+        if x.requires_grad and config.enable_backprop:
+            raise NotImplementedError(
+                f"xp.{function}: there is no gradient rule for it with {describe(x)}, which "
+                "requires a gradient. Pass x.detach() where no gradient is needed."
+            )
+        return self._array(function, x)
+
+    def _at(self, device: Any) -> Any:
+        """The namespace of a device; this one for None, and for the home's own device."""
+        if device is None or device is self._home or device is self._library_device:
+            return self
+        if isinstance(device, str | Device):
+            return self._beside(get_device(device))
+        if device == self._library_device:
+            return self
+        raise OperandError(
+            f"xp: device must be a tinynode.Device or a name, got {describe(device)}. "
+            "x.device is the device of a Variable x."
+        )
+
+    def _beside(self, device: Device) -> Any:
+        """The same part of the namespace of another device."""
+        raise NotImplementedError
+
+
+def plain_number(x: Any) -> Any:
+    """A NumPy scalar as a NumPy array of its dtype; a Python number unchanged."""
+    return numpy.asarray(x) if isinstance(x, numpy.generic) else x
+
+
+def is_complex(x: Variable) -> bool:
+    """True if a Variable has a complex dtype."""
+    return kind_of(x.filled_array()) == COMPLEX

@@ -1,0 +1,249 @@
+"""Creation functions: Variables that require no gradient, on the device of the namespace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from tinynode import functions
+from tinynode.array_api.base import NUMBERS, NamespaceBase, plain_number
+from tinynode.core.array_methods import ArrayMethods
+from tinynode.core.conversion import as_variable
+from tinynode.core.variable import Variable
+from tinynode.devices import find_device, to_host
+from tinynode.errors import OperandError
+
+
+class Creation(NamespaceBase):
+    """The creation functions. ``device`` is a tinynode.Device, a name, or None for the home.
+
+    New Variables require no gradient. A value that is a Variable keeps its graph: ``asarray(x)``,
+    ``full(shape, x)``, ``linspace(x, y, 5)``.
+    """
+
+    def asarray(
+        self, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+    ) -> Variable:
+        """A Variable from a Variable, an array, a number, or a nested list of these.
+
+        A Variable stays in its graph; with ``copy=True`` it is a differentiable copy.
+
+        Raises:
+            ValueError: ``copy=False``, and a copy is needed.
+            OperandError: the object is none of these.
+        """
+        if isinstance(obj, ArrayMethods):
+            return self.astype(as_variable(obj), dtype or obj.raw.dtype, copy=copy, device=device)
+        there = self._at(device)
+        if isinstance(obj, list | tuple) and _holds_arrays(obj):
+            return self._joined(there, obj, dtype)
+        owner = None if isinstance(obj, NUMBERS) else find_device(obj, there._home)
+        if owner is there._home:
+            return there._new(there._xp.asarray(obj, dtype=dtype, copy=copy))
+        if owner is not None:  # an array of another device is moved
+            if copy is False:
+                raise ValueError(f"xp.asarray: copy=False, but the array lies on {owner}.")
+            array = there._home.from_host(numpy.array(to_host(obj)))
+            return there._new(there._xp.asarray(array, dtype=dtype))
+        return self._from_numbers(there, obj, dtype, copy)
+
+    def _from_numbers(self, there: Any, obj: Any, dtype: Any, copy: bool | None) -> Variable:
+        """A Variable from numbers, or from an object with the buffer protocol."""
+        if numpy.asarray(obj).dtype.kind not in "biufc":
+            raise OperandError(
+                f"xp.asarray: cannot make an array of {type(obj).__name__} {obj!r:.80}. Give an "
+                "array, a number, or a nested list of numbers."
+            )
+        where = there._library_device
+        array = there._xp.asarray(plain_number(obj), dtype=dtype, device=where, copy=copy)
+        return there._new(array)  # type: ignore[no-any-return]
+
+    def _joined(self, there: Any, items: Any, dtype: Any) -> Variable:
+        """A nested list with Variables: a differentiable stack, in the dtype of them all."""
+        parts = [self.asarray(item, device=there._home) for item in items]
+        arrays = [part for part, item in zip(parts, items, strict=True) if _has_dtype(item)]
+        common = dtype
+        if common is None:
+            common = there._xp.result_type(*[part.raw.dtype for part in arrays])
+        return functions.stack([self._cast("asarray", part, common) for part in parts])
+
+    def from_dlpack(self, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Variable:
+        """A Variable from an object with ``__dlpack__``: an array of any library.
+
+        Raises:
+            BufferError: x is a Variable that requires a gradient.
+        """
+        if isinstance(x, ArrayMethods):
+            x = self._array_without_rule("from_dlpack", x)
+        there = self._at(device)
+        array = self._xp.from_dlpack(x) if copy is None else self._xp.from_dlpack(x, copy=copy)
+        found = self._new(array)
+        return found if there is self else functions.to_device(found, there._home)
+
+    def astype(
+        self, x: Any, dtype: Any, /, *, copy: bool | None = True, device: Any = None
+    ) -> Variable:
+        """x in another dtype. A cast to a floating dtype is differentiable.
+
+        Raises:
+            ValueError: ``copy=False`` of ``asarray``, and a copy is needed.
+        """
+        x = self._lift("astype", x)
+        there = x if device is None else self._at(device)
+        moved = x if device is None else functions.to_device(x, there._home)
+        if moved.dtype != dtype:
+            moved = functions.astype(moved, dtype)
+        return functions.copy(x) if copy and moved is x else moved
+
+    # --- from a shape --------------------------------------------------------------------------
+
+    def empty(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
+        """An array of a shape; the values are arbitrary."""
+        there = self._at(device)
+        return there._new(there._xp.empty(shape, dtype=dtype, device=there._library_device))  # type: ignore[no-any-return]
+
+    def ones(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
+        """An array of ones."""
+        there = self._at(device)
+        return there._new(there._xp.ones(shape, dtype=dtype, device=there._library_device))  # type: ignore[no-any-return]
+
+    def zeros(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
+        """An array of zeros."""
+        there = self._at(device)
+        return there._new(there._xp.zeros(shape, dtype=dtype, device=there._library_device))  # type: ignore[no-any-return]
+
+    def full(
+        self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None
+    ) -> Variable:
+        """An array with one value everywhere; the value may be a 0-d Variable."""
+        there = self._at(device)
+        if isinstance(fill_value, ArrayMethods):
+            value = self.asarray(fill_value, dtype=dtype, device=there._home)
+            return functions.broadcast_to(value, shape if isinstance(shape, tuple) else (shape,))
+        if isinstance(fill_value, numpy.generic):
+            fill_value = fill_value.item()
+        array = there._xp.full(shape, fill_value, dtype=dtype, device=there._library_device)
+        return there._new(array)  # type: ignore[no-any-return]
+
+    def empty_like(self, x: Any, /, *, dtype: Any = None, device: Any = None) -> Variable:
+        """An array of the shape and the dtype of x; the values are arbitrary."""
+        x = self._lift("empty_like", x)
+        return self.empty(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+
+    def ones_like(self, x: Any, /, *, dtype: Any = None, device: Any = None) -> Variable:
+        """Ones, in the shape and the dtype of x."""
+        x = self._lift("ones_like", x)
+        return self.ones(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+
+    def zeros_like(self, x: Any, /, *, dtype: Any = None, device: Any = None) -> Variable:
+        """Zeros, in the shape and the dtype of x."""
+        x = self._lift("zeros_like", x)
+        return self.zeros(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+
+    def full_like(
+        self, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None
+    ) -> Variable:
+        """One value everywhere, in the shape and the dtype of x."""
+        x = self._lift("full_like", x)
+        dtype, device = dtype or x.dtype, device or x.device
+        return self.full(x.shape, fill_value, dtype=dtype, device=device)
+
+    # --- from numbers --------------------------------------------------------------------------
+
+    def arange(
+        self,
+        start: Any,
+        /,
+        stop: Any = None,
+        step: Any = 1,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+    ) -> Variable:
+        """The numbers from ``start`` to ``stop``, ``stop`` left out, at a distance ``step``."""
+        there = self._at(device)
+        start, stop, step = _number(start), _number(stop), _number(step)
+        if stop is None:
+            start, stop = 0, start
+        array = there._xp.arange(start, stop, step, dtype=dtype, device=there._library_device)
+        return there._new(array)  # type: ignore[no-any-return]
+
+    def linspace(
+        self,
+        start: Any,
+        stop: Any,
+        /,
+        num: int,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        endpoint: bool = True,
+    ) -> Variable:
+        """``num`` numbers from ``start`` to ``stop`` at equal distances.
+
+        ``start`` and ``stop`` may be 0-d Variables; then y = start + t * (stop - start).
+        """
+        there, num = self._at(device), int(num)
+        where = there._library_device
+        if not isinstance(start, ArrayMethods) and not isinstance(stop, ArrayMethods):
+            start, stop = _number(start), _number(stop)
+            array = there._xp.linspace(
+                start, stop, num, dtype=dtype, device=where, endpoint=endpoint
+            )
+            return there._new(array)  # type: ignore[no-any-return]
+        first = start if isinstance(start, ArrayMethods) else stop
+        kind = as_variable(first).dtype
+        t = there._new(
+            there._xp.linspace(0.0, 1.0, num, dtype=kind, device=where, endpoint=endpoint)
+        )
+        return self._cast("linspace", start * (1 - t) + stop * t, dtype)
+
+    def eye(
+        self,
+        n_rows: int,
+        n_cols: int | None = None,
+        /,
+        *,
+        k: int = 0,
+        dtype: Any = None,
+        device: Any = None,
+    ) -> Variable:
+        """Ones on the diagonal ``k``, zeros elsewhere: (n_rows, n_cols)."""
+        there = self._at(device)
+        where = there._library_device
+        return there._new(there._xp.eye(n_rows, n_cols, k=k, dtype=dtype, device=where))  # type: ignore[no-any-return]
+
+    def meshgrid(self, *arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
+        """Coordinate matrices from coordinate vectors."""
+        return functions.meshgrid(*[self._lift("meshgrid", x) for x in arrays], indexing=indexing)
+
+    def tril(self, x: Any, /, *, k: int = 0) -> Variable:
+        """x with zeros above the diagonal ``k``."""
+        return functions.tril(self._lift("tril", x), k=k)
+
+    def triu(self, x: Any, /, *, k: int = 0) -> Variable:
+        """x with zeros below the diagonal ``k``."""
+        return functions.triu(self._lift("triu", x), k=k)
+
+
+def _number(x: Any) -> Any:
+    """A Python number of a Variable or an array with one element; others unchanged."""
+    return x.item() if hasattr(x, "item") else x
+
+
+def _has_dtype(item: Any) -> bool:
+    """True for a Variable, for an array, and for a list that holds one."""
+    return hasattr(item, "dtype") or _holds_arrays(item)
+
+
+def _holds_arrays(items: Any) -> bool:
+    """True if a nested list holds a Variable or an array."""
+    waiting = [items]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list | tuple):
+            waiting.extend(item)
+        elif hasattr(item, "dtype") and not isinstance(item, numpy.generic):
+            return True
+    return False
