@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import array_api_compat
 import numpy
 
 from tinynode.configuration import config
@@ -31,9 +32,10 @@ class NamespaceBase:
     """
 
     def __init__(self, home: Device) -> None:
+        example = home.from_host(numpy.zeros(()))
         self._home = home
-        self._xp = home.xp
-        self._library_device = home.from_host(numpy.zeros(())).device
+        self._xp = compatible_namespace(home, example)
+        self._library_device = example.device
 
     # --- arguments -------------------------------------------------------------------------
 
@@ -118,6 +120,13 @@ class NamespaceBase:
     def _beside(self, device: Device) -> Any:
         """The same part of the namespace of another device."""
         raise NotImplementedError
+
+
+def compatible_namespace(home: Device, example: Array) -> Any:
+    """The array library's namespace, where array_api_compat knows a closer one that one."""
+    if array_api_compat.is_array_api_obj(example):
+        return array_api_compat.array_namespace(example)
+    return home.xp
 
 
 def plain_number(x: Any) -> Any:

@@ -34,7 +34,7 @@ class Creation(NamespaceBase):
             OperandError: the object is none of these.
         """
         if isinstance(obj, ArrayMethods):
-            return self.astype(as_variable(obj), dtype or obj.raw.dtype, copy=copy, device=device)
+            return self._converted(as_variable(obj), dtype, device, copy)
         there = self._at(device)
         if isinstance(obj, list | tuple) and _holds_arrays(obj):
             return self._joined(there, obj, dtype)
@@ -47,6 +47,13 @@ class Creation(NamespaceBase):
             array = there._home.from_host(numpy.array(to_host(obj)))
             return there._new(there._xp.asarray(array, dtype=dtype))
         return self._from_numbers(there, obj, dtype, copy)
+
+    def _converted(self, x: Variable, dtype: Any, device: Any, copy: bool | None) -> Variable:
+        """``asarray`` of a Variable."""
+        y = self.astype(x, dtype or x.dtype, copy=bool(copy), device=device)
+        if copy is False and y is not x:
+            raise ValueError("xp.asarray: copy=False, but the dtype or the device has to change.")
+        return y
 
     def _from_numbers(self, there: Any, obj: Any, dtype: Any, copy: bool | None) -> Variable:
         """A Variable from numbers, or from an object with the buffer protocol."""
@@ -81,14 +88,8 @@ class Creation(NamespaceBase):
         found = self._new(array)
         return found if there is self else functions.to_device(found, there._home)
 
-    def astype(
-        self, x: Any, dtype: Any, /, *, copy: bool | None = True, device: Any = None
-    ) -> Variable:
-        """x in another dtype. A cast to a floating dtype is differentiable.
-
-        Raises:
-            ValueError: ``copy=False`` of ``asarray``, and a copy is needed.
-        """
+    def astype(self, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Variable:
+        """x in another dtype. A cast to a floating dtype is differentiable."""
         x = self._lift("astype", x)
         there = x if device is None else self._at(device)
         moved = x if device is None else functions.to_device(x, there._home)

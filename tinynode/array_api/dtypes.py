@@ -17,9 +17,9 @@ class Info:
     The answers are those of the array library. Devices are tinynode's Devices.
     """
 
-    def __init__(self, home: Device) -> None:
+    def __init__(self, home: Device, xp: Any) -> None:
         self._home = home
-        self._info = home.xp.__array_namespace_info__()
+        self._info = xp.__array_namespace_info__()
 
     def capabilities(self) -> dict[str, Any]:
         """Whether boolean indexing and shapes that depend on values work."""
@@ -56,7 +56,7 @@ class DataTypes(NamespaceBase):
 
     def __init__(self, home: Device) -> None:
         super().__init__(home)
-        xp = home.xp
+        xp = self._xp
         self.bool = xp.bool
         self.int8, self.int16, self.int32, self.int64 = xp.int8, xp.int16, xp.int32, xp.int64
         self.uint8 = xp.uint8
@@ -68,7 +68,7 @@ class DataTypes(NamespaceBase):
 
     def __array_namespace_info__(self) -> Info:
         """Capabilities, dtypes and devices."""
-        return Info(self._home)
+        return Info(self._home, self._xp)
 
     def can_cast(self, from_: Any, to: Any, /) -> Any:
         """True if a dtype, or the dtype of an array, casts to another without loss of kind."""

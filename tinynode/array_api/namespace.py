@@ -57,9 +57,9 @@ class ArrayNamespace(Elementwise, Statistical, Searching, Manipulation, Creation
     def __init__(self, home: Device) -> None:
         super().__init__(home)
         self.device = home
-        if hasattr(home.xp, "linalg"):
+        if hasattr(self._xp, "linalg"):
             self.linalg = LinAlg(home)
-        if hasattr(home.xp, "fft"):
+        if hasattr(self._xp, "fft"):
             self.fft = FFT(home)
 
     def _beside(self, device: Device) -> Any:
