@@ -50,7 +50,8 @@ class Creation(NamespaceBase):
 
     def _converted(self, x: Variable, dtype: Any, device: Any, copy: bool | None) -> Variable:
         """``asarray`` of a Variable."""
-        y = self.astype(x, dtype or x.dtype, copy=bool(copy), device=device)
+        y = x if device is None else functions.to_device(x, self._at(device)._home)
+        y = self.astype(y, y.dtype if dtype is None else dtype, copy=bool(copy) and y is x)
         if copy is False and y is not x:
             raise ValueError("xp.asarray: copy=False, but the dtype or the device has to change.")
         return y
@@ -91,11 +92,11 @@ class Creation(NamespaceBase):
     def astype(self, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Variable:
         """x in another dtype. A cast to a floating dtype is differentiable."""
         x = self._lift("astype", x)
-        there = x if device is None else self._at(device)
-        moved = x if device is None else functions.to_device(x, there._home)
-        if moved.dtype != dtype:
-            moved = functions.astype(moved, dtype)
-        return functions.copy(x) if copy and moved is x else moved
+        if device is not None:
+            x, copy = self._converted(x, None, device, True), False
+        if x.dtype != dtype:
+            return functions.astype(x, dtype)
+        return functions.copy(x) if copy else x
 
     # --- from a shape --------------------------------------------------------------------------
 
