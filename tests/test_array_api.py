@@ -177,6 +177,8 @@ def public_functions(module: Any, prefix: str = "") -> dict[str, Any]:
             found |= public_functions(member, f"{name}.")
         elif inspect.isfunction(member) and "array_api_strict_flags" not in name:
             found[prefix + name] = member
+    if prefix == "linalg.":  # these two are missing in the list of array_api_strict 2.6.1
+        found |= {f"linalg.{name}": getattr(module, name) for name in ("eig", "eigvals")}
     return found
 
 

@@ -73,6 +73,12 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     numpy.less_equal: functions.less_equal,
     numpy.greater: functions.greater,
     numpy.greater_equal: functions.greater_equal,
+    numpy.bitwise_and: functions.bitwise_and,
+    numpy.bitwise_or: functions.bitwise_or,
+    numpy.bitwise_xor: functions.bitwise_xor,
+    numpy.invert: functions.bitwise_invert,
+    numpy.left_shift: functions.bitwise_left_shift,
+    numpy.right_shift: functions.bitwise_right_shift,
 }
 """The elementwise functions of NumPy, and the products, with those of tinynode."""
 

@@ -38,6 +38,7 @@ class Family(NamedTuple):
 FAMILIES = (
     Family("arithmetic", "Arithmetic", ("arithmetic",)),
     Family("comparisons", "Comparisons and bounds", ("comparison",)),
+    Family("bits", "Bits, and, or, not", ("bitwise",), "logical_and, mask, shift"),
     Family("exponentials", "Exponentials, logarithms, powers", ("exponential",)),
     Family("special", "Special functions", ("special",), "gamma, error function, erf, psi"),
     Family("trigonometry", "Trigonometry", ("trigonometric",)),

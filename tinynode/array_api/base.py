@@ -69,8 +69,8 @@ class NamespaceBase:
 
     def _cast(self, function: str, x: Any, dtype: Any) -> Variable:
         """An argument as a Variable, of a dtype if one is given."""
-        x = self._lift(function, x)
-        return x if dtype is None or x.dtype == dtype else x.astype(dtype)
+        variable = self._lift(function, x)
+        return variable if dtype is None or variable.dtype == dtype else variable.astype(dtype)
 
     # --- arrays, and Variables around arrays -----------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tinynode.array_api.base import NamespaceBase
 from tinynode.core.array_methods import ArrayMethods
-from tinynode.devices import Device, get_device
+from tinynode.devices import Device, get_device, is_array
 from tinynode.devices.device import device_names
 
 
@@ -98,6 +98,6 @@ def raw_or_dtype(x: Any) -> Any:
 
 def dtype_of(x: Any) -> Any:
     """The dtype of a Variable or of an array; a dtype unchanged."""
-    if isinstance(x, type):
-        return x
-    return x.dtype if isinstance(x, ArrayMethods) or hasattr(x, "shape") else x
+    if isinstance(x, ArrayMethods) or (not isinstance(x, type) and is_array(x)):
+        return x.dtype
+    return x

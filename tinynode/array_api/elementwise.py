@@ -309,7 +309,7 @@ class Elementwise(NamespaceBase):
 
     def real(self, x: Any, /) -> Variable:
         """The real part."""
-        x = self._lift("real", x)
-        if not is_complex(x):
-            return x
+        variable = self._lift("real", x)
+        if not is_complex(variable):
+            return variable
         return self._new(self._xp.real(self._array_without_rule("real", x)))

@@ -158,6 +158,8 @@ class ArrayMethods:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[tinynode.Variable]:
+        if self.ndim == 0:
+            raise TypeError("iter() of a 0-d variable: it has no axes. Use x.item().")
         return iter([self[i] for i in range(len(self))])
 
     def numpy(self) -> Any:
@@ -182,6 +184,28 @@ class ArrayMethods:
                 "the graph would end there. Use x.array, x.detach(), or tinynode.functions."
             )
         return numpy.array(to_host(self.filled_array()), dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The array for another library, without a copy where the array library can.
+
+        Args:
+            options: ``stream``, ``max_version``, ``dl_device``, ``copy`` of the standard.
+
+        Raises:
+            BufferError: the Variable requires a gradient.
+        """
+        tell_value_read("x.__dlpack__()")
+        if self.requires_grad:
+            raise BufferError(
+                "x.__dlpack__(): x requires a gradient, and the graph would end here. Write "
+                "x.detach() where no gradient is needed."
+            )
+        return self.filled_array().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """The kind of device and its number, as DLPack counts them."""
+        kind, number = self.filled_array().__dlpack_device__()
+        return kind, int(number)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's ``np.sin(x)``, ``np.add(x, 1)`` and ``numpy_array * x``."""
@@ -389,8 +413,17 @@ class ArrayMethods:
         """The elements, at least ``min`` and at most ``max``."""
         return tinynode.functions.clip(self, min, max)
 
-    def to_device(self, device: str | Device) -> tinynode.Variable:
-        """A Variable with the same values on another device; its gradient comes back here."""
+    def to_device(self, device: str | Device, /, *, stream: Any = None) -> tinynode.Variable:
+        """A Variable with the same values on another device; its gradient comes back here.
+
+        Raises:
+            NotImplementedError: ``stream`` is given: the copy is always complete on return.
+        """
+        if stream is not None:
+            raise NotImplementedError(
+                f"x.to_device: stream must be None, got {stream!r}: a copy is complete when the "
+                "call returns, so leave stream out."
+            )
         return tinynode.functions.to_device(self, device)
 
     def astype(self, dtype: Any) -> tinynode.Variable:
@@ -449,6 +482,39 @@ class ArrayMethods:
 
     def __rmatmul__(self, other: Any) -> tinynode.Variable:
         return tinynode.functions.matmul(other, self)
+
+    def __and__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_and(self, other)
+
+    def __rand__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_and(other, self)
+
+    def __or__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_or(self, other)
+
+    def __ror__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_or(other, self)
+
+    def __xor__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_xor(self, other)
+
+    def __rxor__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_xor(other, self)
+
+    def __lshift__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_left_shift(self, other)
+
+    def __rlshift__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_left_shift(other, self)
+
+    def __rshift__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_right_shift(self, other)
+
+    def __rrshift__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_right_shift(other, self)
+
+    def __invert__(self) -> tinynode.Variable:
+        return tinynode.functions.bitwise_invert(self)
 
     def __neg__(self) -> tinynode.Variable:
         return tinynode.functions.negative(self)
@@ -513,6 +579,21 @@ class ArrayMethods:
 
     def __imatmul__(self, other: Any) -> Self:
         return self._written("x @= v", tinynode.functions.matmul(self, other))
+
+    def __iand__(self, other: Any) -> Self:
+        return self._written("x &= v", tinynode.functions.bitwise_and(self, other))
+
+    def __ior__(self, other: Any) -> Self:
+        return self._written("x |= v", tinynode.functions.bitwise_or(self, other))
+
+    def __ixor__(self, other: Any) -> Self:
+        return self._written("x ^= v", tinynode.functions.bitwise_xor(self, other))
+
+    def __ilshift__(self, other: Any) -> Self:
+        return self._written("x <<= v", tinynode.functions.bitwise_left_shift(self, other))
+
+    def __irshift__(self, other: Any) -> Self:
+        return self._written("x >>= v", tinynode.functions.bitwise_right_shift(self, other))
 
     def copydata(self: Any, other: tinynode.Variable) -> None:
         """Copy another Variable's values into this one's array, which stays the same object."""
