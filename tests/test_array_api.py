@@ -439,7 +439,11 @@ def test_variables_in_lists_are_stacked() -> None:
 def test_asarray_keeps_the_graph() -> None:
     xp = namespace("numpy")
     x = tn.asarray([1.0, 2.0], requires_grad=True)
-    assert xp.asarray(x) is x
+    same = xp.asarray(x)
+    assert same.requires_grad and same is not x  # so that a write leaves the leaf
+    same[0] = 5.0
+    np.testing.assert_array_equal(x.array, [1.0, 2.0])
+    assert xp.asarray(same) is same
     copied = xp.asarray(x, copy=True)
     assert copied is not x and copied.requires_grad
     assert xp.asarray(x, dtype=xp.float64).requires_grad

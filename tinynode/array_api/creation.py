@@ -8,10 +8,11 @@ import numpy
 
 from tinynode import functions
 from tinynode.array_api.base import NUMBERS, NamespaceBase, plain_number
+from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.conversion import as_variable
 from tinynode.core.variable import Variable
-from tinynode.devices import find_device, to_host
+from tinynode.devices import Array, find_device, to_host
 from tinynode.errors import OperandError
 
 
@@ -40,18 +41,24 @@ class Creation(NamespaceBase):
             return self._joined(there, obj, dtype)
         owner = None if isinstance(obj, NUMBERS) else find_device(obj, there._home)
         if owner is there._home:
-            return there._new(there._xp.asarray(obj, dtype=dtype, copy=copy))
+            return self._around(there, there._xp.asarray(obj, dtype=dtype, copy=copy))
         if owner is not None:  # an array of another device is moved
             if copy is False:
                 raise ValueError(f"xp.asarray: copy=False, but the array lies on {owner}.")
             array = there._home.from_host(numpy.array(to_host(obj)))
-            return there._new(there._xp.asarray(array, dtype=dtype))
+            return self._around(there, there._xp.asarray(array, dtype=dtype))
         return self._from_numbers(there, obj, dtype, copy)
+
+    def _around(self, there: Any, array: Array) -> Variable:
+        """A Variable around an array of the device of another namespace."""
+        return there._new(array)  # type: ignore[no-any-return]
 
     def _converted(self, x: Variable, dtype: Any, device: Any, copy: bool | None) -> Variable:
         """``asarray`` of a Variable."""
         y = x if device is None else functions.to_device(x, self._at(device)._home)
         y = self.astype(y, y.dtype if dtype is None else dtype, copy=bool(copy) and y is x)
+        if y is x and x.is_leaf and copy is None and config.enable_backprop:
+            return functions.identity(x)  # code of others may write to it, and leave the leaf
         if copy is False and y is not x:
             raise ValueError("xp.asarray: copy=False, but the dtype or the device has to change.")
         return y
@@ -65,7 +72,7 @@ class Creation(NamespaceBase):
             )
         where = there._library_device
         array = there._xp.asarray(plain_number(obj), dtype=dtype, device=where, copy=copy)
-        return there._new(array)  # type: ignore[no-any-return]
+        return self._around(there, array)
 
     def _joined(self, there: Any, items: Any, dtype: Any) -> Variable:
         """A nested list with Variables: a differentiable stack, in the dtype of them all."""
@@ -103,17 +110,23 @@ class Creation(NamespaceBase):
     def empty(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of a shape; the values are arbitrary."""
         there = self._at(device)
-        return there._new(there._xp.empty(shape, dtype=dtype, device=there._library_device))  # type: ignore[no-any-return]
+        return self._around(
+            there, there._xp.empty(shape, dtype=dtype, device=there._library_device)
+        )
 
     def ones(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of ones."""
         there = self._at(device)
-        return there._new(there._xp.ones(shape, dtype=dtype, device=there._library_device))  # type: ignore[no-any-return]
+        return self._around(
+            there, there._xp.ones(shape, dtype=dtype, device=there._library_device)
+        )
 
     def zeros(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of zeros."""
         there = self._at(device)
-        return there._new(there._xp.zeros(shape, dtype=dtype, device=there._library_device))  # type: ignore[no-any-return]
+        return self._around(
+            there, there._xp.zeros(shape, dtype=dtype, device=there._library_device)
+        )
 
     def full(
         self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None
@@ -126,7 +139,7 @@ class Creation(NamespaceBase):
         if isinstance(fill_value, numpy.generic):
             fill_value = fill_value.item()
         array = there._xp.full(shape, fill_value, dtype=dtype, device=there._library_device)
-        return there._new(array)  # type: ignore[no-any-return]
+        return self._around(there, array)
 
     def empty_like(self, x: Any, /, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of the shape and the dtype of x; the values are arbitrary."""
@@ -169,7 +182,7 @@ class Creation(NamespaceBase):
         if stop is None:
             start, stop = 0, start
         array = there._xp.arange(start, stop, step, dtype=dtype, device=there._library_device)
-        return there._new(array)  # type: ignore[no-any-return]
+        return self._around(there, array)
 
     def linspace(
         self,
@@ -193,7 +206,7 @@ class Creation(NamespaceBase):
             array = there._xp.linspace(
                 start, stop, num, dtype=dtype, device=where, endpoint=endpoint
             )
-            return there._new(array)  # type: ignore[no-any-return]
+            return self._around(there, array)
         first = start if isinstance(start, ArrayMethods) else stop
         kind = as_variable(first).dtype
         t = there._new(
@@ -214,7 +227,7 @@ class Creation(NamespaceBase):
         """Ones on the diagonal ``k``, zeros elsewhere: (n_rows, n_cols)."""
         there = self._at(device)
         where = there._library_device
-        return there._new(there._xp.eye(n_rows, n_cols, k=k, dtype=dtype, device=where))  # type: ignore[no-any-return]
+        return self._around(there, there._xp.eye(n_rows, n_cols, k=k, dtype=dtype, device=where))
 
     def meshgrid(self, *arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
         """Coordinate matrices from coordinate vectors."""

@@ -11,6 +11,7 @@ from tinynode.array_api.fourier import Fourier
 from tinynode.array_api.linear_algebra import LinearAlgebra
 from tinynode.array_api.manipulation import Manipulation
 from tinynode.array_api.searching import Searching
+from tinynode.array_api.special import Special
 from tinynode.array_api.statistical import Statistical
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.devices import Device, current_device, find_device, get_device
@@ -48,6 +49,7 @@ class ArrayNamespace(Elementwise, Statistical, Searching, Manipulation, Creation
     Attributes:
         linalg: the extension for linear algebra, where the array library has one.
         fft: the extension for Fourier transforms, likewise.
+        special: special functions, which are not in the standard.
         device: the device of new Variables.
     """
 
@@ -57,6 +59,7 @@ class ArrayNamespace(Elementwise, Statistical, Searching, Manipulation, Creation
     def __init__(self, home: Device) -> None:
         super().__init__(home)
         self.device = home
+        self.special = Special(home)
         if hasattr(self._xp, "linalg"):
             self.linalg = LinAlg(home)
         if hasattr(self._xp, "fft"):
