@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy
 from tinynode import functions
 from tinynode.array_api.base import NamespaceBase
 from tinynode.array_api.special_rules import RULES
+from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, Device, backend_of, to_host
@@ -137,6 +139,10 @@ class Special(NamespaceBase):
         """log(expit(x)), precise for x far below 0."""
         return functions.log_sigmoid(self._lift("special.log_expit", x))
 
+    def zeta(self, x: Any, q: Any = 1.0, /) -> Variable:
+        """Hurwitz's zeta function: the sum of (k + q)^-x over k = 0, 1, 2 ..."""
+        return self._call("_zeta", x, q)
+
     def xlogy_(self, x: Any, y: Any, /) -> Variable:
         """x log(y), and 0 where x = 0: for rules. SciPy makes its own xlogy."""
         return functions.where(x == 0, 0.0, x * functions.log(functions.where(x == 0, 1.0, y)))
@@ -168,6 +174,14 @@ class Special(NamespaceBase):
             else self._new(self._xp.asarray(float(x), dtype=like.dtype, device=like.raw.device))
             for x in xs
         ]
+
+
+def call_ufunc(ufunc: Any, xs: tuple[Any, ...]) -> Variable | None:
+    """``scipy.special.f(x)`` of Variables, called as a NumPy ufunc; None for other ufuncs."""
+    if "scipy.special" not in sys.modules or _found(ufunc.__name__) is not ufunc:
+        return None
+    home = next(x for x in xs if isinstance(x, ArrayMethods)).device
+    return getattr(Special(home), ufunc.__name__)(*xs)  # type: ignore[no-any-return]
 
 
 def _found(name: str) -> Any:

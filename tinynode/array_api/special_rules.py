@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tinynode import functions as F
+from tinynode import functions
 from tinynode.core.variable import Variable
 
 Rule: TypeAlias = Callable[[Any, tuple[Variable, ...], Variable, int], Variable | None]
@@ -24,27 +24,27 @@ ROOT_2_PI = math.sqrt(2 * math.pi)
 
 def ndtr(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """e^(-x^2 / 2) / sqrt(2 pi)"""
-    return F.exp(xs[0] * xs[0] * -0.5) / ROOT_2_PI
+    return functions.exp(xs[0] * xs[0] * -0.5) / ROOT_2_PI
 
 
 def log_ndtr(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """e^(-x^2 / 2 - y) / sqrt(2 pi)"""
-    return F.exp(xs[0] * xs[0] * -0.5 - y) / ROOT_2_PI
+    return functions.exp(xs[0] * xs[0] * -0.5 - y) / ROOT_2_PI
 
 
 def ndtri(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """sqrt(2 pi) e^(y^2 / 2)"""
-    return F.exp(y * y * 0.5) * ROOT_2_PI
+    return functions.exp(y * y * 0.5) * ROOT_2_PI
 
 
 def ndtri_exp(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """sqrt(2 pi) e^(x + y^2 / 2)"""
-    return F.exp(xs[0] + y * y * 0.5) * ROOT_2_PI
+    return functions.exp(xs[0] + y * y * 0.5) * ROOT_2_PI
 
 
 def erfcinv(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """-sqrt(pi) / 2 e^(y^2)"""
-    return F.exp(y * y) * (-math.sqrt(math.pi) / 2)
+    return functions.exp(y * y) * (-math.sqrt(math.pi) / 2)
 
 
 def erfcx(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
@@ -59,7 +59,7 @@ def dawsn(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variab
 
 def entr(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """-log(x) - 1"""
-    return -F.log(xs[0]) - 1.0
+    return -functions.log(xs[0]) - 1.0
 
 
 def logit(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
@@ -74,7 +74,7 @@ def i0(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
 
 def i0e(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """i1e(x) - sign(x) y"""
-    return special.i1e(xs[0]) - F.sign(xs[0]) * y  # type: ignore[no-any-return]
+    return special.i1e(xs[0]) - functions.sign(xs[0]) * y  # type: ignore[no-any-return]
 
 
 def i1(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
@@ -85,7 +85,7 @@ def i1(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
 def i1e(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """(i0e(x) + ive(2, x)) / 2 - sign(x) y"""
     half = (special.i0e(xs[0]) + special.ive(2.0, xs[0])) * 0.5
-    return half - F.sign(xs[0]) * y  # type: ignore[no-any-return]
+    return half - functions.sign(xs[0]) * y  # type: ignore[no-any-return]
 
 
 def iv(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable | None:
@@ -100,7 +100,7 @@ def ive(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable
     if i == 0:
         return None
     half = (special.ive(v - 1.0, x) + special.ive(v + 1.0, x)) * 0.5
-    return half - F.sign(x) * y  # type: ignore[no-any-return]
+    return half - functions.sign(x) * y  # type: ignore[no-any-return]
 
 
 def j0(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
@@ -127,7 +127,7 @@ def kv(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable 
 
 def betaln(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """digamma(x_i) - digamma(x_0 + x_1)"""
-    return F.digamma(xs[i]) - F.digamma(xs[0] + xs[1])
+    return functions.digamma(xs[i]) - functions.digamma(xs[0] + xs[1])
 
 
 def beta(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
@@ -137,12 +137,12 @@ def beta(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variabl
 
 def gamma(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """y digamma(x)"""
-    return y * F.digamma(xs[0])
+    return y * functions.digamma(xs[0])
 
 
 def rgamma(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """-y digamma(x)"""
-    return -y * F.digamma(xs[0])
+    return -y * functions.digamma(xs[0])
 
 
 def betainc(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable | None:
@@ -151,13 +151,13 @@ def betainc(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Vari
     if i != 2:
         return None
     power = special.xlogy_(a - 1.0, x) + special.xlog1py_(b - 1.0, -x)
-    return F.exp(power - special.betaln(a, b))
+    return functions.exp(power - special.betaln(a, b))
 
 
 def gammainc(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable | None:
     """In x: x^(a - 1) e^-x / gamma(a)"""
     a, x = xs
-    return None if i == 0 else F.exp(special.xlogy_(a - 1.0, x) - x - F.lgamma(a))
+    return None if i == 0 else functions.exp(special.xlogy_(a - 1.0, x) - x - functions.lgamma(a))
 
 
 def gammaincc(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable | None:
@@ -172,8 +172,8 @@ def fdtr(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variabl
     if i != 2:
         return None
     half_n, half_m = n * 0.5, m * 0.5
-    power = special.xlogy_(half_n - 1.0, x) - (half_n + half_m) * F.log1p(x * n / m)
-    return F.exp(power + half_n * F.log(n / m) - special.betaln(half_n, half_m))
+    power = special.xlogy_(half_n - 1.0, x) - (half_n + half_m) * functions.log1p(x * n / m)
+    return functions.exp(power + half_n * functions.log(n / m) - special.betaln(half_n, half_m))
 
 
 def fdtrc(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable | None:
@@ -192,12 +192,12 @@ def zeta(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variabl
 
 def exp1(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """-e^-x / x"""
-    return -F.exp(-xs[0]) / xs[0]
+    return -functions.exp(-xs[0]) / xs[0]
 
 
 def expi(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """e^x / x"""
-    return F.exp(xs[0]) / xs[0]
+    return functions.exp(xs[0]) / xs[0]
 
 
 def exp2(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
@@ -217,12 +217,12 @@ def cbrt(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variabl
 
 def spence(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """log(x) / (1 - x)"""
-    return F.log(xs[0]) / (1.0 - xs[0])
+    return functions.log(xs[0]) / (1.0 - xs[0])
 
 
 def kl_div(special: Any, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
     """In x: log(x / y).   In y: 1 - x / y"""
-    return F.log(xs[0] / xs[1]) if i == 0 else 1.0 - xs[0] / xs[1]
+    return functions.log(xs[0] / xs[1]) if i == 0 else 1.0 - xs[0] / xs[1]
 
 
 RULES: dict[str, Rule] = {
@@ -261,6 +261,6 @@ RULES: dict[str, Rule] = {
     "ndtri_exp": ndtri_exp,
     "rgamma": rgamma,
     "spence": spence,
-    "zeta": zeta,
+    "_zeta": zeta,
 }
 """The rules, by the names of scipy.special."""
