@@ -14,7 +14,15 @@ from typing import Any
 import numpy
 
 import tinynode
-from tinynode.devices import Array, Arrays, Device, device_of, find_device, is_floating
+from tinynode.devices import (
+    Array,
+    Arrays,
+    Device,
+    complex_dtypes,
+    device_of,
+    find_device,
+    is_differentiable,
+)
 from tinynode.errors import (
     BackwardSeedError,
     DeviceMixError,
@@ -84,7 +92,7 @@ def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
     Raises:
         RequiresGradError: True was asked of a dtype that is not floating.
     """
-    can = array is None or is_floating(array)
+    can = array is None or is_differentiable(array)
     if requires_grad is None:
         return can
     if requires_grad and not can:
@@ -97,7 +105,7 @@ def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
 
 def check_assigned(x: tinynode.Variable, array: Array | None) -> None:
     """Raises RequiresGradError if x requires a gradient, and the new array cannot have one."""
-    if x.requires_grad and array is not None and not is_floating(array):
+    if x.requires_grad and array is not None and not is_differentiable(array):
         raise RequiresGradError(
             "x.array: x requires a gradient, so the array must be floating, got "
             f"{describe(array)}. Cast the array, array.astype('float64'), or make a new Variable."
@@ -254,7 +262,7 @@ def check_can_start(function: str, argument: str, y: Any) -> None:
     """
     if y.requires_grad:
         return
-    if y.raw is not None and not is_floating(y.raw):
+    if y.raw is not None and not is_differentiable(y.raw):
         raise BackwardSeedError(
             f"{function}: {argument} is {dtype_name(y.dtype)}, and only floating dtypes have "
             "derivatives. Start from floats: 1.0 in place of 1, or x.astype('float32')."
@@ -285,7 +293,7 @@ def check_seedless(y: Any) -> None:
     """Refuse ``y.backward()`` without a gradient, unless a function computed y, of size one.
 
     Raises:
-        BackwardSeedError: y is a leaf, or has several elements.
+        BackwardSeedError: y is a leaf, has several elements, or is complex.
     """
     if y.creator_node is None:
         raise BackwardSeedError(
@@ -293,6 +301,7 @@ def check_seedless(y: Any) -> None:
             "or it was computed under no_backprop_mode(); or it is a gradient, and "
             "enable_double_backprop=True was left out."
         )
+    check_real_start("y.backward()", "y", y)
     if y.size != 1:
         raise BackwardSeedError(
             f"y.backward(): y has shape {y.shape}, so there is no single gradient to start from; "
@@ -319,8 +328,24 @@ def checked_seed(y: Any, gy: Any, position: int) -> Any:
 
 def check_start_of_grad(y: Any, gy: Any, position: int) -> None:
     """Refuse a gradient that ``tinynode.grad`` starts from, if it does not fit the output."""
-    if gy is not None:
+    if gy is None:
+        check_real_start("grad", f"outputs[{position}]", y)
+    else:
         check_gradient(gy, y, f"grad: grad_outputs[{position}]")
+
+
+def check_real_start(function: str, argument: str, y: Any) -> None:
+    """Refuse to start a backward pass from a complex y without a gradient.
+
+    Raises:
+        BackwardSeedError: y is complex.
+    """
+    if complex_dtypes and y.raw is not None and y.raw.dtype in complex_dtypes:
+        raise BackwardSeedError(
+            f"{function}: {argument} is {dtype_name(y.dtype)}, and a gradient is that of a real "
+            "number. Start from a real one: real(y), imag(y) or abs(y); or give a complex "
+            "gradient to start from."
+        )
 
 
 def check_sequences(
@@ -350,6 +375,35 @@ def check_sequences(
             f"{function}: {gradients_name} has {len(gradients)} entries, expected "
             f"{len(variables)}."
         )
+
+
+# --- complex numbers -----------------------------------------------------------------------------
+
+
+def check_complex(function: Any, arrays: Arrays, outputs: Sequence[Any]) -> None:
+    """Set ``is_complex`` of a function with complex arrays, if the function has a rule for them.
+
+    Raises:
+        OperandError: the function has no rule, and an output requires a gradient.
+    """
+    for array in (*arrays, *(y.raw for y in outputs)):
+        if array is not None and array.dtype in complex_dtypes:
+            break
+    else:
+        return
+    if not function.complex_rule and any(y._requires_grad for y in outputs):
+        raise OperandError(
+            f"{function.label}: the function has no gradient for complex numbers, and an array "
+            f"is {dtype_name(array.dtype)}. docs/complex.md lists the functions that have one. "
+            "Write the function with these; or use x.detach(), if no gradient is needed."
+        )
+    function.is_complex = True
+
+
+def conjugated(variables: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Retained Variables for a backward: complex ones are conjugated by a recorded function."""
+    conj = tinynode.functions.conj
+    return tuple([x if x is None or x.dtype not in complex_dtypes else conj(x) for x in variables])
 
 
 # --- apply and forward ---------------------------------------------------------------------------

@@ -1,14 +1,15 @@
 """The differentiable functions: a class and a lower-case function for each operation.
 
 Users call the functions. The FunctionNode classes are public for readers of graphs, and for
-writers of hooks and kernels. Linear algebra beyond products is in ``linalg``. The files follow the
+writers of hooks and kernels. Linear algebra beyond products is in ``linalg``, Fourier
+transforms in ``fft``. The files follow the
 chapters of the Array API standard, and the families of networks.
 """
 
 import typing
 
 from tinynode import habits
-from tinynode.functions import linalg
+from tinynode.functions import fft, linalg
 from tinynode.functions.activation import (
     ELU,
     GELU,
@@ -100,6 +101,7 @@ from tinynode.functions.comparison import (
     minimum,
     not_equal,
 )
+from tinynode.functions.complex_numbers import Conj, Imag, Real, conj, imag, real
 from tinynode.functions.convolution import Fold, Unfold, conv1d, conv2d, conv_transpose2d
 from tinynode.functions.cross_entropies import (
     RowWeights,
@@ -385,6 +387,7 @@ __all__ = [
     "Clip",
     "ClipGrad",
     "Concat",
+    "Conj",
     "Copy",
     "CopySign",
     "Cos",
@@ -420,6 +423,7 @@ __all__ = [
     "HardSiLUGrad",
     "Hypot",
     "Identity",
+    "Imag",
     "Inv",
     "IsDead",
     "LGamma",
@@ -461,6 +465,7 @@ __all__ = [
     "Qr",
     "ReLU",
     "ReLUGrad",
+    "Real",
     "Reciprocal",
     "Remainder",
     "Reshape",
@@ -536,6 +541,7 @@ __all__ = [
     "clip",
     "clipped_relu",
     "concat",
+    "conj",
     "contrastive",
     "conv1d",
     "conv2d",
@@ -566,6 +572,7 @@ __all__ = [
     "exp",
     "expand_dims",
     "expm1",
+    "fft",
     "fixed_batch_norm",
     "flip",
     "floor",
@@ -589,6 +596,7 @@ __all__ = [
     "huber",
     "hypot",
     "identity",
+    "imag",
     "index_add",
     "instance_norm",
     "interpolate",
@@ -639,6 +647,7 @@ __all__ = [
     "pow",
     "prelu",
     "prod",
+    "real",
     "reciprocal",
     "relu",
     "relu6",

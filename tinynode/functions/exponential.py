@@ -28,6 +28,8 @@ from tinynode.functions.shapes import unbroadcast
 class Exp(FunctionNode):
     """y = e^x.   x: (s) -> y: (s).   dL/dx = dL/dy * y"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0,))
@@ -46,6 +48,8 @@ def exp(x: Any) -> Variable:
 
 class Expm1(FunctionNode):
     """y = e^x - 1.   x: (s) -> y: (s).   dL/dx = dL/dy * (y + 1)"""
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -66,6 +70,8 @@ def expm1(x: Any) -> Variable:
 class Log(FunctionNode):
     """y = ln x.   x: (s) -> y: (s).   dL/dx = dL/dy / x, and 0 where dL/dy = 0 and x = 0"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -84,6 +90,8 @@ def log(x: Any) -> Variable:
 
 class Log1p(FunctionNode):
     """y = ln(1 + x).   x: (s) -> y: (s).   dL/dx = dL/dy / (1 + x)"""
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -104,6 +112,8 @@ def log1p(x: Any) -> Variable:
 class Log2(FunctionNode):
     """y = the logarithm of x to base 2.   x: (s) -> y: (s).   dL/dx = dL/dy / (x ln 2)"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -123,6 +133,8 @@ def log2(x: Any) -> Variable:
 class Log10(FunctionNode):
     """y = the logarithm of x to base 10.   x: (s) -> y: (s).   dL/dx = dL/dy / (x ln 10)"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -141,6 +153,8 @@ def log10(x: Any) -> Variable:
 
 class Sqrt(FunctionNode):
     """y = sqrt(x).   x: (s) -> y: (s).   dL/dx = dL/dy / (2 y), and 0 where dL/dy = 0 and y = 0"""
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -170,6 +184,8 @@ def rsqrt(x: Any) -> Variable:
 class Square(FunctionNode):
     """y = x^2.   x: (s) -> y: (s).   dL/dx = dL/dy * 2 x"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -188,6 +204,8 @@ def square(x: Any) -> Variable:
 
 class Reciprocal(FunctionNode):
     """y = 1 / x.   x: (s) -> y: (s).   dL/dx = -dL/dy * y^2"""
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -216,6 +234,8 @@ class Pow(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g * y * x^(y-1), s)   dL/dy = sum_to(g * z * ln x, t), where
     ln x counts as 0 at x = 0
     """
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -246,6 +266,8 @@ class PowConstant(FunctionNode):
 
     x: (s) -> y: (s).   dL/dx = dL/dy * c * x^(c-1)
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, exponent: float) -> None:
         self.exponent = exponent
