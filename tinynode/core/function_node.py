@@ -27,8 +27,7 @@ from tinynode.core.dispatch import run_forward
 from tinynode.core.hooks import HookOwner, active_hooks, tell_failed, thread_state
 from tinynode.core.variable import Variable, variable_on_node, wrap_array
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Arrays, Device, Fallback, backend_of
-from tinynode.devices import complex_dtypes, current_device
+from tinynode.devices import Array, Arrays, Device, Fallback, backend_of, current_device
 from tinynode.errors import GraphError
 from tinynode.type_check import TypeInfoTuple, run_check
 
@@ -54,11 +53,10 @@ class FunctionNode(HookOwner):
         stack: the lines of user code that called the function, in debug mode; else None.
         lazy_grad_sum: ``config.lazy_grad_sum`` at the time of ``apply``.
         is_elementwise: True if all outputs have the same shape.
-        is_broadcasting: True if the function has two inputs, and checks only that the shapes
-            broadcast.
-        complex_rule: "conjugate" gives backward the conjugates of retained complex arrays; "own"
-            gives the arrays; "" refuses complex arrays in a graph.
-        is_complex: True if an input or output is complex, in a graph.
+        is_broadcasting: True for two inputs, if the only check is that the shapes broadcast.
+        complex_rule: "conjugate": backward gets the conjugates of retained complex arrays;
+            "own": the arrays themselves; "": complex arrays are refused.
+        is_complex: True if an input or output is complex.
         output_device: the device of the outputs, if different from the device of the inputs.
     """
 
@@ -75,6 +73,7 @@ class FunctionNode(HookOwner):
     retained_checksums: tuple[tuple[str, Array, int], ...] = ()
 
     _applied: bool = False
+    _retained_as: Any = tuple  # ``messages.conjugated`` with ``complex_rule``
     _retained_input_indexes: Indexes = ()
     _retained_output_indexes: Indexes = ()
     _input_data: tuple[Array | None, ...] = ()
@@ -156,8 +155,8 @@ class FunctionNode(HookOwner):
         self, variables: tuple[Variable, ...], arrays: Arrays, outputs: tuple[Variable, ...]
     ) -> None:
         """Put this function between the nodes of its inputs and outputs, and retain arrays."""
-        if complex_dtypes:
-            messages.check_complex(self, arrays, outputs)
+        if messages.complex_dtypes:
+            messages.check_complex(self, variables, outputs)
         kept = messages.arrays_to_retain(self, self._retained_input_indexes, arrays)
         inputs, references, rank = [], [], 0
         for i, x in enumerate(variables):
@@ -272,8 +271,7 @@ class FunctionNode(HookOwner):
         if self.inputs is None:
             return ()
         indexes, arrays = self._retained_input_indexes, self._input_data
-        kept = tuple([variable_holding(self.inputs[i], arrays[i]) for i in indexes])
-        return messages.conjugated(kept) if self.is_complex and self.complex_rule == "conjugate" else kept
+        return self._retained_as([variable_holding(self.inputs[i], arrays[i]) for i in indexes])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
@@ -293,8 +291,7 @@ class FunctionNode(HookOwner):
             else:
                 device = self.output_device or self.inputs[0].device
                 retained.append(self._revived(i, array, device))
-        kept = tuple(retained)
-        return messages.conjugated(kept) if self.is_complex and self.complex_rule == "conjugate" else kept
+        return self._retained_as(retained)
 
     def _revived(self, index: int, array: Array, device: Device) -> Variable:
         """A Variable on a new node, which replaces the freed node of an output."""

@@ -15,6 +15,7 @@ import numpy
 
 import tinynode
 from tinynode.devices import (
+    COMPLEX,
     Array,
     Arrays,
     Device,
@@ -22,6 +23,7 @@ from tinynode.devices import (
     device_of,
     find_device,
     is_differentiable,
+    kind_of,
 )
 from tinynode.errors import (
     BackwardSeedError,
@@ -340,7 +342,7 @@ def check_real_start(function: str, argument: str, y: Any) -> None:
     Raises:
         BackwardSeedError: y is complex.
     """
-    if complex_dtypes and y.raw is not None and y.raw.dtype in complex_dtypes:
+    if complex_dtypes and y.raw is not None and kind_of(y.raw) == COMPLEX:
         raise BackwardSeedError(
             f"{function}: {argument} is {dtype_name(y.dtype)}, and a gradient is that of a real "
             "number. Start from a real one: real(y), imag(y) or abs(y); or give a complex "
@@ -380,30 +382,32 @@ def check_sequences(
 # --- complex numbers -----------------------------------------------------------------------------
 
 
-def check_complex(function: Any, arrays: Arrays, outputs: Sequence[Any]) -> None:
-    """Set ``is_complex`` of a function with complex arrays, if the function has a rule for them.
+def check_complex(function: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Prepare a function with complex inputs or outputs for backward, by its ``complex_rule``.
 
     Raises:
         OperandError: the function has no rule, and an output requires a gradient.
     """
-    for array in (*arrays, *(y.raw for y in outputs)):
-        if array is not None and array.dtype in complex_dtypes:
+    for x in (*inputs, *outputs):
+        if x.raw is not None and x.raw.dtype in complex_dtypes.get(x._device.xp, ()):
             break
     else:
         return
     if not function.complex_rule and any(y._requires_grad for y in outputs):
         raise OperandError(
             f"{function.label}: the function has no gradient for complex numbers, and an array "
-            f"is {dtype_name(array.dtype)}. docs/complex.md lists the functions that have one. "
+            f"is {dtype_name(x.dtype)}. docs/complex.md lists the functions that have one. "
             "Write the function with these; or use x.detach(), if no gradient is needed."
         )
     function.is_complex = True
+    if function.complex_rule == "conjugate":
+        function._retained_as = conjugated
 
 
-def conjugated(variables: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Retained Variables for a backward: complex ones are conjugated by a recorded function."""
+def conjugated(variables: Iterable[Any]) -> tuple[Any, ...]:
+    """Retained Variables for backward: complex ones are conjugated, by a function."""
     conj = tinynode.functions.conj
-    return tuple([x if x is None or x.dtype not in complex_dtypes else conj(x) for x in variables])
+    return tuple([x if x is None or kind_of(x.raw) < COMPLEX else conj(x) for x in variables])
 
 
 # --- apply and forward ---------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from tinynode.devices import Array, Arrays, backend_of, is_integer, namespace_of
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
 from tinynode.functions.comparison import equal
-from tinynode.functions.operands import as_floating, as_operand, as_operands
+from tinynode.functions.operands import as_differentiable, as_floating, as_operand, as_operands
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
 
@@ -224,7 +224,7 @@ def reciprocal(x: Any) -> Variable:
     Raises:
         OperandError: x is not floating.
     """
-    return Reciprocal().apply((as_floating("reciprocal", "x", x),))[0]
+    return Reciprocal().apply((as_differentiable("reciprocal", "x", x),))[0]
 
 
 class Pow(BroadcastingNode):

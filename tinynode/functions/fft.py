@@ -23,13 +23,14 @@ import numpy
 from tinynode.configuration import config
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Arrays, Device, get_device, is_differentiable, namespace_of
+from tinynode.devices import Array, Arrays, Device, get_device, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.complex_numbers import conj, is_complex
 from tinynode.functions.data_types import astype
 from tinynode.functions.indexing import get_item
 from tinynode.functions.manipulation import pad, roll
 from tinynode.functions.operands import (
+    as_differentiable,
     as_integer,
     as_number,
     as_operand,
@@ -388,12 +389,7 @@ def _floating(function: str, x: Any, norm: str) -> Variable:
         raise ValueError(
             f"{function}: norm is {norm!r}; it must be 'backward', 'ortho' or 'forward'."
         )
-    variable = as_operand(function, "x", x)
-    if not is_differentiable(variable.filled_array()):
-        raise OperandError(
-            f"{function}: x must be floating, got {describe(x)}. Cast it first with astype."
-        )
-    return variable
+    return as_differentiable(function, "x", x)
 
 
 def _as_real(function: str, x: Variable) -> Variable:
@@ -405,9 +401,7 @@ def _as_real(function: str, x: Variable) -> Variable:
     return x
 
 
-def _prepared(
-    function: str, x: Any, n: int | None, axis: int, norm: str
-) -> tuple[Variable, int]:
+def _prepared(function: str, x: Any, n: int | None, axis: int, norm: str) -> tuple[Variable, int]:
     """x with the length n along the axis, and the axis counted from the front."""
     x = _floating(function, x, norm)
     axis = normalize_axis(function, axis, x.ndim)
@@ -416,9 +410,7 @@ def _prepared(
     return _resized(x, axis, length), axis
 
 
-def _half(
-    function: str, x: Any, n: int | None, axis: int, norm: str
-) -> tuple[Variable, int, int]:
+def _half(function: str, x: Any, n: int | None, axis: int, norm: str) -> tuple[Variable, int, int]:
     """x with n // 2 + 1 entries along the axis, the axis counted from the front, and n."""
     x = _floating(function, x, norm)
     axis = normalize_axis(function, axis, x.ndim)

@@ -18,7 +18,15 @@ from tinynode.core.conversion import RawArgument
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import COMPLEX, Device, find_device, is_floating, is_integer, kind_of
+from tinynode.devices import (
+    COMPLEX,
+    Device,
+    find_device,
+    is_differentiable,
+    is_floating,
+    is_integer,
+    kind_of,
+)
 from tinynode.errors import (
     DeviceMixError,
     GraphError,
@@ -124,6 +132,21 @@ def as_floating(function: str, argument: str, value: Any, beside: Any = None) ->
     """
     x = as_operand(function, argument, value, beside)
     if not is_floating(x.raw):
+        raise OperandError(
+            f"{function}: {argument} must be floating, got {describe(value)}. Cast it first with "
+            "astype."
+        )
+    return x
+
+
+def as_differentiable(function: str, argument: str, value: Any) -> Variable:
+    """As ``as_floating``, but complex numbers are taken, too.
+
+    Raises:
+        OperandError: the value is neither a Variable nor an array, or not floating.
+    """
+    x = as_operand(function, argument, value)
+    if not is_differentiable(x.filled_array()):
         raise OperandError(
             f"{function}: {argument} must be floating, got {describe(value)}. Cast it first with "
             "astype."
