@@ -14,7 +14,6 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions as fn
-from tinynode.errors import BackwardSeedError, OperandError, RequiresGradError
 
 DEVICES = ("numpy", "fast", "strict")
 STEP = 1e-3

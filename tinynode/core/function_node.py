@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import traceback
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from tinynode.configuration import config
@@ -28,6 +28,7 @@ from tinynode.core.hooks import HookOwner, active_hooks, tell_failed, thread_sta
 from tinynode.core.variable import Variable, variable_on_node, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Arrays, Device, Fallback, backend_of, current_device
+from tinynode.devices.dtypes import complex_dtypes
 from tinynode.errors import GraphError
 from tinynode.type_check import TypeInfoTuple, run_check
 
@@ -54,8 +55,7 @@ class FunctionNode(HookOwner):
         lazy_grad_sum: ``config.lazy_grad_sum`` at the time of ``apply``.
         is_elementwise: True if all outputs have the same shape.
         is_broadcasting: True for two inputs, if the only check is that the shapes broadcast.
-        complex_rule: "conjugate": backward gets the conjugates of retained complex arrays;
-            "own": the arrays themselves; "": complex arrays are refused.
+        complex_rule: "" refuses complex arrays; "conjugate" retains their conjugates; "own" not.
         is_complex: True if an input or output is complex.
         output_device: the device of the outputs, if different from the device of the inputs.
     """
@@ -73,7 +73,7 @@ class FunctionNode(HookOwner):
     retained_checksums: tuple[tuple[str, Array, int], ...] = ()
 
     _applied: bool = False
-    _retained_as: Any = tuple  # ``messages.conjugated`` with ``complex_rule``
+    _retained_as: Callable[..., tuple[Variable, ...]] = tuple  # or ``messages.conjugated``
     _retained_input_indexes: Indexes = ()
     _retained_output_indexes: Indexes = ()
     _input_data: tuple[Array | None, ...] = ()
@@ -155,7 +155,7 @@ class FunctionNode(HookOwner):
         self, variables: tuple[Variable, ...], arrays: Arrays, outputs: tuple[Variable, ...]
     ) -> None:
         """Put this function between the nodes of its inputs and outputs, and retain arrays."""
-        if messages.complex_dtypes:
+        if complex_dtypes:
             messages.check_complex(self, variables, outputs)
         kept = messages.arrays_to_retain(self, self._retained_input_indexes, arrays)
         inputs, references, rank = [], [], 0
@@ -194,10 +194,9 @@ class FunctionNode(HookOwner):
         """Check the inputs with ``type_check.expect``; by default, nothing."""
 
     def forward(self, inputs: Arrays) -> Arrays:
-        """The outputs, a tuple of arrays, from a tuple of arrays.
+        """The outputs, a tuple of arrays, from a tuple of arrays; in the Array API standard.
 
-        Override ``forward``, written against the Array API standard. Or override ``forward_cpu``
-        and ``forward_gpu``: the default ``forward`` calls the method for the arrays' backend.
+        Override it, or ``forward_cpu`` and ``forward_gpu``: the default calls one of these.
         """
         if not inputs:
             raise GraphError(f"{self.label}: override forward() in a function without inputs.")
@@ -235,10 +234,9 @@ class FunctionNode(HookOwner):
     ) -> Any:
         """``backward``, fused with the addition of the gradients from other functions.
 
-        Override the method where the fused form is cheaper; a backward pass calls overrides only.
-        ``grad_inputs`` has the contributions of other functions to the target inputs, or None. For
-        a variable at several positions, the first has the contribution. Returns a gradient, with
-        ``grad_inputs`` added, per target.
+        Override it where that is cheaper; a backward pass calls overrides only. ``grad_inputs``
+        has the gradients from other functions for each target, or None; for a variable at several
+        positions, the first has them. Returns a gradient, with ``grad_inputs`` added, per target.
         """
         gradients = self.backward(target_input_indexes, grad_outputs)
         if len(gradients) != len(target_input_indexes):
@@ -276,8 +274,7 @@ class FunctionNode(HookOwner):
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
 
-        None stands for an output that forward gave as None. A new node replaces the node of an
-        output that was freed, so that double backprop goes on.
+        None is an output that forward gave as None. A new node replaces that of a freed output.
         """
         if self.outputs is None or self.inputs is None:
             return ()

@@ -27,7 +27,7 @@ class Variable(ArrayMethods):
         name: shown in pictures of the graph and in messages.
         grad: an initial gradient, of the array's shape, dtype and device.
         requires_grad: True if backward computes a gradient for the Variable. By default True for
-            floating dtypes; integers and bools never can require a gradient.
+            floating dtypes, real and complex; integers and bools never can require a gradient.
 
     Raises:
         TypeError: ``array`` is not an array, or an integer array is asked to require a gradient.

@@ -1,7 +1,7 @@
 """Complex numbers: the real and the imaginary part, and the conjugate.
 
-Requirement: the gradient of a real number L with respect to a complex x is dL/dRe(x) + i dL/dIm(x).
-So a step against the gradient makes L smaller, as for real x. JAX gives the conjugate of it.
+Requirement: the gradient of a real number L with respect to x is dL/dRe(x) + i dL/dIm(x). So a
+step against the gradient makes L smaller, as for real x. JAX gives the conjugate of it.
 
 The functions take real arrays, too: a real x is its own real part and its own conjugate.
 """

@@ -106,7 +106,8 @@ class RealFft(TransformNode):
     """y = the first n // 2 + 1 entries of the transform of a real x over an axis of length n.
 
     x: (s), real -> y: (s with n // 2 + 1 at the axis), complex.
-    dL/dx = InverseRealFft(w * dL/dy), ``norm`` turned, w = 1/2 for entries with a left-out conjugate
+    dL/dx = InverseRealFft(w * dL/dy), ``norm`` turned, w = 1/2 where a conjugate is
+    left out, else 1
     """
 
     def forward(self, inputs: Arrays) -> Arrays:
@@ -124,7 +125,7 @@ class InverseRealFft(TransformNode):
     """y = the real array of length n with the transform x; x has n // 2 + 1 entries of n.
 
     x: (s with n // 2 + 1 at the axis), complex -> y: (s with n at the axis), real.
-    dL/dx = w * RealFft(dL/dy), ``norm`` turned, w = 2 for entries with a left-out conjugate
+    dL/dx = w * RealFft(dL/dy), ``norm`` turned, w = 2 where a conjugate is left out, else 1
     """
 
     def __init__(self, axes: tuple[int, ...], norm: str, n: int) -> None:
@@ -151,12 +152,10 @@ def _weights(x: Variable, axis: int, n: int, weight: float) -> Variable:
 
     The first entry has none; nor has the last one, if n is even.
     """
-    xp, length = x.xp, n // 2 + 1
-    k = xp.arange(length, device=x.raw.device)
-    numbers = xp.where((k > 0) & (2 * k < n), weight, 1.0)
-    shape = (length, *(1 for _ in x.shape[axis + 1 :]))
-    array = xp.astype(xp.reshape(numbers, shape), x.dtype)
-    return wrap_array(array, x.device, False)
+    k = numpy.arange(n // 2 + 1)
+    numbers = numpy.where((k > 0) & (2 * k < n), weight, 1.0)
+    numbers = numbers.reshape((-1, *(1 for _ in x.shape[axis + 1 :])))
+    return wrap_array(x.xp.astype(x.device.from_host(numbers), x.dtype), x.device, False)
 
 
 # --- one axis ------------------------------------------------------------------------------------
@@ -266,7 +265,7 @@ def ifftn(
 def rfftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Axes = None, norm: str = "backward"
 ) -> Variable:
-    """The transform of a real x over several axes: ``rfft`` over the last, ``fft`` over the others.
+    """The transform of a real x over axes: ``rfft`` over the last, ``fft`` over the others.
 
     Arguments as for ``fftn``.
 
