@@ -15,12 +15,20 @@ import pytest
 
 import tinynode as tn
 import tinynode_numpy
+from tinynode.core import function_node, messages
 
 FOLDERS = tuple(
     os.path.dirname(os.path.abspath(module.__file__)) + os.sep
     for module in (tn, tinynode_numpy)
     if module.__file__
 )
+
+
+@pytest.fixture(autouse=True)
+def only_real_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The budgets are those of a program that never met a complex array."""
+    monkeypatch.setattr(function_node, "complex_dtypes", set())
+    monkeypatch.setattr(messages, "complex_dtypes", set())
 
 
 class Steps(NamedTuple):

@@ -163,8 +163,7 @@ def backward(
 
     Args:
         outputs: the Variables to start from.
-        grad_outputs: the gradients of the outputs. By default the ``grad`` of each output is used
-            up.
+        grad_outputs: the gradients of the outputs; by default the ``grad`` of each is used up.
         enable_double_backprop: record a graph of the backward pass.
 
     Raises:
@@ -207,7 +206,7 @@ def grad(
     Args:
         outputs: the Variables to differentiate.
         inputs: the Variables to differentiate with respect to; intermediate ones too.
-        grad_outputs: gradients to start from; by default arrays of 1, also for large outputs.
+        grad_outputs: gradients to start from; by default arrays of 1, for real outputs only.
         grad_inputs: gradients to add to the results.
         set_grad: also write the results to the inputs' ``grad_var``.
         retain_grad: also write the gradients of all function outputs on the way.

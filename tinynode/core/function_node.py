@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import traceback
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from tinynode.configuration import config
@@ -28,6 +28,7 @@ from tinynode.core.hooks import HookOwner, active_hooks, tell_failed, thread_sta
 from tinynode.core.variable import Variable, variable_on_node, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Arrays, Device, Fallback, backend_of, current_device
+from tinynode.devices.dtypes import complex_dtypes
 from tinynode.errors import GraphError
 from tinynode.type_check import TypeInfoTuple, run_check
 
@@ -53,8 +54,9 @@ class FunctionNode(HookOwner):
         stack: the lines of user code that called the function, in debug mode; else None.
         lazy_grad_sum: ``config.lazy_grad_sum`` at the time of ``apply``.
         is_elementwise: True if all outputs have the same shape.
-        is_broadcasting: True if the function has two inputs, and checks only that the shapes
-            broadcast.
+        is_broadcasting: True for two inputs, if the only check is that the shapes broadcast.
+        complex_rule: "" refuses complex arrays; "conjugate" retains their conjugates; "own" not.
+        is_complex: True if an input or output is complex.
         output_device: the device of the outputs, if different from the device of the inputs.
     """
 
@@ -65,10 +67,13 @@ class FunctionNode(HookOwner):
     lazy_grad_sum: bool = False
     is_elementwise: bool = False
     is_broadcasting: bool = False
+    complex_rule: str = ""
+    is_complex: bool = False
     output_device: Device | None = None
     retained_checksums: tuple[tuple[str, Array, int], ...] = ()
 
     _applied: bool = False
+    _retained_as: Callable[..., tuple[Variable, ...]] = tuple  # or ``messages.conjugated``
     _retained_input_indexes: Indexes = ()
     _retained_output_indexes: Indexes = ()
     _input_data: tuple[Array | None, ...] = ()
@@ -150,6 +155,8 @@ class FunctionNode(HookOwner):
         self, variables: tuple[Variable, ...], arrays: Arrays, outputs: tuple[Variable, ...]
     ) -> None:
         """Put this function between the nodes of its inputs and outputs, and retain arrays."""
+        if complex_dtypes:
+            messages.check_complex(self, variables, outputs)
         kept = messages.arrays_to_retain(self, self._retained_input_indexes, arrays)
         inputs, references, rank = [], [], 0
         for i, x in enumerate(variables):
@@ -187,10 +194,9 @@ class FunctionNode(HookOwner):
         """Check the inputs with ``type_check.expect``; by default, nothing."""
 
     def forward(self, inputs: Arrays) -> Arrays:
-        """The outputs, a tuple of arrays, from a tuple of arrays.
+        """The outputs, a tuple of arrays, from a tuple of arrays; in the Array API standard.
 
-        Override ``forward``, written against the Array API standard. Or override ``forward_cpu``
-        and ``forward_gpu``: the default ``forward`` calls the method for the arrays' backend.
+        Override it, or ``forward_cpu`` and ``forward_gpu``: the default calls one of these.
         """
         if not inputs:
             raise GraphError(f"{self.label}: override forward() in a function without inputs.")
@@ -228,10 +234,9 @@ class FunctionNode(HookOwner):
     ) -> Any:
         """``backward``, fused with the addition of the gradients from other functions.
 
-        Override the method where the fused form is cheaper; a backward pass calls overrides only.
-        ``grad_inputs`` has the contributions of other functions to the target inputs, or None. For
-        a variable at several positions, the first has the contribution. Returns a gradient, with
-        ``grad_inputs`` added, per target.
+        Override it where that is cheaper; a backward pass calls overrides only. ``grad_inputs``
+        has the gradients from other functions for each target, or None; for a variable at several
+        positions, the first has them. Returns a gradient, with ``grad_inputs`` added, per target.
         """
         gradients = self.backward(target_input_indexes, grad_outputs)
         if len(gradients) != len(target_input_indexes):
@@ -264,13 +269,12 @@ class FunctionNode(HookOwner):
         if self.inputs is None:
             return ()
         indexes, arrays = self._retained_input_indexes, self._input_data
-        return tuple([variable_holding(self.inputs[i], arrays[i]) for i in indexes])
+        return self._retained_as([variable_holding(self.inputs[i], arrays[i]) for i in indexes])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:
         """The retained outputs as Variables, in the order of the indexes; ``()`` if none.
 
-        None stands for an output that forward gave as None. A new node replaces the node of an
-        output that was freed, so that double backprop goes on.
+        None is an output that forward gave as None. A new node replaces that of a freed output.
         """
         if self.outputs is None or self.inputs is None:
             return ()
@@ -284,7 +288,7 @@ class FunctionNode(HookOwner):
             else:
                 device = self.output_device or self.inputs[0].device
                 retained.append(self._revived(i, array, device))
-        return tuple(retained)
+        return self._retained_as(retained)
 
     def _revived(self, index: int, array: Array, device: Device) -> Variable:
         """A Variable on a new node, which replaces the freed node of an output."""

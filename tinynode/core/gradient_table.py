@@ -31,8 +31,7 @@ class GradientTable:
     Attributes:
         gradients: the gradients of leaves, and of nodes before the creator has run.
         waiting: further contributions to ``gradients``, under ``lazy_grad_sum``.
-        summed_here: the nodes with a sum made by the table. Only the table holds such a sum, so
-            the Variable is used again. Functions may share a first gradient.
+        summed_here: the nodes with a sum made by the table, which alone holds the sum.
         kept: the gradients of the nodes in ``keep``, after the creators have run.
         recorded: True if sums are functions: for double backprop, and while a net is recorded.
             So make the table inside of ``backprop_mode``.

@@ -14,7 +14,17 @@ from typing import Any
 import numpy
 
 import tinynode
-from tinynode.devices import Array, Arrays, Device, device_of, find_device, is_floating
+from tinynode.devices import (
+    COMPLEX,
+    Array,
+    Arrays,
+    Device,
+    complex_dtypes,
+    device_of,
+    find_device,
+    is_differentiable,
+    kind_of,
+)
 from tinynode.errors import (
     BackwardSeedError,
     DeviceMixError,
@@ -84,7 +94,7 @@ def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
     Raises:
         RequiresGradError: True was asked of a dtype that is not floating.
     """
-    can = array is None or is_floating(array)
+    can = array is None or is_differentiable(array)
     if requires_grad is None:
         return can
     if requires_grad and not can:
@@ -97,7 +107,7 @@ def decide_requires_grad(array: Array, requires_grad: bool | None) -> bool:
 
 def check_assigned(x: tinynode.Variable, array: Array | None) -> None:
     """Raises RequiresGradError if x requires a gradient, and the new array cannot have one."""
-    if x.requires_grad and array is not None and not is_floating(array):
+    if x.requires_grad and array is not None and not is_differentiable(array):
         raise RequiresGradError(
             "x.array: x requires a gradient, so the array must be floating, got "
             f"{describe(array)}. Cast the array, array.astype('float64'), or make a new Variable."
@@ -254,7 +264,7 @@ def check_can_start(function: str, argument: str, y: Any) -> None:
     """
     if y.requires_grad:
         return
-    if y.raw is not None and not is_floating(y.raw):
+    if y.raw is not None and not is_differentiable(y.raw):
         raise BackwardSeedError(
             f"{function}: {argument} is {dtype_name(y.dtype)}, and only floating dtypes have "
             "derivatives. Start from floats: 1.0 in place of 1, or x.astype('float32')."
@@ -285,7 +295,7 @@ def check_seedless(y: Any) -> None:
     """Refuse ``y.backward()`` without a gradient, unless a function computed y, of size one.
 
     Raises:
-        BackwardSeedError: y is a leaf, or has several elements.
+        BackwardSeedError: y is a leaf, has several elements, or is complex.
     """
     if y.creator_node is None:
         raise BackwardSeedError(
@@ -293,6 +303,7 @@ def check_seedless(y: Any) -> None:
             "or it was computed under no_backprop_mode(); or it is a gradient, and "
             "enable_double_backprop=True was left out."
         )
+    check_real_start("y.backward()", "y", y)
     if y.size != 1:
         raise BackwardSeedError(
             f"y.backward(): y has shape {y.shape}, so there is no single gradient to start from; "
@@ -319,8 +330,24 @@ def checked_seed(y: Any, gy: Any, position: int) -> Any:
 
 def check_start_of_grad(y: Any, gy: Any, position: int) -> None:
     """Refuse a gradient that ``tinynode.grad`` starts from, if it does not fit the output."""
-    if gy is not None:
+    if gy is None:
+        check_real_start("grad", f"outputs[{position}]", y)
+    else:
         check_gradient(gy, y, f"grad: grad_outputs[{position}]")
+
+
+def check_real_start(function: str, argument: str, y: Any) -> None:
+    """Refuse to start a backward pass from a complex y without a gradient.
+
+    Raises:
+        BackwardSeedError: y is complex.
+    """
+    if complex_dtypes and y.raw is not None and kind_of(y.raw) == COMPLEX:
+        raise BackwardSeedError(
+            f"{function}: {argument} is {dtype_name(y.dtype)}, and a gradient is that of a real "
+            "number. Start from a real one: real(y), imag(y) or abs(y); or give a complex "
+            "gradient to start from."
+        )
 
 
 def check_sequences(
@@ -350,6 +377,40 @@ def check_sequences(
             f"{function}: {gradients_name} has {len(gradients)} entries, expected "
             f"{len(variables)}."
         )
+
+
+# --- complex numbers -----------------------------------------------------------------------------
+
+
+def check_complex(function: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Prepare a function with complex inputs or outputs for backward, by its ``complex_rule``.
+
+    Raises:
+        OperandError: the function has no rule, and an output requires a gradient.
+    """
+    for x in (*inputs, *outputs):
+        array = x.raw
+        if array is None or array.dtype in x._device.floating_dtypes:
+            continue
+        if kind_of(array) == COMPLEX:
+            break
+    else:
+        return
+    if not function.complex_rule and any(y._requires_grad for y in outputs):
+        raise OperandError(
+            f"{function.label}: the function has no gradient for complex numbers, and an array "
+            f"is {dtype_name(x.dtype)}. docs/complex.md lists the functions that have one. "
+            "Write the function with these; or use x.detach(), if no gradient is needed."
+        )
+    function.is_complex = True
+    if function.complex_rule == "conjugate":
+        function._retained_as = conjugated
+
+
+def conjugated(variables: Iterable[Any]) -> tuple[Any, ...]:
+    """Retained Variables for backward: complex ones are conjugated, by a function."""
+    conj = tinynode.functions.conj
+    return tuple([x if x is None or kind_of(x.raw) < COMPLEX else conj(x) for x in variables])
 
 
 # --- apply and forward ---------------------------------------------------------------------------

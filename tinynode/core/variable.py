@@ -27,7 +27,7 @@ class Variable(ArrayMethods):
         name: shown in pictures of the graph and in messages.
         grad: an initial gradient, of the array's shape, dtype and device.
         requires_grad: True if backward computes a gradient for the Variable. By default True for
-            floating dtypes; integers and bools never can require a gradient.
+            floating dtypes, real and complex; integers and bools never can require a gradient.
 
     Raises:
         TypeError: ``array`` is not an array, or an integer array is asked to require a gradient.
@@ -287,7 +287,7 @@ class Variable(ArrayMethods):
 def wrap_array(array: Array | None, device: Device, requires_grad: bool) -> Variable:
     """A Variable on an array of the device; only a floating array can require a gradient."""
     if requires_grad and (array is None or array.dtype not in device.floating_dtypes):
-        requires_grad = device.is_floating(array)
+        requires_grad = device.is_differentiable(array)
     variable = object.__new__(Variable)
     variable.raw, variable._device, variable._requires_grad = array, device, requires_grad
     variable._name = variable._node = variable._grad_var = None

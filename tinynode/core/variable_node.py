@@ -101,10 +101,7 @@ class VariableNode:
         self._variable = None if variable is None else weakref.ref(variable)
 
     def get_variable(self) -> Variable:
-        """The user's Variable if alive, else a new Variable on this node.
-
-        A new Variable has the retained array, or None if no function retained the array.
-        """
+        """The user's Variable if alive, else a new one on this node, with the array if retained."""
         variable = self.get_variable_or_none()
         if variable is None:
             variable = tinynode.core.variable.variable_on_node(self, self.data)

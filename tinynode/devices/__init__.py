@@ -19,6 +19,7 @@ from tinynode.devices.arrays import (
     device_of,
     find_device,
     is_array,
+    is_differentiable,
     is_float16,
     is_floating,
     is_integer,
@@ -33,7 +34,7 @@ from tinynode.devices.arrays import (
     widened_array,
 )
 from tinynode.devices.device import Device, device_names, indices_of, namespace_from
-from tinynode.devices.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, kind_of_dtype
+from tinynode.devices.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, complex_dtypes, kind_of_dtype
 from tinynode.devices.loader import backend_origin
 from tinynode.devices.protocol import (
     OPTIONAL_PARTS,
@@ -91,6 +92,7 @@ __all__ = [
     "backend_origin",
     "base_of",
     "check_cast",
+    "complex_dtypes",
     "count_use",
     "current_device",
     "device_names",
@@ -101,6 +103,7 @@ __all__ = [
     "get_device",
     "indices_of",
     "is_array",
+    "is_differentiable",
     "is_float16",
     "is_floating",
     "is_integer",

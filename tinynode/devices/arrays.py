@@ -111,8 +111,13 @@ def kind_of(array: Array) -> int:
 
 
 def is_floating(array: Array) -> bool:
-    """True if an array's dtype is a real floating one: only such arrays can have a gradient."""
+    """True if an array's dtype is a real floating one."""
     return kind_of(array) == FLOATING
+
+
+def is_differentiable(array: Array) -> bool:
+    """True if an array's dtype is floating, real or complex: only such arrays have a gradient."""
+    return kind_of(array) >= FLOATING
 
 
 def is_integer(array: Array) -> bool:

@@ -34,7 +34,7 @@ class Device:
         self.array_types: set[type] = set()
         """The array types of the backend so far: the quick form of ``owns``."""
         self.floating_dtypes: set[Any] = set()
-        """The floating dtypes met so far: the quick form of ``is_floating``."""
+        """The real floating dtypes met so far: the quick form of ``is_differentiable``."""
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"
@@ -67,18 +67,17 @@ class Device:
             self._explain(error)
             raise
 
-    def is_floating(self, array: Array | None) -> bool:
-        """True if an array of this device has a real floating dtype; False for None."""
-        return array is not None and (
-            array.dtype in self.floating_dtypes or self._is_new_floating(array.dtype)
-        )
+    def is_differentiable(self, array: Array | None) -> bool:
+        """True if an array of this device has a floating dtype, real or complex; False for None.
 
-    def _is_new_floating(self, dtype: Any) -> bool:
-        """True if a new dtype is real floating; the dtype is then remembered."""
-        if kind_of_dtype(self.xp, dtype) != FLOATING:
+        A real dtype is remembered in ``floating_dtypes``.
+        """
+        if array is None:
             return False
-        self.floating_dtypes.add(dtype)
-        return True
+        kind = kind_of_dtype(self.xp, array.dtype)
+        if kind == FLOATING:
+            self.floating_dtypes.add(array.dtype)
+        return kind >= FLOATING
 
     def lift(self, value: Any) -> Array:
         """An array as it is, a scalar of the array library as a 0-d array, None for others."""

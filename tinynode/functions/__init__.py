@@ -1,14 +1,15 @@
 """The differentiable functions: a class and a lower-case function for each operation.
 
 Users call the functions. The FunctionNode classes are public for readers of graphs, and for
-writers of hooks and kernels. Linear algebra beyond products is in ``linalg``. The files follow the
+writers of hooks and kernels. Linear algebra beyond products is in ``linalg``, Fourier
+transforms in ``fft``. The files follow the
 chapters of the Array API standard, and the families of networks.
 """
 
 import typing
 
 from tinynode import habits
-from tinynode.functions import linalg
+from tinynode.functions import fft, linalg
 from tinynode.functions.activation import (
     ELU,
     GELU,
@@ -114,6 +115,7 @@ from tinynode.functions.comparison import (
     minimum,
     not_equal,
 )
+from tinynode.functions.complex_numbers import Conj, Imag, Real, conj, imag, real
 from tinynode.functions.convolution import Fold, Unfold, conv1d, conv2d, conv_transpose2d
 from tinynode.functions.cross_entropies import (
     RowWeights,
@@ -405,6 +407,7 @@ __all__ = [
     "Clip",
     "ClipGrad",
     "Concat",
+    "Conj",
     "Copy",
     "CopySign",
     "Cos",
@@ -440,6 +443,7 @@ __all__ = [
     "HardSiLUGrad",
     "Hypot",
     "Identity",
+    "Imag",
     "Inv",
     "IsDead",
     "LGamma",
@@ -481,6 +485,7 @@ __all__ = [
     "Qr",
     "ReLU",
     "ReLUGrad",
+    "Real",
     "Reciprocal",
     "Remainder",
     "Reshape",
@@ -562,6 +567,7 @@ __all__ = [
     "clip",
     "clipped_relu",
     "concat",
+    "conj",
     "contrastive",
     "conv1d",
     "conv2d",
@@ -592,6 +598,7 @@ __all__ = [
     "exp",
     "expand_dims",
     "expm1",
+    "fft",
     "fixed_batch_norm",
     "flip",
     "floor",
@@ -615,6 +622,7 @@ __all__ = [
     "huber",
     "hypot",
     "identity",
+    "imag",
     "index_add",
     "instance_norm",
     "interpolate",
@@ -665,6 +673,7 @@ __all__ = [
     "pow",
     "prelu",
     "prod",
+    "real",
     "reciprocal",
     "relu",
     "relu6",

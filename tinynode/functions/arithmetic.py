@@ -72,6 +72,8 @@ class Add(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g, s)   dL/dy = sum_to(g, t)
     """
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         return (x + y,)
@@ -94,6 +96,7 @@ class AddAll(FunctionNode):
     x_i: (s) -> z: (s).   dL/dx_i = dL/dz
     """
 
+    complex_rule = "conjugate"
     type_hint = "bring the inputs to one shape with broadcast_to, or use +."
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:
@@ -131,6 +134,8 @@ class Subtract(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g, s)   dL/dy = -sum_to(g, t)
     """
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         return (x - y,)
@@ -154,6 +159,8 @@ class Multiply(BroadcastingNode):
     x: (s), y: (t) -> z: (broadcast of s and t).
     With g = dL/dz:   dL/dx = sum_to(g * y, s)   dL/dy = sum_to(g * x, t)
     """
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -191,6 +198,8 @@ class ZeroSafeMultiply(BroadcastingNode):
     g: (s), d: (t) -> z: (broadcast of s and t).
     With h = dL/dz:   dL/dg = sum_to(h * d, s)   dL/dd = sum_to(h * g, t), and 0 where replaced
     """
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         g, d = inputs
@@ -237,6 +246,8 @@ class Divide(BroadcastingNode):
     x: (s), y: (t) -> z: (broadcast of s and t).
     With g = dL/dz:   dL/dx = sum_to(g / y, s)   dL/dy = -sum_to(g * z / y, t)
     """
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -341,6 +352,8 @@ def fmod(x1: Any, x2: Any) -> Variable:
 class Negative(FunctionNode):
     """y = -x.   x: (s) -> y: (s).   dL/dx = -dL/dy"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         return (-x,)
@@ -358,6 +371,8 @@ def negative(x: Any) -> Variable:
 class Positive(FunctionNode):
     """y = +x: the same values in a new array.   x: (s) -> y: (s).   dL/dx = dL/dy"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         return (namespace_of(x).positive(x),)
@@ -372,7 +387,12 @@ def positive(x: Any) -> Variable:
 
 
 class Abs(FunctionNode):
-    """y = |x|.   x: (s) -> y: (s).   dL/dx = dL/dy * sign(x), so 0 at the kink"""
+    """y = |x|.   x: (s) -> y: (s), real.   dL/dx = dL/dy * sign(x), so 0 at the kink
+
+    For complex x, sign(x) is x / |x|, and 0 at 0.
+    """
+
+    complex_rule = "own"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -382,6 +402,9 @@ class Abs(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
+        if self.is_complex:
+            length = abs(x)
+            return (gy * (x / where(length == 0, 1.0, length)),)
         return (gy * sign(x),)
 
 

@@ -6,7 +6,17 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, Device, get_device, is_float16, namespace_of, to_host
+from tinynode.devices import (
+    COMPLEX,
+    Arrays,
+    Device,
+    get_device,
+    is_float16,
+    kind_of,
+    kind_of_dtype,
+    namespace_of,
+    to_host,
+)
 from tinynode.functions.operands import as_operand, input_nodes
 
 
@@ -15,6 +25,8 @@ class Identity(FunctionNode):
 
     x: (s) -> y: (s).   dL/dx = dL/dy
     """
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         return inputs
@@ -34,6 +46,8 @@ class Copy(FunctionNode):
     x: (s) -> y: (s).   dL/dx = dL/dy
     """
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         return (namespace_of(x).asarray(x, copy=True),)
@@ -50,15 +64,21 @@ def copy(x: Any) -> Variable:
 class AsType(FunctionNode):
     """y = x with the elements cast to another dtype.
 
-    x: (s) -> y: (s).   dL/dx = dL/dy cast back; none where y is not floating.
+    x: (s) -> y: (s).   dL/dx = dL/dy cast back; none where y is not floating. A cast of complex
+    numbers to a real dtype takes the real part.
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        return (namespace_of(x).astype(x, self.dtype),)
+        xp = namespace_of(x)
+        if kind_of(x) == COMPLEX and kind_of_dtype(xp, self.dtype) < COMPLEX:
+            x = xp.real(x)
+        return (xp.astype(x, self.dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
@@ -98,6 +118,8 @@ class ToDevice(FunctionNode):
 
     x: (s) on ``source`` -> y: (s) on ``target``.   dL/dx = dL/dy, moved back to ``source``
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, source: Device, target: Device) -> None:
         self.source = source

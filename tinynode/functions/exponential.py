@@ -20,13 +20,15 @@ from tinynode.devices import Array, Arrays, backend_of, is_integer, namespace_of
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
 from tinynode.functions.comparison import equal
-from tinynode.functions.operands import as_floating, as_operand, as_operands
+from tinynode.functions.operands import as_differentiable, as_floating, as_operand, as_operands
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
 
 
 class Exp(FunctionNode):
     """y = e^x.   x: (s) -> y: (s).   dL/dx = dL/dy * y"""
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -47,6 +49,8 @@ def exp(x: Any) -> Variable:
 class Expm1(FunctionNode):
     """y = e^x - 1.   x: (s) -> y: (s).   dL/dx = dL/dy * (y + 1)"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0,))
@@ -65,6 +69,8 @@ def expm1(x: Any) -> Variable:
 
 class Log(FunctionNode):
     """y = ln x.   x: (s) -> y: (s).   dL/dx = dL/dy / x, and 0 where dL/dy = 0 and x = 0"""
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -85,6 +91,8 @@ def log(x: Any) -> Variable:
 class Log1p(FunctionNode):
     """y = ln(1 + x).   x: (s) -> y: (s).   dL/dx = dL/dy / (1 + x)"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -103,6 +111,8 @@ def log1p(x: Any) -> Variable:
 
 class Log2(FunctionNode):
     """y = the logarithm of x to base 2.   x: (s) -> y: (s).   dL/dx = dL/dy / (x ln 2)"""
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -123,6 +133,8 @@ def log2(x: Any) -> Variable:
 class Log10(FunctionNode):
     """y = the logarithm of x to base 10.   x: (s) -> y: (s).   dL/dx = dL/dy / (x ln 10)"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -141,6 +153,8 @@ def log10(x: Any) -> Variable:
 
 class Sqrt(FunctionNode):
     """y = sqrt(x).   x: (s) -> y: (s).   dL/dx = dL/dy / (2 y), and 0 where dL/dy = 0 and y = 0"""
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -170,6 +184,8 @@ def rsqrt(x: Any) -> Variable:
 class Square(FunctionNode):
     """y = x^2.   x: (s) -> y: (s).   dL/dx = dL/dy * 2 x"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -189,6 +205,8 @@ def square(x: Any) -> Variable:
 class Reciprocal(FunctionNode):
     """y = 1 / x.   x: (s) -> y: (s).   dL/dx = -dL/dy * y^2"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0,))
@@ -206,7 +224,7 @@ def reciprocal(x: Any) -> Variable:
     Raises:
         OperandError: x is not floating.
     """
-    return Reciprocal().apply((as_floating("reciprocal", "x", x),))[0]
+    return Reciprocal().apply((as_differentiable("reciprocal", "x", x),))[0]
 
 
 class Pow(BroadcastingNode):
@@ -216,6 +234,8 @@ class Pow(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(g * y * x^(y-1), s)   dL/dy = sum_to(g * z * ln x, t), where
     ln x counts as 0 at x = 0
     """
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -246,6 +266,8 @@ class PowConstant(FunctionNode):
 
     x: (s) -> y: (s).   dL/dx = dL/dy * c * x^(c-1)
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, exponent: float) -> None:
         self.exponent = exponent

@@ -343,6 +343,8 @@ class TakeRows(FunctionNode):
     dL/dx = zeros, plus each dL/dy_k at indices_k
     """
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         x, indices = inputs
         self.retain_inputs((1,))
@@ -360,6 +362,8 @@ class AddAt(FunctionNode):
 
     values: (k, ...), indices: (k), integer -> y: (length, ...).   dL/dvalues_k = dL/dy[indices_k]
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -426,6 +430,8 @@ class TakeAlongAxis(FunctionNode):
     x: (s), indices: (s with any length at axis), integer -> y: (shape of indices).
     dL/dx = zeros of shape s, plus dL/dy at the indices
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, axis: int) -> None:
         self.axis = axis
@@ -496,6 +502,8 @@ class GetItem(FunctionNode):
     dL/dx = zeros of shape s, plus dL/dy at index
     """
 
+    complex_rule = "conjugate"
+
     def __init__(self, index: Index) -> None:
         self.index = index
 
@@ -539,6 +547,8 @@ class GetItemGrad(FunctionNode):
     The gradient of ``GetItem`` without arrays. Second order:   dL/dgy = dL/dgx[index]
     """
 
+    complex_rule = "conjugate"
+
     def __init__(self, index: Index, shape: tuple[int, ...]) -> None:
         self.index = index
         self.shape = shape
@@ -578,6 +588,8 @@ class SetItem(FunctionNode):
     With g = dL/dy:   dL/dx = g with zeros at index   dL/dv = g[index], summed to v's shape. Where
     arrays name an element several times, the last value is undefined.
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, index: Index) -> None:
         self.index = index

@@ -36,6 +36,7 @@ class Concat(FunctionNode):
     x_i: (s with n_i at axis) -> y: (s with sum of n_i).   dL/dx_i = the i-th part of dL/dy
     """
 
+    complex_rule = "conjugate"
     type_hint = "all inputs need equal shapes, but for the axis of concat."
 
     def __init__(self, axis: int) -> None:
@@ -90,6 +91,8 @@ class Split(FunctionNode):
 
     x: (s) -> y_i: (s with n_i at axis).   dL/dx = the dL/dy_i, joined
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, indices: tuple[int, ...], axis: int) -> None:
         self.indices = indices
@@ -147,6 +150,7 @@ class Stack(FunctionNode):
     x_i: (s) -> y: (s with the number of inputs at axis).   dL/dx_i = Unstack(dL/dy)_i
     """
 
+    complex_rule = "conjugate"
     type_hint = "all inputs need one shape and one dtype."
 
     def __init__(self, axis: int) -> None:
@@ -192,6 +196,8 @@ class Unstack(FunctionNode):
     x: (s) -> y_i: (s without the axis).   dL/dx = Stack(dL/dy_0, dL/dy_1, ...)
     """
 
+    complex_rule = "conjugate"
+
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
@@ -225,6 +231,8 @@ class Flip(FunctionNode):
     x: (s) -> y: (s).   dL/dx = dL/dy reversed likewise
     """
 
+    complex_rule = "conjugate"
+
     def __init__(self, axes: tuple[int, ...]) -> None:
         self.axes = axes
 
@@ -251,6 +259,8 @@ class Roll(FunctionNode):
 
     x: (s) -> y: (s).   dL/dx = dL/dy moved back
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, shifts: tuple[int, ...], axes: tuple[int, ...]) -> None:
         self.shifts = shifts

@@ -18,7 +18,15 @@ from tinynode.core.conversion import RawArgument
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import COMPLEX, Device, find_device, is_floating, is_integer, kind_of
+from tinynode.devices import (
+    COMPLEX,
+    Device,
+    find_device,
+    is_differentiable,
+    is_floating,
+    is_integer,
+    kind_of,
+)
 from tinynode.errors import (
     DeviceMixError,
     GraphError,
@@ -131,6 +139,21 @@ def as_floating(function: str, argument: str, value: Any, beside: Any = None) ->
     return x
 
 
+def as_differentiable(function: str, argument: str, value: Any) -> Variable:
+    """As ``as_floating``, but complex numbers are taken, too.
+
+    Raises:
+        OperandError: the value is neither a Variable nor an array, or not floating.
+    """
+    x = as_operand(function, argument, value)
+    if not is_differentiable(x.filled_array()):
+        raise OperandError(
+            f"{function}: {argument} must be floating, got {describe(value)}. Cast it first with "
+            "astype."
+        )
+    return x
+
+
 def require_one_dtype(function: str, names: tuple[str, str], x: Variable, y: Variable) -> None:
     """Raises InvalidType if two Variables have different dtypes."""
     if x.dtype != y.dtype:
@@ -203,6 +226,9 @@ def _scalar_beside(value: Any, other: Variable) -> Variable:
     xp = other.device.xp
     if _fits(number, reference):
         array = xp.asarray(number, dtype=reference.dtype, device=reference.device)
+    elif isinstance(number, complex) and is_floating(reference):
+        dtype = xp.result_type(reference.dtype, xp.complex64)
+        array = xp.asarray(number, dtype=dtype, device=reference.device)
     else:
         array = xp.asarray(number, device=reference.device)
     return wrap_array(array, other.device, False)
@@ -211,7 +237,7 @@ def _scalar_beside(value: Any, other: Variable) -> Variable:
 def _fits(number: Any, reference: Any) -> bool:
     if is_floating(reference):
         return not isinstance(number, complex)
-    if isinstance(number, bool):
+    if isinstance(number, bool) or kind_of(reference) == COMPLEX:
         return True
     return isinstance(number, int) and is_integer(reference)
 

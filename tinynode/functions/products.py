@@ -15,6 +15,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of, narrowed_array, widened_array
 from tinynode.errors import OperandError, describe
 from tinynode.functions.arithmetic import BroadcastingNode, multiply
+from tinynode.functions.complex_numbers import conj
 from tinynode.functions.indexing import get_item
 from tinynode.functions.operands import (
     as_operand,
@@ -35,6 +36,7 @@ class MatMul(FunctionNode):
     With g = dL/dz:   dL/dx = sum_to(g @ y^T, shape of x)   dL/dy = sum_to(x^T @ g, shape of y)
     """
 
+    complex_rule = "conjugate"
     input_names = ("x", "y")
     type_hint = "the last axis of x must be as long as the last but one of y."
 
@@ -138,11 +140,13 @@ def _paired_axes(axes: Any, x: Variable, y: Variable) -> tuple[tuple[int, ...], 
 
 
 class VecDot(BroadcastingNode):
-    """z = the sum of x * y over an axis, counted from the last.
+    """z = the sum of conj(x) * y over an axis, counted from the last; conj(x) is x if x is real.
 
     x: (s), y: (t) -> z: (broadcast of s and t, without the axis).
-    With g = dL/dz, the axis put back:   dL/dx = sum_to(g y, s)   dL/dy = sum_to(g x, t)
+    With g = dL/dz, the axis put back:   dL/dx = sum_to(conj(g) y, s)   dL/dy = sum_to(g x, t)
     """
+
+    complex_rule = "own"
 
     def __init__(self, axis: int) -> None:
         self.axis = axis
@@ -156,13 +160,14 @@ class VecDot(BroadcastingNode):
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         spread = expand_dims(gz, self.axis)
-        gx = unbroadcast(spread * y, self, 0) if 0 in target_input_indexes else None
+        turned = conj(spread) if self.is_complex else spread
+        gx = unbroadcast(turned * y, self, 0) if 0 in target_input_indexes else None
         gy = unbroadcast(spread * x, self, 1) if 1 in target_input_indexes else None
         return gx, gy
 
 
 def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
-    """The sum of x * y over an axis, counted from the last; the other axes broadcast.
+    """The sum of conj(x) * y over an axis, counted from the last; the other axes broadcast.
 
     Raises:
         ValueError: the axis does not exist, or the lengths differ.
@@ -195,6 +200,7 @@ class Cross(BroadcastingNode):
     With g = dL/dz:   dL/dx = sum_to(cross(y, g), s)   dL/dy = sum_to(cross(g, x), t)
     """
 
+    complex_rule = "conjugate"
     input_names = ("x1", "x2")
 
     def __init__(self, axis: int) -> None:
@@ -256,6 +262,8 @@ class Einsum(FunctionNode):
     dL/dx_i = the sum of products of dL/dy and the other operands. The output has x_i's labels,
     and is repeated along the labels of x_i alone
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, inputs: tuple[str, ...], output: str) -> None:
         self.subscripts = inputs

@@ -31,6 +31,7 @@ class Where(FunctionNode):
     With g = dL/dz:   dL/dx = sum_to(g where c else 0, s)   dL/dy = sum_to(0 where c else g, t)
     """
 
+    complex_rule = "conjugate"
     input_names = ("condition", "x", "y")
     type_hint = "reshape or index so that the axes line up from the right."
 

@@ -28,6 +28,8 @@ class Reshape(FunctionNode):
     x: (s) -> y: (shape).   dL/dx = dL/dy in the shape s
     """
 
+    complex_rule = "conjugate"
+
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
 
@@ -71,6 +73,8 @@ class PermuteDims(FunctionNode):
 
     x: (s) -> y: (s[axes[0]], s[axes[1]], ...).   dL/dx = dL/dy with the axes put back
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, axes: tuple[int, ...]) -> None:
         self.axes = axes
@@ -160,6 +164,8 @@ class BroadcastTo(FunctionNode):
     x: (s) -> y: (shape).   dL/dx = sum_to(dL/dy, s)
     """
 
+    complex_rule = "conjugate"
+
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
 
@@ -236,6 +242,8 @@ class SumTo(FunctionNode):
 
     x: (s) -> y: (shape).   dL/dx = broadcast_to(dL/dy, s)
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape

@@ -10,6 +10,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import (
     Arrays,
+    is_differentiable,
     is_float16,
     namespace_of,
     narrowed_array,
@@ -69,6 +70,8 @@ class Sum(ReducingNode):
 
     x: (s) -> y: (s without the axes, or with length 1 there).   dL/dx = dL/dy, repeated
     """
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -133,7 +136,7 @@ def mean(
     if unknown:
         raise unknown_keywords("mean", unknown)
     x = as_operand("mean", "x", x, weights)
-    if not is_floating_array(x.filled_array()):
+    if not is_differentiable(x.filled_array()):
         name = dtype_name(x.dtype)
         raise InvalidType(
             "x.dtype is a floating dtype",
@@ -141,6 +144,8 @@ def mean(
             f'mean: x must be floating, got {describe(x)}. Write x.astype("float32").mean().',
         )
     axes = normalize_axes("mean", axis, x.ndim)
+    if weights is None and not is_floating_array(x.raw):  # complex
+        return sum(x, axes, keepdims) / float(math.prod(x.shape[i] for i in axes))
     if weights is None:
         return Mean(axes, keepdims).apply((x,))[0]
     x, weights = as_operands("mean", x, weights, names=("x", "weights"))
@@ -431,6 +436,8 @@ class CumulativeSum(FunctionNode):
 
     x: (s) -> y: (s).   dL/dx_i = dL/dy_i + dL/dy_(i+1) + ...
     """
+
+    complex_rule = "conjugate"
 
     def __init__(self, axis: int) -> None:
         self.axis = axis

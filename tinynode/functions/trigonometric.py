@@ -18,6 +18,8 @@ from tinynode.functions.shapes import unbroadcast
 class Sin(FunctionNode):
     """y = sin x.   x: (s) in radians -> y: (s).   dL/dx = dL/dy * cos x"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -36,6 +38,8 @@ def sin(x: Any) -> Variable:
 
 class Cos(FunctionNode):
     """y = cos x.   x: (s) in radians -> y: (s).   dL/dx = -dL/dy * sin x"""
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -56,6 +60,8 @@ def cos(x: Any) -> Variable:
 class Tanh(FunctionNode):
     """y = tanh x.   x: (s) -> y: (s).   dL/dx = dL/dy * (1 - y^2)"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_outputs((0,))
@@ -74,6 +80,8 @@ def tanh(x: Any) -> Variable:
 
 class Tan(FunctionNode):
     """y = tan x.   x: (s) -> y: (s).   dL/dx = dL/dy * (1 + y^2)"""
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -151,6 +159,8 @@ def atan(x: Any) -> Variable:
 class Sinh(FunctionNode):
     """y = sinh x.   x: (s) -> y: (s).   dL/dx = dL/dy * cosh x"""
 
+    complex_rule = "conjugate"
+
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         self.retain_inputs((0,))
@@ -169,6 +179,8 @@ def sinh(x: Any) -> Variable:
 
 class Cosh(FunctionNode):
     """y = cosh x.   x: (s) -> y: (s).   dL/dx = dL/dy * sinh x"""
+
+    complex_rule = "conjugate"
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs

@@ -72,8 +72,8 @@ class MemoryHook(FunctionHook):
     def applied(
         self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
     ) -> None:
-        kept = (*function.get_retained_inputs(), *function.get_retained_outputs())
-        sizes = {id(x.raw): number_of_bytes(x.raw) for x in kept if x is not None}
+        kept = (*function._input_data, *function._output_data)
+        sizes = {id(x): number_of_bytes(x) for x in kept if x is not None}
         own = sum(size for key, size in sizes.items() if key not in self._holders)
         self.calls.append(Retained(function.label, own, sum(sizes.values()) - own))
         if sizes:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import is_floating
+from tinynode.devices import is_differentiable
 from tinynode.errors import NetError
 from tinynode.functions.data_types import Identity
 from tinynode.net.helpers import FillLike
@@ -62,7 +62,7 @@ def build_grad_op(operator: Operator, scope: Scope, no_grad_set: Collection[str]
     for position, name in enumerate(names):
         several = names.count(name) > 1
         part = f"{RENAME}{names[:position].count(name)}" if several else ""
-        wanted = name not in no_grad_set and is_floating(scope.find(name).raw)
+        wanted = name not in no_grad_set and is_differentiable(scope.find(name).raw)
         grad_inputs.append(f"{name}{GRAD}{part}" if wanted else EMPTY)
     grad_outputs = [name if name == EMPTY else name + GRAD for name in operator.output_names]
     namer = Namer([*names, *operator.output_names, *grad_inputs, *grad_outputs])
@@ -115,7 +115,7 @@ def _example_gradients(ys: Sequence[Variable], names: Sequence[str]) -> list[Var
     """A Variable of ones for each output with a gradient."""
     examples: list[Variable | None] = []
     for y, name in zip(ys, names, strict=True):
-        given = name != EMPTY and y.raw is not None and is_floating(y.raw)
+        given = name != EMPTY and y.raw is not None and is_differentiable(y.raw)
         # pragma: no mutate (NeighbourFunction, ReplaceTrueWithFalse): a net records no values
         ones = wrap_array(y.xp.ones_like(y.raw), y.device, True) if given else None
         examples.append(ones)
@@ -226,7 +226,7 @@ class _Builder:
         filled = []
         for name, gradient in zip(operator.output_names, grad_outputs, strict=True):
             empty = gradient == EMPTY and name != EMPTY
-            if empty and is_floating(self.scope.find(name).raw):
+            if empty and is_differentiable(self.scope.find(name).raw):
                 gradient = self.namer.like(f"{name}@ZERO")
                 operators.append(operator_of(FillLike(0.0), [name], [gradient]))
             filled.append(gradient)
@@ -360,12 +360,12 @@ def _check_targets(net: NetOp, targets: Iterable[str]) -> None:
 
 def _needed(net: NetOp, sources: Iterable[str], no_grad: set[str], scope: Scope) -> set[str]:
     """The sources, and the floating variables computed from a source."""
-    needed = {name for name in sources if is_floating(scope.find(name).raw)}
+    needed = {name for name in sources if is_differentiable(scope.find(name).raw)}
     for operator in net.flattened():
         if needed.isdisjoint(operator.input_names):
             continue
         for name in operator.output_names:
-            if name != EMPTY and name not in no_grad and is_floating(scope.find(name).raw):
+            if name != EMPTY and name not in no_grad and is_differentiable(scope.find(name).raw):
                 needed.add(name)
     return needed
 

@@ -128,7 +128,10 @@ def constants_of(node: FunctionNode) -> dict[str, Any]:
     return {name: value for name, value in own if name[:1] != "_" and name not in OF_APPLY}
 
 
-OF_APPLY = {"inputs", "outputs", "rank", "stack", "lazy_grad_sum", "retained_checksums"}
+OF_APPLY = {
+    *("inputs", "outputs", "rank", "stack", "lazy_grad_sum", "retained_checksums"),
+    "is_complex",
+}
 """Attributes set by ``apply`` on a FunctionNode: no constants."""
 
 

@@ -19,7 +19,7 @@ from tinynode.configuration import config
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Arrays, Device, current_device, is_floating, namespace_of
+from tinynode.devices import Arrays, Device, current_device, is_differentiable, namespace_of
 from tinynode.errors import TraceError
 from tinynode.net.gradient import build_backward
 from tinynode.net.net_op import NetOp
@@ -166,7 +166,7 @@ class Program:
         net = NetOp(self.operators, self.title)
         net.run(scope)
         names = [self.outputs[i] for i in given]
-        floating = [name for name in names if is_floating(scope.find(name).raw)]
+        floating = [name for name in names if is_differentiable(scope.find(name).raw)]
         sources = [self.inputs[i] for i in targets]
         backward = build_backward(net, scope, (), floating, sources, False, self.inputs, True)
         results = [backward.gradients.get(name) for name in sources]
@@ -229,7 +229,7 @@ class Program:
         found = self.gradient(self.full_key, arrays)
         yield str(NetOp(found.operators, f"{self.title}_grad"))
         results, saved = self.run(arrays, True)
-        floating = [i for i, y in enumerate(results) if is_floating(y)]
+        floating = [i for i, y in enumerate(results) if is_differentiable(y)]
         # pragma: no mutate (NeighbourFunction): a plan depends on no values
         given = tuple([namespace_of(results[i]).ones_like(results[i]) for i in floating])
         key = self.full_key[0], tuple(floating)
@@ -244,6 +244,7 @@ class NetFunction(FunctionNode):
     xs -> ys: the net's inputs and outputs.   dL/dxs by the net's gradient net
     """
 
+    complex_rule = "own"
     _saved: Saved | None = None
 
     def __init__(self, program: Program, saving: bool) -> None:

@@ -1,0 +1,330 @@
+"""Complex numbers and Fourier transforms: gradients of first and second order, and refusals.
+
+The gradient of a real L with respect to z is dL/dRe(z) + i dL/dIm(z). Each row of the table is
+compared with finite differences of both parts, on each device, and with PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode import functions as fn
+
+DEVICES = ("numpy", "fast", "strict")
+STEP = 1e-3
+
+
+class Row(NamedTuple):
+    """A function of tinynode, the same in PyTorch, and the shapes of its inputs.
+
+    Attributes:
+        name: for the name of the test.
+        ours: a function of Variables.
+        theirs: a function of the torch module and tensors; None where PyTorch has none.
+        inputs: shapes; with "x" before it for a real input, else complex.
+    """
+
+    name: str
+    ours: Callable[..., Any]
+    theirs: Callable[..., Any] | None
+    inputs: tuple[Any, ...]
+
+
+def same(name: str, *inputs: Any, other: str = "", **options: Any) -> Row:
+    """A row for a function of one name in both libraries."""
+
+    def theirs(torch: Any, *arguments: Any) -> Any:
+        return getattr(torch, other or name)(*arguments, **options)
+
+    return Row(name, lambda *xs: getattr(fn, name)(*xs, **options), theirs, inputs)
+
+
+def transform(name: str, *inputs: Any, **options: Any) -> Row:
+    """A row for a Fourier transform; PyTorch calls an axis ``dim``."""
+    names = {"axis": "dim", "axes": "dim"}
+    renamed = {names.get(key, key): value for key, value in options.items()}
+    title = f"{name}-{'-'.join(f'{k}{v}' for k, v in options.items())}"
+    return Row(
+        title,
+        lambda x: getattr(fn.fft, name)(x, **options),
+        lambda torch, x: getattr(torch.fft, name)(x, **renamed),
+        inputs,
+    )
+
+
+Z, X = (2, 3), ("x", 2, 3)
+ARITHMETIC = [
+    *(
+        same(name, a, b)
+        for name in ("add", "subtract", "multiply", "divide", "pow")
+        for a, b in ((Z, Z), (Z, X), (X, Z), (Z, (3,)), ((2, 1), Z))
+    ),
+    *(same(name, Z) for name in ("negative", "positive", "square", "reciprocal", "exp", "expm1")),
+    *(same(name, Z) for name in ("log", "log1p", "log2", "log10", "sqrt", "sin", "cos", "tan")),
+    *(same(name, Z) for name in ("sinh", "cosh", "tanh", "abs", "real", "imag", "conj")),
+    *(Row(f"pow{c}", lambda z, c=c: z**c, lambda _, z, c=c: z**c, (Z,)) for c in (0, 1, 2, 3, -2)),
+    Row("pow-half", lambda z: z**0.5, lambda _, z: z**0.5, (Z,)),
+    Row("times-j", lambda z: z * 1j, lambda _, z: z * 1j, (Z,)),
+    Row("real-times-j", lambda x: x * (2 + 1j), lambda _, x: x * (2 + 1j), (X,)),
+    Row("real-j-divided", lambda x: 1j / x, lambda _, x: 1j / x, (X,)),
+    Row("minus-number", lambda z: 2 - z, lambda _, z: 2 - z, (Z,)),
+    Row("identity", fn.identity, None, (Z,)),
+    Row("copy", fn.copy, lambda _, z: z.clone(), (Z,)),
+    Row("add_all", lambda a, b: fn.add_all(a, b, a), None, (Z, Z)),
+    Row("real-of-real", lambda x: fn.real(x) * fn.conj(x), None, (X,)),
+    Row("imag-of-real", lambda x: fn.imag(x) + x, None, (X,)),
+    Row(
+        "abs-of-product", lambda a, b: fn.abs(a * b + a), lambda t, a, b: t.abs(a * b + a), (Z, Z)
+    ),
+    Row("log-abs", lambda z: fn.log(fn.abs(z)), lambda t, z: t.log(t.abs(z)), (Z,)),
+    Row("z-conj-z", lambda z: z * fn.conj(z), lambda t, z: z * t.conj(z), (Z,)),
+    Row("angle", lambda z: fn.atan2(fn.imag(z), fn.real(z)), lambda t, z: t.angle(z), (Z,)),
+    Row("twice", lambda z: fn.exp(fn.sin(z) * z) / z, lambda t, z: t.exp(t.sin(z) * z) / z, (Z,)),
+]
+MASK = np.array([[True, False, True], [False, False, True]])
+
+
+def mask_beside(x: tn.Variable) -> tn.Variable:
+    return on(str(x.device), MASK, False)
+
+
+ARRAYS = [
+    same("sum", Z),
+    Row("sum-axis", lambda z: fn.sum(z, axis=0), lambda _, z: z.sum(0), (Z,)),
+    Row("mean", lambda z: fn.mean(z, axis=1), lambda _, z: z.mean(1), (Z,)),
+    Row("cumulative_sum", lambda z: fn.cumulative_sum(z, axis=1), lambda _, z: z.cumsum(1), (Z,)),
+    *(same("matmul", a, b) for a, b in ((Z, (3, 2)), (Z, (3,)))),
+    Row("matmul-real", fn.matmul, lambda _, a, b: a @ (b + 0j), (Z, ("x", 3, 2))),
+    Row("real-matmul", fn.matmul, lambda _, a, b: (a + 0j) @ b, (X, (3, 2))),
+    same("matmul", (2, 2, 3), (3, 2)),
+    Row(
+        "tensordot",
+        lambda a, b: fn.tensordot(a, b, axes=1),
+        lambda t, a, b: t.tensordot(a, b, dims=1),
+        (Z, (3, 2)),
+    ),
+    *(
+        Row("vecdot", fn.vecdot, lambda t, a, b: t.linalg.vecdot(a, b), (a, b))
+        for a, b in ((Z, Z), (Z, (3,)))
+    ),
+    Row(
+        "vecdot-mixed",
+        lambda a, b: fn.vecdot(a, b),
+        lambda _, a, b: (a.conj() * b).sum(-1),
+        (Z, X),
+    ),
+    Row(
+        "einsum",
+        lambda a, b: fn.einsum("ij,kj->ik", a, b),
+        lambda t, a, b: t.einsum("ij,kj->ik", a, b),
+        (Z, Z),
+    ),
+    Row("cross", fn.linalg.cross, lambda t, a, b: t.linalg.cross(a, b), (Z, Z)),
+    Row("reshape", lambda z: fn.reshape(z, (3, 2)), lambda _, z: z.reshape(3, 2), (Z,)),
+    Row("permute", lambda z: fn.permute_dims(z, (1, 0)), lambda _, z: z.permute(1, 0), (Z,)),
+    Row("expand", lambda z: fn.expand_dims(z, 0), lambda _, z: z[None], (Z,)),
+    Row("squeeze", lambda z: fn.squeeze(z, 0), lambda _, z: z.squeeze(0), ((1, 3),)),
+    Row("broadcast", lambda z: fn.broadcast_to(z, (2, 3)), lambda _, z: z.expand(2, 3), ((3,),)),
+    Row("sum_to", lambda z: fn.sum_to(z, (3,)), lambda _, z: z.sum(0), (Z,)),
+    Row("concat", lambda a, b: fn.concat([a, b]), lambda t, a, b: t.cat([a, b]), (Z, Z)),
+    Row("stack", lambda a, b: fn.stack([a, b]), lambda t, a, b: t.stack([a, b]), (Z, Z)),
+    Row("split", lambda z: fn.split(z, [1], 1)[1], lambda _, z: z[:, 1:], (Z,)),
+    Row("unstack", lambda z: fn.unstack(z)[1], lambda _, z: z[1], (Z,)),
+    Row("flip", lambda z: fn.flip(z, axis=1), lambda _, z: z.flip(1), (Z,)),
+    Row("roll", lambda z: fn.roll(z, 1, axis=1), lambda _, z: z.roll(1, 1), (Z,)),
+    Row("take", lambda z: fn.take(z, [1, 1, 0], axis=1), lambda _, z: z[:, [1, 1, 0]], (Z,)),
+    Row("get_item", lambda z: z[1, ::2], lambda _, z: z[1, ::2], (Z,)),
+    Row(
+        "get_item-array",
+        lambda z: z[[0, 1, 1], [2, 0, 0]],
+        lambda _, z: z[[0, 1, 1], [2, 0, 0]],
+        (Z,),
+    ),
+    Row("set_item", lambda a, b: fn.set_item(a, (0, slice(1)), b), None, (Z, (1,))),
+    Row("set_item-real", lambda a, b: fn.set_item(a, (0, slice(1)), b), None, (Z, ("x", 1))),
+    Row(
+        "where",
+        lambda a, b: fn.where(mask_beside(a), a, b),
+        lambda t, a, b: t.where(t.asarray(MASK), a, b),
+        (Z, Z),
+    ),
+    Row(
+        "where-mixed",
+        lambda a, b: fn.where(mask_beside(a), a, b),
+        lambda t, a, b: t.where(t.asarray(MASK), a + 0j, b),
+        (X, Z),
+    ),
+    Row("astype", lambda x: fn.astype(x, "complex128"), lambda t, x: x.to(t.complex128), (X,)),
+    Row("astype-real", lambda z: fn.astype(z, "float64"), lambda _, z: z.real, (Z,)),
+    Row("pad", lambda z: fn.pad(z, 1), lambda t, z: t.nn.functional.pad(z, (1, 1, 1, 1)), (Z,)),
+]
+NORMS = ("backward", "ortho", "forward")
+TRANSFORMS = [
+    *(
+        transform(name, shape, norm=norm)
+        for name in ("fft", "ifft")
+        for norm in NORMS
+        for shape in (Z, X)
+    ),
+    *(transform(name, (n,), n=m) for name in ("fft", "ifft") for n, m in ((4, 2), (3, 5))),
+    *(transform(name, (3, 2), axis=0) for name in ("fft", "ifft", "irfft", "hfft")),
+    *(
+        transform(name, (2, 2, 3), **options)
+        for name in ("fftn", "ifftn")
+        for options in (
+            {},
+            {"norm": "ortho"},
+            {"axes": (0, -1)},
+            {"s": (3, 2)},
+            {"s": (1, 4), "axes": (2, 1)},
+        )
+    ),
+    *(
+        transform(name, ("x", n), norm=norm)
+        for name in ("rfft", "ihfft")
+        for n in (1, 2, 4, 5)
+        for norm in NORMS
+    ),
+    *(transform(name, ("x", 3, 2), axis=0, n=n) for name in ("rfft", "ihfft") for n in (2, 4)),
+    *(transform(name, (4,), norm=norm) for name in ("irfft", "hfft") for norm in NORMS),
+    *(transform(name, (4,), n=n) for name in ("irfft", "hfft") for n in (1, 2, 5, 6, 7, 10)),
+    *(
+        transform("rfftn", ("x", 2, 2, 3), **options)
+        for options in ({}, {"norm": "ortho"}, {"axes": (0, 1)}, {"s": (3, 2)}, {"axes": (1,)})
+    ),
+    *(
+        transform("irfftn", (2, 2, 3), **options)
+        for options in ({}, {"norm": "forward"}, {"axes": (0, 1)}, {"s": (3, 5)}, {"axes": (1,)})
+    ),
+    *(
+        transform(name, shape, **options)
+        for name in ("fftshift", "ifftshift")
+        for shape in ((3, 4), ("x", 3, 4))
+        for options in ({}, {"axes": (0,)})
+    ),
+]
+ROWS = [*ARITHMETIC, *ARRAYS, *TRANSFORMS]
+NAMED = [pytest.param(row, id=f"{i}-{row.name}") for i, row in enumerate(ROWS)]
+
+
+def arrays_of(row: Row) -> list[Any]:
+    """NumPy arrays for a row: away from 0, and from the negative real axis."""
+    rng = np.random.default_rng(len(row.name))
+    made = []
+    for spec in row.inputs:
+        is_real = spec[0] == "x"
+        shape = spec[1:] if is_real else spec
+        size, angle = rng.uniform(0.5, 1.5, shape), rng.uniform(-2.0, 2.0, shape)
+        made.append(size if is_real else size * np.exp(1j * angle))
+    return made
+
+
+def weights_for(shape: Sequence[int]) -> Any:
+    n = int(np.prod(shape))
+    numbers = np.cos(1.0 + np.arange(n)) + 1j * np.sin(2.0 + 3.0 * np.arange(n))
+    return np.asarray(numbers.reshape(shape))
+
+
+def on(device: str, array: Any, requires_grad: bool = True) -> tn.Variable:
+    return tn.asarray(np.asarray(array), device=device, requires_grad=requires_grad)
+
+
+def loss_of(y: tn.Variable) -> tn.Variable:
+    """A real number that depends on the real and the imaginary part of y, not linearly."""
+    c = on(str(y.device), weights_for(y.shape), False)
+    if np.iscomplexobj(tn.to_host(y)):
+        return fn.sum(fn.real(y * c)) + fn.sum(fn.real(y) * fn.imag(y))
+    return fn.sum(y * fn.real(c)) + fn.sum(y * y)
+
+
+def value(row: Row, device: str, arrays: list[Any]) -> float:
+    return float(loss_of(row.ours(*[on(device, x) for x in arrays])))
+
+
+def gradients(row: Row, device: str, arrays: list[Any], order: int = 1) -> list[tn.Variable]:
+    xs = [on(device, x) for x in arrays]
+    found = tn.grad([loss_of(row.ours(*xs))], xs, enable_double_backprop=order > 1)
+    if order == 1:
+        return found
+    total = sum(loss_of(gx) for gx in found if gx is not None)
+    return tn.grad([total], xs)
+
+
+def slope(row: Row, device: str, arrays: list[Any]) -> float:
+    """A number that the gradients of first order give."""
+    return sum(float(loss_of(gx)) for gx in gradients(row, device, arrays) if gx is not None)
+
+
+def differences(f: Callable[..., float], arrays: list[Any]) -> list[Any]:
+    """Central differences of fourth order, of the real and of the imaginary part."""
+    found = []
+    for i, array in enumerate(arrays):
+        result = np.zeros_like(array)
+        for place in np.ndindex(array.shape):
+            for unit in (1.0, 1j) if np.iscomplexobj(array) else (1.0,):
+                values = []
+                for steps in (1, -1, 2, -2):
+                    moved = array.copy()
+                    moved[place] += steps * STEP * unit
+                    values.append(f([*arrays[:i], moved, *arrays[i + 1 :]]))
+                a, b, c, d = values
+                result[place] += (8 * (a - b) - (c - d)) / (12 * STEP) * unit
+        found.append(result)
+    return found
+
+
+def close(found: Any, expected: Any, tolerance: float) -> None:
+    host = np.zeros_like(expected) if found is None else tn.to_host(found)
+    assert host.dtype == expected.dtype
+    np.testing.assert_allclose(host, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("row", NAMED)
+def test_gradients_agree_with_differences(row: Row, device: str) -> None:
+    arrays = arrays_of(row)
+    found = gradients(row, device, arrays)
+    expected = differences(lambda xs: value(row, "numpy", xs), arrays)
+    for gx, wanted in zip(found, expected, strict=True):
+        close(gx, wanted, 1e-7)
+
+
+@pytest.mark.parametrize("device", ["numpy", "strict"])
+@pytest.mark.parametrize("row", NAMED)
+def test_second_gradients_agree_with_differences(row: Row, device: str) -> None:
+    arrays = arrays_of(row)
+    found = gradients(row, device, arrays, order=2)
+    expected = differences(lambda xs: slope(row, "numpy", xs), arrays)
+    for gx, wanted in zip(found, expected, strict=True):
+        close(gx, wanted, 1e-6)
+
+
+@pytest.mark.parametrize("row", NAMED)
+def test_values_and_gradients_agree_with_pytorch(row: Row) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if row.theirs is None:
+        pytest.skip("PyTorch has no such function")
+    arrays = arrays_of(row)
+    xs = [on("numpy", x) for x in arrays]
+    ts = [torch.tensor(x, requires_grad=True) for x in arrays]
+    y, t = row.ours(*xs), row.theirs(torch, *ts)
+    np.testing.assert_allclose(
+        tn.to_host(y), t.detach().resolve_conj().numpy(), rtol=1e-12, atol=1e-12
+    )
+    c = weights_for(y.shape)
+    y.grad = c if np.iscomplexobj(tn.to_host(y)) else c.real.copy()
+    y.backward()
+    t.backward(torch.tensor(y_grad(y, c)))
+    for x, other in zip(xs, ts, strict=True):
+        np.testing.assert_allclose(
+            x.grad, other.grad.resolve_conj().numpy(), rtol=1e-10, atol=1e-10
+        )
+
+
+def y_grad(y: tn.Variable, c: Any) -> Any:
+    return c if np.iscomplexobj(tn.to_host(y)) else c.real.copy()
