@@ -134,6 +134,8 @@ row("round", "ties", fn.round, np.round, Input((9,), halves), order=0)
 row("square", "integers", fn.square, np.square, few(9), order=0, dtypes=INTEGERS)
 row("positive", "integers", fn.positive, np.positive, few(9), order=0, dtypes=INTEGERS)
 row("positive", "operator", lambda x: +x, np.positive, x(2, 3))
+for function, of_numpy in ((fn.real, np.real), (fn.imag, np.imag), (fn.conj, np.conj)):
+    row(function.__name__, "real", function, of_numpy, x(2, 3))
 row("tan", "of-an-array", fn.tan, np.tan, x(3, raw=True), order=0)
 
 

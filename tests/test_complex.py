@@ -160,7 +160,6 @@ ARRAYS = [
         (X, Z),
     ),
     Row("astype", lambda x: fn.astype(x, "complex128"), lambda t, x: x.to(t.complex128), (X,)),
-    Row("astype-real", lambda z: fn.astype(z, "float64"), lambda _, z: z.real, (Z,)),
     Row("pad", lambda z: fn.pad(z, 1), lambda t, z: t.nn.functional.pad(z, (1, 1, 1, 1)), (Z,)),
 ]
 NORMS = ("backward", "ortho", "forward")
@@ -328,3 +327,161 @@ def test_values_and_gradients_agree_with_pytorch(row: Row) -> None:
 
 def y_grad(y: tn.Variable, c: Any) -> Any:
     return c if np.iscomplexobj(tn.to_host(y)) else c.real.copy()
+
+
+# --- dtypes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_numbers_beside_a_variable_keep_the_precision(device: str) -> None:
+    z, x = on(device, np.ones(2, np.complex64)), on(device, np.ones(2, np.float32))
+    for y in (z * 2.0, z * 2, 1j * z, z + True, x * 1j, 2j / x, z * x, z**2, z - 1):
+        assert tn.to_host(y).dtype == np.complex64 and y.requires_grad
+    for y in (fn.abs(z), fn.real(z), fn.imag(z), fn.fft.irfft(z), fn.fft.hfft(z)):
+        assert tn.to_host(y).dtype == np.float32
+    for y in (fn.fft.fft(x), fn.fft.rfft(x), fn.fft.ifftn(z), fn.fft.ihfft(x), fn.mean(z)):
+        assert tn.to_host(y).dtype == np.complex64
+    fn.sum(fn.abs(fn.fft.fft(z * x))).backward()
+    assert tn.to_host(z.grad).dtype == np.complex64 and tn.to_host(x.grad).dtype == np.float32
+
+
+def test_the_gradient_of_abs_at_zero_is_zero() -> None:
+    z = tn.Variable(np.array([0j, 3 + 4j]))
+    fn.sum(fn.abs(z)).backward()
+    np.testing.assert_allclose(z.grad, [0, 0.6 + 0.8j])
+
+
+def test_real_numbers_pass_the_functions_of_parts() -> None:
+    x = tn.Variable(np.array([1.0, np.inf]))
+    assert fn.real(x) is x and fn.conj(x) is x
+    np.testing.assert_array_equal(fn.imag(x).array, [0.0, 0.0])
+
+
+def test_gradients_of_several_uses_add_up() -> None:
+    for lazy in (False, True):
+        with tn.using_config("lazy_grad_sum", lazy):
+            z = tn.Variable(np.array([1 + 2j]))
+            fn.sum(fn.real(z * z + z + fn.conj(z))).backward()
+        np.testing.assert_allclose(z.grad, [4 - 4j])
+
+
+def test_a_gradient_to_start_from_may_be_complex() -> None:
+    z = tn.Variable(np.array([1 + 2j, 1j]))
+    y = z * z
+    y.grad = np.array([1j, 2 + 0j])
+    y.backward()
+    np.testing.assert_allclose(z.grad, np.array([1j, 2]) * np.conj(2 * z.array))
+    y = z * z
+    (gz,) = tn.grad([y], [z], [tn.Variable(np.array([1j, 2 + 0j]))])
+    np.testing.assert_allclose(gz.array, z.grad)
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+class Unsafe(tn.FunctionNode):
+    """y = |x|^2, without a rule for complex numbers."""
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        return ((x * x.conj()).real if np.iscomplexobj(x) else x * x,)
+
+
+@pytest.mark.parametrize("function", [fn.asin, fn.relu, fn.sign, fn.max, fn.prod, fn.linear])
+def test_functions_without_a_rule_refuse_complex_numbers(function: Any) -> None:
+    z = tn.Variable(np.array([[1 + 2j]]))
+    arguments = (z, z) if function is fn.linear else (z,)
+    with pytest.raises(
+        OperandError, match=r"(?i)has no gradient for complex.*complex\.md.*detach"
+    ):
+        function(*arguments)
+    with tn.no_backprop_mode():
+        assert function(*arguments).shape is not None
+    assert not function(*[x.detach() for x in arguments]).requires_grad
+
+
+def test_a_real_output_of_a_complex_input_is_refused_too() -> None:
+    z, x = tn.Variable(np.array([1 + 2j])), tn.Variable(np.array([2.0]))
+    with pytest.raises(OperandError, match="Unsafe: the function has no gradient for complex"):
+        Unsafe().apply((z,))
+    assert Unsafe().apply((x,))[0].requires_grad
+    assert not Unsafe().apply((z.detach(),))[0].requires_grad
+    assert not fn.equal(z, 1).requires_grad  # bool: no gradient is cut
+
+
+@pytest.mark.parametrize("function", [fn.sigmoid, fn.erf, fn.var, fn.softmax, fn.fft.rfft])
+def test_functions_of_real_numbers_name_the_ways_out(function: Any) -> None:
+    with pytest.raises(OperandError, match=r"x must be real, got .*real\(x\)"):
+        function(tn.Variable(np.array([1 + 2j])))
+
+
+def test_backward_from_a_complex_number_is_refused() -> None:
+    z = tn.Variable(np.array([1 + 2j]))
+    for start in (fn.sum(z).backward, lambda: tn.grad([z * 2], [z])):
+        with pytest.raises(BackwardSeedError, match=r"is complex128.*real\(y\), imag\(y\) or abs"):
+            start()
+
+
+def test_a_cast_to_a_real_dtype_is_refused() -> None:
+    z = tn.Variable(np.array([1 + 2j]))
+    for dtype in ("float64", np.int64):
+        with pytest.raises(OperandError, match=r"astype: x is complex128.*real\(x\) or imag\(x\)"):
+            z.astype(dtype)
+    assert z.astype("bool").array.all() and z.astype("complex64").requires_grad
+
+
+def test_transforms_refuse_wrong_arguments() -> None:
+    x = tn.Variable(np.ones((2, 3)))
+    for call, text in (
+        (lambda: fn.fft.fft(x, norm="no"), "fft: norm is 'no'"),
+        (lambda: fn.fft.fft(x, n=0), "the length is 0"),
+        (lambda: fn.fft.irfft(x[:, :1]), "irfft: .* the length is 0"),
+        (lambda: fn.fft.ifft(x, axis=2), "ifft: axis 2 does not exist"),
+        (lambda: fn.fft.fftn(x, s=(1, 2, 3)), "fftn: s has 3 lengths"),
+        (lambda: fn.fft.fftn(x, s=(1,), axes=(0, 1)), "1 lengths in s do not go with"),
+        (lambda: fn.fft.rfftn(x, axes=()), "rfftn: at least one axis"),
+        (lambda: fn.fft.fftfreq(0), "fftfreq: .* the length is 0"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            call()
+    for call in (lambda: fn.fft.fft([1.0]), lambda: fn.fft.fft(tn.asarray([1]))):
+        with pytest.raises(OperandError):
+            call()
+
+
+# --- the rest ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_frequencies(n: int) -> None:
+    for ours, theirs in ((fn.fft.fftfreq, np.fft.fftfreq), (fn.fft.rfftfreq, np.fft.rfftfreq)):
+        y = ours(n, d=0.5, dtype="float64")
+        np.testing.assert_allclose(y.array, theirs(n, d=0.5))
+        assert not y.requires_grad and ours(n).dtype == np.float32
+        assert str(ours(n, device="strict").device) == "strict:CPU_DEVICE"
+
+
+def spectrum(z: tn.Variable, x: tn.Variable) -> tn.Variable:
+    return fn.fft.ifft(fn.exp(z * x) / (z + 2)) * fn.conj(z)
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_a_compiled_function_may_be_complex(device: str) -> None:
+    z, x = on(device, np.array([1 + 2j, 0.5 - 1j])), on(device, np.array([1.0, 2.0]))
+    expected = tn.grad([loss_of(spectrum(z, x))], [z, x])
+    compiled = tn.compile(spectrum)
+    for _ in range(4):
+        for gx, wanted in zip(tn.grad([loss_of(compiled(z, x))], [z, x]), expected, strict=True):
+            np.testing.assert_allclose(gx.array, wanted.array, rtol=1e-12)
+
+
+def test_watching_the_memory_applies_no_function() -> None:
+    z = tn.Variable(np.ones(2, complex))
+    with tn.hooks.MemoryHook() as hook:
+        _ = z * z
+    assert [call.function for call in hook.calls] == ["Multiply"]
+
+
+def test_integers_still_require_no_gradient() -> None:
+    with pytest.raises(RequiresGradError, match="only floating dtypes"):
+        tn.Variable(np.ones(2, np.int64), requires_grad=True)

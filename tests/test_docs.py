@@ -146,7 +146,7 @@ def test_pages_link_to_files_that_exist() -> None:
 def test_the_reference_has_every_exported_function_once() -> None:
     """As an entry of a family, with its classes; the index links to the functions."""
     functions, linalg = tn.functions, tn.functions.linalg
-    exported = {*functions.__all__, *linalg.__all__} - {"linalg"}
+    exported = {*functions.__all__, *functions.fft.__all__, *linalg.__all__} - {"linalg"}
     entries = [e for family in function_pages.FAMILIES for e in function_pages.entries(family)]
     for entry in entries:
         module = importlib.import_module(f"tinynode.functions.{entry.module}")

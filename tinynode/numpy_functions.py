@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from tinynode import functions
+from tinynode.array_api.special import call_ufunc
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.errors import OperandError
 from tinynode.functions import linalg
@@ -228,7 +229,8 @@ def refused_ufunc(
         )
     if ufunc in UFUNCS:
         raise OperandError(f"{name}: write {name}(x) without {', '.join(options)}.")
-    return _on_arrays(ufunc, name, ufunc.__name__, inputs, options)
+    result = None if options else call_ufunc(ufunc, inputs)  # a function of scipy.special
+    return _on_arrays(ufunc, name, ufunc.__name__, inputs, options) if result is None else result
 
 
 _REDUCED = {numpy.add: "sum", numpy.multiply: "prod", numpy.maximum: "max", numpy.minimum: "min"}

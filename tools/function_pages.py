@@ -54,6 +54,8 @@ FAMILIES = (
     Family("searching", "Searching and sorting", ("searching",), "mask"),
     Family("products", "Products", ("products",), "dot, bmm, inner product, contraction"),
     Family("linear-algebra", "Linear algebra", ("linalg", "decompositions"), "inverse, norm"),
+    Family("complex", "Complex numbers", ("complex_numbers",), "conjugate, Wirtinger"),
+    Family("fourier", "Fourier transforms", ("fft",), "spectrum, frequencies, DFT"),
     Family("activations", "Activations", ("activation", "rectifiers"), "nonlinearity, swish"),
     Family(
         "losses",
@@ -92,8 +94,8 @@ class Entry(NamedTuple):
 
 
 def exported() -> set[str]:
-    """The names in ``__all__`` of the package and of ``linalg``."""
-    return names_in("__init__") | names_in("linalg") - {"linalg"}
+    """The names in ``__all__`` of the package, of ``linalg`` and of ``fft``."""
+    return names_in("__init__") | names_in("fft") | names_in("linalg") - {"linalg"}
 
 
 def names_in(module: str) -> set[str]:
@@ -170,7 +172,7 @@ def pages() -> dict[str, str]:
 def page(family: Family) -> str:
     """The page of a family: a table of the names, then the entries."""
     found = list(entries(family))
-    prefix = "F.linalg" if family.name == "linear-algebra" else "F"
+    prefix = {"linear-algebra": "F.linalg", "fourier": "F.fft"}.get(family.name, "F")
     lines = ["---", "search:", "  boost: 2", "---", "", f"# {family.title}", ""]
     lines += [
         f"The functions are in `{prefix}`, after `import tinynode.functions as F`. Below each"

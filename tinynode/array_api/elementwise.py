@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tinynode import functions
-from tinynode.array_api.base import NUMBERS, NamespaceBase, is_complex
+from tinynode.array_api.base import NUMBERS, NamespaceBase
 from tinynode.core.variable import Variable
 
 
@@ -296,20 +296,13 @@ class Elementwise(NamespaceBase):
     # --- complex numbers -----------------------------------------------------------------------
 
     def conj(self, x: Any, /) -> Variable:
-        """The complex conjugate.
-
-        Raises:
-            NotImplementedError: x is complex and requires a gradient.
-        """
-        return self._new(self._xp.conj(self._array_without_rule("conj", x)))
+        """The complex conjugate."""
+        return functions.conj(self._lift("conj", x))
 
     def imag(self, x: Any, /) -> Variable:
-        """The imaginary part of a complex x."""
-        return self._new(self._xp.imag(self._array_without_rule("imag", x)))
+        """The imaginary part."""
+        return functions.imag(self._lift("imag", x))
 
     def real(self, x: Any, /) -> Variable:
         """The real part."""
-        variable = self._lift("real", x)
-        if not is_complex(variable):
-            return variable
-        return self._new(self._xp.real(self._array_without_rule("real", x)))
+        return functions.real(self._lift("real", x))

@@ -1,17 +1,15 @@
 """The extension ``fft``: discrete Fourier transforms.
 
-The functions give values. A transform has no gradient rule yet: an argument that requires a
-gradient is an error.
+The transforms are those of ``tinynode.functions.fft``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tinynode import functions
 from tinynode.array_api.base import NamespaceBase
 from tinynode.core.variable import Variable
-from tinynode.functions.operands import normalize_axes
+from tinynode.functions import fft as transforms
 
 
 class Fourier(NamespaceBase):
@@ -19,75 +17,65 @@ class Fourier(NamespaceBase):
 
     __name__ = "tinynode.array_api.fft"
 
-    def _line(self, function: str, x: Any, n: int | None, axis: int, norm: str) -> Variable:
-        """A transform along an axis, by the array library."""
-        array = self._array_without_rule(f"fft.{function}", x)
-        return self._new(getattr(self._xp.fft, function)(array, n=n, axis=axis, norm=norm))
-
-    def _box(self, function: str, x: Any, s: Any, axes: Any, norm: str) -> Variable:
-        """A transform along several axes, by the array library."""
-        array = self._array_without_rule(f"fft.{function}", x)
-        return self._new(getattr(self._xp.fft, function)(array, s=s, axes=axes, norm=norm))
-
     def fft(
         self, x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Variable:
         """The discrete Fourier transform."""
-        return self._line("fft", x, n, axis, norm)
+        return transforms.fft(self._lift("fft.fft", x), n=n, axis=axis, norm=norm)
 
     def ifft(
         self, x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Variable:
         """The inverse of ``fft``."""
-        return self._line("ifft", x, n, axis, norm)
+        return transforms.ifft(self._lift("fft.ifft", x), n=n, axis=axis, norm=norm)
 
     def rfft(
         self, x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Variable:
         """``fft`` of real x: the first n // 2 + 1 terms."""
-        return self._line("rfft", x, n, axis, norm)
+        return transforms.rfft(self._lift("fft.rfft", x), n=n, axis=axis, norm=norm)
 
     def irfft(
         self, x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Variable:
         """The inverse of ``rfft``: real."""
-        return self._line("irfft", x, n, axis, norm)
+        return transforms.irfft(self._lift("fft.irfft", x), n=n, axis=axis, norm=norm)
 
     def hfft(
         self, x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Variable:
         """``fft`` of a signal that is symmetric: real."""
-        return self._line("hfft", x, n, axis, norm)
+        return transforms.hfft(self._lift("fft.hfft", x), n=n, axis=axis, norm=norm)
 
     def ihfft(
         self, x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Variable:
         """The inverse of ``hfft``."""
-        return self._line("ihfft", x, n, axis, norm)
+        return transforms.ihfft(self._lift("fft.ihfft", x), n=n, axis=axis, norm=norm)
 
     def fftn(
         self, x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     ) -> Variable:
         """``fft`` along several axes."""
-        return self._box("fftn", x, s, axes, norm)
+        return transforms.fftn(self._lift("fft.fftn", x), s=s, axes=axes, norm=norm)
 
     def ifftn(
         self, x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     ) -> Variable:
         """The inverse of ``fftn``."""
-        return self._box("ifftn", x, s, axes, norm)
+        return transforms.ifftn(self._lift("fft.ifftn", x), s=s, axes=axes, norm=norm)
 
     def rfftn(
         self, x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     ) -> Variable:
         """``fftn`` of real x."""
-        return self._box("rfftn", x, s, axes, norm)
+        return transforms.rfftn(self._lift("fft.rfftn", x), s=s, axes=axes, norm=norm)
 
     def irfftn(
         self, x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     ) -> Variable:
         """The inverse of ``rfftn``: real."""
-        return self._box("irfftn", x, s, axes, norm)
+        return transforms.irfftn(self._lift("fft.irfftn", x), s=s, axes=axes, norm=norm)
 
     def fftfreq(
         self, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
@@ -107,14 +95,8 @@ class Fourier(NamespaceBase):
 
     def fftshift(self, x: Any, /, *, axes: Any = None) -> Variable:
         """The term of frequency 0 in the middle."""
-        x = self._lift("fft.fftshift", x)
-        chosen = normalize_axes("fft.fftshift", axes, x.ndim)
-        shift = tuple(x.shape[axis] // 2 for axis in chosen)
-        return functions.roll(x, shift, axis=chosen)
+        return transforms.fftshift(self._lift("fft.fftshift", x), axes=axes)
 
     def ifftshift(self, x: Any, /, *, axes: Any = None) -> Variable:
         """The inverse of ``fftshift``."""
-        x = self._lift("fft.ifftshift", x)
-        chosen = normalize_axes("fft.ifftshift", axes, x.ndim)
-        shift = tuple(-(x.shape[axis] // 2) for axis in chosen)
-        return functions.roll(x, shift, axis=chosen)
+        return transforms.ifftshift(self._lift("fft.ifftshift", x), axes=axes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tinynode import functions
-from tinynode.array_api.base import NamespaceBase, is_complex
+from tinynode.array_api.base import NamespaceBase
 from tinynode.core.variable import Variable
 
 
@@ -114,9 +114,4 @@ class Manipulation(NamespaceBase):
     def vecdot(self, x1: Any, x2: Any, /, *, axis: int = -1) -> Variable:
         """The sum of conj(x1) * x2 along an axis."""
         x1, x2 = self._lift("vecdot", x1), self._lift("vecdot", x2)
-        if is_complex(x1) or is_complex(x2):
-            first = self._array_without_rule("vecdot", x1)
-            return self._new(
-                self._xp.vecdot(first, self._array_without_rule("vecdot", x2), axis=axis)
-            )
         return functions.vecdot(x1, x2, axis=axis)

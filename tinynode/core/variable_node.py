@@ -101,7 +101,7 @@ class VariableNode:
         self._variable = None if variable is None else weakref.ref(variable)
 
     def get_variable(self) -> Variable:
-        """The user's Variable if alive, else a new one on this node, with the array if retained."""
+        """The user's Variable if alive, else a new one on this node, with a retained array."""
         variable = self.get_variable_or_none()
         if variable is None:
             variable = tinynode.core.variable.variable_on_node(self, self.data)

@@ -10,6 +10,7 @@ x = 1. So ``ZeroSafeMultiply`` needs both, a zero gradient and a derivative that
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
@@ -161,6 +162,7 @@ class Multiply(BroadcastingNode):
     """
 
     complex_rule = "conjugate"
+    is_masked = False  # True before a mask: see masking.py
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -168,10 +170,10 @@ class Multiply(BroadcastingNode):
         return (x * y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
-        (gz,) = grad_outputs
-        x, y = self.get_retained_inputs()
-        gx = gz * y if 0 in target_input_indexes else None
-        gy = gz * x if 1 in target_input_indexes else None
+        (gz,), (x, y) = grad_outputs, self.get_retained_inputs()
+        times = zero_safe_multiply if self.is_masked else operator.mul
+        gx = times(gz, y) if 0 in target_input_indexes else None
+        gy = times(gz, x) if 1 in target_input_indexes else None
         return self.unbroadcast(gx, gy)
 
 
@@ -227,6 +229,11 @@ class ZeroSafeMultiply(BroadcastingNode):
 def zero_safe_multiply(g: Variable, d: Variable) -> Variable:
     """g * d, but 0 where g = 0 and d is infinite or NaN."""
     return ZeroSafeMultiply().apply((g, d))[0]
+
+
+def product_before_mask(function: Any, g: Variable, d: Variable) -> Variable:
+    """g * d; in a function before a mask 0 where g = 0 and d is infinite or NaN."""
+    return zero_safe_multiply(g, d) if function.is_masked else g * d
 
 
 class IsDead(BroadcastingNode):
@@ -393,6 +400,7 @@ class Abs(FunctionNode):
     """
 
     complex_rule = "own"
+    is_masked = False
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -405,7 +413,7 @@ class Abs(FunctionNode):
         if self.is_complex:
             length = abs(x)
             return (gy * (x / where(length == 0, 1.0, length)),)
-        return (gy * sign(x),)
+        return (product_before_mask(self, gy, sign(x)),)
 
 
 def abs(x: Any) -> Variable:

@@ -7,9 +7,11 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import (
+    BOOL,
     COMPLEX,
     Arrays,
     Device,
+    complex_dtypes,
     get_device,
     is_float16,
     kind_of,
@@ -17,6 +19,7 @@ from tinynode.devices import (
     namespace_of,
     to_host,
 )
+from tinynode.errors import OperandError, dtype_name
 from tinynode.functions.operands import as_operand, input_nodes
 
 
@@ -64,8 +67,8 @@ def copy(x: Any) -> Variable:
 class AsType(FunctionNode):
     """y = x with the elements cast to another dtype.
 
-    x: (s) -> y: (s).   dL/dx = dL/dy cast back; none where y is not floating. A cast of complex
-    numbers to a real dtype takes the real part.
+    x: (s) -> y: (s).   dL/dx = dL/dy cast back; none where y is not floating. The gradients of
+    real inputs are casts of complex gradients: their real parts.
     """
 
     complex_rule = "conjugate"
@@ -76,13 +79,13 @@ class AsType(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         xp = namespace_of(x)
-        if kind_of(x) == COMPLEX and kind_of_dtype(xp, self.dtype) < COMPLEX:
+        if complex_dtypes and kind_of(x) == COMPLEX > kind_of_dtype(xp, self.dtype):
             x = xp.real(x)
         return (xp.astype(x, self.dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        return (astype(gy, input_nodes(self)[0].dtype),)
+        return AsType(input_nodes(self)[0].dtype).apply((gy,))
 
 
 def astype(x: Any, dtype: Any) -> Variable:
@@ -92,11 +95,18 @@ def astype(x: Any, dtype: Any) -> Variable:
 
     Raises:
         ValueError: the namespace has no dtype of the name.
+        OperandError: x is complex, and the dtype real.
     """
     x = as_operand("astype", "x", x)
     found = getattr(x.xp, dtype, None) if isinstance(dtype, str) else dtype
     if found is None:
         raise ValueError(f"astype: there is no dtype {dtype!r} on {x.device}; try 'float32'.")
+    if complex_dtypes and kind_of(x.filled_array()) == COMPLEX:
+        if BOOL < kind_of_dtype(x.xp, found) < COMPLEX:
+            raise OperandError(
+                f"astype: x is {dtype_name(x.dtype)}, and {dtype_name(found)} is real. Say which "
+                "part to take: real(x) or imag(x)."
+            )
     return AsType(found).apply((x,))[0]
 
 

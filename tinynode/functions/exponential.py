@@ -29,6 +29,7 @@ class Exp(FunctionNode):
     """y = e^x.   x: (s) -> y: (s).   dL/dx = dL/dy * y"""
 
     complex_rule = "conjugate"
+    is_masked = False
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -38,7 +39,7 @@ class Exp(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        return (gy * y,)
+        return (product_before_mask(self, gy, y),)
 
 
 def exp(x: Any) -> Variable:
@@ -185,6 +186,7 @@ class Square(FunctionNode):
     """y = x^2.   x: (s) -> y: (s).   dL/dx = dL/dy * 2 x"""
 
     complex_rule = "conjugate"
+    is_masked = False
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
@@ -194,7 +196,7 @@ class Square(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (gy * (x * 2.0),)
+        return (product_before_mask(self, gy, x * 2.0),)
 
 
 def square(x: Any) -> Variable:
@@ -268,6 +270,7 @@ class PowConstant(FunctionNode):
     """
 
     complex_rule = "conjugate"
+    is_masked = False
 
     def __init__(self, exponent: float) -> None:
         self.exponent = exponent
@@ -294,7 +297,9 @@ class PowConstant(FunctionNode):
         derivative = x * c if c == 2 else pow(x, c - 1) * c
         # pragma: no mutate (NextNumber 1): both products are equal up to c = 2
         # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): c == 1 has been dealt with
-        return (gy * derivative if c > 1 else zero_safe_multiply(gy, derivative),)
+        if c > 1:
+            return (product_before_mask(self, gy, derivative),)
+        return (zero_safe_multiply(gy, derivative),)
 
 
 def pow(x: Any, y: Any) -> Variable:

@@ -28,6 +28,7 @@ from tinynode.devices import (
     put,
 )
 from tinynode.errors import DeviceMixError, OperandError, describe
+from tinynode.functions.masking import mark_masked
 from tinynode.functions.operands import (
     as_operand,
     as_operands,
@@ -519,6 +520,7 @@ class GetItem(FunctionNode):
         shape = input_shape(self)
         if not arrays:
             return GetItemGrad(self.index, shape).apply(grad_outputs)
+        mark_masked(self)
         positions = Positions(self.index, shape).apply(arrays)[0]
         flat = AddAt(math.prod(shape)).apply((reshape(gy, -1), positions))[0]
         return (reshape(flat, shape), *(None for _ in arrays))

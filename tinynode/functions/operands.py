@@ -132,6 +132,11 @@ def as_floating(function: str, argument: str, value: Any, beside: Any = None) ->
     """
     x = as_operand(function, argument, value, beside)
     if not is_floating(x.raw):
+        if is_differentiable(x.raw):
+            raise OperandError(
+                f"{function}: {argument} must be real, got {describe(value)}. Take real(x), "
+                "imag(x) or abs(x); docs/complex.md lists the functions of complex numbers."
+            )
         raise OperandError(
             f"{function}: {argument} must be floating, got {describe(value)}. Cast it first with "
             "astype."

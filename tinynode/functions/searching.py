@@ -12,6 +12,7 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.indexing import TakeAlongAxis
+from tinynode.functions.masking import mark_masked
 from tinynode.functions.operands import (
     as_integer,
     as_operand,
@@ -47,6 +48,7 @@ class Where(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
         (condition,) = self.get_retained_inputs()
+        mark_masked(self)
         zero = zeros_beside(gz, ())
         gx = gy = None
         if 1 in target_input_indexes:

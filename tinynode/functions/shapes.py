@@ -10,7 +10,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, namespace_of, sum_array
 from tinynode.errors import unknown_keywords
-from tinynode.functions.data_types import astype
+from tinynode.functions.data_types import AsType
 from tinynode.functions.operands import (
     Shape,
     as_operand,
@@ -289,7 +289,7 @@ def unbroadcast(gx: Variable, function: FunctionNode, i: int) -> Variable:
     if gx.raw.shape != node.shape:
         gx = SumTo(node.shape).apply((gx,))[0]
     if gx.raw.dtype != node.dtype:
-        gx = astype(gx, node.dtype)
+        gx = AsType(node.dtype).apply((gx,))[0]
     return gx
 
 

@@ -75,10 +75,12 @@ TENSORS = (
     Habit("tn", "Module", "nn.Module"),
     Habit(
         "tn",
-        "fft sparse distributions complex64 complex128",
+        "sparse distributions",
         "tn.to_host(x.array)",
-        "tinynode has real dense arrays only: NumPy takes the array.",
+        "tinynode has dense arrays only: NumPy takes the array.",
     ),
+    Habit("tn", "fft", "F.fft.fft(x)"),
+    Habit("tn", "complex64 complex128", 'x.astype("complex64")'),
     Habit("tn", "save", "nn.save(path, model)"),
     Habit("tn", "load", "nn.load(path)", "model.load_state_dict(nn.load(path)) fills the model."),
 )
