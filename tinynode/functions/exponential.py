@@ -18,7 +18,11 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, backend_of, is_integer, namespace_of, put
 from tinynode.errors import OperandError, dtype_name
-from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
+from tinynode.functions.arithmetic import (
+    BroadcastingNode,
+    product_before_mask,
+    zero_safe_multiply,
+)
 from tinynode.functions.comparison import equal
 from tinynode.functions.operands import as_differentiable, as_floating, as_operand, as_operands
 from tinynode.functions.searching import where
