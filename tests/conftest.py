@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ import strict_backend
 import tinynode as tn
 
 tn.register_backend(strict_backend)
+
+# SciPy reads the setting when it is imported: its functions then take arrays of any library
+os.environ["SCIPY_ARRAY_API"] = "1"
 
 # the same examples in every run, and no time limit for one of them: machines differ
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)

@@ -147,6 +147,10 @@ def describe(value: Any) -> str:
     return f"{type(value).__name__} of shape {tuple(shape)}, {dtype_name(dtype)}"
 
 
+class GradientCutWarning(UserWarning):
+    """The code of another library made a number of a Variable that requires a gradient."""
+
+
 def unknown_keywords(function: str, unknown: Mapping[str, Any]) -> OperandError:
     """The error for keyword arguments that a function does not have."""
     if "out" in unknown:  # NumPy calls the method of the same name

@@ -143,9 +143,11 @@ class ArrayMethods:
         return int(self.item())
 
     def __float__(self) -> float:
+        tinynode.core.conversion.warn_of_cut(self, "float(x)")
         return float(self.item())
 
     def __complex__(self) -> complex:
+        tinynode.core.conversion.warn_of_cut(self, "complex(x)")
         return complex(self.item())
 
     def __index__(self) -> int:

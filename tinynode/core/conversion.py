@@ -6,6 +6,8 @@ Requirement: no data is copied or moved unawares. So ``Variable(...)`` takes onl
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
@@ -28,11 +30,15 @@ from tinynode.devices import (
     using_device,
 )
 from tinynode.devices import to_host as host_array
-from tinynode.errors import OperandError, describe, dtype_name
+from tinynode.errors import GradientCutWarning, OperandError, describe, dtype_name
 
 spec_of = attrgetter("_device", "raw.shape", "raw.dtype", "_requires_grad")
 """``spec_of(x)``: device, shape, dtype and ``requires_grad`` of a Variable, in a tuple. An
 AttributeError for other objects, and for an empty Variable. The signature of a compiled call."""
+
+
+CONSUMERS = frozenset({"array_api_extra", "scipy", "sklearn", "xarray"})
+"""Libraries with code for arrays of any kind."""
 
 
 class RawArgument(ArrayMethods):
@@ -78,6 +84,21 @@ class RawArgument(ArrayMethods):
     def become(self, result: Variable) -> None:
         """The end of a write to the array."""
         self.variable.become(result)
+
+
+def warn_of_cut(x: Any, conversion: str) -> None:
+    """Warn where the code of another library makes a number of a Variable with a gradient.
+
+    In a program of one's own ``float(loss)`` is meant. In SciPy the gradient would end unseen.
+    """
+    caller = sys._getframe(2).f_globals.get("__name__", "").partition(".")[0]
+    if caller in CONSUMERS and x.requires_grad and config.enable_backprop:
+        warnings.warn(
+            f"{conversion} in {caller}: x requires a gradient, and the gradient ends here: the "
+            "result is a number. Choose another function, or give x.detach().",
+            GradientCutWarning,
+            stacklevel=4,
+        )
 
 
 def is_operand(value: object) -> bool:

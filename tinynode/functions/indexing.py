@@ -606,6 +606,7 @@ class SetItem(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         arrays = self.get_retained_inputs()
+        mark_masked(self)
         gx = gv = None
         if 0 in target_input_indexes:
             _, zero = as_operands("set_item", gy, 0)
