@@ -429,6 +429,12 @@ def test_a_cast_to_a_real_dtype_is_refused() -> None:
     assert z.astype("bool").array.all() and z.astype("complex64").requires_grad
 
 
+def test_a_complex_number_is_not_written_into_real_ones() -> None:
+    x, z = tn.Variable(np.ones(3)), tn.Variable(np.array(1j))
+    with pytest.raises(OperandError, match=r"set_item: the value is complex128, x is float64"):
+        fn.set_item(x, 0, z)
+
+
 def test_transforms_refuse_wrong_arguments() -> None:
     x = tn.Variable(np.ones((2, 3)))
     for call, text in (
