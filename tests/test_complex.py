@@ -14,6 +14,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions as fn
+from tinynode.errors import BackwardSeedError, OperandError, RequiresGradError
 
 DEVICES = ("numpy", "fast", "strict")
 STEP = 1e-3
@@ -391,9 +392,7 @@ class Unsafe(tn.FunctionNode):
 def test_functions_without_a_rule_refuse_complex_numbers(function: Any) -> None:
     z = tn.Variable(np.array([[1 + 2j]]))
     arguments = (z, z) if function is fn.linear else (z,)
-    with pytest.raises(
-        OperandError, match=r"(?i)has no gradient for complex.*complex\.md.*detach"
-    ):
+    with pytest.raises(OperandError, match=r"has no gradient for complex.*complex\.md.*detach"):
         function(*arguments)
     with tn.no_backprop_mode():
         assert function(*arguments).shape is not None
@@ -418,7 +417,7 @@ def test_functions_of_real_numbers_name_the_ways_out(function: Any) -> None:
 def test_backward_from_a_complex_number_is_refused() -> None:
     z = tn.Variable(np.array([1 + 2j]))
     for start in (fn.sum(z).backward, lambda: tn.grad([z * 2], [z])):
-        with pytest.raises(BackwardSeedError, match=r"is complex128.*real\(y\), imag\(y\) or abs"):
+        with pytest.raises(BackwardSeedError, match=r"is complex128.*real\(y\), imag"):
             start()
 
 
@@ -428,6 +427,12 @@ def test_a_cast_to_a_real_dtype_is_refused() -> None:
         with pytest.raises(OperandError, match=r"astype: x is complex128.*real\(x\) or imag\(x\)"):
             z.astype(dtype)
     assert z.astype("bool").array.all() and z.astype("complex64").requires_grad
+
+
+def test_a_complex_number_is_not_written_into_real_ones() -> None:
+    x, z = tn.Variable(np.ones(3)), tn.Variable(np.array(1j))
+    with pytest.raises(OperandError, match=r"set_item: the value is complex128, x is float64"):
+        fn.set_item(x, 0, z)
 
 
 def test_transforms_refuse_wrong_arguments() -> None:
@@ -479,7 +484,7 @@ def test_watching_the_memory_applies_no_function() -> None:
     z = tn.Variable(np.ones(2, complex))
     with tn.hooks.MemoryHook() as hook:
         _ = z * z
-    assert [call.function for call in hook.calls] == ["Multiply"]
+    assert [call.label for call in hook.calls] == ["Multiply"]
 
 
 def test_integers_still_require_no_gradient() -> None:

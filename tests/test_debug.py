@@ -157,7 +157,7 @@ def test_nan_is_looked_for_in_every_output_and_integers_are_skipped(debugging):
 
 def test_nan_in_a_complex_output_is_found(debugging):
     with pytest.raises(NaNError, match="complex128"):
-        Gives(outputs=(np.array([1 + 1j * np.nan]),)).apply((variable([1.0]),))
+        Gives(outputs=(np.array([1 + 1j * np.nan]),)).apply((variable([1.0]).detach(),))
 
 
 def test_infinity_is_no_nan(debugging):

@@ -101,12 +101,12 @@ def astype(x: Any, dtype: Any) -> Variable:
     found = getattr(x.xp, dtype, None) if isinstance(dtype, str) else dtype
     if found is None:
         raise ValueError(f"astype: there is no dtype {dtype!r} on {x.device}; try 'float32'.")
-    if complex_dtypes and kind_of(x.filled_array()) == COMPLEX:
-        if BOOL < kind_of_dtype(x.xp, found) < COMPLEX:
-            raise OperandError(
-                f"astype: x is {dtype_name(x.dtype)}, and {dtype_name(found)} is real. Say which "
-                "part to take: real(x) or imag(x)."
-            )
+    is_complex = complex_dtypes and kind_of(x.filled_array()) == COMPLEX
+    if is_complex and BOOL < kind_of_dtype(x.xp, found) < COMPLEX:
+        raise OperandError(
+            f"astype: x is {dtype_name(x.dtype)}, and {dtype_name(found)} is real. Say which part "
+            "to take: real(x) or imag(x)."
+        )
     return AsType(found).apply((x,))[0]
 
 

@@ -18,9 +18,12 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
     BOOL,
+    COMPLEX,
     Array,
     Arrays,
     add_at,
+    check_cast,
+    complex_dtypes,
     is_array,
     is_integer,
     kind_of,
@@ -623,11 +626,13 @@ def set_item(x: Any, index: Any, value: Any) -> Variable:
 
     Raises:
         IndexError: the index does not fit the shape.
-        OperandError: an entry of the index is no index.
+        OperandError: an entry of the index is no index; or the value is complex, and x is not.
         ValueError: the value does not broadcast to the selection.
     """
     names = ("x", "value")
     x, value = as_operands("set_item", x, value, names, beside=variable_in(index))
+    if complex_dtypes and kind_of(value.raw) == COMPLEX:
+        check_cast("set_item", value.raw, x.raw)
     frozen, arrays = freeze_index("set_item", index, x)
     check_fits("set_item", frozen, x, arrays)
     fitting = _fitting(value, frozen, x, arrays)
