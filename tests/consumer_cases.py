@@ -115,7 +115,7 @@ STATS = [
         for x, names in (
             (P, "gmean hmean gstd gzscore entropy"),
             (V, "kurtosis skew variation sem tmean tvar tstd zscore iqr circmean circvar"),
-            (V, "circstd kstat kstatvar median_abs_deviation moment lmoment"),
+            (V, "circstd kstat kstatvar median_abs_deviation lmoment"),
         )
         for name in names.split()
     ],

@@ -27,6 +27,13 @@ OUT_OF_REACH = {
     "signal.lfilter": TypeError,
     "signal.welch": TypeError,
     "fft.dct": TypeError,
+    "integrate.simpson": TypeError,
+    "integrate.simpson(x)": TypeError,
+    "signal.convolve": TypeError,
+    "signal.correlate": TypeError,
+    "signal.detrend": TypeError,
+    "signal.detrend(constant)": TypeError,
+    "signal.savgol_filter": TypeError,
 }
 """Calls that go through ``numpy.asarray`` inside: the error that a reader sees."""
 NAMES = {case.name: case for case in CASES}
