@@ -11,7 +11,7 @@ x.grad                            # array([2., 4., 6.], dtype=float32)
 import typing
 
 from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
-from tinynode import functions, gradient_check, habits, hooks, net, nn, random, show
+from tinynode import functions, gradient_check, habits, hooks, interop, net, nn, random, show
 from tinynode import numpy_functions as numpy_functions  # NumPy's functions of Variables
 from tinynode import old_names as old_names  # the modules of version 0.1, as the next lines
 from tinynode.checkpoint import checkpoint, forget
@@ -89,6 +89,7 @@ __all__ = [
     "gradient_check",
     "hooks",
     "hvp",
+    "interop",
     "is_debug",
     "jacobian",
     "namespace_of",
