@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import tinynode as tn
-from tinynode import functions, show
+from tinynode import functions, interop, show
 
 TINYNODE = """
 Backend Device Fallback Function FunctionAdapter FunctionHook FunctionNode TinynodeError Variable
 VariableNode __version__ as_array as_variable asarray backward checkpoint compile config diagnose
 enable_grad force_backprop_mode forget functions get_device global_config grad gradient_check hooks
-hvp is_debug jacobian namespace_of net nn no_backprop_mode no_grad random register_backend seed
-set_debug show synchronize to_host trace using_config using_device value_and_grad
+hvp interop is_debug jacobian namespace_of net nn no_backprop_mode no_grad random register_backend
+seed set_debug show synchronize to_host trace using_config using_device value_and_grad
 """
 
 NET = """
@@ -72,7 +72,7 @@ outer pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm
 
 def public_things() -> Iterator[tuple[str, Any]]:
     """The classes and functions that users can name, each once."""
-    for module in (tn, tn.net, functions, functions.linalg, show):
+    for module in (tn, tn.net, functions, functions.linalg, interop, show):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
@@ -91,6 +91,7 @@ CLASSES = {name: thing for name, thing in THINGS.items() if inspect.isclass(thin
         (tn.net, NET),
         (functions, FUNCTIONS),
         (functions.linalg, LINALG),
+        (interop, "jax_function torch_function"),
         (show, SHOW),
     ],
 )

@@ -35,7 +35,7 @@ def torch_function(f: Callable[..., Any], **constants: Any) -> Callable[..., Any
             an argument is no tensor that tinynode can use.
         DeviceError: in a call, a tensor is on a GPU, and the backend cupy cannot be used.
     """
-    # PyTorch is optional; calls is above the core, and tinynode imports this package early
+    # PyTorch is optional
     try:
         from tinynode.interop.calls import Call
         from tinynode.interop.torch_tensors import TorchFunction
@@ -51,9 +51,8 @@ def jax_function(f: Callable[..., Any], **constants: Any) -> Callable[..., Any]:
     The shapes of the outputs may depend on the shapes of the inputs, not on the values.
 
     Args:
-        f: a FunctionNode class; or a function that takes Variables, and returns a Variable or a
-            tuple of Variables.
-        constants: keyword arguments for the constructor of the class, or for the function.
+        f: as for ``torch_function``.
+        constants: as for ``torch_function``.
 
     Returns:
         A callable: arrays (s_1), ..., (s_n) -> an array or a tuple of arrays, with the shapes of
@@ -65,7 +64,7 @@ def jax_function(f: Callable[..., Any], **constants: Any) -> Callable[..., Any]:
         OperandError: f is no class and no function, or does not return Variables; or, in a call,
             an argument has another dtype.
     """
-    # JAX is optional; calls is above the core
+    # JAX is optional
     try:
         from tinynode.interop.calls import Call
         from tinynode.interop.jax_arrays import JaxFunction

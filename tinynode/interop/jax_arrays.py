@@ -48,7 +48,7 @@ class JaxFunction:
 
     def value_and_inputs(self, *arrays: Any) -> tuple[Any, Any]:
         """The outputs, and the arrays that ``pull_back`` needs."""
-        return self.value(*arrays), arrays
+        return self.with_rule(*arrays), arrays  # by the rule, for gradients of gradients
 
     def pull_back(self, arrays: Any, gradients_of_outputs: Any) -> tuple[Any, ...]:
         """dL/dx for each input; None, which JAX reads as zeros, for integers and bools."""
@@ -64,7 +64,8 @@ class Gradient:
     single = False
 
     def __init__(self, call: Call | Gradient, inputs: int) -> None:
-        self.call, self.inputs, self.name = call, inputs, f"gradient of {call.name}"
+        self.call, self.inputs = call, inputs
+        self.name: str = f"gradient of {call.name}"
 
     def __call__(self, *variables: Variable) -> Variables:
         """dL/dx for each floating x of the first variables; the others are dL/dy."""

@@ -17,7 +17,7 @@ ALLOWED = (numpy.float32, numpy.float64, numpy.integer, numpy.bool_)
 
 
 def array_for(name: str, position: int, value: Any) -> Any:
-    """A JAX array from an array or a number; other dtypes than those of ``ALLOWED`` are refused."""
+    """A JAX array from an array or a number; other dtypes than ``ALLOWED`` are refused."""
     try:
         array = jax.numpy.asarray(value)
     except TypeError as error:
@@ -27,8 +27,8 @@ def array_for(name: str, position: int, value: Any) -> Any:
         ) from error
     if not any(numpy.issubdtype(array.dtype, kind) for kind in ALLOWED):
         raise OperandError(
-            f"jax_function({name}): argument {position} has dtype {array.dtype}; expected float32, "
-            f"float64, integers or bools. Try: x.astype(jnp.float32)"
+            f"jax_function({name}): argument {position} has dtype {array.dtype}; expected "
+            f"float32, float64, integers or bools. Try: x.astype(jnp.float32)"
         )
     return array
 

@@ -20,8 +20,8 @@ def check_tensor(name: str, position: int, tensor: Any) -> None:
     where = f"torch_function({name}): argument {position} is {describe(tensor)}"
     if not isinstance(tensor, torch.Tensor):
         raise OperandError(
-            f"{where}; expected a tensor. Write torch.as_tensor(...); give constants by keyword to "
-            f"torch_function."
+            f"{where}; expected a tensor. Write torch.as_tensor(...); give constants by keyword "
+            f"to torch_function."
         )
     if (tensor.is_floating_point() or tensor.is_complex()) and tensor.dtype not in FLOATING:
         raise OperandError(f"{where}; expected float32 or float64. Try: x.to(torch.float32)")

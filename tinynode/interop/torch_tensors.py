@@ -49,7 +49,8 @@ class Recorded(torch.autograd.Function):  # type: ignore[misc]
             outputs.append(as_tensor(y, [*tensors, *outputs]))
         ctx.variables = xs, ys
         ctx.save_for_backward(*tensors, *outputs)  # PyTorch finds writes to their memory
-        ctx.mark_non_differentiable(*[t for t, y in zip(outputs, ys) if not y.requires_grad])
+        pairs = zip(outputs, ys, strict=True)
+        ctx.mark_non_differentiable(*[t for t, y in pairs if not y.requires_grad])
         ctx.set_materialize_grads(False)
         return tuple(outputs)
 
@@ -58,8 +59,8 @@ class Recorded(torch.autograd.Function):  # type: ignore[misc]
         """dL/dx for each tensor that requires a gradient."""
         (xs, ys), needed = ctx.variables, ctx.needs_input_grad[2:]
         tensors, given = ctx.saved_tensors[: len(xs)], [g for g in grad_outputs if g is not None]
-        wanted = [x for x, needs in zip(xs, needed) if needs]
-        reached = [y for y, g in zip(ys, grad_outputs) if g is not None]
+        wanted = [x for x, needs in zip(xs, needed, strict=True) if needs]
+        reached = [y for y, g in zip(ys, grad_outputs, strict=True) if g is not None]
         run = PullBack(reached, wanted, torch.is_grad_enabled())
         found = iter(Recorded.apply(run, xs, *tensors, *given))
         return None, None, *[next(found) if needs else None for needs in needed]
