@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -251,3 +253,51 @@ def test_errors_name_the_cure() -> None:
             f(wrong)
     with pytest.raises(DeviceError, match=r"x.cpu\(\)"):
         f(torch.ones(2, device="meta"))
+
+
+class OnAGpu:
+    """What as_variable asks of a tensor on a GPU that no machine has."""
+
+    requires_grad = False
+    device = types.SimpleNamespace(type="cuda", index=99)
+
+    def detach(self) -> OnAGpu:
+        return self
+
+    def __str__(self) -> str:
+        return "a tensor"
+
+
+def test_a_gpu_without_cupy_is_an_error_with_the_cure() -> None:
+    from tinynode.interop.torch_memory import as_variable
+
+    with pytest.raises(DeviceError, match=r"cupy:99 cannot be used. Install CuPy, or try: x.cpu"):
+        as_variable(OnAGpu())
+
+
+@pytest.mark.gpu
+def test_tensors_on_a_gpu() -> None:
+    pytest.importorskip("cupy", reason="CuPy is not installed")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch finds no GPU")
+    inputs = tuple(leaf(3, seed=i).detach().cuda().requires_grad_() for i in range(2))
+    function = tn.interop.torch_function(two)
+    assert all(y.is_cuda for y in function(*inputs))
+    assert torch.autograd.gradcheck(function, inputs)
+    assert torch.autograd.gradgradcheck(function, inputs)
+
+
+def test_backward_in_another_thread() -> None:
+    x = leaf(3)
+    with tn.no_grad():
+        y = tn.interop.torch_function(F.exp)(x).sum()
+    found: list[Any] = []
+
+    def second() -> None:
+        (first,) = torch.autograd.grad(y, x, create_graph=True)
+        found.append(torch.autograd.grad(first.sum(), x)[0])
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    thread.join()
+    torch.testing.assert_close(found[0], x.detach().exp())

@@ -35,10 +35,9 @@ def torch_function(f: Callable[..., Any], **constants: Any) -> Callable[..., Any
             an argument is no tensor that tinynode can use.
         DeviceError: in a call, a tensor is on a GPU, and the backend cupy cannot be used.
     """
-    # PyTorch is optional
     try:
-        from tinynode.interop.calls import Call
-        from tinynode.interop.torch_tensors import TorchFunction
+        from tinynode.interop.calls import Call  # above the core, as tinynode itself
+        from tinynode.interop.torch_tensors import TorchFunction  # PyTorch is optional
     except ModuleNotFoundError as error:
         raise missing_library("torch_function", "torch", "PyTorch", error) from error
     return TorchFunction(Call("torch_function", f, constants))
@@ -64,10 +63,9 @@ def jax_function(f: Callable[..., Any], **constants: Any) -> Callable[..., Any]:
         OperandError: f is no class and no function, or does not return Variables; or, in a call,
             an argument has another dtype.
     """
-    # JAX is optional
     try:
-        from tinynode.interop.calls import Call
-        from tinynode.interop.jax_arrays import JaxFunction
+        from tinynode.interop.calls import Call  # above the core, as tinynode itself
+        from tinynode.interop.jax_arrays import JaxFunction  # JAX is optional
     except ModuleNotFoundError as error:
         raise missing_library("jax_function", "jax", "JAX", error) from error
     return JaxFunction(Call("jax_function", f, constants))

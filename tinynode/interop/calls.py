@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy
 
-from tinynode import functions
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import asarray
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.errors import OperandError, describe
+from tinynode.functions.data_types import narrowed
 
 Variables = tuple[Variable, ...]
 
@@ -65,8 +65,7 @@ def gradients(
     pairs = [(y, gy) for y, gy in zip(ys, gys, strict=True) if y.requires_grad]
     found: Sequence[Variable | None] = [None] * len(xs)
     if pairs:
-        kept, given = zip(*pairs, strict=True)
-        given = tuple(functions.astype(gy, y.dtype) for y, gy in pairs)
+        kept, given = [y for y, _ in pairs], [narrowed(gy, y) for y, gy in pairs]
         found = grad(kept, xs, given, enable_double_backprop=record)
     return tuple(zeros_like(x) if gx is None else gx for x, gx in zip(xs, found, strict=True))
 
