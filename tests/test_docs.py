@@ -58,6 +58,9 @@ WITH_PYTHON = [page for page in PAGES if python_blocks(page)]
 TRAINING = {"layers-and-training.md", "training.md"}
 """Pages whose programs train for seconds."""
 
+NEEDS = {"interop.md": ("torch", "jax")}
+"""Libraries that the programs of a page import; their import takes seconds."""
+
 
 @pytest.mark.parametrize(
     "page",
@@ -65,7 +68,7 @@ TRAINING = {"layers-and-training.md", "training.md"}
         pytest.param(
             page,
             id=str(page.relative_to(ROOT)),
-            marks=[pytest.mark.slow] if page.name in TRAINING else [],
+            marks=[pytest.mark.slow] if page.name in TRAINING | NEEDS.keys() else [],
         )
         for page in WITH_PYTHON
     ],
@@ -73,6 +76,8 @@ TRAINING = {"layers-and-training.md", "training.md"}
 def test_the_python_of_a_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for library in NEEDS.get(page.name, ()):
+        pytest.importorskip(library, reason=f"{library} is not installed: see the extra backends")
     monkeypatch.chdir(tmp_path)
     run_page(page)
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 import tinynode as tn
-from tinynode import functions, show
+from tinynode import functions, interop, show
 
 TINYNODE = """
 Backend Device Fallback Function FunctionAdapter FunctionHook FunctionNode TinynodeError Variable
 VariableNode __version__ array_api array_namespace as_array as_variable asarray backward checkpoint
 compile config diagnose enable_grad force_backprop_mode forget functions get_device global_config
-grad gradient_check hooks hvp is_debug jacobian namespace_of net nn no_backprop_mode no_grad random
-register_backend seed set_debug show synchronize to_host trace using_config using_device
-value_and_grad
+grad gradient_check hooks hvp interop is_debug jacobian namespace_of net nn no_backprop_mode
+no_grad random register_backend seed set_debug show synchronize to_host trace using_config
+using_device value_and_grad
 """
 
 NET = """
@@ -80,6 +80,7 @@ fft fftfreq fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfft
 def public_things() -> Iterator[tuple[str, Any]]:
     """The classes and functions that users can name, each once."""
     for module in (tn, tn.net, functions, functions.fft, functions.linalg, show):
+    for module in (tn, tn.net, functions, functions.linalg, interop, show):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
@@ -99,6 +100,7 @@ CLASSES = {name: thing for name, thing in THINGS.items() if inspect.isclass(thin
         (functions, FUNCTIONS),
         (functions.fft, FFT),
         (functions.linalg, LINALG),
+        (interop, "jax_function torch_function"),
         (show, SHOW),
     ],
 )

@@ -92,6 +92,7 @@ __all__ = [
     "gradient_check",
     "hooks",
     "hvp",
+    "interop",
     "is_debug",
     "jacobian",
     "namespace_of",

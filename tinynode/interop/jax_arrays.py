@@ -1,0 +1,77 @@
+"""A function of Variables as a function of JAX, with a gradient rule of its own.
+
+Requirement: gradients of every order, and under ``jit``. So the rule is a ``JaxFunction`` again.
+JAX's arrays never change, and a rule cannot keep a graph. So the rule computes the outputs again.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import numpy
+
+from tinynode.configuration import config, enable_grad, no_grad
+from tinynode.core.variable import Variable
+from tinynode.interop.calls import Call, Variables, gradients
+from tinynode.interop.jax_shapes import Specs, array_for, specs_of_outputs, to_numpy
+
+
+class JaxFunction:
+    """The result of ``tinynode.interop.jax_function``: call it with JAX's or NumPy's arrays."""
+
+    def __init__(self, call: Call | Gradient) -> None:
+        self.call = call
+        self.with_rule = jax.custom_vjp(self.value)
+        self.with_rule.defvjp(self.value_and_inputs, self.pull_back)
+
+    def __repr__(self) -> str:
+        return f"jax_function({self.call.name})"
+
+    def __call__(self, *arrays: Any) -> Any:
+        """The outputs of the function, as JAX's arrays."""
+        outputs = self.with_rule(*[array_for(self.call.name, i, a) for i, a in enumerate(arrays)])
+        return outputs[0] if self.call.single else outputs
+
+    def value(self, *arrays: Any) -> Any:
+        """The outputs, in a tuple, by a call from JAX to Python."""
+        specs = specs_of_outputs(self.call, arrays)
+        run = functools.partial(self.on_host, specs)
+        return jax.pure_callback(run, specs, *arrays, vmap_method="sequential")
+
+    def on_host(self, specs: Specs, *arrays: Any) -> tuple[Any, ...]:
+        """The outputs as NumPy arrays, with the dtypes that JAX was told."""
+        with no_grad():
+            ys = self.call(*[Variable(to_numpy(a)) for a in arrays])
+        return tuple(y.raw.astype(s.dtype, copy=False) for y, s in zip(ys, specs, strict=True))
+
+    def value_and_inputs(self, *arrays: Any) -> tuple[Any, Any]:
+        """The outputs, and the arrays that ``pull_back`` needs."""
+        return self.with_rule(*arrays), arrays  # by the rule, for gradients of gradients
+
+    def pull_back(self, arrays: Any, gradients_of_outputs: Any) -> tuple[Any, ...]:
+        """dL/dx for each input; None, which JAX reads as zeros, for integers and bools."""
+        given = [g for g in gradients_of_outputs if g.dtype != jax.dtypes.float0]
+        found = iter(JaxFunction(Gradient(self.call, len(arrays)))(*arrays, *given))
+        floating = [numpy.issubdtype(a.dtype, numpy.floating) for a in arrays]
+        return tuple(next(found) if one else None for one in floating)
+
+
+class Gradient:
+    """The gradients of a call: a function of the inputs and of the output gradients."""
+
+    single = False
+
+    def __init__(self, call: Call | Gradient, inputs: int) -> None:
+        self.call, self.inputs = call, inputs
+        self.name: str = f"gradient of {call.name}"
+
+    def __call__(self, *variables: Variable) -> Variables:
+        """dL/dx for each floating x of the first variables; the others are dL/dy."""
+        record = config.enable_backprop
+        with enable_grad():
+            ys = self.call(*variables[: self.inputs])
+            kept = [y for y in ys if y.device.is_floating(y.raw)]
+            xs = [x for x in variables[: self.inputs] if x.requires_grad]
+        return gradients(kept, xs, variables[self.inputs :], record)
