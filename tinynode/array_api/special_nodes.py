@@ -116,7 +116,8 @@ class SpecialFunction(FunctionNode):
             if rule is None:
                 gradients[i] = MissingRule(self.function, i).apply((gy, xs[i]))[0]
             else:
-                gradients[i] = unbroadcast(zero_safe_multiply(gy, rule(xs, y)), self, i)
+                with numpy.errstate(all="ignore"):  # the derivative may be infinite where gy is 0
+                    gradients[i] = unbroadcast(zero_safe_multiply(gy, rule(xs, y)), self, i)
         return tuple(gradients)
 
 
