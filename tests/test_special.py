@@ -272,7 +272,7 @@ def test_a_zero_gradient_stays_zero_at_a_pole(name: str) -> None:
     x = tn.asarray(numpy.asarray([*POLES[name], 0.4]), requires_grad=True)
     y = functions.where(numpy.asarray([False, False, True]), getattr(own, name)(x), 0.0)
     (g,) = tn.grad([functions.sum(y)], [x], enable_double_backprop=True)
-    assert g.array[:2].tolist() == [0.0, 0.0] and abs(g.array[2]) > 0.1
+    assert g.array[:2].tolist() == [0.0, 0.0] and abs(g.array[2]) > 0.05
     if name in ("digamma", "gammaln", "k0"):  # elsewhere the second derivative is NaN
         (gg,) = tn.grad([functions.sum(g)], [x])
         assert gg.array[:2].tolist() == [0.0, 0.0] and abs(gg.array[2]) > 0.1
