@@ -351,14 +351,21 @@ BITS: list[tuple[Any, Any]] = [
     (fn.bitwise_and, np.bitwise_and),
     (fn.bitwise_or, np.bitwise_or),
     (fn.bitwise_xor, np.bitwise_xor),
-    (fn.bitwise_left_shift, np.left_shift),
-    (fn.bitwise_right_shift, np.right_shift),
 ]
 for f, ref in BITS:
     bits = partial(row, f.__name__, order=0, dtypes=INTEGERS)
     bits("integers", f, ref, few(2, 9), few(9))
     bits("zero-size", f, ref, few(0, 9), few(9))
     bits("number", lambda x, f=f: f(x, 2), lambda x, ref=ref: ref(x, 2), few(9))
+SHIFTS: list[tuple[Any, Any]] = [
+    (fn.bitwise_left_shift, np.left_shift),
+    (fn.bitwise_right_shift, np.right_shift),
+]
+for f, ref in SHIFTS:
+    bits = partial(row, f.__name__, order=0, dtypes=INTEGERS)
+    bits("squares", lambda x, y, f=f: f(x, y * y), lambda x, y, r=ref: r(x, y * y), few(9), few(9))
+    bits("number", lambda x, f=f: f(x, 2), lambda x, ref=ref: ref(x, 2), few(2, 9))
+    bits("number-left", lambda x, f=f: f(9, x * x), lambda x, r=ref: r(9, x * x), few(9))
 row("bitwise_and", "operator", lambda x: x & 3, lambda x: x & 3, few(9), order=0, dtypes=INTEGERS)
 row("bitwise_or", "operator", lambda x: 3 | x, lambda x: 3 | x, few(9), order=0, dtypes=INTEGERS)
 row("bitwise_xor", "operator", lambda x: x ^ 3, lambda x: x ^ 3, few(9), order=0, dtypes=INTEGERS)

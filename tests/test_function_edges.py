@@ -156,14 +156,50 @@ def test_masked_branch_gives_zero_and_not_nan(f, at_one, device):
     assert_derivatives(lambda x: fn.where(x > 0, f(x), 0), x, *expected)
 
 
-# Known limits: products and powers whose *operand* is infinite in the masked branch. They are not
-# looked at for infinities, because every multiplication would pay for that.
-NOT_MASKED = {
+INFINITE_OPERANDS = {
     "x log x": lambda x: x * fn.log(x),
     "(log x)^2": lambda x: fn.log(x) ** 2,
+    "(log x)^3": lambda x: fn.log(x) ** 3,
+    "square": lambda x: fn.square(fn.log(x)),
+    "abs": lambda x: fn.abs(fn.sqrt(x - 1.0)) * 1.0,
     "exp(1/x)": lambda x: fn.exp(1 / x),
-    "sin(1/x)": lambda x: fn.sin(1 / x),
 }
+"""Products and powers whose *operand* is infinite or NaN in the masked branch."""
+# A known limit: a sine is not looked at for infinities.
+NOT_MASKED = {"sin(1/x)": lambda x: fn.sin(1 / x)}
+
+
+def masked_by_where(x, y):
+    return fn.where(x > 0, y, 0.0)
+
+
+def masked_by_an_index(x, y):
+    return y[x > 0]
+
+
+def masked_by_a_write(x, y):
+    y = y * 1.0
+    y[x <= 0] = 0.0
+    return y
+
+
+@pytest.mark.parametrize("mask", [masked_by_where, masked_by_an_index, masked_by_a_write])
+@pytest.mark.parametrize("name", INFINITE_OPERANDS)
+def test_a_masked_operand_that_is_infinite_gives_no_nan(name, mask):
+    x = variable([0.0, 2.0])
+    alone = variable([2.0])
+    f = INFINITE_OPERANDS[name]
+    with np.errstate(all="ignore"):
+        (gx,) = tn.grad([mask(x, f(x))], [x])
+    (expected,) = tn.grad([f(alone)], [alone])
+    np.testing.assert_allclose(host(gx), [0.0, host(expected)[0]])
+
+
+def test_without_a_mask_an_undefined_derivative_stays_undefined():
+    x = variable([0.0, 2.0])
+    with np.errstate(all="ignore"):
+        (gx,) = tn.grad([fn.where(x < 5, x * fn.log(x), 0.0)], [x])
+    assert not np.isfinite(host(gx)[0])
 
 
 @pytest.mark.xfail(strict=True, reason="the operand itself is infinite, and 0 * inf is NaN")

@@ -10,7 +10,18 @@ x.grad                            # array([2., 4., 6.], dtype=float32)
 
 import typing
 
-from tinynode import array_api, functions, gradient_check, habits, hooks, net, nn, random, show
+from tinynode import (
+    array_api,
+    functions,
+    gradient_check,
+    habits,
+    hooks,
+    interop,
+    net,
+    nn,
+    random,
+    show,
+)
 from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
 from tinynode import numpy_functions as numpy_functions  # NumPy's functions of Variables
 from tinynode import old_names as old_names  # the modules of version 0.1, as the next lines

@@ -1,192 +1,538 @@
-"""``xp.special``: special functions of Variables, with values from scipy.special.
+"""``xp.special``: special functions of Variables.
 
-SciPy asks a namespace for ``special`` first, so SciPy's own code reaches these functions.
+Requirement: SciPy's own code, called with Variables, keeps the graph. SciPy asks a namespace for
+``special`` before it converts to NumPy, so that code reaches the functions below. The values come
+from ``tinynode.functions`` where that has the function, else from scipy.special on the host.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
+import math
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy
 
 from tinynode import functions
-from tinynode.array_api.base import NamespaceBase
+from tinynode.array_api.base import NUMBERS, NamespaceBase
+from tinynode.array_api.special_nodes import (
+    OpaqueSpecial,
+    SpecialFunction,
+    host_value,
+    scipy_function,
+)
 from tinynode.array_api.special_rules import RULES
 from tinynode.core.array_methods import ArrayMethods
-from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, Device, backend_of, to_host
-from tinynode.functions.shapes import unbroadcast
+from tinynode.devices import COMPLEX, Device, is_floating, kind_of
+from tinynode.errors import OperandError, describe
 
-COMPOSED = frozenset(
-    "xlogy xlog1py rel_entr betaincc chdtr chdtrc stdtr stdtrit".split()  # noqa: SIM905
-)
-"""SciPy makes these of other functions where a namespace has none; so their gradients exist."""
+COMPOSED_BY_SCIPY = frozenset(("betaincc", "chdtr", "chdtrc", "rel_entr", "stdtrit"))
+"""SciPy composes these of others where a namespace has none: the names are not offered to it."""
 
 
-class SpecialFunction(FunctionNode):
-    """y = scipy.special's function of the name, elementwise, with broadcasting.
+class OtherSpecial:
+    """A function of scipy.special without a method in ``Special``: call it with Variables.
 
-    x_i: (s_i), floating -> y: (broadcast of all s_i).   dL/dx_i = dL/dy * the rule's derivative
-    in ``special_rules``. The values are computed in the host's memory.
+    Args:
+        owner: the ``Special`` of a device.
+        name: the name in scipy.special.
     """
 
-    def __init__(self, function: str) -> None:
-        self.function = function
+    def __init__(self, owner: Special, name: str) -> None:
+        self.__name__ = name
+        self.__doc__ = f"scipy.special.{name} of Variables."
+        self.owner = owner
 
-    @property
-    def label(self) -> str:
-        """The name of scipy.special, for pictures and messages."""
-        return f"special.{self.function}"
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self.owner.call(self.__name__, *arguments, **keywords)
 
-    def forward(self, inputs: Arrays) -> Arrays:
-        self.retain_inputs(tuple(range(len(inputs))))
-        self.retain_outputs((0,))
-        backend = backend_of(inputs[0])
-        value = _scipy_function(self.function)(*[to_host(x) for x in inputs])
-        return (backend.from_host(numpy.asarray(value), backend.index_of(inputs[0])),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
-        (gy,) = grad_outputs
-        xs, (y,) = self.get_retained_inputs(), self.get_retained_outputs()
-        gradients: list[Variable | None] = [None] * len(xs)
-        for i in target_input_indexes:
-            rate = self._derivative(xs, y, i)
-            gradients[i] = unbroadcast(functions.zero_safe_multiply(gy, rate), self, i)
-        return tuple(gradients)
-
-    def _derivative(self, xs: tuple[Variable, ...], y: Variable, i: int) -> Variable:
-        """dy / dx_i.
-
-        Raises:
-            NotImplementedError: no rule is known.
-        """
-        rule = RULES.get(self.function)
-        special = Special(y.device)
-        rate = None if rule is None else rule(special, xs, y, i)
-        if rate is None:
-            raise NotImplementedError(
-                f"xp.special.{self.function}: there is no gradient rule for argument {i}. Pass "
-                "x.detach() there, or write the function with others: docs/array-api.md lists "
-                "those with a rule."
-            )
-        return rate
-
-
-def _scipy_function(name: str) -> Any:
-    """A function of scipy.special.
-
-    Raises:
-        ImportError: SciPy is not installed.
-    """
-    try:
-        special = importlib.import_module("scipy.special._ufuncs")
-    except ImportError as error:
-        raise ImportError(
-            f"xp.special.{name} takes its values from SciPy, which is not installed: "
-            "pip install 'tinynode[scipy]'."
-        ) from error
-    return getattr(special, name)
+    def __repr__(self) -> str:
+        return f"<{self.__name__} of {self.owner!r}>"
 
 
 class Special(NamespaceBase):
     """The special functions of a device.
 
-    The functions of the table ``RULES`` and those below are differentiable. Another function of
-    scipy.special gives the value; a gradient asked of it is an error.
+    Arguments are Variables, arrays or numbers. They broadcast. The dtype of a result is the
+    floating dtype of the arguments, or the default one if all are integers. The methods below and
+    all functions in ``RULES`` are differentiable. Any other function of scipy.special gives its
+    value; a gradient that is not zero raises NotImplementedError in the backward pass.
+
+    Args:
+        home: the device of new Variables.
+
+    Raises:
+        ImportError: the values need SciPy, which is not installed.
+        AttributeError: SciPy has no such function, or composes it itself: ``COMPOSED_BY_SCIPY``.
     """
 
     def __init__(self, home: Device) -> None:
         super().__init__(home)
 
+    def __repr__(self) -> str:
+        return f"<xp.special of {self._home}>"
+
+    # --- functions of tinynode: SciPy is not needed ------------------------------------------
+
     def erf(self, x: Any, /) -> Variable:
-        """2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x."""
-        return functions.erf(self._lift("special.erf", x))
+        """2 / sqrt(pi) times the integral of e^(-t^2) up to x.   dy/dx = 2 / sqrt(pi) e^(-x^2)"""
+        return functions.erf(*self._operands("erf", x))
 
     def erfc(self, x: Any, /) -> Variable:
-        """1 - erf(x), precise for large x."""
-        return functions.erfc(self._lift("special.erfc", x))
+        """1 - erf(x), with all digits for large x.   dy/dx = -2 / sqrt(pi) e^(-x^2)"""
+        return functions.erfc(*self._operands("erfc", x))
 
     def erfinv(self, x: Any, /) -> Variable:
-        """The inverse of erf."""
-        return functions.erfinv(self._lift("special.erfinv", x))
+        """The inverse of erf.   dy/dx = sqrt(pi) / 2 e^(y^2)"""
+        return functions.erfinv(*self._operands("erfinv", x))
 
     def gammaln(self, x: Any, /) -> Variable:
-        """log |gamma(x)|."""
-        return functions.lgamma(self._lift("special.gammaln", x))
+        """log |Gamma(x)|.   dy/dx = digamma(x)"""
+        return functions.lgamma(*self._operands("gammaln", x))
 
     def digamma(self, x: Any, /) -> Variable:
-        """The derivative of gammaln."""
-        return functions.digamma(self._lift("special.digamma", x))
+        """The derivative of gammaln.   dy/dx = polygamma(1, x)"""
+        return functions.digamma(*self._operands("digamma", x))
 
     def psi(self, x: Any, /) -> Variable:
         """The same as digamma."""
-        return functions.digamma(self._lift("special.psi", x))
-
-    def polygamma(self, n: Any, x: Any, /) -> Variable:
-        """The n-th derivative of digamma."""
-        return functions.polygamma(int(n), self._lift("special.polygamma", x))
+        return functions.digamma(*self._operands("psi", x))
 
     def expit(self, x: Any, /) -> Variable:
-        """1 / (1 + e^-x)."""
-        return functions.sigmoid(self._lift("special.expit", x))
+        """1 / (1 + e^-x).   dy/dx = y (1 - y)"""
+        return functions.sigmoid(*self._operands("expit", x))
 
     def log_expit(self, x: Any, /) -> Variable:
-        """log(expit(x)), precise for x far below 0."""
-        return functions.log_sigmoid(self._lift("special.log_expit", x))
+        """log(expit(x)).   dy/dx = expit(-x)"""
+        return functions.log_sigmoid(*self._operands("log_expit", x))
 
-    def zeta(self, x: Any, q: Any = 1.0, /) -> Variable:
-        """Hurwitz's zeta function: the sum of (k + q)^-x over k = 0, 1, 2 ..."""
-        return self._call("_zeta", x, q)
+    def expm1(self, x: Any, /) -> Variable:
+        """e^x - 1.   dy/dx = e^x"""
+        return functions.expm1(*self._operands("expm1", x))
 
-    def xlogy_(self, x: Any, y: Any, /) -> Variable:
-        """x log(y), and 0 where x = 0: for rules. SciPy makes its own xlogy."""
-        return functions.where(x == 0, 0.0, x * functions.log(functions.where(x == 0, 1.0, y)))
+    def log1p(self, x: Any, /) -> Variable:
+        """log(1 + x).   dy/dx = 1 / (1 + x)"""
+        return functions.log1p(*self._operands("log1p", x))
 
-    def xlog1py_(self, x: Any, y: Any, /) -> Variable:
-        """x log(1 + y), and 0 where x = 0: for rules. SciPy makes its own xlog1py."""
-        return functions.where(x == 0, 0.0, x * functions.log1p(functions.where(x == 0, 0.0, y)))
+    def polygamma(self, n: Any, x: Any, /) -> Variable:
+        """The n-th derivative of digamma.   dy/dx = polygamma(n + 1, x); no rule in n."""
+        if isinstance(n, int | numpy.integer):
+            return functions.polygamma(int(n), *self._operands("polygamma", x))
+        return self._rule("polygamma", n, x)
 
-    def __getattr__(self, name: str) -> Callable[..., Variable]:
+    def multigammaln(self, a: Any, d: Any, /) -> Variable:
+        """The sum of gammaln(a - i / 2) over i < d, and d (d - 1) / 4 log(pi); d is an int."""
+        (a,) = self._operands("multigammaln", a)
+        count = int(d)
+        total = functions.lgamma(a) + 0.25 * count * (count - 1) * math.log(math.pi)
+        for i in range(1, count):
+            total = total + functions.lgamma(a - 0.5 * i)
+        return total
+
+    def logsumexp(
+        self,
+        a: Any,
+        /,
+        axis: Any = None,
+        b: Any = None,
+        keepdims: bool = False,
+        return_sign: bool = False,
+    ) -> Any:
+        """log(sum of b e^a) over axes.   dy/da = b e^(a - y)   dy/db = e^(a - y)
+
+        With ``return_sign``, the result is log |sum| and the sign of the sum. A weight 0 leaves
+        out an entry, unless b requires a gradient.
+        """
+        if b is None:
+            (a,) = self._operands("logsumexp", a)
+            y = functions.logsumexp(a, axis, keepdims)
+            return (y, functions.sign(functions.exp(y))) if return_sign else y
+        a, b = self._operands("logsumexp", a, b)
+        if not b.requires_grad:
+            a = functions.where(b == 0, -math.inf, a)
+        top = functions.max(a.detach(), axis=axis, keepdims=True)
+        top = functions.where(functions.abs(top) < math.inf, top, 0.0)
+        total = functions.sum(b * functions.exp(a - top), axis=axis, keepdims=True)
+        y = functions.log(functions.abs(total) if return_sign else total) + top
+        sign = functions.sign(total)
+        if not keepdims:
+            axes = tuple(range(y.ndim)) if axis is None else axis
+            y, sign = functions.squeeze(y, axes), functions.squeeze(sign, axes)
+        return (y, sign) if return_sign else y
+
+    def softmax(self, x: Any, /, axis: Any = None) -> Variable:
+        """e^x over the sum of e^x.   dL/dx = y (dL/dy - sum(y dL/dy))"""
+        return functions.exp(self.log_softmax(x, axis))
+
+    def log_softmax(self, x: Any, /, axis: Any = None) -> Variable:
+        """x - logsumexp(x).   dL/dx = dL/dy - e^y sum(dL/dy)"""
+        (x,) = self._operands("log_softmax", x)
+        y: Variable = x - functions.logsumexp(x, axis, keepdims=True)
+        return y
+
+    # --- values of SciPy, with rules ---------------------------------------------------------
+
+    def zeta(self, s: Any, q: Any = None, /) -> Variable:
+        """Hurwitz's zeta: the sum of (q + i)^-s over i >= 0.   dy/dq = -s zeta(s + 1, q)
+
+        Without q: Riemann's zeta, which has no rule.
+        """
+        return self._rule("zeta", s) if q is None else self._rule("zeta", s, q)
+
+    def gammasgn(self, x: Any, /) -> Variable:
+        """The sign of Gamma(x), outside the graph: dy/dx = 0."""
+        return self._rule("gammasgn", *(x.detach() for x in self._operands("gammasgn", x)))
+
+    def erfcinv(self, x: Any, /) -> Variable:
+        """The inverse of erfc.   dy/dx = -sqrt(pi) / 2 e^(y^2)"""
+        return self._rule("erfcinv", x)
+
+    def erfcx(self, x: Any, /) -> Variable:
+        """e^(x^2) erfc(x).   dy/dx = 2 x y - 2 / sqrt(pi)"""
+        return self._rule("erfcx", x)
+
+    def ndtr(self, x: Any, /) -> Variable:
+        """The normal distribution function.   dy/dx = e^(-x^2 / 2) / sqrt(2 pi)"""
+        return self._rule("ndtr", x)
+
+    def log_ndtr(self, x: Any, /) -> Variable:
+        """log(ndtr(x)).
+
+        dy/dx = e^(-x^2 / 2 - y) / sqrt(2 pi); below 0 as sqrt(2 / pi) / erfcx(-x / sqrt(2))
+        """
+        return self._rule("log_ndtr", x)
+
+    def ndtri(self, x: Any, /) -> Variable:
+        """The inverse of ndtr.   dy/dx = sqrt(2 pi) e^(y^2 / 2)"""
+        return self._rule("ndtri", x)
+
+    def ndtri_exp(self, x: Any, /) -> Variable:
+        """The inverse of log_ndtr.   dy/dx = sqrt(2 pi) e^(x + y^2 / 2)"""
+        return self._rule("ndtri_exp", x)
+
+    def gamma(self, x: Any, /) -> Variable:
+        """The gamma function.   dy/dx = y digamma(x)"""
+        return self._rule("gamma", x)
+
+    def rgamma(self, x: Any, /) -> Variable:
+        """1 / Gamma(x).   dy/dx = -y digamma(x)"""
+        return self._rule("rgamma", x)
+
+    def loggamma(self, x: Any, /) -> Variable:
+        """log(Gamma(x)).   dy/dx = digamma(x)"""
+        return self._rule("loggamma", x)
+
+    def beta(self, a: Any, b: Any, /) -> Variable:
+        """Gamma(a) Gamma(b) / Gamma(a + b).
+
+        dy/da = y (digamma(a) - digamma(a + b))
+        dy/db = y (digamma(b) - digamma(a + b))
+        """
+        return self._rule("beta", a, b)
+
+    def betaln(self, a: Any, b: Any, /) -> Variable:
+        """log |beta(a, b)|.
+
+        dy/da = digamma(a) - digamma(a + b)
+        dy/db = digamma(b) - digamma(a + b)
+        """
+        return self._rule("betaln", a, b)
+
+    def betainc(self, a: Any, b: Any, x: Any, /) -> Variable:
+        """The regularized incomplete beta function.
+
+        dy/dx = x^(a - 1) (1 - x)^(b - 1) / B(a, b); no rule in a and b.
+        """
+        return self._rule("betainc", a, b, x)
+
+    def betaincinv(self, a: Any, b: Any, p: Any, /) -> Variable:
+        """x with betainc(a, b, x) = p.
+
+        dy/dp = B(a, b) / (y^(a - 1) (1 - y)^(b - 1)); no rule in a and b.
+        """
+        return self._rule("betaincinv", a, b, p)
+
+    def gammainc(self, a: Any, x: Any, /) -> Variable:
+        """The regularized lower incomplete gamma function.
+
+        dy/dx = x^(a - 1) e^-x / Gamma(a); no rule in a.
+        """
+        return self._rule("gammainc", a, x)
+
+    def gammaincc(self, a: Any, x: Any, /) -> Variable:
+        """1 - gammainc(a, x).   dy/dx = -x^(a - 1) e^-x / Gamma(a); no rule in a."""
+        return self._rule("gammaincc", a, x)
+
+    def gammaincinv(self, a: Any, p: Any, /) -> Variable:
+        """x with gammainc(a, x) = p.   dy/dp = Gamma(a) e^y / y^(a - 1); no rule in a."""
+        return self._rule("gammaincinv", a, p)
+
+    def gammainccinv(self, a: Any, p: Any, /) -> Variable:
+        """x with gammaincc(a, x) = p.   dy/dp = -Gamma(a) e^y / y^(a - 1); no rule in a."""
+        return self._rule("gammainccinv", a, p)
+
+    def binom(self, n: Any, k: Any, /) -> Variable:
+        """The binomial coefficient.
+
+        dy/dn = y (digamma(n + 1) - digamma(n - k + 1))
+        dy/dk = y (digamma(n - k + 1) - digamma(k + 1))
+        """
+        return self._rule("binom", n, k)
+
+    def poch(self, z: Any, m: Any, /) -> Variable:
+        """Gamma(z + m) / Gamma(z).
+
+        dy/dz = y (digamma(z + m) - digamma(z))
+        dy/dm = y digamma(z + m)
+        """
+        return self._rule("poch", z, m)
+
+    def xlogy(self, x: Any, y: Any, /) -> Variable:
+        """x log(y), and 0 where x = 0.   dz/dx = log(y)   dz/dy = x / y, and 0 where both are 0"""
+        return self._rule("xlogy", x, y)
+
+    def xlog1py(self, x: Any, y: Any, /) -> Variable:
+        """x log(1 + y), and 0 where x = 0.
+
+        dz/dx = log(1 + y)
+        dz/dy = x / (1 + y), and 0 where both are 0
+        """
+        return self._rule("xlog1py", x, y)
+
+    def entr(self, x: Any, /) -> Variable:
+        """-x log(x), 0 at 0, -inf below.   dy/dx = -log(x) - 1"""
+        return self._rule("entr", x)
+
+    def kl_div(self, x: Any, y: Any, /) -> Variable:
+        """x log(x / y) - x + y.   dz/dx = log(x / y)   dz/dy = 1 - x / y"""
+        return self._rule("kl_div", x, y)
+
+    def logit(self, x: Any, /) -> Variable:
+        """log(x / (1 - x)).   dy/dx = 1 / (x (1 - x))"""
+        return self._rule("logit", x)
+
+    def exp2(self, x: Any, /) -> Variable:
+        """2^x.   dy/dx = y log(2)"""
+        return self._rule("exp2", x)
+
+    def exp10(self, x: Any, /) -> Variable:
+        """10^x.   dy/dx = y log(10)"""
+        return self._rule("exp10", x)
+
+    def exprel(self, x: Any, /) -> Variable:
+        """(e^x - 1) / x, and 1 at 0.   dy/dx = hyp1f1(2, 3, x) / 2"""
+        return self._rule("exprel", x)
+
+    def cbrt(self, x: Any, /) -> Variable:
+        """The cube root.   dy/dx = 1 / (3 y^2)"""
+        return self._rule("cbrt", x)
+
+    def sinc(self, x: Any, /) -> Variable:
+        """sin(pi x) / (pi x), and 1 at 0.   dy/dx = -pi^2 x / 3 hyp0f1(5/2, -(pi x)^2 / 4)"""
+        return self._rule("sinc", x)
+
+    def huber(self, delta: Any, r: Any, /) -> Variable:
+        """r^2 / 2 up to |r| = delta, delta (|r| - delta / 2) beyond.
+
+        dy/ddelta = |r| - d where |r| > d, else 0
+        dy/dr = r where |r| <= d, else d sign(r)
+        """
+        return self._rule("huber", delta, r)
+
+    def pseudo_huber(self, delta: Any, r: Any, /) -> Variable:
+        """delta^2 (sqrt(1 + (r / delta)^2) - 1).
+
+        dy/ddelta = 2 y / d - r^2 / (d sqrt(1 + (r / d)^2))
+        dy/dr = r / sqrt(1 + (r / d)^2)
+        """
+        return self._rule("pseudo_huber", delta, r)
+
+    def boxcox(self, x: Any, k: Any, /) -> Variable:
+        """(x^k - 1) / k, and log(x) for k = 0.
+
+        dy/dx = x^(k - 1)
+        dy/dk = log(x)^2 / 2 hyp1f1(2, 3, k log(x))
+        """
+        return self._rule("boxcox", x, k)
+
+    def i0(self, x: Any, /) -> Variable:
+        """The modified Bessel function of order 0.   dy/dx = i1(x)"""
+        return self._rule("i0", x)
+
+    def i0e(self, x: Any, /) -> Variable:
+        """e^-|x| i0(x).   dy/dx = i1e(x) - sign(x) y"""
+        return self._rule("i0e", x)
+
+    def i1(self, x: Any, /) -> Variable:
+        """The modified Bessel function of order 1.   dy/dx = (i0(x) + iv(2, x)) / 2"""
+        return self._rule("i1", x)
+
+    def i1e(self, x: Any, /) -> Variable:
+        """e^-|x| i1(x).   dy/dx = (i0e(x) + ive(2, x)) / 2 - sign(x) y"""
+        return self._rule("i1e", x)
+
+    def iv(self, v: Any, x: Any, /) -> Variable:
+        """The modified Bessel function of order v.
+
+        dy/dx = (iv(v - 1, x) + iv(v + 1, x)) / 2; no rule in v.
+        """
+        return self._rule("iv", v, x)
+
+    def ive(self, v: Any, x: Any, /) -> Variable:
+        """e^-|x| iv(v, x).
+
+        dy/dx = (ive(v - 1, x) + ive(v + 1, x)) / 2 - sign(x) y; no rule in v.
+        """
+        return self._rule("ive", v, x)
+
+    def j0(self, x: Any, /) -> Variable:
+        """The Bessel function of order 0.   dy/dx = -j1(x)"""
+        return self._rule("j0", x)
+
+    def j1(self, x: Any, /) -> Variable:
+        """The Bessel function of order 1.   dy/dx = (j0(x) - jv(2, x)) / 2"""
+        return self._rule("j1", x)
+
+    def jv(self, v: Any, x: Any, /) -> Variable:
+        """The Bessel function of order v.
+
+        dy/dx = (jv(v - 1, x) - jv(v + 1, x)) / 2; no rule in v.
+        """
+        return self._rule("jv", v, x)
+
+    def kv(self, v: Any, x: Any, /) -> Variable:
+        """The modified Bessel function of the second kind.
+
+        dy/dx = -(kv(v - 1, x) + kv(v + 1, x)) / 2; no rule in v.
+        """
+        return self._rule("kv", v, x)
+
+    def exp1(self, x: Any, /) -> Variable:
+        """The integral of e^-t / t from x on.   dy/dx = -e^-x / x"""
+        return self._rule("exp1", x)
+
+    def expi(self, x: Any, /) -> Variable:
+        """The integral of e^t / t up to x.   dy/dx = e^x / x"""
+        return self._rule("expi", x)
+
+    def spence(self, x: Any, /) -> Variable:
+        """The integral of log(t) / (1 - t) from 1 to x.
+
+        dy/dx = -hyp2f1(1, 1, 2, 1 - x), which is log(x) / (1 - x)
+        """
+        return self._rule("spence", x)
+
+    def fdtr(self, n: Any, m: Any, x: Any, /) -> Variable:
+        """The distribution function of F with n and m degrees of freedom.
+
+        dy/dx = The F distribution's density at x; no rule in n and m.
+        """
+        return self._rule("fdtr", n, m, x)
+
+    def fdtrc(self, n: Any, m: Any, x: Any, /) -> Variable:
+        """1 - fdtr(n, m, x).
+
+        dy/dx = -(the F distribution's density at x); no rule in n and m.
+        """
+        return self._rule("fdtrc", n, m, x)
+
+    # --- the other functions of SciPy --------------------------------------------------------
+
+    def __getattr__(self, name: str) -> OtherSpecial:
         """Another function of scipy.special. Python asks only for names that stand not above."""
-        if name in COMPOSED or name[0] == "_" or not isinstance(_found(name), numpy.ufunc):
-            raise AttributeError(f"xp.special has no function {name!r}.")
-        return functools.partial(self._call, name)
+        if name.startswith("_") or name in COMPOSED_BY_SCIPY:
+            raise AttributeError(f"xp.special has no function {name!r}.", name=name, obj=None)
+        try:
+            found = scipy_function(name)
+        except AttributeError:
+            found = None
+        if not callable(found) or isinstance(found, type):
+            raise AttributeError(
+                f"xp.special has no function {name!r}, and neither has scipy.special.",
+                name=name,
+                obj=None,
+            )
+        return OtherSpecial(self, name)
 
-    def _call(self, name: str, *xs: Any) -> Variable:
-        """A function of scipy.special on Variables."""
-        variables = [self._lift(f"special.{name}", x) for x in self._of_one_kind(name, xs)]
-        return SpecialFunction(name).apply(tuple(variables))[0]
+    def call(self, name: str, *arguments: Any, **keywords: Any) -> Any:
+        """A function of scipy.special by its name: by the rule, else as a value without a rule."""
+        if name in RULES and len(arguments) == len(RULES[name]) and not keywords:
+            return self._rule(name, *arguments)
+        return self._value(name, arguments, keywords)
 
-    def _of_one_kind(self, name: str, xs: tuple[Any, ...]) -> list[Any]:
-        """Numbers beside arrays as arrays of the first array's dtype."""
-        given = [x for x in xs if hasattr(x, "dtype") and not isinstance(x, numpy.generic)]
-        if not given:
-            return list(xs)
-        like = self._lift(f"special.{name}", given[0])
-        return [
-            x
-            if any(x is one for one in given)
-            else self._new(self._xp.asarray(float(x), dtype=like.dtype, device=like.raw.device))
-            for x in xs
-        ]
+    def _rule(self, name: str, *arguments: Any) -> Variable:
+        """A function of Variables of a common floating dtype; without a rule if one is complex."""
+        variables = self._operands(name, *arguments)
+        if kind_of(variables[0].filled_array()) == COMPLEX:
+            opaque: Variable = self._value(name, variables, {})
+            return opaque
+        return SpecialFunction(name).apply(variables)[0]
+
+    def _value(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """What SciPy gives, as a Variable or a tuple of Variables, whose gradient is refused."""
+        for key, value in keywords.items():
+            if hasattr(value, "dtype") and not isinstance(value, numpy.generic):
+                raise OperandError(
+                    f"xp.special.{name}: {key} must be a number or a text, got {describe(value)}. "
+                    "Arrays are positional arguments here."
+                )
+        constants, variables = [], []
+        for position, x in enumerate(arguments):
+            if _is_array(x):
+                variables.append(self._lift(f"special.{name}", x))
+            else:
+                constants.append((position, x))
+        if variables:
+            node = OpaqueSpecial(name, tuple(constants), tuple(keywords.items()))
+            outputs = node.apply(tuple(variables))
+            return outputs if len(outputs) > 1 else outputs[0]
+        value = host_value(name, list(arguments), keywords)
+        values = value if isinstance(value, tuple) else (value,)
+        found = tuple(self._new(self._home.from_host(numpy.asarray(y))) for y in values)
+        return found if isinstance(value, tuple) else found[0]
+
+    def _operands(self, name: str, *arguments: Any) -> tuple[Variable, ...]:
+        """Arguments as Variables of a common floating dtype.
+
+        Numbers take the dtype of the arrays. Integer arrays take the floating one of the others,
+        or the default floating dtype.
+
+        Raises:
+            OperandError: an argument is no Variable, no array and no number.
+            DeviceMixError: an argument is an array of another device.
+        """
+        arrays = [self._lift(f"special.{name}", x) for x in arguments if _is_array(x)]
+        dtypes = [x.dtype for x in arrays if is_floating(x.raw) or kind_of(x.raw) == COMPLEX]
+        dtype = self._xp.result_type(*dtypes) if dtypes else self._xp.asarray(0.0).dtype
+        waiting = iter(arrays)
+        found = []
+        for x in arguments:
+            if _is_array(x):
+                x = next(waiting)
+                found.append(x if x.dtype == dtype else functions.astype(x, dtype))
+            elif isinstance(x, NUMBERS):
+                number = x.item() if isinstance(x, numpy.generic) else x
+                device = self._library_device if not arrays else arrays[0].filled_array().device
+                found.append(self._new(self._xp.asarray(number, dtype=dtype, device=device)))
+            else:
+                found.append(self._lift(f"special.{name}", x))  # raises the error
+        return tuple(found)
 
 
-def call_ufunc(ufunc: Any, xs: tuple[Any, ...]) -> Variable | None:
+def _is_array(x: Any) -> bool:
+    """True for Variables and arrays; False for numbers, NumPy's scalars and other objects."""
+    if isinstance(x, ArrayMethods):
+        return True
+    return hasattr(x, "dtype") and not isinstance(x, type | numpy.generic)
+
+
+def call_ufunc(ufunc: Any, xs: tuple[Any, ...]) -> Any:
     """``scipy.special.f(x)`` of Variables, called as a NumPy ufunc; None for other ufuncs."""
-    if "scipy.special" not in sys.modules or _found(ufunc.__name__) is not ufunc:
+    module = sys.modules.get("scipy.special._ufuncs")
+    name = ufunc.__name__
+    if module is None or getattr(module, name, None) is not ufunc:
         return None
     home = next(x for x in xs if isinstance(x, ArrayMethods)).device
-    return getattr(Special(home), ufunc.__name__)(*xs)  # type: ignore[no-any-return]
-
-
-def _found(name: str) -> Any:
-    """The function of scipy.special, or None."""
-    try:
-        return _scipy_function(name)
-    except AttributeError:
-        return None
+    own = Special(home)
+    return own.call(name, *xs) if name in COMPOSED_BY_SCIPY else getattr(own, name)(*xs)

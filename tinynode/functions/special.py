@@ -13,6 +13,7 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.functions.arithmetic import zero_safe_multiply
 from tinynode.functions.exponential import erf_array, exp
 from tinynode.functions.operands import as_floating, as_integer
 
@@ -106,7 +107,7 @@ class ErfInv(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        return (gy * exp(y * y) * (0.5 * math.sqrt(math.pi)),)
+        return (zero_safe_multiply(gy, exp(y * y) * (0.5 * math.sqrt(math.pi))),)
 
 
 def erfinv(x: Any) -> Variable:
@@ -155,7 +156,7 @@ class LGamma(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (gy * PolyGamma(0).apply((x,))[0],)
+        return (zero_safe_multiply(gy, PolyGamma(0).apply((x,))[0]),)
 
 
 def lgamma(x: Any) -> Variable:
@@ -227,7 +228,7 @@ class PolyGamma(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        return (gy * PolyGamma(self.n + 1).apply((x,))[0],)
+        return (zero_safe_multiply(gy, PolyGamma(self.n + 1).apply((x,))[0]),)
 
 
 def digamma(x: Any) -> Variable:

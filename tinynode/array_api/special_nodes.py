@@ -1,0 +1,211 @@
+"""FunctionNodes of the special functions whose values come from SciPy.
+
+Requirement: a value without a derivative rule may stand in a program. An error comes only when a
+gradient that is not zero arrives there, and names the function.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy
+
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.variable import Variable
+from tinynode.devices import Array, Arrays, backend_of, namespace_of, to_host
+from tinynode.functions.arithmetic import zero_safe_multiply
+from tinynode.functions.operands import as_operands, first_variable
+from tinynode.functions.shapes import common_shape, unbroadcast
+
+Rule: TypeAlias = Callable[[tuple[Variable, ...], Variable], Variable]
+"""``rule(arguments, value)``: the derivative of the value with respect to an argument."""
+
+RULES: dict[str, tuple[Rule | None, ...]] = {}
+"""For each function of scipy.special a rule for each argument; None is an argument without one.
+
+``special_rules`` fills the table. Its rules call ``special``, so they stand in another file.
+"""
+
+
+def scipy_function(name: str) -> Any:
+    """A function of scipy.special.
+
+    Raises:
+        ImportError: SciPy is not installed.
+        AttributeError: SciPy has no such function.
+    """
+    try:
+        module = importlib.import_module("scipy.special")
+    except ImportError as error:
+        raise ImportError(
+            f"xp.special.{name}: the values come from SciPy, which is not installed. Install it: "
+            "pip install scipy, or pip install 'tinynode[scipy]'."
+        ) from error
+    return getattr(module, name)
+
+
+def host_value(name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    """What scipy.special computes in the host's memory; infinities and NaN give no warning."""
+    function = scipy_function(name)
+    with numpy.errstate(all="ignore"):
+        return function(*arguments, **keywords)
+
+
+def from_host_beside(value: Any, dtype: Any, like: Array) -> Array:
+    """A result of SciPy on the device of another array; floats are cast to a dtype."""
+    host = numpy.asarray(value)
+    if dtype is not None and host.dtype.kind == "f":
+        host = host.astype(dtype, copy=False)
+    backend = backend_of(like)
+    return backend.from_host(host, backend.index_of(like))
+
+
+INTEGER_ARGUMENTS = {
+    "bdtr": (1,),
+    "bdtrc": (1,),
+    "expn": (0,),
+    "kn": (0,),
+    "nbdtr": (0, 1),
+    "nbdtrc": (0, 1),
+    "yn": (0,),
+}
+"""The positions of arguments that SciPy wants as integers."""
+
+
+def host_arguments(name: str, inputs: Arrays) -> list[Any]:
+    """The arrays of floating inputs in the host's memory; whole numbers as integers if needed."""
+    hosts = [to_host(x) for x in inputs]
+    for i in INTEGER_ARGUMENTS.get(name, ()):
+        if numpy.all(hosts[i] == numpy.floor(hosts[i])):
+            hosts[i] = hosts[i].astype(numpy.int64)
+    return hosts
+
+
+class SpecialFunction(FunctionNode):
+    """y = the function of scipy.special with a name, elementwise, with broadcasting.
+
+    x_i: (s_i), floating, of a common dtype -> y: (broadcast of all s_i).
+    dL/dx_i = sum_to(dL/dy * dy/dx_i, s_i), with dy/dx_i from ``RULES``; 0 where dL/dy = 0 and the
+    derivative is infinite or undefined.
+    """
+
+    def __init__(self, function: str) -> None:
+        self.function = function
+
+    @property
+    def label(self) -> str:
+        """The name in scipy.special, for pictures and messages."""
+        return f"special.{self.function}"
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        common_shape(f"xp.{self.label}", *(x.shape for x in inputs))
+        self.retain_inputs(tuple(range(len(inputs))))
+        self.retain_outputs((0,))
+        value = host_value(self.function, host_arguments(self.function, inputs), {})
+        return (from_host_beside(value, to_host(inputs[0]).dtype, inputs[0]),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gy,) = grad_outputs
+        xs, (y,) = self.get_retained_inputs(), self.get_retained_outputs()
+        rules = RULES[self.function]
+        gradients: list[Variable | None] = [None] * len(xs)
+        for i in target_input_indexes:
+            rule = rules[i]
+            if rule is None:
+                gradients[i] = MissingRule(self.function, i).apply((gy, xs[i]))[0]
+            else:
+                with numpy.errstate(all="ignore"):  # the derivative may be infinite where gy is 0
+                    gradients[i] = unbroadcast(zero_safe_multiply(gy, rule(xs, y)), self, i)
+        return tuple(gradients)
+
+
+class OpaqueSpecial(FunctionNode):
+    """The outputs of a function of scipy.special that has no derivative rule.
+
+    x_i: any -> y_j: as SciPy gives them. A gradient that is not zero is an error.
+
+    Args:
+        function: the name in scipy.special.
+        constants: (position, value) of the arguments that are no arrays.
+        keywords: (name, value) of the keyword arguments.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        constants: tuple[tuple[int, Any], ...],
+        keywords: tuple[tuple[str, Any], ...],
+    ) -> None:
+        self.function = function
+        self.constants = constants
+        self.keywords = keywords
+
+    @property
+    def label(self) -> str:
+        """The name in scipy.special, for pictures and messages."""
+        return f"special.{self.function}"
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        self.retain_inputs(tuple(range(len(inputs))))
+        arguments: list[Any] = [to_host(x) for x in inputs]
+        floats = [x.dtype for x in arguments if x.dtype.kind == "f"]
+        dtype = numpy.result_type(*floats) if floats else None
+        for position, constant in self.constants:  # positions rise
+            arguments.insert(position, constant)
+        value = host_value(self.function, arguments, dict(self.keywords))
+        values = value if isinstance(value, tuple) else (value,)
+        return tuple(from_host_beside(y, dtype, inputs[0]) for y in values)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        xs = self.get_retained_inputs()
+        given = tuple(g for g in grad_outputs if g is not None)
+        gradients: list[Variable | None] = [None] * len(xs)
+        for i in target_input_indexes:
+            gradients[i] = MissingRule(self.function, None).apply((*given, xs[i]))[0]
+        return tuple(gradients)
+
+
+class MissingRule(FunctionNode):
+    """gx = 0, for an argument without a derivative rule, if every incoming gradient is 0.
+
+    g_j: any shapes, x: (s) -> gx: (s). Another gradient than 0 is an error, at any order.
+
+    Args:
+        function: the name in scipy.special.
+        position: the argument without a rule; None if the function has no rule at all.
+    """
+
+    def __init__(self, function: str, position: int | None) -> None:
+        self.function = function
+        self.position = position
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        *gradients, x = inputs
+        xp = namespace_of(x)
+        self.retain_inputs(tuple(range(len(inputs))))
+        if any(bool(xp.any(g != 0)) for g in gradients):
+            where_ = "" if self.position is None else f" for argument {self.position}"
+            raise NotImplementedError(
+                f"xp.special.{self.function} has no gradient rule{where_}. Pass x.detach() there "
+                "if no gradient is needed. Otherwise write the function with functions that have "
+                "a rule: tinynode.array_api.special_rules.RULES lists them."
+            )
+        return (xp.zeros_like(x),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        *gradients, _ = self.get_retained_inputs()
+        (h,) = grad_outputs
+        found = [MissingRule(self.function, self.position).apply((h, g))[0] for g in gradients]
+        return (*found, None)
+
+
+def special(name: str, *xs: Any) -> Variable:
+    """A special function with a rule, of Variables and numbers.
+
+    A number takes the dtype and the device of the first Variable.
+    """
+    like = first_variable(*xs)
+    variables = [x if isinstance(x, Variable) else as_operands(name, x, like)[0] for x in xs]
+    return SpecialFunction(name).apply(tuple(variables))[0]
