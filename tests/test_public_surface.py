@@ -79,8 +79,7 @@ fft fftfreq fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfft
 
 def public_things() -> Iterator[tuple[str, Any]]:
     """The classes and functions that users can name, each once."""
-    for module in (tn, tn.net, functions, functions.fft, functions.linalg, show):
-    for module in (tn, tn.net, functions, functions.linalg, interop, show):
+    for module in (tn, tn.net, functions, functions.fft, functions.linalg, interop, show):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):

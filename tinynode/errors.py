@@ -148,7 +148,7 @@ def describe(value: Any) -> str:
 
 
 class GradientCutWarning(UserWarning):
-    """The code of another library made a number of a Variable that requires a gradient."""
+    """The code of another library made a number of a Variable with a gradient."""
 
 
 def unknown_keywords(function: str, unknown: Mapping[str, Any]) -> OperandError:

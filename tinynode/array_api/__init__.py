@@ -1,4 +1,4 @@
-"""The differentiable Array API namespace: what code of others calls ``xp``.
+"""The differentiable Array API namespace, called ``xp`` in many libraries.
 
 x = tn.asarray([1.0, 2.0])
 xp = x.__array_namespace__()

@@ -21,11 +21,11 @@ from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.functions.operands import as_operands
 
 NUMBERS = bool, int, float, complex, numpy.generic
-"""Python's numbers and NumPy's scalars: beside an array they take the dtype of the array."""
+"""Python's numbers and NumPy's scalars: beside an array, numbers take the dtype of the array."""
 
 
 class NamespaceBase:
-    """What all parts of a namespace share.
+    """The common base of all parts of a namespace.
 
     Args:
         home: the device of new arrays.
@@ -68,7 +68,7 @@ class NamespaceBase:
         return self._lift(function, x1), self._lift(function, x2)
 
     def _cast(self, function: str, x: Any, dtype: Any) -> Variable:
-        """An argument as a Variable, of a dtype if one is given."""
+        """An argument as a Variable, of the dtype ``dtype``, if given."""
         variable = self._lift(function, x)
         return variable if dtype is None or variable.dtype == dtype else variable.astype(dtype)
 
@@ -91,7 +91,7 @@ class NamespaceBase:
         return self._array(function, x1), self._array(function, x2)
 
     def _array_without_rule(self, function: str, x: Any) -> Array:
-        """The array of an argument of a function that has no derivative rule.
+        """The array of an argument of a function without a derivative rule.
 
         Raises:
             NotImplementedError: the argument requires a gradient.
@@ -105,7 +105,7 @@ class NamespaceBase:
         return self._array(function, x)
 
     def _at(self, device: Any) -> Any:
-        """The namespace of a device; this one for None, and for the home's own device."""
+        """The namespace of a device. None stands for the home."""
         if device is None or device is self._home or device is self._library_device:
             return self
         if isinstance(device, str | Device):
@@ -123,14 +123,14 @@ class NamespaceBase:
 
 
 def compatible_namespace(home: Device, example: Array) -> Any:
-    """The array library's namespace, where array_api_compat knows a closer one that one."""
+    """The array library's namespace, or the closer one of array_api_compat."""
     if array_api_compat.is_array_api_obj(example):
         return array_api_compat.array_namespace(example)
     return home.xp
 
 
 def plain_number(x: Any) -> Any:
-    """A NumPy scalar as a NumPy array of its dtype; a Python number unchanged."""
+    """A NumPy scalar as a NumPy array of the same dtype; a Python number unchanged."""
     return numpy.asarray(x) if isinstance(x, numpy.generic) else x
 
 

@@ -1,4 +1,4 @@
-"""Creation functions: Variables that require no gradient, on the device of the namespace."""
+"""Creation functions: Variables without a gradient, on the device of the namespace."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tinynode.errors import OperandError
 class Creation(NamespaceBase):
     """The creation functions. ``device`` is a tinynode.Device, a name, or None for the home.
 
-    New Variables require no gradient. A value that is a Variable keeps its graph: ``asarray(x)``,
+    New Variables require no gradient. A Variable among the values keeps the graph: ``asarray(x)``,
     ``full(shape, x)``, ``linspace(x, y, 5)``.
     """
 
     def asarray(
         self, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
     ) -> Variable:
-        """A Variable from a Variable, an array, a number, or a nested list of these.
+        """A Variable from a Variable, an array, a number, or a nested list.
 
-        A Variable stays in its graph; with ``copy=True`` it is a differentiable copy.
+        A Variable stays in the graph; ``copy=True`` gives a differentiable copy.
 
         Raises:
             ValueError: ``copy=False``, and a copy is needed.
-            OperandError: the object is none of these.
+            OperandError: the object is of another type.
         """
         if isinstance(obj, ArrayMethods):
             return self._converted(as_variable(obj), dtype, device, copy)
@@ -75,7 +75,7 @@ class Creation(NamespaceBase):
         return self._around(there, array)
 
     def _joined(self, there: Any, items: Any, dtype: Any) -> Variable:
-        """A nested list with Variables: a differentiable stack, in the dtype of them all."""
+        """A nested list with Variables: a differentiable stack, in the common dtype."""
         parts = [self.asarray(item, device=there._home) for item in items]
         arrays = [part for part, item in zip(parts, items, strict=True) if _has_dtype(item)]
         common = dtype
@@ -87,7 +87,7 @@ class Creation(NamespaceBase):
         """A Variable from an object with ``__dlpack__``: an array of any library.
 
         Raises:
-            BufferError: x is a Variable that requires a gradient.
+            BufferError: x is a Variable with a gradient.
         """
         if isinstance(x, ArrayMethods):
             x = self._array_without_rule("from_dlpack", x)
@@ -131,7 +131,7 @@ class Creation(NamespaceBase):
     def full(
         self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None
     ) -> Variable:
-        """An array with one value everywhere; the value may be a 0-d Variable."""
+        """An array with a single value everywhere; the value may be a 0-d Variable."""
         there = self._at(device)
         if isinstance(fill_value, ArrayMethods):
             value = self.asarray(fill_value, dtype=dtype, device=there._home)
@@ -159,7 +159,7 @@ class Creation(NamespaceBase):
     def full_like(
         self, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None
     ) -> Variable:
-        """One value everywhere, in the shape and the dtype of x."""
+        """A single value everywhere, in the shape and the dtype of x."""
         x = self._lift("full_like", x)
         dtype, device = dtype or x.dtype, device or x.device
         return self.full(x.shape, fill_value, dtype=dtype, device=device)
@@ -243,12 +243,12 @@ class Creation(NamespaceBase):
 
 
 def _number(x: Any) -> Any:
-    """A Python number of a Variable or an array with one element; others unchanged."""
+    """A Python number of a Variable or an array with a single element; others unchanged."""
     return x.item() if hasattr(x, "item") else x
 
 
 def _has_dtype(item: Any) -> bool:
-    """True for a Variable, for an array, and for a list that holds one."""
+    """True for a Variable, for an array, and for a list with an array."""
     return hasattr(item, "dtype") or _holds_arrays(item)
 
 

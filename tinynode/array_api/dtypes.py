@@ -1,4 +1,4 @@
-"""Dtypes, constants, and what the namespace says about itself."""
+"""Dtypes, constants, and the namespace's self-description."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tinynode.devices.device import device_names
 
 
 class Info:
-    """What ``__array_namespace_info__()`` gives: capabilities, dtypes and devices.
+    """The result of ``__array_namespace_info__()``: capabilities, dtypes and devices.
 
-    The answers are those of the array library. Devices are tinynode's Devices.
+    The array library gives the answers. Devices are tinynode's Devices.
     """
 
     def __init__(self, home: Device, xp: Any) -> None:
@@ -22,7 +22,7 @@ class Info:
         self._info = xp.__array_namespace_info__()
 
     def capabilities(self) -> dict[str, Any]:
-        """Whether boolean indexing and shapes that depend on values work."""
+        """Whether boolean indices work, and shapes by values."""
         found: dict[str, Any] = self._info.capabilities()
         return found
 
@@ -36,7 +36,7 @@ class Info:
         return found
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
-        """The dtypes by name; those of a kind, or of several."""
+        """The dtypes by name; all, or of certain kinds."""
         found: dict[str, Any] = self._info.dtypes(kind=kind)
         return found
 
@@ -87,7 +87,7 @@ class DataTypes(NamespaceBase):
         return self._xp.isdtype(dtype, kind)
 
     def result_type(self, *arrays_and_dtypes: Any) -> Any:
-        """The dtype of an operation on these arrays, dtypes and numbers."""
+        """The dtype of an operation on arrays, dtypes and numbers."""
         return self._xp.result_type(*[raw_or_dtype(x) for x in arrays_and_dtypes])
 
 

@@ -12,8 +12,8 @@ from tinynode.core.variable import Variable
 class Elementwise(NamespaceBase):
     """The elementwise functions, and ``clip``.
 
-    A number beside an array takes the dtype of the array. Where a function is named that
-    ``tinynode.functions`` has, formula and gradient stand there.
+    A number beside an array takes the dtype of the array. For formulas and gradients, see
+    ``tinynode.functions``.
     """
 
     # --- of one argument -----------------------------------------------------------------------
@@ -51,7 +51,7 @@ class Elementwise(NamespaceBase):
         return self._new(self._xp.bitwise_invert(self._array("bitwise_invert", x)))
 
     def ceil(self, x: Any, /) -> Variable:
-        """The smallest integer that is at least x; the gradient is 0."""
+        """x rounded up; the gradient is 0."""
         return functions.ceil(self._lift("ceil", x))
 
     def cos(self, x: Any, /) -> Variable:
@@ -71,7 +71,7 @@ class Elementwise(NamespaceBase):
         return functions.expm1(self._lift("expm1", x))
 
     def floor(self, x: Any, /) -> Variable:
-        """The largest integer that is at most x; the gradient is 0."""
+        """x rounded down; the gradient is 0."""
         return functions.floor(self._lift("floor", x))
 
     def isfinite(self, x: Any, /) -> Variable:
@@ -119,7 +119,7 @@ class Elementwise(NamespaceBase):
         return functions.reciprocal(self._lift("reciprocal", x))
 
     def round(self, x: Any, /) -> Variable:
-        """The nearest integer, the even one at ties; the gradient is 0."""
+        """The nearest integer, even at ties; the gradient is 0."""
         return functions.round(self._lift("round", x))
 
     def sign(self, x: Any, /) -> Variable:
@@ -155,7 +155,7 @@ class Elementwise(NamespaceBase):
         return functions.tanh(self._lift("tanh", x))
 
     def trunc(self, x: Any, /) -> Variable:
-        """x without its fraction; the gradient is 0."""
+        """x without the fraction; the gradient is 0."""
         return functions.trunc(self._lift("trunc", x))
 
     # --- of two arguments ----------------------------------------------------------------------
@@ -203,7 +203,7 @@ class Elementwise(NamespaceBase):
         return functions.equal(*self._pair("equal", x1, x2))
 
     def floor_divide(self, x1: Any, x2: Any, /) -> Variable:
-        """The largest integer that is at most x1 / x2; the gradient is 0."""
+        """x1 / x2, rounded down; the gradient is 0."""
         return functions.floor_divide(*self._pair("floor_divide", x1, x2))
 
     def greater(self, x1: Any, x2: Any, /) -> Variable:
@@ -243,11 +243,11 @@ class Elementwise(NamespaceBase):
         return self._new(self._xp.logical_xor(*self._arrays("logical_xor", x1, x2)))
 
     def maximum(self, x1: Any, x2: Any, /) -> Variable:
-        """The larger one; the gradient goes half to each at ties."""
+        """The larger argument; the gradient goes half to each at ties."""
         return functions.maximum(*self._pair("maximum", x1, x2))
 
     def minimum(self, x1: Any, x2: Any, /) -> Variable:
-        """The smaller one; the gradient goes half to each at ties."""
+        """The smaller argument; the gradient goes half to each at ties."""
         return functions.minimum(*self._pair("minimum", x1, x2))
 
     def multiply(self, x1: Any, x2: Any, /) -> Variable:

@@ -1,6 +1,6 @@
 """The extension ``fft``: discrete Fourier transforms.
 
-The transforms are those of ``tinynode.functions.fft``.
+The transforms of ``tinynode.functions.fft``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Fourier(NamespaceBase):
     def hfft(
         self, x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Variable:
-        """``fft`` of a signal that is symmetric: real."""
+        """``fft`` of a symmetric signal: real."""
         return transforms.hfft(self._lift("fft.hfft", x), n=n, axis=axis, norm=norm)
 
     def ihfft(

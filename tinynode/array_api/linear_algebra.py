@@ -1,6 +1,6 @@
 """The extension ``linalg``: decompositions, norms, products of matrices.
 
-Gradients are those of ``tinynode.functions.linalg``, for real matrices. Complex matrices give
+Gradients come from ``tinynode.functions.linalg``, for real matrices. Complex matrices give
 values; a gradient through a complex matrix is an error.
 """
 
@@ -108,7 +108,7 @@ class LinearAlgebra(Manipulation):
         return linalg.matrix_norm(x, keepdims=keepdims, ord=ord)
 
     def matrix_power(self, x: Any, n: int, /) -> Variable:
-        """The product of n copies of a matrix; for negative n of its inverse."""
+        """The product of n copies of a matrix; for negative n of the inverse."""
         x = self._lift("linalg.matrix_power", x)
         if is_complex(x):
             array = self._array_without_rule("linalg.matrix_power", x)

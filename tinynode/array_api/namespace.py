@@ -18,7 +18,7 @@ from tinynode.devices import Device, current_device, find_device, get_device
 from tinynode.errors import DeviceMixError, OperandError, describe
 
 API_VERSION = "2025.12"
-"""The release of the Array API standard that the namespaces follow."""
+"""The release of the Array API standard for all namespaces."""
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", API_VERSION)
 """The releases that may be asked for."""
 
@@ -43,13 +43,13 @@ class FFT(Fourier):
 class ArrayNamespace(Elementwise, Statistical, Searching, Manipulation, Creation, DataTypes):
     """The Array API standard 2025.12 for Variables of a device: ``xp`` in code of others.
 
-    The differentiable functions are those of ``tinynode.functions``. The others compute on arrays
-    and give Variables that require no gradient. Raw arrays among the arguments are wrapped.
+    The differentiable functions call ``tinynode.functions``. Other functions compute on arrays and
+    give Variables without a gradient. Raw arrays among the arguments are wrapped.
 
     Attributes:
-        linalg: the extension for linear algebra, where the array library has one.
+        linalg: the extension for linear algebra, if the array library has the extension.
         fft: the extension for Fourier transforms, likewise.
-        special: special functions, which are not in the standard.
+        special: special functions, beyond the standard.
         device: the device of new Variables.
     """
 
@@ -89,7 +89,7 @@ def _namespace_of_name(name: str) -> ArrayNamespace:
 
 
 def checked_namespace(device: Device, api_version: str | None) -> ArrayNamespace:
-    """What ``x.__array_namespace__(api_version=...)`` gives.
+    """The result of ``x.__array_namespace__(api_version=...)``.
 
     Raises:
         ValueError: the release of the standard is unknown.
@@ -103,7 +103,7 @@ def checked_namespace(device: Device, api_version: str | None) -> ArrayNamespace
 
 
 def array_namespace(*arrays: Any) -> Any:
-    """The namespace for code that is written once, for arrays and for Variables.
+    """The namespace for code written once, for arrays and for Variables.
 
     With a Variable among the arguments: the differentiable namespace of its device. With arrays
     alone: the namespace of their library. Without arguments: the differentiable namespace of the

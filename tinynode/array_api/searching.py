@@ -85,7 +85,7 @@ class Searching(NamespaceBase):
     # --- sets ----------------------------------------------------------------------------------
 
     def unique_all(self, x: Any, /) -> UniqueAll:
-        """The different values, where each stands first, where each element went, and counts."""
+        """The different values, first places, the places of all elements, and counts."""
         found = self._xp.unique_all(self._array("unique_all", x))
         return UniqueAll(
             self.unique_values(x),

@@ -28,7 +28,7 @@ from tinynode.devices import COMPLEX, Device, is_floating, kind_of
 from tinynode.errors import OperandError, describe
 
 COMPOSED_BY_SCIPY = frozenset(("betaincc", "chdtr", "chdtrc", "rel_entr", "stdtrit"))
-"""SciPy composes these of others where a namespace has none: the names are not offered to it."""
+"""SciPy composes these functions itself, so the names are not offered."""
 
 
 class OtherSpecial:
@@ -54,7 +54,7 @@ class OtherSpecial:
 class Special(NamespaceBase):
     """The special functions of a device.
 
-    Arguments are Variables, arrays or numbers. They broadcast. The dtype of a result is the
+    Arguments are Variables, arrays or numbers. Arguments broadcast. The dtype of a result is the
     floating dtype of the arguments, or the default one if all are integers. The methods below and
     all functions in ``RULES`` are differentiable. Any other function of scipy.special gives its
     value; a gradient that is not zero raises NotImplementedError in the backward pass.
@@ -176,7 +176,7 @@ class Special(NamespaceBase):
     def zeta(self, s: Any, q: Any = None, /) -> Variable:
         """Hurwitz's zeta: the sum of (q + i)^-s over i >= 0.   dy/dq = -s zeta(s + 1, q)
 
-        Without q: Riemann's zeta, which has no rule.
+        Without q: Riemann's zeta, without a rule.
         """
         return self._rule("zeta", s) if q is None else self._rule("zeta", s, q)
 

@@ -161,7 +161,7 @@ class ArrayMethods:
 
     def __iter__(self) -> Iterator[tinynode.Variable]:
         if self.ndim == 0:
-            raise TypeError("iter() of a 0-d variable: it has no axes. Use x.item().")
+            raise TypeError("iter() of a 0-d variable, which has no axes. Use x.item().")
         return iter([self[i] for i in range(len(self))])
 
     def numpy(self) -> Any:

@@ -87,9 +87,9 @@ class RawArgument(ArrayMethods):
 
 
 def warn_of_cut(x: Any, conversion: str) -> None:
-    """Warn where the code of another library makes a number of a Variable with a gradient.
+    """Warn if the code of another library makes a number of a Variable with a gradient.
 
-    In a program of one's own ``float(loss)`` is meant. In SciPy the gradient would end unseen.
+    A program may want the number ``float(loss)``. In SciPy the gradient would end unseen.
     """
     caller = sys._getframe(2).f_globals.get("__name__", "").partition(".")[0]
     if caller in CONSUMERS and x.requires_grad and config.enable_backprop:

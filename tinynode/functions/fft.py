@@ -5,12 +5,12 @@ A transform over an axis of length n, with k and j from 0 to n - 1:
     fft    y_k = sum over j of x_j e^(-2 pi i jk / n)
     ifft   x_j = sum over k of y_k e^(2 pi i jk / n), divided by n
 
-``norm`` says which transform is divided: "backward" the inverse one by n, "forward" the other by
+``norm`` says which transform is divided: "backward" the inverse by n, "forward" the other by
 n, "ortho" both by sqrt(n). The transforms of real arrays leave out the entries that are conjugates
 of others: n // 2 + 1 entries of n are kept.
 
 The gradient of a transform is the opposite transform, with ``norm`` turned: the division goes with
-the direction. docs/complex.md has the convention for gradients of complex numbers.
+the direction. The convention for gradients of complex numbers stands in docs/complex.md.
 """
 
 from __future__ import annotations

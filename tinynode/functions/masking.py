@@ -1,4 +1,4 @@
-"""Masks: a gradient that a mask makes zero stays zero before the mask.
+"""Masks: a gradient of zero behind a mask stays zero before the mask.
 
 Where a condition hides an element, the gradient of the element is exactly 0. Before the condition
 the derivative may be infinite or NaN: 0 * NaN would be NaN. So ``where`` and boolean indices mark

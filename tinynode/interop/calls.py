@@ -22,7 +22,7 @@ class Call:
 
     Attributes:
         name: the name for messages.
-        single: True if the last call gave one Variable, and no tuple.
+        single: True if the last call gave a Variable, and no tuple.
     """
 
     def __init__(self, where: str, f: Callable[..., Any], constants: Mapping[str, Any]) -> None:

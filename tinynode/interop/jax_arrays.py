@@ -14,6 +14,7 @@ import numpy
 
 from tinynode.configuration import config, enable_grad, no_grad
 from tinynode.core.variable import Variable
+from tinynode.devices import is_floating
 from tinynode.interop.calls import Call, Variables, gradients
 from tinynode.interop.jax_shapes import Specs, array_for, specs_of_outputs, to_numpy
 
@@ -72,6 +73,6 @@ class Gradient:
         record = config.enable_backprop
         with enable_grad():
             ys = self.call(*variables[: self.inputs])
-            kept = [y for y in ys if y.device.is_floating(y.raw)]
+            kept = [y for y in ys if is_floating(y.raw)]
             xs = [x for x in variables[: self.inputs] if x.requires_grad]
         return gradients(kept, xs, variables[self.inputs :], record)
