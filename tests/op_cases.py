@@ -58,6 +58,10 @@ def integers(
     return rng.integers(low, high, size=shape)
 
 
+def counts(rng: Any, shape: Any) -> Any:
+    return np.abs(integers(rng, shape))
+
+
 def nonzero_integers(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
     return rng.integers(1, 4, size=shape) * rng.choice([-1, 1], size=shape)
 
@@ -363,7 +367,7 @@ SHIFTS: list[tuple[Any, Any]] = [
 ]
 for f, ref in SHIFTS:
     bits = partial(row, f.__name__, order=0, dtypes=INTEGERS)
-    bits("squares", lambda x, y, f=f: f(x, y * y), lambda x, y, r=ref: r(x, y * y), few(9), few(9))
+    bits("integers", f, ref, few(2, 9), Input((9,), counts))
     bits("number", lambda x, f=f: f(x, 2), lambda x, ref=ref: ref(x, 2), few(2, 9))
     bits("number-left", lambda x, f=f: f(9, x * x), lambda x, r=ref: r(9, x * x), few(9))
 row("bitwise_and", "operator", lambda x: x & 3, lambda x: x & 3, few(9), order=0, dtypes=INTEGERS)

@@ -6,7 +6,9 @@ SciPy, scikit-learn, array-api-extra and xarray are in the extra ``consumers``.
 from __future__ import annotations
 
 import functools
+import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -132,3 +134,11 @@ def test_enough_calls_are_differentiated() -> None:
 def test_what_array_api_strict_refuses_is_still_refused(name: str) -> None:
     with pytest.raises((IndexError, TypeError, ValueError)):
         gradient_of(NAMES[name], "strict")
+
+
+def test_the_published_table_has_these_calls() -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "array-api-calls.md").read_text()
+    rows = re.findall(r"^\| `(.+?)` \| (\w+)", page, re.MULTILINE)
+    assert [name for name, _ in rows] == list(NAMES)
+    assert {name for name, verdict in rows if verdict != "right"} == OUT_OF_REACH.keys()
+    assert re.search(r"^\| tinynode on NumPy \| \d+ \| \d+ \| 0 \|$", page, re.MULTILINE)

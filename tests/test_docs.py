@@ -58,7 +58,10 @@ WITH_PYTHON = [page for page in PAGES if python_blocks(page)]
 TRAINING = {"layers-and-training.md", "training.md"}
 """Pages whose programs train for seconds."""
 
-NEEDS = {"interop.md": ("torch", "jax")}
+NEEDS = {
+    "code-of-others.md": ("scipy", "sklearn", "xarray"),
+    "interop.md": ("torch", "jax"),
+}
 """Libraries that the programs of a page import; their import takes seconds."""
 
 
@@ -77,7 +80,7 @@ def test_the_python_of_a_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for library in NEEDS.get(page.name, ()):
-        pytest.importorskip(library, reason=f"{library} is not installed: see the extra backends")
+        pytest.importorskip(library, reason=f"{library} is not installed")
     monkeypatch.chdir(tmp_path)
     run_page(page)
 

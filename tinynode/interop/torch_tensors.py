@@ -1,6 +1,6 @@
 """A function of Variables as a node of PyTorch's graph.
 
-Requirement: gradients of every order, from a single recorded graph. So the backward of ``Recorded`` is
+Requirement: gradients of every order, from a recorded graph. So the backward of ``Recorded`` is
 an application of ``Recorded`` again: its function gives the gradients of the recorded outputs.
 """
 
