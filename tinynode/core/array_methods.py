@@ -19,8 +19,15 @@ import numpy
 import tinynode
 from tinynode.configuration import config
 from tinynode.core.hooks import tell_detached, tell_value_read
-from tinynode.devices import Array, Device, check_cast, to_host, using_device
-from tinynode.errors import GraphError, printable, unknown_keywords
+from tinynode.devices import Array, Device, check_cast, is_integer, to_host, using_device
+from tinynode.errors import (
+    GraphError,
+    OperandError,
+    describe,
+    dtype_name,
+    printable,
+    unknown_keywords,
+)
 
 
 class ElementCount(int):
@@ -142,7 +149,13 @@ class ArrayMethods:
 
     def __index__(self) -> int:
         tell_value_read("an index")
-        return int(self.filled_array().__index__())
+        if self.ndim != 0 or not is_integer(self.raw):
+            raise TypeError(
+                "operator.index(x): only an integer variable of shape () is an index, this one "
+                f"has shape {self.shape} and dtype {dtype_name(self.dtype)}. Write int(x), or "
+                "x.astype('int64')."
+            )
+        return int(to_host(self.raw))
 
     def __len__(self) -> int:
         if self.ndim == 0:
@@ -150,6 +163,8 @@ class ArrayMethods:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[tinynode.Variable]:
+        if self.ndim == 0:
+            raise TypeError("iter(x): a 0-d variable has no axis to iterate over: use x.item().")
         return iter([self[i] for i in range(len(self))])
 
     def numpy(self) -> Any:
@@ -174,6 +189,38 @@ class ArrayMethods:
                 "the graph would end there. Use x.array, x.detach(), or tinynode.functions."
             )
         return numpy.array(to_host(self.filled_array()), dtype=dtype, copy=copy)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The array for another library, which shares the memory: ``numpy.from_dlpack(x)``."""
+        options = {
+            "stream": stream,
+            "max_version": max_version,
+            "dl_device": dl_device,
+            "copy": copy,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        return self._shared_array("x.__dlpack__()").__dlpack__(**given)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """The kind of memory and the number of the device, in the terms of DLPack."""
+        kind, number = self._shared_array("x.__dlpack_device__()").__dlpack_device__()
+        return kind, int(number)
+
+    def _shared_array(self, operation: str) -> Array:
+        tell_value_read(operation)
+        if self.requires_grad:
+            raise BufferError(
+                f"{operation}: x requires a gradient, and the graph would end in the other "
+                "library. Hand over x.detach(), or x.array."
+            )
+        return self.filled_array()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's ``np.sin(x)``, ``np.add(x, 1)`` and ``numpy_array * x``."""
@@ -381,8 +428,17 @@ class ArrayMethods:
         """The elements, at least ``min`` and at most ``max``."""
         return tinynode.functions.clip(self, min, max)
 
-    def to_device(self, device: str | Device) -> tinynode.Variable:
-        """A Variable with the same values on another device; its gradient comes back here."""
+    def to_device(self, device: str | Device, /, *, stream: Any = None) -> tinynode.Variable:
+        """A Variable with the same values on another device; its gradient comes back here.
+
+        Raises:
+            OperandError: ``stream`` is not None: the stream is that of the array library.
+        """
+        if stream is not None:
+            raise OperandError(
+                f"x.to_device: stream must be None, got {describe(stream)}. Choose a stream with "
+                "the array library, around this call."
+            )
         return tinynode.functions.to_device(self, device)
 
     def astype(self, dtype: Any) -> tinynode.Variable:
@@ -442,6 +498,39 @@ class ArrayMethods:
     def __rmatmul__(self, other: Any) -> tinynode.Variable:
         return tinynode.functions.matmul(other, self)
 
+    def __and__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_and(self, other)
+
+    def __rand__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_and(other, self)
+
+    def __or__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_or(self, other)
+
+    def __ror__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_or(other, self)
+
+    def __xor__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_xor(self, other)
+
+    def __rxor__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_xor(other, self)
+
+    def __lshift__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_left_shift(self, other)
+
+    def __rlshift__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_left_shift(other, self)
+
+    def __rshift__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_right_shift(self, other)
+
+    def __rrshift__(self, other: Any) -> tinynode.Variable:
+        return tinynode.functions.bitwise_right_shift(other, self)
+
+    def __invert__(self) -> tinynode.Variable:
+        return tinynode.functions.bitwise_invert(self)
+
     def __neg__(self) -> tinynode.Variable:
         return tinynode.functions.negative(self)
 
@@ -477,9 +566,6 @@ class ArrayMethods:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("x[i] = v")
-        if hasattr(value, "dtype") and not isinstance(value, type):
-            array = value.raw if isinstance(value, ArrayMethods) else value
-            check_cast("x[i] = v", array, self.filled_array())
         self.become(tinynode.functions.set_item(self, index, value))
 
     def __iadd__(self, other: Any) -> Self:
@@ -505,6 +591,21 @@ class ArrayMethods:
 
     def __imatmul__(self, other: Any) -> Self:
         return self._written("x @= v", tinynode.functions.matmul(self, other))
+
+    def __iand__(self, other: Any) -> Self:
+        return self._written("x &= v", tinynode.functions.bitwise_and(self, other))
+
+    def __ior__(self, other: Any) -> Self:
+        return self._written("x |= v", tinynode.functions.bitwise_or(self, other))
+
+    def __ixor__(self, other: Any) -> Self:
+        return self._written("x ^= v", tinynode.functions.bitwise_xor(self, other))
+
+    def __ilshift__(self, other: Any) -> Self:
+        return self._written("x <<= v", tinynode.functions.bitwise_left_shift(self, other))
+
+    def __irshift__(self, other: Any) -> Self:
+        return self._written("x >>= v", tinynode.functions.bitwise_right_shift(self, other))
 
     def copydata(self: Any, other: tinynode.Variable) -> None:
         """Copy another Variable's values into this one's array, which stays the same object."""

@@ -21,6 +21,7 @@ from tinynode.devices import (
     Array,
     Arrays,
     add_at,
+    check_cast,
     is_array,
     is_integer,
     kind_of,
@@ -604,15 +605,17 @@ class SetItem(FunctionNode):
 def set_item(x: Any, index: Any, value: Any) -> Variable:
     """A copy of x with ``value`` written at an index, for ``x[index] = value``.
 
-    The value is cast to the dtype of x.
+    The value is cast to the dtype of x, from the same kind of dtype or a lower one: bool,
+    integer, floating, complex.
 
     Raises:
         IndexError: the index does not fit the shape.
-        OperandError: an entry of the index is no index.
+        OperandError: an entry of the index is no index; or the dtype of x cannot hold the value.
         ValueError: the value does not broadcast to the selection.
     """
     names = ("x", "value")
     x, value = as_operands("set_item", x, value, names, beside=variable_in(index))
+    check_cast("x[i] = v", value.filled_array(), x.filled_array())
     frozen, arrays = freeze_index("set_item", index, x)
     check_fits("set_item", frozen, x, arrays)
     fitting = _fitting(value, frozen, x, arrays)

@@ -203,6 +203,9 @@ def _scalar_beside(value: Any, other: Variable) -> Variable:
     xp = other.device.xp
     if _fits(number, reference):
         array = xp.asarray(number, dtype=reference.dtype, device=reference.device)
+    elif is_floating(reference):  # a complex number: of the precision of the floats beside
+        dtype = xp.result_type(reference.dtype, xp.complex64)
+        array = xp.asarray(number, dtype=dtype, device=reference.device)
     else:
         array = xp.asarray(number, device=reference.device)
     return wrap_array(array, other.device, False)
@@ -211,7 +214,7 @@ def _scalar_beside(value: Any, other: Variable) -> Variable:
 def _fits(number: Any, reference: Any) -> bool:
     if is_floating(reference):
         return not isinstance(number, complex)
-    if isinstance(number, bool):
+    if isinstance(number, bool) or kind_of(reference) == COMPLEX:
         return True
     return isinstance(number, int) and is_integer(reference)
 
