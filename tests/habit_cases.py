@@ -475,7 +475,6 @@ REFUSED: list[tuple[str, str]] = [
     ("np.cumsum(x)", "tn.functions.cumulative_sum"),
     ("np.median(x)", "tn.functions.sort"),
     ("np.unique(x)", "tn.to_host(x.array)"),
-    ("np.isnan(x)", "x.xp.isnan(x.array)"),
     ("np.allclose(x, a)", "tn.to_host(x.array)"),
     ("np.zeros_like(x)", "np.zeros"),
     ("np.linalg.norm(x)", "tn.functions.linalg.vector_norm"),
