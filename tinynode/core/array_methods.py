@@ -19,7 +19,7 @@ import numpy
 import tinynode
 from tinynode.configuration import config
 from tinynode.core.hooks import tell_detached, tell_value_read
-from tinynode.devices import Array, Device, check_cast, is_integer, to_host, using_device
+from tinynode.devices import Array, Device, check_cast, is_integer, kind_of, to_host, using_device
 from tinynode.errors import (
     GraphError,
     OperandError,
@@ -206,18 +206,18 @@ class ArrayMethods:
             "copy": copy,
         }
         given = {name: value for name, value in options.items() if value is not None}
-        return self._shared_array("x.__dlpack__()").__dlpack__(**given)
+        return self._shared_array().__dlpack__(**given)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         """The kind of memory and the number of the device, in the terms of DLPack."""
-        kind, number = self._shared_array("x.__dlpack_device__()").__dlpack_device__()
+        kind, number = self._shared_array().__dlpack_device__()
         return kind, int(number)
 
-    def _shared_array(self, operation: str) -> Array:
-        tell_value_read(operation)
+    def _shared_array(self) -> Array:
+        tell_value_read("x.__dlpack__()")
         if self.requires_grad:
             raise BufferError(
-                f"{operation}: x requires a gradient, and the graph would end in the other "
+                "x.__dlpack__(): x requires a gradient, and the graph would end in the other "
                 "library. Hand over x.detach(), or x.array."
             )
         return self.filled_array()
@@ -227,7 +227,7 @@ class ArrayMethods:
         function = tinynode.numpy_functions.UFUNCS.get(ufunc)
         if function is None or options or method != "__call__":
             return tinynode.numpy_functions.refused_ufunc(ufunc, method, inputs, options)
-        return function(*inputs)
+        return function(*(_number(value) for value in inputs))
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         """NumPy's ``np.sum(x)`` and ``np.concatenate([x, y])``."""
@@ -569,43 +569,43 @@ class ArrayMethods:
         self.become(tinynode.functions.set_item(self, index, value))
 
     def __iadd__(self, other: Any) -> Self:
-        return self._written("x += v", tinynode.functions.add(self, other))
+        return self._written("x += v", tinynode.functions.add, other)
 
     def __isub__(self, other: Any) -> Self:
-        return self._written("x -= v", tinynode.functions.subtract(self, other))
+        return self._written("x -= v", tinynode.functions.subtract, other)
 
     def __imul__(self, other: Any) -> Self:
-        return self._written("x *= v", tinynode.functions.multiply(self, other))
+        return self._written("x *= v", tinynode.functions.multiply, other)
 
     def __itruediv__(self, other: Any) -> Self:
-        return self._written("x /= v", tinynode.functions.divide(self, other))
+        return self._written("x /= v", tinynode.functions.divide, other)
 
     def __ifloordiv__(self, other: Any) -> Self:
-        return self._written("x //= v", tinynode.functions.floor_divide(self, other))
+        return self._written("x //= v", tinynode.functions.floor_divide, other)
 
     def __imod__(self, other: Any) -> Self:
-        return self._written("x %= v", tinynode.functions.remainder(self, other))
+        return self._written("x %= v", tinynode.functions.remainder, other)
 
     def __ipow__(self, other: Any) -> Self:
-        return self._written("x **= v", tinynode.functions.pow(self, other))
+        return self._written("x **= v", tinynode.functions.pow, other)
 
     def __imatmul__(self, other: Any) -> Self:
-        return self._written("x @= v", tinynode.functions.matmul(self, other))
+        return self._written("x @= v", tinynode.functions.matmul, other)
 
     def __iand__(self, other: Any) -> Self:
-        return self._written("x &= v", tinynode.functions.bitwise_and(self, other))
+        return self._written("x &= v", tinynode.functions.bitwise_and, other)
 
     def __ior__(self, other: Any) -> Self:
-        return self._written("x |= v", tinynode.functions.bitwise_or(self, other))
+        return self._written("x |= v", tinynode.functions.bitwise_or, other)
 
     def __ixor__(self, other: Any) -> Self:
-        return self._written("x ^= v", tinynode.functions.bitwise_xor(self, other))
+        return self._written("x ^= v", tinynode.functions.bitwise_xor, other)
 
     def __ilshift__(self, other: Any) -> Self:
-        return self._written("x <<= v", tinynode.functions.bitwise_left_shift(self, other))
+        return self._written("x <<= v", tinynode.functions.bitwise_left_shift, other)
 
     def __irshift__(self, other: Any) -> Self:
-        return self._written("x >>= v", tinynode.functions.bitwise_right_shift(self, other))
+        return self._written("x >>= v", tinynode.functions.bitwise_right_shift, other)
 
     def copydata(self: Any, other: tinynode.Variable) -> None:
         """Copy another Variable's values into this one's array, which stays the same object."""
@@ -625,8 +625,15 @@ class ArrayMethods:
                 "or assign to x.array between two passes."
             )
 
-    def _written(self, operation: str, result: tinynode.Variable) -> Self:
+    def _written(self, operation: str, function: Any, other: Any) -> Self:
+        """Become the function of this variable and another operand, cast to this dtype."""
         self._check_writable(operation)
+        x, v = tinynode.functions.operands.as_operands(operation, self, other, ("x", "v"))
+        if v.device is x.device and v.dtype != x.dtype:
+            check_cast(operation, v.raw, x.raw)
+            if kind_of(v.raw) < kind_of(x.raw):  # libraries differ in promotion between kinds
+                v = tinynode.functions.astype(v, x.dtype)
+        result = function(x, v)
         if result.shape != self.shape:
             raise ValueError(
                 f"{operation}: the result has shape {result.shape}, x has shape {self.shape}: "
@@ -637,6 +644,11 @@ class ArrayMethods:
             result = tinynode.functions.astype(result, self.dtype)
         self.become(result)
         return self
+
+
+def _number(value: Any) -> Any:
+    """A NumPy array without axes as a scalar: NumPy makes such arrays of its own scalars."""
+    return value[()] if type(value) is numpy.ndarray and not value.shape else value
 
 
 def _one_tuple(arguments: tuple[Any, ...]) -> tuple[int, ...]:

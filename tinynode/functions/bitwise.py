@@ -11,34 +11,41 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
 from tinynode.devices import BOOL, INTEGER, Arrays, kind_of, namespace_of
-from tinynode.errors import OperandError, dtype_name, snake_case
+from tinynode.errors import OperandError, dtype_name
 from tinynode.functions.arithmetic import BroadcastingNode
-from tinynode.functions.operands import as_operand
+from tinynode.functions.operands import as_operand, as_operands
+
+Operands = tuple[Variable, Variable]
 
 _CURE = "A comparison such as x != 0 gives bools; x.astype('int64') gives integers."
 
 
-class _TwoOfOneKind(BroadcastingNode):
-    """Base of the functions of two inputs; ``kinds`` are the allowed kinds of dtypes."""
+def _pair(function: str, x1: Any, x2: Any, kinds: tuple[int, ...], expected: str) -> Operands:
+    """Two operands as Variables of one kind of dtype.
 
-    input_names = ("x1", "x2")
-    kinds: tuple[int, ...] = (BOOL, INTEGER)
-    expected = "two integer or two bool inputs"
+    Raises:
+        OperandError: another kind of dtype, or two kinds.
+    """
+    x, y = as_operands(function, x1, x2, ("x1", "x2"))
+    kind = kind_of(x.filled_array())
+    if kind not in kinds or kind_of(y.filled_array()) != kind:
+        raise OperandError(
+            f"{function}: expected {expected}, got {dtype_name(x.dtype)} and "
+            f"{dtype_name(y.dtype)}. {_CURE}"
+        )
+    return x, y
 
-    def as_variables(self, inputs: tuple[Any, ...]) -> tuple[Variable, ...]:
-        """The inputs as Variables of one kind.
 
-        Raises:
-            OperandError: another kind of dtype, or two kinds.
-        """
-        x, y = super().as_variables(inputs)
-        kind = kind_of(x.filled_array())
-        if kind not in self.kinds or kind_of(y.filled_array()) != kind:
-            raise OperandError(
-                f"{snake_case(type(self).__name__)}: expected {self.expected}, got "
-                f"{dtype_name(x.dtype)} and {dtype_name(y.dtype)}. {_CURE}"
-            )
-        return x, y
+def _bits(function: str, x1: Any, x2: Any) -> Operands:
+    return _pair(function, x1, x2, (BOOL, INTEGER), "two integer or two bool inputs")
+
+
+def _integers(function: str, x1: Any, x2: Any) -> Operands:
+    return _pair(function, x1, x2, (INTEGER,), "two integer inputs")
+
+
+def _truth_values(function: str, x1: Any, x2: Any) -> Operands:
+    return _pair(function, x1, x2, (BOOL,), "two bool inputs")
 
 
 def _as_kind(function: str, value: Any, kinds: tuple[int, ...], expected: str) -> Variable:
@@ -49,7 +56,7 @@ def _as_kind(function: str, value: Any, kinds: tuple[int, ...], expected: str) -
     return x
 
 
-class BitwiseAnd(_TwoOfOneKind):
+class BitwiseAnd(BroadcastingNode):
     """z = the bits that are 1 in x and in y.
 
     x: (s), y: (t), integer or bool -> z: (broadcast of s and t). No gradient.
@@ -66,10 +73,10 @@ def bitwise_and(x1: Any, x2: Any) -> Variable:
     Raises:
         OperandError: the inputs are not two integers or two bools.
     """
-    return BitwiseAnd().apply((x1, x2))[0]
+    return BitwiseAnd().apply(_bits("bitwise_and", x1, x2))[0]
 
 
-class BitwiseOr(_TwoOfOneKind):
+class BitwiseOr(BroadcastingNode):
     """z = the bits that are 1 in x or in y.
 
     x: (s), y: (t), integer or bool -> z: (broadcast of s and t). No gradient.
@@ -86,10 +93,10 @@ def bitwise_or(x1: Any, x2: Any) -> Variable:
     Raises:
         OperandError: the inputs are not two integers or two bools.
     """
-    return BitwiseOr().apply((x1, x2))[0]
+    return BitwiseOr().apply(_bits("bitwise_or", x1, x2))[0]
 
 
-class BitwiseXor(_TwoOfOneKind):
+class BitwiseXor(BroadcastingNode):
     """z = the bits that differ in x and y.
 
     x: (s), y: (t), integer or bool -> z: (broadcast of s and t). No gradient.
@@ -106,17 +113,14 @@ def bitwise_xor(x1: Any, x2: Any) -> Variable:
     Raises:
         OperandError: the inputs are not two integers or two bools.
     """
-    return BitwiseXor().apply((x1, x2))[0]
+    return BitwiseXor().apply(_bits("bitwise_xor", x1, x2))[0]
 
 
-class BitwiseLeftShift(_TwoOfOneKind):
+class BitwiseLeftShift(BroadcastingNode):
     """z = the bits of x, y places up: x times 2 to the power y, without the bits that drop out.
 
     x: (s), y: (t), integer -> z: (broadcast of s and t). No gradient.
     """
-
-    kinds = (INTEGER,)
-    expected = "two integer inputs"
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -129,17 +133,14 @@ def bitwise_left_shift(x1: Any, x2: Any) -> Variable:
     Raises:
         OperandError: an input is not integer.
     """
-    return BitwiseLeftShift().apply((x1, x2))[0]
+    return BitwiseLeftShift().apply(_integers("bitwise_left_shift", x1, x2))[0]
 
 
-class BitwiseRightShift(_TwoOfOneKind):
+class BitwiseRightShift(BroadcastingNode):
     """z = the bits of x, y places down, with the sign of x: floor of x over 2 to the power y.
 
     x: (s), y: (t), integer -> z: (broadcast of s and t). No gradient.
     """
-
-    kinds = (INTEGER,)
-    expected = "two integer inputs"
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -152,7 +153,7 @@ def bitwise_right_shift(x1: Any, x2: Any) -> Variable:
     Raises:
         OperandError: an input is not integer.
     """
-    return BitwiseRightShift().apply((x1, x2))[0]
+    return BitwiseRightShift().apply(_integers("bitwise_right_shift", x1, x2))[0]
 
 
 class BitwiseInvert(FunctionNode):
@@ -176,11 +177,8 @@ def bitwise_invert(x: Any) -> Variable:
     return BitwiseInvert().apply((x,))[0]
 
 
-class LogicalAnd(_TwoOfOneKind):
+class LogicalAnd(BroadcastingNode):
     """z = x and y.   x: (s), y: (t), bool -> z: (broadcast of s and t), bool. No gradient."""
-
-    kinds = (BOOL,)
-    expected = "two bool inputs"
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -193,14 +191,11 @@ def logical_and(x1: Any, x2: Any) -> Variable:
     Raises:
         OperandError: an input is not bool.
     """
-    return LogicalAnd().apply((x1, x2))[0]
+    return LogicalAnd().apply(_truth_values("logical_and", x1, x2))[0]
 
 
-class LogicalOr(_TwoOfOneKind):
+class LogicalOr(BroadcastingNode):
     """z = x or y.   x: (s), y: (t), bool -> z: (broadcast of s and t), bool. No gradient."""
-
-    kinds = (BOOL,)
-    expected = "two bool inputs"
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -213,14 +208,11 @@ def logical_or(x1: Any, x2: Any) -> Variable:
     Raises:
         OperandError: an input is not bool.
     """
-    return LogicalOr().apply((x1, x2))[0]
+    return LogicalOr().apply(_truth_values("logical_or", x1, x2))[0]
 
 
-class LogicalXor(_TwoOfOneKind):
+class LogicalXor(BroadcastingNode):
     """z = x or y, not both.   x: (s), y: (t), bool -> z: (broadcast of s and t). No gradient."""
-
-    kinds = (BOOL,)
-    expected = "two bool inputs"
 
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
@@ -233,7 +225,7 @@ def logical_xor(x1: Any, x2: Any) -> Variable:
     Raises:
         OperandError: an input is not bool.
     """
-    return LogicalXor().apply((x1, x2))[0]
+    return LogicalXor().apply(_truth_values("logical_xor", x1, x2))[0]
 
 
 class LogicalNot(FunctionNode):
