@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode import functions as F
+from tinynode import functions as fn
 from tinynode.errors import GraphError, OperandError
 
 DEVICES = ("numpy", "strict", "fast")
@@ -113,8 +113,8 @@ def test_bools_combine_and_invert(device: str) -> None:
         (lambda f, i, b: b ^ 1, "bitwise_xor"),
         (lambda f, i, b: b << b, "bitwise_left_shift"),
         (lambda f, i, b: ~f, "bitwise_invert"),
-        (lambda f, i, b: F.logical_and(i, i), "logical_and"),
-        (lambda f, i, b: F.logical_not(i), "logical_not"),
+        (lambda f, i, b: fn.logical_and(i, i), "logical_and"),
+        (lambda f, i, b: fn.logical_not(i), "logical_not"),
     ],
 )
 def test_other_dtypes_are_refused_by_name(call: Any, name: str, device: str) -> None:
@@ -148,9 +148,9 @@ SCALARS: list[Callable[[Any, Any], Any]] = [
     operator.pow,
     operator.mod,
     operator.floordiv,
-    F.maximum,
-    F.atan2,
-    F.hypot,
+    fn.maximum,
+    fn.atan2,
+    fn.hypot,
 ]
 
 
@@ -248,7 +248,7 @@ def test_a_written_array_is_cast_within_the_kind(wide: str, device: str) -> None
 def test_a_write_moves_the_variable_and_not_its_readers(device: str) -> None:
     x = make(device, [1.0, 2.0, 3.0], grad=True)
     y = x * 1.0
-    square = F.sum(y * y)
+    square = fn.sum(y * y)
     y[0] = 10.0
     y *= 2.0
     square.backward()  # of the values before the write
@@ -281,7 +281,7 @@ def test_writes_have_gradients_to_second_order(index: Any, device: str) -> None:
         y[chosen] = v * v * v
         y *= y
         y[0] += v * x[1]
-        return F.sum(y * y)
+        return fn.sum(y * y)
 
     x, v = make(device, [0.5, -0.8, 0.7], grad=True), make(device, 0.9, grad=True)
     arrays = (x.array, v.array)
@@ -296,11 +296,11 @@ def test_the_gradient_of_a_write_is_exact(device: str) -> None:
     x, v = make(device, [1.0, 2.0, 3.0], grad=True), make(device, [4.0, 5.0], grad=True)
     y = x * 1.0
     y[x > 1.5] = v
-    F.sum(y * y).backward(enable_double_backprop=True)
+    fn.sum(y * y).backward(enable_double_backprop=True)
     assert host(x.grad).tolist() == [2.0, 0.0, 0.0] and host(v.grad).tolist() == [8.0, 10.0]
     second = v.grad_var
     v.cleargrad()
-    F.sum(second).backward()
+    fn.sum(second).backward()
     assert host(v.grad).tolist() == [2.0, 2.0]
 
 
@@ -313,7 +313,7 @@ def test_the_pattern_of_array_api_extra(device: str, monkeypatch: pytest.MonkeyP
     z = at(y * 1.0)[y > 2.5].multiply(2.0, xp=xp)
     w = at(z)[0].add(v, copy=True, xp=xp)
     assert host(w).tolist() == [8.0, 14.0, 6.0] and host(x).tolist() == [1.0, 2.0, 3.0]
-    F.sum(w).backward()
+    fn.sum(w).backward()
     assert host(x.grad).tolist() == [1.0, 0.0, 2.0] and float(host(v.grad)) == 3.0
 
 
@@ -398,5 +398,5 @@ def test_to_device_has_the_signature_of_the_standard(device: str) -> None:
     with pytest.raises(TypeError):
         x.to_device(device=x.device)  # type: ignore[call-arg]
     moved = x.to_device("numpy")
-    F.sum(moved * moved).backward()
+    fn.sum(moved * moved).backward()
     assert host(x.grad).tolist() == [2.0, 4.0]
