@@ -58,10 +58,6 @@ def integers(
     return rng.integers(low, high, size=shape)
 
 
-def counts(rng: Any, shape: Any) -> Any:
-    return np.abs(integers(rng, shape))
-
-
 def nonzero_integers(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
     return rng.integers(1, 4, size=shape) * rng.choice([-1, 1], size=shape)
 
@@ -349,41 +345,6 @@ row("ReLUGrad", "node", node(fn.ReLUGrad), lambda y, g: g * (y > 0), nz(2, 3), x
 row("copy", "integers", fn.copy, np.copy, few(9), order=0, dtypes=INTEGERS)
 
 
-# --- bits ----------------------------------------------------------------------------------------
-
-BITS: list[tuple[Any, Any]] = [
-    (fn.bitwise_and, np.bitwise_and),
-    (fn.bitwise_or, np.bitwise_or),
-    (fn.bitwise_xor, np.bitwise_xor),
-]
-for f, ref in BITS:
-    bits = partial(row, f.__name__, order=0, dtypes=INTEGERS)
-    bits("integers", f, ref, few(2, 9), few(9))
-    bits("zero-size", f, ref, few(0, 9), few(9))
-    bits("number", lambda x, f=f: f(x, 2), lambda x, ref=ref: ref(x, 2), few(9))
-SHIFTS: list[tuple[Any, Any]] = [
-    (fn.bitwise_left_shift, np.left_shift),
-    (fn.bitwise_right_shift, np.right_shift),
-]
-for f, ref in SHIFTS:
-    bits = partial(row, f.__name__, order=0, dtypes=INTEGERS)
-    bits("integers", f, ref, few(2, 9), Input((9,), counts))
-    bits("number", lambda x, f=f: f(x, 2), lambda x, ref=ref: ref(x, 2), few(2, 9))
-    bits("number-left", lambda x, f=f: f(9, x * x), lambda x, r=ref: r(9, x * x), few(9))
-row("bitwise_and", "operator", lambda x: x & 3, lambda x: x & 3, few(9), order=0, dtypes=INTEGERS)
-row("bitwise_or", "operator", lambda x: 3 | x, lambda x: 3 | x, few(9), order=0, dtypes=INTEGERS)
-row("bitwise_xor", "operator", lambda x: x ^ 3, lambda x: x ^ 3, few(9), order=0, dtypes=INTEGERS)
-row("bitwise_invert", "integers", fn.bitwise_invert, np.invert, few(9), order=0, dtypes=INTEGERS)
-row(
-    "bitwise_invert",
-    "bools",
-    lambda x: ~((x > 0) & (x < 2)),
-    lambda x: ~((x > 0) & (x < 2)),
-    few(9),
-    order=0,
-)
-
-
 # --- comparisons ---------------------------------------------------------------------------------
 
 COMPARISONS: list[tuple[Any, Any]] = [
@@ -412,6 +373,89 @@ row("greater_equal", "operator", lambda x, y: x >= y, np.greater_equal, few(9), 
 
 def some_infinite(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
     return rng.choice([1, np.inf, -np.inf, np.nan], size=shape)
+
+
+# --- bits, truth values, and tests of elements ---------------------------------------------------
+
+
+def bits(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    """Integers with many bits, of both signs."""
+    return rng.integers(-200, 200, size=shape)
+
+
+def places(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    """By how many bits to shift."""
+    return rng.integers(0, 5, size=shape)
+
+
+BITWISE: list[tuple[Any, Any, Any, Any]] = [
+    (fn.bitwise_and, np.bitwise_and, lambda x, y: x & y, bits),
+    (fn.bitwise_or, np.bitwise_or, lambda x, y: x | y, bits),
+    (fn.bitwise_xor, np.bitwise_xor, lambda x, y: x ^ y, bits),
+    (fn.bitwise_left_shift, np.left_shift, lambda x, y: x << y, places),
+    (fn.bitwise_right_shift, np.right_shift, lambda x, y: x >> y, places),
+]
+for f, ref, operator, draw in BITWISE:
+    of_bits = partial(row, f.__name__, order=0, dtypes=INTEGERS)
+    for what, s, t in BROADCASTS:
+        of_bits(what, f, ref, Input(s, bits), Input(t, draw))
+    of_bits("operator", operator, ref, Input((2, 9), bits), Input((9,), draw))
+    of_bits("array-left", operator, ref, Input((9,), bits, raw=True), Input((9,), draw))
+    of_bits(
+        "number", lambda x, g=operator: g(x, 3), lambda x, g=operator: g(x, 3), Input((9,), bits)
+    )
+    of_bits(
+        "number-left",
+        lambda y, g=operator: g(9, y),
+        lambda y, g=operator: g(9, y),
+        Input((9,), draw),
+    )
+LOGIC: list[tuple[Any, Any]] = [
+    (fn.bitwise_and, np.bitwise_and),
+    (fn.bitwise_or, np.bitwise_or),
+    (fn.bitwise_xor, np.bitwise_xor),
+    (fn.logical_and, np.logical_and),
+    (fn.logical_or, np.logical_or),
+    (fn.logical_xor, np.logical_xor),
+]
+for f, ref in LOGIC:
+    row(f.__name__, "bools", f, ref, mask(4, 9), mask(9), order=0, single=True)
+    row(
+        f.__name__,
+        "bool-number",
+        lambda x, f=f: f(x, True),
+        lambda x, r=ref: r(x, True),
+        mask(9),
+        order=0,
+        single=True,
+    )
+row(
+    "bitwise_invert",
+    "integers",
+    fn.bitwise_invert,
+    np.invert,
+    Input((9,), bits),
+    order=0,
+    dtypes=INTEGERS,
+)
+row("bitwise_invert", "operator", lambda x: ~x, np.invert, mask(9), order=0, single=True)
+row("logical_not", "bools", fn.logical_not, np.logical_not, mask(9), order=0, single=True)
+TESTS: list[tuple[Any, Any]] = [
+    (fn.isfinite, np.isfinite),
+    (fn.isinf, np.isinf),
+    (fn.isnan, np.isnan),
+    (fn.signbit, np.signbit),
+]
+for f, ref in TESTS:
+    row(f.__name__, "special-values", f, ref, Input((4, 9), some_infinite), order=0)
+    row(
+        f.__name__,
+        "zeros",
+        f,
+        ref,
+        Input((9,), lambda rng, s: rng.choice([0.0, -0.0], size=s)),
+        order=0,
+    )
 
 
 def np_is_dead(g: Any, d: Any) -> Any:

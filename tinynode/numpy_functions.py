@@ -74,12 +74,20 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     numpy.less_equal: functions.less_equal,
     numpy.greater: functions.greater,
     numpy.greater_equal: functions.greater_equal,
+    numpy.isfinite: functions.isfinite,
+    numpy.isinf: functions.isinf,
+    numpy.isnan: functions.isnan,
+    numpy.signbit: functions.signbit,
     numpy.bitwise_and: functions.bitwise_and,
     numpy.bitwise_or: functions.bitwise_or,
     numpy.bitwise_xor: functions.bitwise_xor,
-    numpy.invert: functions.bitwise_invert,
-    numpy.left_shift: functions.bitwise_left_shift,
-    numpy.right_shift: functions.bitwise_right_shift,
+    numpy.bitwise_invert: functions.bitwise_invert,
+    numpy.bitwise_left_shift: functions.bitwise_left_shift,
+    numpy.bitwise_right_shift: functions.bitwise_right_shift,
+    numpy.logical_and: functions.logical_and,
+    numpy.logical_or: functions.logical_or,
+    numpy.logical_xor: functions.logical_xor,
+    numpy.logical_not: functions.logical_not,
 }
 """The elementwise functions of NumPy, and the products, with those of tinynode."""
 

@@ -37,8 +37,8 @@ class Family(NamedTuple):
 
 FAMILIES = (
     Family("arithmetic", "Arithmetic", ("arithmetic",)),
-    Family("comparisons", "Comparisons and bounds", ("comparison",)),
-    Family("bits", "Bits, and, or, not", ("bitwise",), "logical_and, mask, shift"),
+    Family("comparisons", "Comparisons, tests and bounds", ("comparison",)),
+    Family("bits-and-logic", "Bits and logic", ("bitwise",), "and, or, not, xor, shift"),
     Family("exponentials", "Exponentials, logarithms, powers", ("exponential",)),
     Family("special", "Special functions", ("special",), "gamma, error function, erf, psi"),
     Family("trigonometry", "Trigonometry", ("trigonometric",)),

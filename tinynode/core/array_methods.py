@@ -19,8 +19,15 @@ import numpy
 import tinynode
 from tinynode.configuration import config
 from tinynode.core.hooks import tell_detached, tell_value_read
-from tinynode.devices import Array, Device, check_cast, to_host, using_device
-from tinynode.errors import GraphError, printable, unknown_keywords
+from tinynode.devices import Array, Device, check_cast, is_integer, kind_of, to_host, using_device
+from tinynode.errors import (
+    GraphError,
+    OperandError,
+    describe,
+    dtype_name,
+    printable,
+    unknown_keywords,
+)
 
 
 class ElementCount(int):
@@ -152,7 +159,13 @@ class ArrayMethods:
 
     def __index__(self) -> int:
         tell_value_read("an index")
-        return int(self.filled_array().__index__())
+        if self.ndim != 0 or not is_integer(self.raw):
+            raise TypeError(
+                "operator.index(x): only an integer variable of shape () is an index, this one "
+                f"has shape {self.shape} and dtype {dtype_name(self.dtype)}. Write int(x), or "
+                "x.astype('int64')."
+            )
+        return int(to_host(self.raw))
 
     def __len__(self) -> int:
         if self.ndim == 0:
@@ -161,7 +174,7 @@ class ArrayMethods:
 
     def __iter__(self) -> Iterator[tinynode.Variable]:
         if self.ndim == 0:
-            raise TypeError("iter() of a 0-d variable, which has no axes. Use x.item().")
+            raise TypeError("iter(x): a 0-d variable has no axis to iterate over: use x.item().")
         return iter([self[i] for i in range(len(self))])
 
     def numpy(self) -> Any:
@@ -187,34 +200,44 @@ class ArrayMethods:
             )
         return numpy.array(to_host(self.filled_array()), dtype=dtype, copy=copy)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        """The array for another library, without a copy where the array library can.
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The array for another library, which shares the memory: ``numpy.from_dlpack(x)``."""
+        options = {
+            "stream": stream,
+            "max_version": max_version,
+            "dl_device": dl_device,
+            "copy": copy,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        return self._shared_array().__dlpack__(**given)
 
-        Args:
-            options: ``stream``, ``max_version``, ``dl_device``, ``copy`` of the standard.
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """The kind of memory and the number of the device, in the terms of DLPack."""
+        kind, number = self._shared_array().__dlpack_device__()
+        return kind, int(number)
 
-        Raises:
-            BufferError: the Variable requires a gradient.
-        """
+    def _shared_array(self) -> Array:
         tell_value_read("x.__dlpack__()")
         if self.requires_grad:
             raise BufferError(
-                "x.__dlpack__(): x requires a gradient, and the graph would end here. Write "
-                "x.detach() where no gradient is needed."
+                "x.__dlpack__(): x requires a gradient, and the graph would end in the other "
+                "library. Hand over x.detach(), or x.array."
             )
-        return self.filled_array().__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[Any, int]:
-        """The kind of device and its number, as DLPack counts them."""
-        kind, number = self.filled_array().__dlpack_device__()
-        return kind, int(number)
+        return self.filled_array()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's ``np.sin(x)``, ``np.add(x, 1)`` and ``numpy_array * x``."""
         function = tinynode.numpy_functions.UFUNCS.get(ufunc)
         if function is None or options or method != "__call__":
             return tinynode.numpy_functions.refused_ufunc(ufunc, method, inputs, options)
-        return function(*inputs)
+        return function(*(_number(value) for value in inputs))
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         """NumPy's ``np.sum(x)`` and ``np.concatenate([x, y])``."""
@@ -419,12 +442,12 @@ class ArrayMethods:
         """A Variable with the same values on another device; its gradient comes back here.
 
         Raises:
-            NotImplementedError: ``stream`` is given: the copy is always complete on return.
+            OperandError: ``stream`` is not None: the stream is that of the array library.
         """
         if stream is not None:
-            raise NotImplementedError(
-                f"x.to_device: stream must be None, got {stream!r}: a copy is complete when the "
-                "call returns, so leave stream out."
+            raise OperandError(
+                f"x.to_device: stream must be None, got {describe(stream)}. Choose a stream with "
+                "the array library, around this call."
             )
         return tinynode.functions.to_device(self, device)
 
@@ -553,49 +576,46 @@ class ArrayMethods:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("x[i] = v")
-        if hasattr(value, "dtype") and not isinstance(value, type):
-            array = value.raw if isinstance(value, ArrayMethods) else value
-            check_cast("x[i] = v", array, self.filled_array())
         self.become(tinynode.functions.set_item(self, index, value))
 
     def __iadd__(self, other: Any) -> Self:
-        return self._written("x += v", tinynode.functions.add(self, other))
+        return self._written("x += v", tinynode.functions.add, other)
 
     def __isub__(self, other: Any) -> Self:
-        return self._written("x -= v", tinynode.functions.subtract(self, other))
+        return self._written("x -= v", tinynode.functions.subtract, other)
 
     def __imul__(self, other: Any) -> Self:
-        return self._written("x *= v", tinynode.functions.multiply(self, other))
+        return self._written("x *= v", tinynode.functions.multiply, other)
 
     def __itruediv__(self, other: Any) -> Self:
-        return self._written("x /= v", tinynode.functions.divide(self, other))
+        return self._written("x /= v", tinynode.functions.divide, other)
 
     def __ifloordiv__(self, other: Any) -> Self:
-        return self._written("x //= v", tinynode.functions.floor_divide(self, other))
+        return self._written("x //= v", tinynode.functions.floor_divide, other)
 
     def __imod__(self, other: Any) -> Self:
-        return self._written("x %= v", tinynode.functions.remainder(self, other))
+        return self._written("x %= v", tinynode.functions.remainder, other)
 
     def __ipow__(self, other: Any) -> Self:
-        return self._written("x **= v", tinynode.functions.pow(self, other))
+        return self._written("x **= v", tinynode.functions.pow, other)
 
     def __imatmul__(self, other: Any) -> Self:
-        return self._written("x @= v", tinynode.functions.matmul(self, other))
+        return self._written("x @= v", tinynode.functions.matmul, other)
 
     def __iand__(self, other: Any) -> Self:
-        return self._written("x &= v", tinynode.functions.bitwise_and(self, other))
+        return self._written("x &= v", tinynode.functions.bitwise_and, other)
 
     def __ior__(self, other: Any) -> Self:
-        return self._written("x |= v", tinynode.functions.bitwise_or(self, other))
+        return self._written("x |= v", tinynode.functions.bitwise_or, other)
 
     def __ixor__(self, other: Any) -> Self:
-        return self._written("x ^= v", tinynode.functions.bitwise_xor(self, other))
+        return self._written("x ^= v", tinynode.functions.bitwise_xor, other)
 
     def __ilshift__(self, other: Any) -> Self:
-        return self._written("x <<= v", tinynode.functions.bitwise_left_shift(self, other))
+        return self._written("x <<= v", tinynode.functions.bitwise_left_shift, other)
 
     def __irshift__(self, other: Any) -> Self:
-        return self._written("x >>= v", tinynode.functions.bitwise_right_shift(self, other))
+        return self._written("x >>= v", tinynode.functions.bitwise_right_shift, other)
 
     def copydata(self: Any, other: tinynode.Variable) -> None:
         """Copy another Variable's values into this one's array, which stays the same object."""
@@ -615,8 +635,15 @@ class ArrayMethods:
                 "or assign to x.array between two passes."
             )
 
-    def _written(self, operation: str, result: tinynode.Variable) -> Self:
+    def _written(self, operation: str, function: Any, other: Any) -> Self:
+        """Become the function of this variable and another operand, cast to this dtype."""
         self._check_writable(operation)
+        x, v = tinynode.functions.operands.as_operands(operation, self, other, ("x", "v"))
+        if v.device is x.device and v.dtype != x.dtype:
+            check_cast(operation, v.raw, x.raw)
+            if kind_of(v.raw) < kind_of(x.raw):  # libraries differ in promotion between kinds
+                v = tinynode.functions.astype(v, x.dtype)
+        result = function(x, v)
         if result.shape != self.shape:
             raise ValueError(
                 f"{operation}: the result has shape {result.shape}, x has shape {self.shape}: "
@@ -627,6 +654,11 @@ class ArrayMethods:
             result = tinynode.functions.astype(result, self.dtype)
         self.become(result)
         return self
+
+
+def _number(value: Any) -> Any:
+    """A NumPy array without axes as a scalar: NumPy makes such arrays of its own scalars."""
+    return value[()] if type(value) is numpy.ndarray and not value.shape else value
 
 
 def _one_tuple(arguments: tuple[Any, ...]) -> tuple[int, ...]:

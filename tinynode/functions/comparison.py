@@ -1,6 +1,6 @@
-"""Comparisons, maximum, minimum and clip, elementwise.
+"""Comparisons, tests of elements, maximum, minimum and clip, elementwise.
 
-The result of a comparison is bool, without a gradient.
+The result of a comparison or of a test is bool, without a gradient.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of
 from tinynode.functions.arithmetic import BroadcastingNode, masked
-from tinynode.functions.operands import as_operand, as_operands, first_variable
+from tinynode.functions.operands import (
+    as_floating,
+    as_operand,
+    as_operands,
+    first_variable,
+)
 from tinynode.functions.shapes import unbroadcast
 
 
@@ -93,6 +98,58 @@ class GreaterEqual(BroadcastingNode):
 def greater_equal(x: Any, y: Any) -> Variable:
     """Whether x >= y, elementwise."""
     return GreaterEqual().apply((x, y))[0]
+
+
+class IsFinite(FunctionNode):
+    """y = x is neither infinite nor NaN.   x: (s) -> y: (s), bool. No gradient."""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).isfinite(x),)
+
+
+def isfinite(x: Any) -> Variable:
+    """Whether x is neither infinite nor NaN, elementwise."""
+    return IsFinite().apply((as_operand("isfinite", "x", x),))[0]
+
+
+class IsInf(FunctionNode):
+    """y = x is infinite, of either sign.   x: (s) -> y: (s), bool. No gradient."""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).isinf(x),)
+
+
+def isinf(x: Any) -> Variable:
+    """Whether x is infinite, elementwise."""
+    return IsInf().apply((as_operand("isinf", "x", x),))[0]
+
+
+class IsNaN(FunctionNode):
+    """y = x is NaN.   x: (s) -> y: (s), bool. No gradient."""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).isnan(x),)
+
+
+def isnan(x: Any) -> Variable:
+    """Whether x is NaN, elementwise."""
+    return IsNaN().apply((as_operand("isnan", "x", x),))[0]
+
+
+class SignBit(FunctionNode):
+    """y = x has a minus sign, for -0.0 too.   x: (s) -> y: (s), bool. No gradient."""
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).signbit(x),)
+
+
+def signbit(x: Any) -> Variable:
+    """Whether x has a minus sign, elementwise; true of -0.0. For real floating x."""
+    return SignBit().apply((as_floating("signbit", "x", x),))[0]
 
 
 class _Extreme(BroadcastingNode):

@@ -18,12 +18,10 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
     BOOL,
-    COMPLEX,
     Array,
     Arrays,
     add_at,
     check_cast,
-    complex_dtypes,
     is_array,
     is_integer,
     kind_of,
@@ -622,17 +620,17 @@ class SetItem(FunctionNode):
 def set_item(x: Any, index: Any, value: Any) -> Variable:
     """A copy of x with ``value`` written at an index, for ``x[index] = value``.
 
-    The value is cast to the dtype of x.
+    The value is cast to the dtype of x, from the same kind of dtype or a lower one: bool,
+    integer, floating, complex.
 
     Raises:
         IndexError: the index does not fit the shape.
-        OperandError: an entry of the index is no index; or the value is complex, and x is not.
+        OperandError: an entry of the index is no index; or the dtype of x cannot hold the value.
         ValueError: the value does not broadcast to the selection.
     """
     names = ("x", "value")
     x, value = as_operands("set_item", x, value, names, beside=variable_in(index))
-    if complex_dtypes and kind_of(value.raw) == COMPLEX:
-        check_cast("set_item", value.raw, x.raw)
+    check_cast("x[i] = v", value.filled_array(), x.filled_array())
     frozen, arrays = freeze_index("set_item", index, x)
     check_fits("set_item", frozen, x, arrays)
     fitting = _fitting(value, frozen, x, arrays)

@@ -231,7 +231,7 @@ def _scalar_beside(value: Any, other: Variable) -> Variable:
     xp = other.device.xp
     if _fits(number, reference):
         array = xp.asarray(number, dtype=reference.dtype, device=reference.device)
-    elif isinstance(number, complex) and is_floating(reference):
+    elif is_floating(reference):  # a complex number: of the precision of the floats beside
         dtype = xp.result_type(reference.dtype, xp.complex64)
         array = xp.asarray(number, dtype=dtype, device=reference.device)
     else:

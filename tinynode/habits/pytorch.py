@@ -203,8 +203,6 @@ FUNCTIONS = (
     Habit("tn x", "erfc erfinv lgamma digamma polygamma", "F.lgamma(x)"),
     Habit("tn x", "index_add scatter_add", "F.index_add(x, indices, values)"),
     Habit("tn F x", "allclose isclose equal_nan", "np.allclose(tn.to_host(x.array), y)"),
-    Habit("tn F x", "isnan", "x.xp.isnan(x.array)"),
-    Habit("tn F x", "isfinite isinf", "x.xp.isfinite(x.array)"),
     Habit("tn F x", "any", "x.xp.any(x.array)"),
     Habit("tn F x", "all", "x.xp.all(x.array)"),
     Habit("tn F x", "unique bincount histc", "np.unique(tn.to_host(x.array))"),
