@@ -431,7 +431,7 @@ def test_a_cast_to_a_real_dtype_is_refused() -> None:
 
 def test_a_complex_number_is_not_written_into_real_ones() -> None:
     x, z = tn.Variable(np.ones(3)), tn.Variable(np.array(1j))
-    with pytest.raises(OperandError, match=r"set_item: the value is complex128, x is float64"):
+    with pytest.raises(OperandError, match=r"x\[i\] = v: the value is complex128, x is float64"):
         fn.set_item(x, 0, z)
 
 

@@ -25,9 +25,11 @@ LIBRARIES = ("scipy", "scikit-learn", "array-api-extra", "xarray", "torch", "jax
 HEAD = """# Calls of other libraries
 
 The table shows {calls} calls of unmodified code: whether the gradient with respect to an argument
-is right. The calls stand in `tests/consumer_cases.py`. A gradient is *right* if value and gradient
-agree with fourth-order finite differences of the same call on NumPy. *Refused* is an error at the
-call or in the backward pass. *Wrong* is a value or a gradient that disagrees, without an error.
+is right. The calls stand in `tests/consumer_cases.py`.
+
+- Right: value and gradient agree with fourth-order finite differences of the same call on NumPy.
+- Refused: an error comes at the call or in the backward pass.
+- Wrong: a value or a gradient disagrees, without an error.
 
 The calls were chosen while tinynode was built, from functions that SciPy writes for any array
 library. So the counts describe these calls; another choice gives other counts.

@@ -69,7 +69,7 @@ class ArrayMethods:
 
     @property
     def is_leaf(self) -> bool:
-        """True for a Variable that requires a gradient and that no function computed."""
+        """True for a Variable with a gradient, if no function computed the Variable."""
         raise NotImplementedError
 
     def become(self, result: Any) -> None:
@@ -300,7 +300,7 @@ class ArrayMethods:
         """Why ``grad`` is there or None, in words, and what to do next.
 
         Args:
-            y: the Variable that ``backward`` is called on: says if it depends on this variable.
+            y: the Variable of the call of ``backward``: the text says if y depends on x.
         """
         return tinynode.show.explain.explain_grad(self, y)
 
@@ -618,7 +618,7 @@ class ArrayMethods:
         return self._written("x >>= v", tinynode.functions.bitwise_right_shift, other)
 
     def copydata(self: Any, other: tinynode.Variable) -> None:
-        """Copy another Variable's values into this one's array, which stays the same object."""
+        """Copy another Variable's values into the same array."""
         tell_value_read("x.copydata()")
         host = to_host(other.filled_array())
         if self.raw is None:
@@ -636,7 +636,7 @@ class ArrayMethods:
             )
 
     def _written(self, operation: str, function: Any, other: Any) -> Self:
-        """Become the function of this variable and another operand, cast to this dtype."""
+        """Become the function of this variable and another operand, cast to the dtype of x."""
         self._check_writable(operation)
         x, v = tinynode.functions.operands.as_operands(operation, self, other, ("x", "v"))
         if v.device is x.device and v.dtype != x.dtype:

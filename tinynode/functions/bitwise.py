@@ -88,7 +88,7 @@ class BitwiseOr(BroadcastingNode):
 
 
 def bitwise_or(x1: Any, x2: Any) -> Variable:
-    """``x1 | x2``: the bits that are 1 in one or both, elementwise.
+    """``x1 | x2``: the bits of x and of y together, elementwise.
 
     Raises:
         OperandError: the inputs are not two integers or two bools.
