@@ -45,8 +45,8 @@ PARTS = (
 """The parts of the course, each with the key of the first step or the kind."""
 
 ORDER = (
-    *("registry", "backward_network", "portability", "devices", "fast_path", "compile"),
-    *("your_own_backend", "gradient_penalty", "tiny_gpt", "differential_equation"),
+    *("registry", "backward_network", "portability", "interface", "devices", "fast_path"),
+    *("compile", "your_own_backend", "gradient_penalty", "tiny_gpt", "differential_equation"),
     *("implicit_layer", "your_own_function"),
 )
 """The electives and capstones in the order of the list; others follow."""
