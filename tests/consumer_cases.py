@@ -413,6 +413,10 @@ SKLEARN = [
 
 XARRAY = [
     Case("xarray.sum", M, lambda x, c: (arrays(x) ** 2).sum("b").data),
+    Case("xarray.mean", M, lambda x, c: arrays(x).mean("a").data),
+    Case("xarray.var", M, lambda x, c: arrays(x).var("a").data),
+    Case("xarray.std", M, lambda x, c: arrays(x).std("a").data),
+    Case("xarray.cumsum", M, lambda x, c: arrays(x).cumsum("a").data),
     Case("xarray.isel", M, lambda x, c: arrays(x).isel(a=1).data),
     Case("xarray.transpose", M, lambda x, c: arrays(x).transpose().data),
     Case("xarray.concat", M, lambda x, c: xarray.concat([arrays(x)] * 2, dim="a").data),

@@ -97,6 +97,8 @@ NOT_ON_STRICT = {
     "differentiate.hessian": "SciPy writes at an array of integers",
     "optimize.find_root": "SciPy writes at an array of integers",
     "optimize.bracket_root": "SciPy writes at an array of integers",
+    "xarray.mean": "xarray asks for the attribute kind of a dtype",
+    "xarray.var": "xarray asks for the attribute kind of a dtype",
     "xarray.where": "xarray passes Python's float as a dtype",
 }
 """Calls that go beyond the standard, so array_api_strict refuses them."""
@@ -132,7 +134,7 @@ def test_enough_calls_are_differentiated() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NOT_ON_STRICT)
 def test_what_array_api_strict_refuses_is_still_refused(name: str) -> None:
-    with pytest.raises((IndexError, TypeError, ValueError)):
+    with pytest.raises((AttributeError, IndexError, TypeError, ValueError)):
         gradient_of(NAMES[name], "strict")
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from tinynode import functions
+from tinynode import functions, nan_functions
 from tinynode.array_api.special import call_ufunc
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.errors import OperandError
@@ -158,6 +158,11 @@ def _hstack(xs: Iterable[Any]) -> Any:
     return functions.concat(parts, axis=0 if numpy.ndim(parts[0]) == 1 else 1)
 
 
+def _column_stack(xs: Iterable[Any]) -> Any:
+    columns = [functions.reshape(x, (-1, 1)) if numpy.ndim(x) < 2 else x for x in xs]
+    return functions.concat(columns, axis=1)
+
+
 _REDUCTION = "x axis dtype- out- keepdims"
 
 FUNCTIONS: dict[Any, Same] = {
@@ -207,6 +212,14 @@ FUNCTIONS: dict[Any, Same] = {
     numpy.linalg.solve: Same(linalg.solve, "x1 x2"),
     numpy.linalg.pinv: Same(linalg.pinv, "x"),
     numpy.linalg.cholesky: Same(linalg.cholesky, "x"),
+    numpy.nansum: Same(nan_functions.nansum, "x axis dtype- out- keepdims"),
+    numpy.nanmean: Same(nan_functions.nanmean, "x axis dtype- out- keepdims"),
+    numpy.nanvar: Same(nan_functions.nanvar, "x axis dtype- out- ddof keepdims"),
+    numpy.nanstd: Same(nan_functions.nanstd, "x axis dtype- out- ddof keepdims"),
+    numpy.nanmax: Same(nan_functions.nanmax, "x axis out- keepdims"),
+    numpy.nanmin: Same(nan_functions.nanmin, "x axis out- keepdims"),
+    numpy.nancumsum: Same(nan_functions.nancumsum, "x axis dtype- out-"),
+    numpy.column_stack: Same(_column_stack, "xs"),
     numpy.shape: Same(_shape, "x"),
     numpy.ndim: Same(_ndim, "x"),
     numpy.size: Same(_size, "x"),
