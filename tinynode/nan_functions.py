@@ -1,6 +1,6 @@
-"""NumPy's reductions that skip NaN, for Variables: ``np.nanmean(x)`` and its kin.
+"""NumPy's reductions without NaN, for Variables: ``np.nanmean(x)`` and its kin.
 
-The gradient of an element that is NaN is 0. Labelled arrays such as xarray's call these functions.
+The gradient of a NaN element is 0. Labelled arrays, as in xarray, call the functions.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ def _filled(x: Variable, value: float) -> Variable:
 
 
 def _counts(x: Variable, axis: Any, keepdims: bool) -> Variable:
-    """How many elements along the axes are no NaN."""
+    """The number of elements besides NaN along the axes."""
     present = functions.astype(functions.logical_not(functions.isnan(x)), x.dtype)
     return functions.sum(present, axis, keepdims)
 
 
 def nansum(x: Variable, axis: Any = None, keepdims: bool = False) -> Variable:
-    """The sum of the elements that are no NaN."""
+    """The sum without NaN."""
     return functions.sum(_filled(x, 0.0), axis, keepdims)
 
 
 def nanmean(x: Variable, axis: Any = None, keepdims: bool = False) -> Variable:
-    """The mean of the elements that are no NaN."""
+    """The mean without NaN."""
     return nansum(x, axis, keepdims) / _counts(x, axis, keepdims)
 
 
 def nanvar(x: Variable, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Variable:
-    """The variance of the elements that are no NaN, with n - ddof in the denominator."""
+    """The variance without NaN, with n - ddof in the denominator."""
     squares = (x - nanmean(x, axis, keepdims=True)) ** 2
     return nansum(squares, axis, keepdims) / (_counts(x, axis, keepdims) - ddof)
 
@@ -44,12 +44,12 @@ def nanstd(x: Variable, axis: Any = None, ddof: float = 0, keepdims: bool = Fals
 
 
 def nanmax(x: Variable, axis: Any = None, keepdims: bool = False) -> Variable:
-    """The largest of the elements that are no NaN."""
+    """The largest element besides NaN."""
     return functions.max(_filled(x, -float("inf")), axis, keepdims)
 
 
 def nanmin(x: Variable, axis: Any = None, keepdims: bool = False) -> Variable:
-    """The smallest of the elements that are no NaN."""
+    """The smallest element besides NaN."""
     return functions.min(_filled(x, float("inf")), axis, keepdims)
 
 
