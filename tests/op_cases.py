@@ -400,7 +400,7 @@ for f, ref, operator, draw in BITWISE:
     for what, s, t in BROADCASTS:
         of_bits(what, f, ref, Input(s, bits), Input(t, draw))
     of_bits("operator", operator, ref, Input((2, 9), bits), Input((9,), draw))
-    of_bits("array-left", operator, ref, Input((9,), bits, raw=True), Input((9,), draw))
+    of_bits("array-left", f, ref, Input((9,), bits, raw=True), Input((9,), draw))
     of_bits(
         "number", lambda x, g=operator: g(x, 3), lambda x, g=operator: g(x, 3), Input((9,), bits)
     )
