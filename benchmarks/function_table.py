@@ -602,6 +602,15 @@ NOT_MEASURED = {
         "by way of pooling, products or convolution of the table",
     ),
     **dict.fromkeys(
+        ("bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+         "bitwise_right_shift", "bitwise_xor", "isfinite", "isinf", "isnan", "logical_and",
+         "logical_not", "logical_or", "logical_xor", "signbit"),
+        "one call of the array library, without a gradient",
+    ),
+    **dict.fromkeys(
+        ("conj", "fft", "imag", "real"), "of complex numbers: the table has real ones"
+    ),
+    **dict.fromkeys(
         ("digamma", "erfinv", "lgamma", "polygamma"), "NumPy has no such function"
     ),
 }
