@@ -205,11 +205,11 @@ def test_array_api_strict_refuses_what_rows_say_it_refuses(case):
         op_drivers.check_forward(case, "strict:device1")
 
 
-@pytest.mark.slow
 # rows have real inputs and outputs: tests/test_complex.py has the functions of complex numbers
 OF_COMPLEX_NUMBERS = {"Conj", "Fft", "InverseFft", "InverseRealFft", "Real", "RealFft"}
 
 
+@pytest.mark.slow
 def test_every_function_node_class_stands_in_the_graph_of_a_row():
     missing = function_classes()
     assert {value for value in vars(fn).values() if isinstance(value, type)} <= missing
