@@ -16,7 +16,7 @@ from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.conversion import as_variable
 from tinynode.core.hooks import tell_value_read
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import COMPLEX, Array, Device, find_device, get_device, kind_of
+from tinynode.devices import Array, Device, find_device, get_device
 from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.functions.operands import as_operands
 
@@ -135,8 +135,3 @@ def compatible_namespace(home: Device, example: Array) -> Any:
 def plain_number(x: Any) -> Any:
     """A NumPy scalar as a NumPy array of the same dtype; a Python number unchanged."""
     return numpy.asarray(x) if isinstance(x, numpy.generic) else x
-
-
-def is_complex(x: Variable) -> bool:
-    """True if a Variable has a complex dtype."""
-    return kind_of(x.filled_array()) == COMPLEX

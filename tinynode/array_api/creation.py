@@ -87,7 +87,7 @@ class Creation(NamespaceBase):
         """A Variable from an object with ``__dlpack__``: an array of any library.
 
         Raises:
-            BufferError: x is a Variable with a gradient.
+            NotImplementedError: x is a Variable with a gradient.
         """
         if isinstance(x, ArrayMethods):
             x = self._array_without_rule("from_dlpack", x)

@@ -76,15 +76,15 @@ class Elementwise(NamespaceBase):
 
     def isfinite(self, x: Any, /) -> Variable:
         """True where x is neither infinite nor NaN."""
-        return self._new(self._xp.isfinite(self._array("isfinite", x)))
+        return functions.isfinite(self._lift("isfinite", x))
 
     def isinf(self, x: Any, /) -> Variable:
         """True where x is infinite."""
-        return self._new(self._xp.isinf(self._array("isinf", x)))
+        return functions.isinf(self._lift("isinf", x))
 
     def isnan(self, x: Any, /) -> Variable:
         """True where x is NaN."""
-        return self._new(self._xp.isnan(self._array("isnan", x)))
+        return functions.isnan(self._lift("isnan", x))
 
     def log(self, x: Any, /) -> Variable:
         """The natural logarithm."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tinynode import functions
-from tinynode.array_api.base import is_complex
 from tinynode.array_api.manipulation import Manipulation
 from tinynode.core.variable import Variable
 from tinynode.functions import linalg
+from tinynode.functions.complex_numbers import is_complex
 
 
 class Eigh(NamedTuple):

@@ -24,7 +24,7 @@ from tinynode.array_api.special_nodes import (
 from tinynode.array_api.special_rules import RULES
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.variable import Variable
-from tinynode.devices import COMPLEX, Device, is_floating, kind_of
+from tinynode.devices import COMPLEX, is_floating, kind_of
 from tinynode.errors import OperandError, describe
 
 COMPOSED_BY_SCIPY = frozenset(("betaincc", "chdtr", "chdtrc", "rel_entr", "stdtrit"))
@@ -66,9 +66,6 @@ class Special(NamespaceBase):
         ImportError: the values need SciPy, which is not installed.
         AttributeError: SciPy has no such function, or composes it itself: ``COMPOSED_BY_SCIPY``.
     """
-
-    def __init__(self, home: Device) -> None:
-        super().__init__(home)
 
     def __repr__(self) -> str:
         return f"<xp.special of {self._home}>"
@@ -533,6 +530,5 @@ def call_ufunc(ufunc: Any, xs: tuple[Any, ...]) -> Any:
     name = ufunc.__name__
     if module is None or getattr(module, name, None) is not ufunc:
         return None
-    home = next(x for x in xs if isinstance(x, ArrayMethods)).device
-    own = Special(home)
+    own = next(x for x in xs if isinstance(x, ArrayMethods)).__array_namespace__().special
     return own.call(name, *xs) if name in COMPOSED_BY_SCIPY else getattr(own, name)(*xs)

@@ -1,8 +1,9 @@
 """Masks: a gradient of zero behind a mask stays zero before the mask.
 
 Where a condition hides an element, the gradient of the element is exactly 0. Before the condition
-the derivative may be infinite or NaN: 0 * NaN would be NaN. So ``where`` and boolean indices mark
-the functions before them, and a marked function multiplies with ``zero_safe_multiply``.
+the derivative may be infinite or NaN: 0 * NaN would be NaN. So ``where``, index
+arrays and writes mark the functions before them, and a marked function multiplies with
+``zero_safe_multiply``.
 """
 
 from __future__ import annotations
