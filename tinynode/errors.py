@@ -24,6 +24,7 @@ value, and the next step to try.
       OutputError             (TypeError)     a forward did not return a tuple of arrays
       RequiresGradError       (TypeError)     a gradient was asked for an integer or a bool
       StateError              (ValueError)    saved parameters do not fit the model
+      VmapError               (ValueError)    a vmapped function asks for a value of one example
 """
 
 from __future__ import annotations
@@ -145,6 +146,10 @@ def describe(value: Any) -> str:
         text = repr(value)
         return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
     return f"{type(value).__name__} of shape {tuple(shape)}, {dtype_name(dtype)}"
+
+
+class VmapError(TinynodeError, ValueError):
+    """A vmapped function asks for one value, and the examples differ; or vmap has no rule."""
 
 
 class GradientCutWarning(UserWarning):

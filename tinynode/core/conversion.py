@@ -26,6 +26,7 @@ from tinynode.devices import (
     device_of,
     find_device,
     get_device,
+    hidden_axes,
     is_array,
     using_device,
 )
@@ -290,6 +291,8 @@ def wrap_inputs(function: Any, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         if device is None or not device.holds(x):
             device = device_of(x, function.label, f"input {position}")
         wrapped.append(wrap_array(x, device, False))
+    if hidden_axes.stack:
+        wrapped = tinynode.transforms.batched(wrapped)
     check_inputs(function, wrapped)
     return tuple(wrapped)
 

@@ -4,6 +4,7 @@
 |---|---|
 | ``protocol`` | the required part of a backend module, and the optional parts |
 | ``dtypes`` | kinds of dtypes |
+| ``hidden_axes`` | the hidden axes of running vmaps |
 | ``loader`` | the known backends |
 | ``device`` | a device: a backend and an index |
 | ``registry`` | backends and devices by name; the current device |
@@ -32,10 +33,12 @@ from tinynode.devices.arrays import (
     sum_array,
     to_host,
     widened_array,
+    without_hidden_axes,
 )
 from tinynode.devices.device import Device, device_names, indices_of, namespace_from
 from tinynode.devices.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, complex_dtypes, kind_of_dtype
-from tinynode.devices.loader import backend_origin
+from tinynode.devices.hidden_axes import HiddenAxis, axis_of, hidden_axes
+from tinynode.devices.loader import backend_origin, import_vmap
 from tinynode.devices.protocol import (
     OPTIONAL_PARTS,
     Array,
@@ -60,6 +63,7 @@ from tinynode.devices.registry import (
     get_backend,
     get_device,
     register_backend,
+    register_device,
     synchronize,
     using_device,
 )
@@ -78,6 +82,7 @@ __all__ = [
     "Device",
     "Fallback",
     "FunctionalWrites",
+    "HiddenAxis",
     "MemoryPool",
     "OptimizerUpdate",
     "Overlay",
@@ -87,6 +92,7 @@ __all__ = [
     "Use",
     "Versioned",
     "add_at",
+    "axis_of",
     "backend_names",
     "backend_of",
     "backend_origin",
@@ -101,6 +107,8 @@ __all__ = [
     "find_device",
     "get_backend",
     "get_device",
+    "hidden_axes",
+    "import_vmap",
     "indices_of",
     "is_array",
     "is_differentiable",
@@ -118,10 +126,12 @@ __all__ = [
     "put",
     "put_sum",
     "register_backend",
+    "register_device",
     "sum_array",
     "supports",
     "synchronize",
     "to_host",
     "using_device",
     "widened_array",
+    "without_hidden_axes",
 ]

@@ -37,6 +37,9 @@ def find_device(array: object, first: Device | None = None) -> Device | None:
 
 def _owner(array: object) -> Backend | None:
     """The loaded backend whose memory holds an array."""
+    own = own_backend(array)
+    if own is not None:
+        return own
     for backend in [get_backend("numpy"), *backends.values()]:
         if backend.owns(array):
             return base_of(backend)
@@ -83,11 +86,26 @@ def device_of(array: object, function: str, argument: str) -> Device:
 
 def backend_of(array: Array) -> Backend:
     """The backend whose memory holds an array."""
-    backend = backend_of_type.get(type(array))
+    backend = backend_of_type.get(type(array)) or own_backend(array)
     if backend is None:
         backend = _owner(array) or base_of(device_of(array, "backend_of", "array").backend)
         backend_of_type[type(array)] = backend
     return backend
+
+
+def own_backend(array: Array) -> Backend | None:
+    """The backend that a batched array names; None for the arrays of libraries.
+
+    Batched arrays of several backends have one type, so no table by type has an entry for them.
+    """
+    return getattr(array, "tinynode_backend", None)
+
+
+def without_hidden_axes(array: Array) -> Array:
+    """The array of all examples of a vmapped function; other arrays unchanged."""
+    while own_backend(array) is not None:
+        array = array.raw
+    return getattr(array, "raw", array)  # while a net is recorded, Variables are inside
 
 
 def namespace_of(array: Array) -> Any:
@@ -96,6 +114,8 @@ def namespace_of(array: Array) -> Any:
         return namespace_of_type[type(array)]
     except KeyError:
         namespace = backend_of(array).namespace()
+        if own_backend(array) is not None:
+            return namespace
         namespace_of_type[type(array)] = namespace
         return namespace
 
@@ -105,6 +125,8 @@ def kind_of(array: Array) -> int:
     try:
         return kinds_of_type[type(array)][array.dtype]
     except KeyError:
+        if own_backend(array) is not None:
+            return kind_of(without_hidden_axes(array))
         kind = kind_of_dtype(namespace_of(array), array.dtype)
         kinds_of_type.setdefault(type(array), {})[array.dtype] = kind
         return kind
@@ -148,6 +170,8 @@ def is_float16(array: Array) -> bool:
     try:
         half = float16_of_type[type(array)]
     except KeyError:
+        if own_backend(array) is not None:
+            return is_float16(without_hidden_axes(array))
         xp = namespace_of(array)
         half = xp.empty((0,), dtype=xp.float16).dtype if hasattr(xp, "float16") else None
         float16_of_type[type(array)] = half

@@ -48,7 +48,8 @@ class Device:
             return True
         if not self.backend.owns(array):
             return False
-        self.array_types.add(type(array))
+        if "batched" not in self.backend.capabilities:  # whose devices have one type of arrays
+            self.array_types.add(type(array))
         return True
 
     def holds(self, array: object) -> bool:

@@ -18,6 +18,8 @@ MODULE_OF_BACKEND = {
     "numpy": "tinynode_numpy",
 }
 """tinynode's own backends."""
+MODULE_OF_VMAP = "tinynode_batched"
+"""The module with the backend that ``vmap`` makes for each device. No user asks for it by name."""
 HOW_TO_GET = {
     "cupy": "install tinynode[cupy13] or tinynode[cupy12], whichever CUDA the machine has",
 }
@@ -39,6 +41,11 @@ def import_backend(name: str) -> Any:
         return importlib.import_module(MODULE_OF_BACKEND[name])
     point = _entry_point(name)
     return None if point is None else point.load()
+
+
+def import_vmap() -> Any:
+    """The module with the backend of ``vmap``, imported at the first vmap."""
+    return importlib.import_module(MODULE_OF_VMAP)
 
 
 def _entry_point(name: str) -> Any:

@@ -62,6 +62,12 @@ def register_backend(backend: Any) -> None:
     backends[backend.name] = cast(Backend, backend)
 
 
+def register_device(backend: Any) -> Device:
+    """Register a backend with one device, of the same name: the batched devices of ``vmap``."""
+    register_backend(backend)
+    return devices.setdefault(backend.name, Device(backend, backend.name, backend.name))
+
+
 def _check_parts(backend: Any) -> None:
     """Raise a DeviceError unless an object has the members of ``Backend``, of the right kinds.
 

@@ -128,12 +128,12 @@ def _index_array(function: str, item: Any, x: Variable) -> Variable:
     if isinstance(item, list):
         return index_list(function, item, x)
     variable = as_operand(function, "index", item, x)
-    if variable.device is not x.device:
+    if variable.device is not x.device and not hidden_axes.stack:
         raise DeviceMixError(
             f"{function}: an array in the index is on {variable.device}, x is on {x.device}. "
             f"Move it with to_device(..., {str(x.device)!r})."
         )
-    if not x.xp.isdtype(variable.dtype, ("integral", "bool")):
+    if not variable.xp.isdtype(variable.dtype, ("integral", "bool")):
         raise OperandError(
             f"{function}: an index array must be integer or bool, got {describe(variable)}."
         )

@@ -26,6 +26,7 @@ from tinynode.devices import (
     is_floating,
     is_integer,
     kind_of,
+    without_hidden_axes,
 )
 from tinynode.errors import (
     DeviceMixError,
@@ -92,6 +93,8 @@ def _device_beside(
     if device.holds(value):
         return device
     found = find_device(value, device)
+    if found is not None and "batched" in device.backend.capabilities:
+        return found  # the FunctionNode shares the array with all examples
     if found is None:
         kinds = "a Variable, an array or a number" if number else "a Variable or an array"
         raise OperandError(
@@ -210,7 +213,7 @@ def _beside(value: Any, other: Variable, function: str, argument: str) -> Variab
         return value.variable.astype(other.dtype) if is_cast else value.variable
     device = _device_beside(value, other, function, argument, number=True)
     if _is_cast(value, other):
-        value = device.xp.astype(value, other.dtype)
+        value = device.xp.astype(value, without_hidden_axes(other.filled_array()).dtype)
     return wrap_array(value, device, False)
 
 

@@ -1,0 +1,13 @@
+"""The backend of ``vmap``: arrays with a hidden axis at the front, one entry for each example.
+
+A function of one example sees arrays without the hidden axis, and so do FunctionNodes. Each
+function of the namespace works on all examples at once. So vmap needs no second set of rules.
+
+``array`` has the arrays, ``lifting`` the rules for families of functions, ``namespace`` the
+functions by name, and ``backend`` what tinynode asks of a backend.
+"""
+
+from tinynode_batched.array import BatchedArray
+from tinynode_batched.backend import Batched, Library
+
+__all__ = ["Batched", "BatchedArray", "Library"]

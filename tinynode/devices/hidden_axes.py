@@ -1,0 +1,51 @@
+"""The hidden axes of the vmapped functions that run in this thread.
+
+Requirement: a Variable from outside of a vmapped function may stand beside a Variable of one
+example. So functions have to know the innermost hidden axis. Random draws need the length.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+from tinynode.errors import VmapError
+
+
+class HiddenAxis(NamedTuple):
+    """The hidden axis of a running vmap.
+
+    Attributes:
+        device: the device of the batched arrays.
+        below: the device of the wrapped arrays.
+        size: the number of examples.
+    """
+
+    device: Any
+    below: Any
+    size: int
+
+
+class _HiddenAxes(threading.local):
+    """The hidden axes of this thread, from the outermost to the innermost."""
+
+    def __init__(self) -> None:
+        self.stack: list[HiddenAxis] = []
+
+
+hidden_axes = _HiddenAxes()
+
+
+def axis_of(backend: Any, function: str) -> HiddenAxis:
+    """The hidden axis of a batched backend.
+
+    Raises:
+        VmapError: no vmapped function of the backend runs in this thread.
+    """
+    for axis in reversed(hidden_axes.stack):
+        if axis.device.backend is backend:
+            return axis
+    raise VmapError(
+        f"{function}: random numbers were asked for on {backend.name} after the vmapped function "
+        "returned. Draw the numbers inside of the function, or before vmap."
+    )

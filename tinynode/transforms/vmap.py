@@ -1,0 +1,481 @@
+"""vmap: a function of one example, run on all examples at once.
+
+Requirement: no FunctionNode knows of vmap, and no gradient rule is written for vmap. The function
+gets Variables on a *batched device*. The arrays there have one hidden axis at the front, and the
+backend ``tinynode_batched`` lifts each array function over the axis.
+
+Two FunctionNodes cross the border: ``IntoBatch`` and ``OutOfBatch``. So the graph leads from the
+results through the function to the arguments, and backward works as everywhere.
+
+    x (64, 3) -> IntoBatch -> x (3) on vmap(numpy) -> ... -> y () -> OutOfBatch -> y (64)
+
+While a net is recorded, the hidden arrays are Variables instead of arrays, and the net records the
+functions on these. So the net has operators on whole batches.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import tinynode
+from tinynode.array_api import namespace_of_device
+from tinynode.core.conversion import RawArgument
+from tinynode.core.dispatch import run_forward
+from tinynode.core.function_node import FunctionNode, Gradient, Indexes
+from tinynode.core.hooks import is_recording_net
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import (
+    Array,
+    Arrays,
+    Device,
+    HiddenAxis,
+    add_at,
+    find_device,
+    hidden_axes,
+    import_vmap,
+    namespace_of,
+    put,
+    register_device,
+    sum_array,
+    to_host,
+)
+from tinynode.errors import DeviceMixError, VmapError, describe
+from tinynode.functions.indexing import AddAt, set_item
+
+batched_devices: dict[tuple[Device, bool], Device] = {}
+"""The batched device over each device; the second key is True for Variables in a net."""
+
+
+def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """A function that runs f on each example, all at once.
+
+    f: x: (s), ... -> y: (t).   The result: x: (n, s), ... -> y: (n, t), y[i] = f(x[i], ...)
+
+    Python's ``if`` and ``float()`` need one value, so both are errors on a value that differs
+    between examples. Per-example gradients are ``vmap(gradient(loss), in_axes=(None, 0, 0))``.
+
+    Args:
+        f: takes and gives Variables, also in tuples, lists and dicts.
+        in_axes: the axis of the examples in each argument. None shares the argument with all
+            examples. An integer or None for all arguments; or a tuple with an entry for each.
+            The entry of a nested argument may be nested likewise. Arguments by keyword have the
+            axis 0. Numbers and other objects are shared.
+        out_axes: the axis of the examples in each result, likewise. None wants a result without
+            difference between the examples.
+
+    Raises:
+        TypeError: f is no function; when called: a result is no Variable.
+        ValueError: when called: no argument has examples, the numbers of examples differ, an axis
+            does not exist, or the entries of ``in_axes`` do not fit the arguments.
+        DeviceMixError: when called: the arguments are on several devices.
+        VmapError: when called: f asks for a value that differs between examples.
+
+    Source: Bradbury et al., JAX: composable transformations of Python+NumPy programs, 2018.
+    """
+    if not callable(f):
+        raise TypeError(f"vmap: f must be a function, got {describe(f)}.")
+
+    @functools.wraps(f)
+    def vmapped(*args: Any, **kwargs: Any) -> Any:
+        mapped = [x for x in _leaves(args, kwargs, in_axes) if x[2] is not None]
+        axis = _new_hidden_axis(mapped)
+        with _entered(axis):
+            given, keywords = [], {}
+            for position, x in enumerate(args):
+                given.append(_into(x, _entry(in_axes, position, len(args)), axis))
+            for name, x in kwargs.items():
+                keywords[name] = _into(x, 0, axis)
+            returned = f(*given, **keywords)
+            return _out_of(returned, out_axes, axis, "the result")
+
+    return vmapped
+
+
+# --- the border ------------------------------------------------------------------------------
+
+
+class IntoBatch(FunctionNode):
+    """y = x with the examples of an axis in the hidden axis; with axis None, x for all examples.
+
+    x: (s with the examples at axis) -> y: (s without the axis), on the batched device.
+    dL/dx = OutOfBatch(dL/dy)
+    """
+
+    complex_rule = "conjugate"
+    crosses_vmap = True
+    output_device: Device
+
+    def __init__(self, device: Device, axis: int | None, size: int) -> None:
+        self.output_device = device
+        self.axis = axis
+        self.size = size
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return (hidden(inputs[0], self.axis, self.output_device),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Gradient:
+        (x,) = self.inputs or ()
+        return OutOfBatch(x.device, self.axis, self.size).apply(grad_outputs)  # type: ignore[return-value]
+
+
+class OutOfBatch(FunctionNode):
+    """y = x with the hidden axis as an ordinary axis; with axis None, the sum over all examples.
+
+    x: (s), on the batched device -> y: (s with the examples at axis), or (s).
+    dL/dx = IntoBatch(dL/dy)
+    """
+
+    complex_rule = "conjugate"
+    crosses_vmap = True
+    output_device: Device
+
+    def __init__(self, device: Device, axis: int | None, size: int) -> None:
+        self.output_device = device
+        self.axis = axis
+        self.size = size
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        raw = inputs[0].raw
+        if self.axis is not None:
+            return (shown(raw, self.axis, self.size),)
+        if raw.shape[0] == self.size:
+            return (sum_array(raw, 0, dtype=raw.dtype),)
+        return (raw[0, ...] * self.size,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Gradient:
+        (x,) = self.inputs or ()
+        return IntoBatch(x.device, self.axis, self.size).apply(grad_outputs)  # type: ignore[return-value]
+
+
+def hidden(array: Any, axis: int | None, device: Device) -> Any:
+    """An array with the axis of the examples hidden; with axis None, shared by all examples."""
+    backend: Any = device.backend
+    xp = backend.library.xp
+    if axis is None:
+        return backend.shared(array)
+    return backend.wrap(array if axis == 0 else xp.moveaxis(array, axis, 0))
+
+
+def shown(raw: Any, axis: int, size: int) -> Any:
+    """The array of all examples, with the hidden axis at ``axis``."""
+    xp = raw.xp if isinstance(raw, Variable) else namespace_of(raw)
+    if isinstance(raw, Variable):
+        xp = namespace_of_device(raw.device)
+    if raw.shape[0] != size:
+        raw = xp.broadcast_to(raw, (size, *raw.shape[1:]))
+        raw = raw if isinstance(raw, Variable) else xp.asarray(raw, copy=True)
+    return raw if axis == 0 else xp.moveaxis(raw, 0, axis)
+
+
+def batched(variables: Sequence[Variable]) -> list[Variable]:
+    """Variables on one device: beside a Variable of one example, others are shared by all."""
+    present = {x.device for x in variables}
+    for axis in hidden_axes.stack:
+        if axis.device in present or _is_above(axis, present):
+            variables = [_shared(x, axis) for x in variables]
+    return list(variables)
+
+
+def _is_above(axis: HiddenAxis, present: set[Device]) -> bool:
+    """True if a device of a vmap inside of the axis is present."""
+    place = hidden_axes.stack.index(axis)
+    return any(inner.device in present for inner in hidden_axes.stack[place:])
+
+
+def shared_with_examples(x: Variable) -> Variable:
+    """A Variable on the innermost batched device, so that a gradient keeps the hidden axis."""
+    for axis in hidden_axes.stack:
+        x = _shared(x, axis)
+    return x
+
+
+def _shared(x: Variable, axis: HiddenAxis) -> Variable:
+    """A Variable from below a hidden axis, shared by all examples; others unchanged."""
+    return _lifted(x, None, axis) if x.device is axis.below else x
+
+
+def _lifted(x: Variable, axis: int | None, hidden_axis: HiddenAxis) -> Variable:
+    """A Variable on the batched device."""
+    device = hidden_axis.device
+    library: Any = device.backend
+    if library.library.is_recorded:
+        return wrap_array(hidden(x, axis, device), device, x.requires_grad)
+    return IntoBatch(device, axis, hidden_axis.size).apply((x,))[0]
+
+
+# --- arguments and results -------------------------------------------------------------------
+
+
+def _into(value: Any, axes: Any, axis: HiddenAxis) -> Any:
+    """An argument with the examples in the hidden axis."""
+    value = value.variable if isinstance(value, RawArgument) else value
+    if isinstance(value, tuple | list):
+        parts = [_into(x, _entry(axes, i, len(value)), axis) for i, x in enumerate(value)]
+        return _like(value, parts)
+    if isinstance(value, dict):
+        return {key: _into(x, _entry(axes, key, len(value)), axis) for key, x in value.items()}
+    x = _as_variable(value)
+    if x is None:
+        return value
+    for outer in hidden_axes.stack[:-1]:
+        x = _shared(x, outer)
+    place = None if axes is None else axes % x.ndim
+    return _lifted(x, place, axis)
+
+
+def _out_of(value: Any, axes: Any, axis: HiddenAxis, path: str) -> Any:
+    """A result with the hidden axis as an ordinary axis."""
+    if isinstance(value, tuple | list):
+        parts = []
+        for i, x in enumerate(value):
+            parts.append(_out_of(x, _entry(axes, i, len(value)), axis, f"{path}[{i}]"))
+        return _like(value, parts)
+    if isinstance(value, dict):
+        found = {}
+        for key, x in value.items():
+            found[key] = _out_of(x, _entry(axes, key, len(value)), axis, f"{path}[{key!r}]")
+        return found
+    x = _as_variable(value)
+    if x is None:
+        raise TypeError(
+            f"vmap: {path} of f must be a Variable, got {describe(value)}. Return Variables, in "
+            "tuples, lists or dicts."
+        )
+    return _shown_result(shared_with_examples(x), axes, axis, path)
+
+
+def _shown_result(x: Variable, axes: int | None, axis: HiddenAxis, path: str) -> Variable:
+    """A result with the hidden axis at a place; None asks for a result shared by all examples."""
+    if axes is not None and not -x.ndim - 1 <= axes <= x.ndim:
+        raise ValueError(
+            f"vmap: out_axes={axes} for {path}, which has shape {x.shape} in each example: the "
+            f"axis must lie from {-x.ndim - 1} to {x.ndim}."
+        )
+    if axes is None and x.raw.length != 1:
+        raise VmapError(
+            f"vmap: out_axes=None for {path}, which differs between the examples. Give an axis, "
+            "or reduce the result after vmap."
+        )
+    place = None if axes is None else axes % (x.ndim + 1)
+    backend: Any = axis.device.backend
+    if backend.library.is_recorded:
+        raw = x.raw.raw
+        return raw[0, ...] if place is None else shown(raw, place, axis.size)
+    if place is None:
+        return OutOfBatch(axis.below, 0, axis.size).apply((x,))[0][0]
+    return OutOfBatch(axis.below, place, axis.size).apply((x,))[0]
+
+
+def _leaves(args: Any, kwargs: Any, in_axes: Any) -> Iterator[tuple[str, Variable, int | None]]:
+    """The path, the Variable and the checked axis of each Variable or array of the arguments."""
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ValueError(
+            f"vmap: in_axes has {len(in_axes)} entries, f was called with {len(args)} positional "
+            "arguments. Give an entry for each, or one integer for all."
+        )
+    waiting = [
+        *((f"argument {i}", x, _entry(in_axes, i, len(args))) for i, x in enumerate(args)),
+        *((f"argument {name}", x, 0) for name, x in kwargs.items()),
+    ]
+    while waiting:
+        path, value, axes = waiting.pop(0)
+        if isinstance(value, tuple | list):
+            for i, x in enumerate(value):
+                waiting.append((f"{path}[{i}]", x, _entry(axes, i, len(value))))
+        elif isinstance(value, dict):
+            for key, x in value.items():
+                waiting.append((f"{path}[{key!r}]", x, _entry(axes, key, len(value))))
+        elif (x := _as_variable(value)) is not None:
+            yield path, x, _checked_axis(path, x, axes)
+
+
+def _entry(axes: Any, key: Any, count: int) -> Any:
+    """The axes of a part of a nested value: an integer and None stand for all parts."""
+    if axes is None or isinstance(axes, int):
+        return axes
+    if isinstance(axes, dict) and key in axes:
+        return axes[key]
+    if isinstance(axes, tuple | list) and isinstance(key, int) and len(axes) == count:
+        return axes[key]
+    raise ValueError(
+        f"vmap: in_axes or out_axes has {describe(axes)} for a value with {count} parts, which "
+        f"has no entry for part {key!r}. Give an integer or None, or an entry for each part."
+    )
+
+
+def _checked_axis(path: str, x: Variable, axis: Any) -> int | None:
+    """The axis of the examples, counted from the front."""
+    if axis is None:
+        return None
+    if isinstance(axis, bool) or not isinstance(axis, int):
+        raise ValueError(
+            f"vmap: in_axes for {path} must be an integer or None, got {describe(axis)}."
+        )
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(
+            f"vmap: in_axes={axis} for {path}, which has shape {x.shape}: there is no such axis. "
+            "Give an axis of the argument, or None to share the argument with all examples."
+        )
+    return axis % x.ndim
+
+
+def _as_variable(value: Any) -> Variable | None:
+    """A Variable; an array wrapped without a gradient; None for other objects."""
+    if isinstance(value, RawArgument):
+        return value.variable
+    if isinstance(value, Variable):
+        return value
+    if not hasattr(value, "shape") or isinstance(value, type):
+        return None
+    device = find_device(value)
+    return None if device is None else wrap_array(value, device, False)
+
+
+def _like(value: Any, parts: list[Any]) -> Any:
+    """Parts in a container of the same type, also in a named tuple."""
+    if hasattr(value, "_make"):
+        return value._make(parts)
+    return type(value)(parts)
+
+
+# --- the hidden axis -------------------------------------------------------------------------
+
+
+def _new_hidden_axis(mapped: list[tuple[str, Variable, int | None]]) -> HiddenAxis:
+    """The hidden axis of a call, from the arguments with examples."""
+    if not mapped:
+        raise ValueError(
+            "vmap: no argument has examples: every entry of in_axes is None, or the arguments "
+            "have no array. Give the axis of the examples for one argument."
+        )
+    sizes = {path: x.shape[axis] for path, x, axis in mapped if axis is not None}
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{path} has {size}" for path, size in sizes.items())
+        raise ValueError(
+            f"vmap: the numbers of examples differ: {listed}. Give arguments of one length, or "
+            "another axis in in_axes."
+        )
+    devices = {path: shared_with_examples(x).device for path, x, _ in mapped}
+    if len(set(devices.values())) > 1:
+        listed = ", ".join(f"{path} on {device}" for path, device in devices.items())
+        raise DeviceMixError(
+            f"vmap: the arguments are on several devices: {listed}. Move the arguments to one "
+            "device with x.to_device(...)."
+        )
+    below = next(iter(devices.values()))
+    return HiddenAxis(batched_device(below), below, next(iter(sizes.values())))
+
+
+@contextmanager
+def _entered(axis: HiddenAxis) -> Iterator[None]:
+    """The hidden axis is the innermost one of the thread."""
+    hidden_axes.stack.append(axis)
+    try:
+        yield
+    finally:
+        hidden_axes.stack.pop()
+
+
+def batched_device(below: Device) -> Device:
+    """The batched device over a device: the same object at each call."""
+    key = below, is_recording_net()
+    found = batched_devices.get(key)
+    if found is None:
+        library = LibraryOfVariables(below) if key[1] else LibraryOfArrays(below)
+        word = "recorded " if key[1] else ""
+        made = register_device(import_vmap().Batched(f"vmap({word}{below})", library))
+        found = batched_devices.setdefault(key, made)
+    return found
+
+
+class LibraryOfArrays:
+    """The array library of a device, for the batched backend."""
+
+    is_recorded = False
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.name = str(device)
+        self.xp: Any = device.xp
+
+    def is_array(self, value: object) -> bool:
+        """True for an array of the device."""
+        return not isinstance(value, type) and self.device.owns(value)
+
+    def from_host(self, array: Array) -> Any:
+        """A NumPy array, on the device."""
+        return self.device.from_host(array)
+
+    def to_host(self, array: Any) -> Array:
+        """An array of the device as a NumPy array."""
+        return to_host(array)
+
+    def put(self, array: Any, key: Any, value: Any) -> Any:
+        """The array with a value at a key."""
+        return put(array, key, value)
+
+    def add_at(self, indices: Any, values: Any, length: int) -> Any:
+        """Rows of values added up by index."""
+        return add_at(indices, values, length)
+
+    def run(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The outputs of a FunctionNode."""
+        return run_forward(node, arrays, self.device, node.output_device or self.device)
+
+    def synchronize(self) -> None:
+        """Wait until the device has finished the work."""
+        self.device.synchronize()
+
+
+class LibraryOfVariables(LibraryOfArrays):
+    """tinynode's namespace of a device: all work is on Variables, so a net records the work."""
+
+    is_recorded = True
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self.xp = namespace_of_device(device)
+
+    def is_array(self, value: object) -> bool:
+        """True for a Variable of the device, and for an array of the device."""
+        if isinstance(value, Variable):
+            return value.device is self.device
+        return super().is_array(value)
+
+    def from_host(self, array: Array) -> Any:
+        """A NumPy array as a constant of the net."""
+        return wrap_array(self.device.from_host(array), self.device, False)
+
+    def to_host(self, array: Any) -> Array:
+        """The values of a Variable: for checks of arguments, which read values in a net too."""
+        return to_host(array.raw)
+
+    def put(self, array: Any, key: Any, value: Any) -> Any:
+        """A copy of the Variable with a value at a key."""
+        return set_item(array, key, value)
+
+    def add_at(self, indices: Any, values: Any, length: int) -> Any:
+        """Rows of values added up by index."""
+        return AddAt(length).apply((values, indices))[0]
+
+    def run(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The outputs of a FunctionNode, as Variables of the net."""
+        return node.apply(arrays)
+
+
+def drop_detached(copy: Variable) -> None:
+    """Cut the hidden Variable of a detached copy from the net's graph."""
+    raw = getattr(copy.raw, "raw", None)
+    if isinstance(raw, Variable):
+        copy.raw = tinynode.transforms.vmap.hidden_copy(copy, raw.detach())
+
+
+def hidden_copy(x: Variable, raw: Variable) -> Any:
+    """A batched array with other Variables inside."""
+    backend: Any = x.device.backend
+    return backend.wrap(raw)
