@@ -9,12 +9,10 @@ from typing import Any, Protocol
 
 import numpy
 
-from tinynode.devices import axis_of, count_use, fallback_uses
-from tinynode.errors import VmapError, describe
+from tinynode.devices import axis_of, count_use, fallback_uses, hidden_axes
+from tinynode.errors import TraceError, VmapError, describe
 from tinynode_batched.array import BatchedArray
 from tinynode_batched.namespace import BatchedNamespace
-
-OWN_FUNCTIONS = ("tinynode", "tinynode_fast", "tinynode_cupy")
 
 
 class Library(Protocol):
@@ -48,6 +46,9 @@ class Library(Protocol):
 
     def run(self, node: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs of a FunctionNode, from wrapped arrays."""
+
+    def run_on_all(self, node: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The outputs of a FunctionNode for all examples, as an operator of the net."""
 
     def synchronize(self) -> None:
         """Wait until the wrapped device has finished the work."""
@@ -107,7 +108,9 @@ class Batched:
         indices, values = xp.of_one_length([indices, values])
         n = indices.length
         if n == 1:
-            return self.shared(self.library.add_at(indices.raw[0, ...], values.raw[0, ...], length))
+            return self.shared(
+                self.library.add_at(indices.raw[0, ...], values.raw[0, ...], length)
+            )
         starts = base.reshape(base.arange(n, device=indices.device) * length, (n, 1))
         wrapped = base.where(indices.raw < 0, indices.raw + length, indices.raw)
         places = base.reshape(wrapped + starts, (-1,))
@@ -127,27 +130,36 @@ class Batched:
                 f"{node.label}: a vmapped function cannot move an array to {node.output_device}. "
                 "Move the arguments before vmap, or the results after vmap."
             )
-        reason = self._obstacle(node)
-        if reason is None:
-            try:
-                return node.forward(arrays)
-            except VmapError as error:
-                reason = str(error)
-            except AttributeError as error:
-                if error.obj not in (self.xp, *self.xp.extensions()):
-                    raise
-                reason = f"vmap has no rule for xp.{error.name}"
+        if self.library.is_recorded:
+            return self._recorded(node, arrays)
+        try:
+            return node.forward(arrays)
+        except VmapError as error:
+            reason = str(error)
+        except AttributeError as error:
+            if error.obj not in (self.xp, *self.xp.extensions()):
+                raise
+            reason = f"vmap has no rule for xp.{error.name}"
         start = time.perf_counter()
         outputs = self._looped(node, arrays)
         count_use(fallback_uses, (self.name, node.label, reason), time.perf_counter() - start)
         return outputs
 
-    def _obstacle(self, node: Any) -> str | None:
-        """The reason to run a FunctionNode on one example after another, if there is one."""
-        own = type(node).__module__.partition(".")[0] in OWN_FUNCTIONS
-        if self.library.is_recorded and not own:
-            return "a net keeps the backward of a function that is not tinynode's own"
-        return None
+    def _recorded(self, node: Any, arrays: tuple[Any, ...]) -> Any:
+        """The functions of ``forward`` as operators of a net, or the FunctionNode as one operator.
+
+        One operator is right for functions with a backward of the user's, and where ``forward``
+        looks at values.
+        """
+        if type(node).__module__.partition(".")[0] == "tinynode":
+            hidden_axes.trials += 1
+            try:
+                return node.forward(arrays)
+            except (VmapError, TraceError, AttributeError, NotImplementedError):
+                pass  # what was recorded so far is not needed by any result
+            finally:
+                hidden_axes.trials -= 1
+        return self.wrap(self.library.run_on_all(node, tuple([x.raw for x in arrays])))
 
     # --- arrays ----------------------------------------------------------------------------
 
@@ -182,6 +194,8 @@ class Batched:
         Raises:
             VmapError: two examples differ.
         """
+        if hidden_axes.trials:
+            raise VmapError(f"vmap: {what} asks for a value while a net is recorded.")
         host = self.library.to_host(x.raw)
         if host.shape[0] == 0:
             return numpy.zeros(host.shape[1:], host.dtype)

@@ -67,12 +67,12 @@ class Indexing:
             raise VmapError("vmap has no rule for index arrays with slices before and between")
         leading = _result_axes(items[:first], x.ndim - _named(items))
         count = max(one.ndim for one in arrays)
-        if all(one.length == 1 for one in arrays):
+        if all(one.length == 1 for one in arrays) and len(arrays) < len(items):
             place = [one.raw[0, ...] if type(one) is BatchedArray else one for one in items]
             apart = any(not _is_advanced(one) for one in items[first : last + 1])
             return (slice(None), *place), Moved(count, 1) if apart else None
         lengths = {one.length for one in (x, *arrays)} - {1}
-        n = lengths.pop()
+        n = max(lengths, default=1)
         numbers = self.base.arange(n if x.length > 1 else 1, device=arrays[0].device)
         examples = self.base.reshape(numbers, (-1, *(1,) * count))
         place = [self.with_axes(one, count) if type(one) is BatchedArray else one for one in items]

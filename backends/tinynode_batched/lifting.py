@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tinynode.devices import hidden_axes
 from tinynode_batched.array import BatchedArray
 
 
@@ -57,6 +58,20 @@ class AlongAxes(Lifted):
             options.pop("keepdims", None)
         axes = shifted(axis, x.ndim)
         return self.batched.wrap(self.function(raw, *others, **{self.keyword: axes}, **options))
+
+
+class Deciding(AlongAxes):
+    """``any`` and ``all``, by which functions check their arguments, also while a net is recorded.
+
+    In the forward of a FunctionNode the error stays: the net has to look at values at each run.
+    """
+
+    def __call__(self, x: Any, /, *others: Any, **options: Any) -> Any:
+        hidden_axes.checks += 0 if hidden_axes.trials else 1
+        try:
+            return super().__call__(x, *others, **options)
+        finally:
+            hidden_axes.checks -= 0 if hidden_axes.trials else 1
 
 
 class AlongLastAxis(AlongAxes):

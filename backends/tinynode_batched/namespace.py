@@ -13,6 +13,7 @@ from tinynode_batched.lifting import (
     AlongFFTAxes,
     AlongLastAxis,
     Creation,
+    Deciding,
     Elementwise,
     Flattening,
     shifted,
@@ -28,8 +29,9 @@ FAMILIES: dict[type, str] = {
         real reciprocal remainder round sign signbit sin sinh sqrt square subtract tan tanh trunc
         where empty_like full_like ones_like zeros_like matrix_transpose tril triu
     """,
-    AlongAxes: "all any count_nonzero flip max mean min prod std sum var",
-    AlongLastAxis: "argsort sort diff vecdot",
+    Deciding: "all any",
+    AlongAxes: "count_nonzero flip max mean min prod std sum var",
+    AlongLastAxis: "argsort sort diff",
     Flattening: "argmax argmin cumulative_prod cumulative_sum roll",
     Creation: "arange empty eye full linspace ones zeros",
 }
@@ -224,19 +226,21 @@ class BatchedNamespace(Indexing):
         """Arrays broadcast against each other."""
         raws = self.batched.aligned(arrays)
         shapes = [tuple(raw.shape[1:]) for raw in raws]
-        shape = tuple([0 if 0 in lengths else max(lengths) for lengths in zip(*shapes, strict=True)])
+        shape = tuple(
+            [0 if 0 in lengths else max(lengths) for lengths in zip(*shapes, strict=True)]
+        )
         return tuple([self.broadcast_to(x, shape) for x in arrays])
 
     # --- products ------------------------------------------------------------------------------
 
     def matmul(self, x1: Any, x2: Any, /) -> BatchedArray:
-        """Matrix products. A matrix that all examples share is multiplied with all rows at once."""
+        """Matrix products; all rows at once with a matrix that all examples share."""
         x, y = self.batched.taken_in(x1), self.batched.taken_in(x2)
         is_row, is_column = x.ndim == 1, y.ndim == 1
         x = self.expand_dims(x, axis=0) if is_row else x
         y = self.expand_dims(y, axis=-1) if is_column else y
         if y.length == 1 and y.ndim == 2 and x.length > 1:
-            rows = self.base.reshape(x.raw, (-1, x.shape[-1]))
+            rows = self.base.reshape(x.raw, (x.length * math.prod(x.shape[:-1]), x.shape[-1]))
             product = self.base.matmul(rows, y.raw[0, ...])
             z = self.batched.wrap(
                 self.base.reshape(product, (x.length, *x.shape[:-1], y.shape[-1]))
@@ -248,6 +252,10 @@ class BatchedNamespace(Indexing):
         z = self.squeeze(z, axis=-2) if is_row else z
         return self.squeeze(z, axis=-1) if is_column else z
 
+    def vecdot(self, x1: Any, x2: Any, /, *, axis: int = -1) -> BatchedArray:
+        """Products of vectors along an axis, counted from the end."""
+        return self.batched.wrap(self.base.vecdot(*self.batched.aligned((x1, x2)), axis=axis))  # type: ignore[no-any-return]
+
     def tensordot(self, x1: Any, x2: Any, /, *, axes: Any = 2) -> BatchedArray:
         """Products summed over pairs of axes."""
         x, y = self.batched.taken_in(x1), self.batched.taken_in(x2)
@@ -258,9 +266,10 @@ class BatchedNamespace(Indexing):
         rows = [n for n in range(x.ndim) if n not in left]
         columns = [n for n in range(y.ndim) if n not in right]
         n = math.prod(x.shape[i] for i in left)
-        first = self.reshape(self.permute_dims(x, (*rows, *left)), (-1, n))
-        second = self.reshape(self.permute_dims(y, (*right, *columns)), (n, -1))
-        shape = (*(x.shape[i] for i in rows), *(y.shape[i] for i in columns))
+        above, beside = [x.shape[i] for i in rows], [y.shape[i] for i in columns]
+        first = self.reshape(self.permute_dims(x, (*rows, *left)), (math.prod(above), n))
+        second = self.reshape(self.permute_dims(y, (*right, *columns)), (n, math.prod(beside)))
+        shape = (*above, *beside)
         return self.reshape(self.matmul(first, second), shape)
 
 

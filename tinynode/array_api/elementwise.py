@@ -7,6 +7,19 @@ from typing import Any
 from tinynode import functions
 from tinynode.array_api.base import NUMBERS, NamespaceBase
 from tinynode.core.variable import Variable
+from tinynode.functions.bitwise import (
+    BitwiseAnd,
+    BitwiseInvert,
+    BitwiseLeftShift,
+    BitwiseOr,
+    BitwiseRightShift,
+    BitwiseXor,
+    LogicalAnd,
+    LogicalNot,
+    LogicalOr,
+    LogicalXor,
+)
+from tinynode.functions.comparison import SignBit
 
 
 class Elementwise(NamespaceBase):
@@ -48,7 +61,7 @@ class Elementwise(NamespaceBase):
 
     def bitwise_invert(self, x: Any, /) -> Variable:
         """~x, of integers or bools."""
-        return self._new(self._xp.bitwise_invert(self._array("bitwise_invert", x)))
+        return BitwiseInvert().apply((self._lift("bitwise_invert", x),))[0]
 
     def ceil(self, x: Any, /) -> Variable:
         """x rounded up; the gradient is 0."""
@@ -104,7 +117,7 @@ class Elementwise(NamespaceBase):
 
     def logical_not(self, x: Any, /) -> Variable:
         """not x, of bools."""
-        return self._new(self._xp.logical_not(self._array("logical_not", x)))
+        return LogicalNot().apply((self._lift("logical_not", x),))[0]
 
     def negative(self, x: Any, /) -> Variable:
         """-x."""
@@ -128,7 +141,7 @@ class Elementwise(NamespaceBase):
 
     def signbit(self, x: Any, /) -> Variable:
         """True where the sign bit is set: for negative numbers and -0."""
-        return self._new(self._xp.signbit(self._array("signbit", x)))
+        return SignBit().apply((self._lift("signbit", x),))[0]
 
     def sin(self, x: Any, /) -> Variable:
         """The sine of x in radians."""
@@ -170,25 +183,23 @@ class Elementwise(NamespaceBase):
 
     def bitwise_and(self, x1: Any, x2: Any, /) -> Variable:
         """x1 & x2."""
-        return self._new(self._xp.bitwise_and(*self._arrays("bitwise_and", x1, x2)))
+        return BitwiseAnd().apply(self._operands("bitwise_and", x1, x2))[0]
 
     def bitwise_left_shift(self, x1: Any, x2: Any, /) -> Variable:
         """x1 << x2."""
-        return self._new(self._xp.bitwise_left_shift(*self._arrays("bitwise_left_shift", x1, x2)))
+        return BitwiseLeftShift().apply(self._operands("bitwise_left_shift", x1, x2))[0]
 
     def bitwise_or(self, x1: Any, x2: Any, /) -> Variable:
         """x1 | x2."""
-        return self._new(self._xp.bitwise_or(*self._arrays("bitwise_or", x1, x2)))
+        return BitwiseOr().apply(self._operands("bitwise_or", x1, x2))[0]
 
     def bitwise_right_shift(self, x1: Any, x2: Any, /) -> Variable:
         """x1 >> x2."""
-        return self._new(
-            self._xp.bitwise_right_shift(*self._arrays("bitwise_right_shift", x1, x2))
-        )
+        return BitwiseRightShift().apply(self._operands("bitwise_right_shift", x1, x2))[0]
 
     def bitwise_xor(self, x1: Any, x2: Any, /) -> Variable:
         """x1 ^ x2."""
-        return self._new(self._xp.bitwise_xor(*self._arrays("bitwise_xor", x1, x2)))
+        return BitwiseXor().apply(self._operands("bitwise_xor", x1, x2))[0]
 
     def copysign(self, x1: Any, x2: Any, /) -> Variable:
         """|x1| with the sign of x2."""
@@ -232,15 +243,15 @@ class Elementwise(NamespaceBase):
 
     def logical_and(self, x1: Any, x2: Any, /) -> Variable:
         """x1 and x2, of bools."""
-        return self._new(self._xp.logical_and(*self._arrays("logical_and", x1, x2)))
+        return LogicalAnd().apply(self._operands("logical_and", x1, x2))[0]
 
     def logical_or(self, x1: Any, x2: Any, /) -> Variable:
         """x1 or x2, of bools."""
-        return self._new(self._xp.logical_or(*self._arrays("logical_or", x1, x2)))
+        return LogicalOr().apply(self._operands("logical_or", x1, x2))[0]
 
     def logical_xor(self, x1: Any, x2: Any, /) -> Variable:
         """Either x1 or x2, of bools."""
-        return self._new(self._xp.logical_xor(*self._arrays("logical_xor", x1, x2)))
+        return LogicalXor().apply(self._operands("logical_xor", x1, x2))[0]
 
     def maximum(self, x1: Any, x2: Any, /) -> Variable:
         """The larger argument; the gradient goes half to each at ties."""

@@ -37,7 +37,7 @@ from tinynode.devices.arrays import (
 )
 from tinynode.devices.device import Device, device_names, indices_of, namespace_from
 from tinynode.devices.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, complex_dtypes, kind_of_dtype
-from tinynode.devices.hidden_axes import HiddenAxis, axis_of, hidden_axes
+from tinynode.devices.hidden_axes import HiddenAxis, axis_of, hidden_axes, hides_variables
 from tinynode.devices.loader import backend_origin, import_vmap
 from tinynode.devices.protocol import (
     OPTIONAL_PARTS,
@@ -108,6 +108,7 @@ __all__ = [
     "get_backend",
     "get_device",
     "hidden_axes",
+    "hides_variables",
     "import_vmap",
     "indices_of",
     "is_array",

@@ -27,10 +27,18 @@ class HiddenAxis(NamedTuple):
 
 
 class _HiddenAxes(threading.local):
-    """The hidden axes of this thread, from the outermost to the innermost."""
+    """The state of vmap in this thread.
+
+    Attributes:
+        stack: the hidden axes, from the outermost to the innermost.
+        trials: the number of forwards, one inside of another, that a net tries to record.
+        checks: the number of checks of arguments that run now, for which a net allows values.
+    """
 
     def __init__(self) -> None:
         self.stack: list[HiddenAxis] = []
+        self.trials = 0
+        self.checks = 0
 
 
 hidden_axes = _HiddenAxes()
@@ -49,3 +57,9 @@ def axis_of(backend: Any, function: str) -> HiddenAxis:
         f"{function}: random numbers were asked for on {backend.name} after the vmapped function "
         "returned. Draw the numbers inside of the function, or before vmap."
     )
+
+
+def hides_variables(device: Any) -> bool:
+    """True for the batched device of a net: Variables are inside of the arrays."""
+    backend = device.backend
+    return "batched" in backend.capabilities and bool(backend.library.is_recorded)

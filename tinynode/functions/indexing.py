@@ -22,6 +22,7 @@ from tinynode.devices import (
     Arrays,
     add_at,
     check_cast,
+    hidden_axes,
     is_array,
     is_integer,
     kind_of,

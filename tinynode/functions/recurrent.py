@@ -28,7 +28,7 @@ class StepMask(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (lengths,) = inputs
         xp = namespace_of(lengths)
-        if lengths.shape[0]:
+        if lengths.shape[0] and xp.any((lengths < 0) | (lengths > self.steps)):
             low, high = int(xp.min(lengths)), int(xp.max(lengths))
             if low < 0 or high > self.steps:
                 raise ValueError(

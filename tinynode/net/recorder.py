@@ -31,7 +31,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook, thread_state
 from tinynode.core.variable import Variable, restore, unshared
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Device, namespace_of
+from tinynode.devices import Array, Device, hidden_axes, hides_variables, namespace_of
 from tinynode.errors import TraceError, printable
 from tinynode.functions.indexing import GetItem, Positions
 from tinynode.net.helpers import Constant, StopGradient
@@ -169,9 +169,13 @@ class NetRecorder(FunctionHook):
         self._copies: dict[str, str] = {}  # the copies without a gradient, by the original's name
 
     def failure(self, message: str) -> TraceError:
-        """The error to raise; stored, since a function cannot catch the error and be recorded."""
+        """The error to raise; stored, since a function cannot catch the error and be recorded.
+
+        While vmap tries to record a forward, an error is no failure: there is another way.
+        """
         error = TraceError(message)
-        self.error = self.error or error
+        if not hidden_axes.trials:
+            self.error = self.error or error
         return error
 
     def bind(self, variable: Variable, name: str) -> None:
@@ -195,6 +199,8 @@ class NetRecorder(FunctionHook):
         Raises:
             TraceError: the output's shape depends on values, or the function is old-style.
         """
+        if outputs and hides_variables(outputs[0].device):
+            return  # in a vmapped function: the net has the functions on whole batches
         if isinstance(function, FunctionAdapter):
             raise self.failure(
                 f"{self.title}: {function.label} is an old-style Function, whose backward works "
@@ -244,6 +250,9 @@ class NetRecorder(FunctionHook):
 
     def detached(self, source: Variable, copy: Variable) -> None:
         """Name a new Variable on the array of another: a copy without a gradient."""
+        if hides_variables(source.device):
+            copy.raw = type(source.raw)(source.raw.raw.detach(), source.device.backend)
+            return
         if source.raw is not None:
             self._names[copy.node] = self._copy(self.name_of(source))
 
@@ -314,7 +323,7 @@ class NetRecorder(FunctionHook):
 
         A parameter's value is refused too: the value would never change.
         """
-        if not self.records_nets:
+        if not self.records_nets or hidden_axes.checks:
             return
         raise self.failure(
             f"{self.title}: {what} asks for the value of a Variable while a net is recorded, and "

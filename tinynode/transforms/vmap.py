@@ -16,37 +16,21 @@ functions on these. So the net has operators on whole batches.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import tinynode
-from tinynode.array_api import namespace_of_device
 from tinynode.core.conversion import RawArgument
-from tinynode.core.dispatch import run_forward
-from tinynode.core.function_node import FunctionNode, Gradient, Indexes
-from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import (
-    Array,
-    Arrays,
-    Device,
-    HiddenAxis,
-    add_at,
-    find_device,
-    hidden_axes,
-    import_vmap,
-    namespace_of,
-    put,
-    register_device,
-    sum_array,
-    to_host,
-)
+from tinynode.devices import HiddenAxis, find_device, hidden_axes
 from tinynode.errors import DeviceMixError, VmapError, describe
-from tinynode.functions.indexing import AddAt, set_item
-
-batched_devices: dict[tuple[Device, bool], Device] = {}
-"""The batched device over each device; the second key is True for Variables in a net."""
+from tinynode.transforms.batching import (
+    batched_device,
+    lifted,
+    lowered,
+    shared,
+    shared_with_examples,
+)
 
 
 def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
@@ -94,118 +78,6 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     return vmapped
 
 
-# --- the border ------------------------------------------------------------------------------
-
-
-class IntoBatch(FunctionNode):
-    """y = x with the examples of an axis in the hidden axis; with axis None, x for all examples.
-
-    x: (s with the examples at axis) -> y: (s without the axis), on the batched device.
-    dL/dx = OutOfBatch(dL/dy)
-    """
-
-    complex_rule = "conjugate"
-    crosses_vmap = True
-    output_device: Device
-
-    def __init__(self, device: Device, axis: int | None, size: int) -> None:
-        self.output_device = device
-        self.axis = axis
-        self.size = size
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        return (hidden(inputs[0], self.axis, self.output_device),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Gradient:
-        (x,) = self.inputs or ()
-        return OutOfBatch(x.device, self.axis, self.size).apply(grad_outputs)  # type: ignore[return-value]
-
-
-class OutOfBatch(FunctionNode):
-    """y = x with the hidden axis as an ordinary axis; with axis None, the sum over all examples.
-
-    x: (s), on the batched device -> y: (s with the examples at axis), or (s).
-    dL/dx = IntoBatch(dL/dy)
-    """
-
-    complex_rule = "conjugate"
-    crosses_vmap = True
-    output_device: Device
-
-    def __init__(self, device: Device, axis: int | None, size: int) -> None:
-        self.output_device = device
-        self.axis = axis
-        self.size = size
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        raw = inputs[0].raw
-        if self.axis is not None:
-            return (shown(raw, self.axis, self.size),)
-        if raw.shape[0] == self.size:
-            return (sum_array(raw, 0, dtype=raw.dtype),)
-        return (raw[0, ...] * self.size,)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Gradient:
-        (x,) = self.inputs or ()
-        return IntoBatch(x.device, self.axis, self.size).apply(grad_outputs)  # type: ignore[return-value]
-
-
-def hidden(array: Any, axis: int | None, device: Device) -> Any:
-    """An array with the axis of the examples hidden; with axis None, shared by all examples."""
-    backend: Any = device.backend
-    xp = backend.library.xp
-    if axis is None:
-        return backend.shared(array)
-    return backend.wrap(array if axis == 0 else xp.moveaxis(array, axis, 0))
-
-
-def shown(raw: Any, axis: int, size: int) -> Any:
-    """The array of all examples, with the hidden axis at ``axis``."""
-    xp = raw.xp if isinstance(raw, Variable) else namespace_of(raw)
-    if isinstance(raw, Variable):
-        xp = namespace_of_device(raw.device)
-    if raw.shape[0] != size:
-        raw = xp.broadcast_to(raw, (size, *raw.shape[1:]))
-        raw = raw if isinstance(raw, Variable) else xp.asarray(raw, copy=True)
-    return raw if axis == 0 else xp.moveaxis(raw, 0, axis)
-
-
-def batched(variables: Sequence[Variable]) -> list[Variable]:
-    """Variables on one device: beside a Variable of one example, others are shared by all."""
-    present = {x.device for x in variables}
-    for axis in hidden_axes.stack:
-        if axis.device in present or _is_above(axis, present):
-            variables = [_shared(x, axis) for x in variables]
-    return list(variables)
-
-
-def _is_above(axis: HiddenAxis, present: set[Device]) -> bool:
-    """True if a device of a vmap inside of the axis is present."""
-    place = hidden_axes.stack.index(axis)
-    return any(inner.device in present for inner in hidden_axes.stack[place:])
-
-
-def shared_with_examples(x: Variable) -> Variable:
-    """A Variable on the innermost batched device, so that a gradient keeps the hidden axis."""
-    for axis in hidden_axes.stack:
-        x = _shared(x, axis)
-    return x
-
-
-def _shared(x: Variable, axis: HiddenAxis) -> Variable:
-    """A Variable from below a hidden axis, shared by all examples; others unchanged."""
-    return _lifted(x, None, axis) if x.device is axis.below else x
-
-
-def _lifted(x: Variable, axis: int | None, hidden_axis: HiddenAxis) -> Variable:
-    """A Variable on the batched device."""
-    device = hidden_axis.device
-    library: Any = device.backend
-    if library.library.is_recorded:
-        return wrap_array(hidden(x, axis, device), device, x.requires_grad)
-    return IntoBatch(device, axis, hidden_axis.size).apply((x,))[0]
-
-
 # --- arguments and results -------------------------------------------------------------------
 
 
@@ -221,9 +93,9 @@ def _into(value: Any, axes: Any, axis: HiddenAxis) -> Any:
     if x is None:
         return value
     for outer in hidden_axes.stack[:-1]:
-        x = _shared(x, outer)
+        x = shared(x, outer)
     place = None if axes is None else axes % x.ndim
-    return _lifted(x, place, axis)
+    return lifted(x, place, axis)
 
 
 def _out_of(value: Any, axes: Any, axis: HiddenAxis, path: str) -> Any:
@@ -260,13 +132,7 @@ def _shown_result(x: Variable, axes: int | None, axis: HiddenAxis, path: str) ->
             "or reduce the result after vmap."
         )
     place = None if axes is None else axes % (x.ndim + 1)
-    backend: Any = axis.device.backend
-    if backend.library.is_recorded:
-        raw = x.raw.raw
-        return raw[0, ...] if place is None else shown(raw, place, axis.size)
-    if place is None:
-        return OutOfBatch(axis.below, 0, axis.size).apply((x,))[0][0]
-    return OutOfBatch(axis.below, place, axis.size).apply((x,))[0]
+    return lowered(x, 0, axis)[0] if place is None else lowered(x, place, axis)
 
 
 def _leaves(args: Any, kwargs: Any, in_axes: Any) -> Iterator[tuple[str, Variable, int | None]]:
@@ -379,103 +245,3 @@ def _entered(axis: HiddenAxis) -> Iterator[None]:
         yield
     finally:
         hidden_axes.stack.pop()
-
-
-def batched_device(below: Device) -> Device:
-    """The batched device over a device: the same object at each call."""
-    key = below, is_recording_net()
-    found = batched_devices.get(key)
-    if found is None:
-        library = LibraryOfVariables(below) if key[1] else LibraryOfArrays(below)
-        word = "recorded " if key[1] else ""
-        made = register_device(import_vmap().Batched(f"vmap({word}{below})", library))
-        found = batched_devices.setdefault(key, made)
-    return found
-
-
-class LibraryOfArrays:
-    """The array library of a device, for the batched backend."""
-
-    is_recorded = False
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-        self.name = str(device)
-        self.xp: Any = device.xp
-
-    def is_array(self, value: object) -> bool:
-        """True for an array of the device."""
-        return not isinstance(value, type) and self.device.owns(value)
-
-    def from_host(self, array: Array) -> Any:
-        """A NumPy array, on the device."""
-        return self.device.from_host(array)
-
-    def to_host(self, array: Any) -> Array:
-        """An array of the device as a NumPy array."""
-        return to_host(array)
-
-    def put(self, array: Any, key: Any, value: Any) -> Any:
-        """The array with a value at a key."""
-        return put(array, key, value)
-
-    def add_at(self, indices: Any, values: Any, length: int) -> Any:
-        """Rows of values added up by index."""
-        return add_at(indices, values, length)
-
-    def run(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The outputs of a FunctionNode."""
-        return run_forward(node, arrays, self.device, node.output_device or self.device)
-
-    def synchronize(self) -> None:
-        """Wait until the device has finished the work."""
-        self.device.synchronize()
-
-
-class LibraryOfVariables(LibraryOfArrays):
-    """tinynode's namespace of a device: all work is on Variables, so a net records the work."""
-
-    is_recorded = True
-
-    def __init__(self, device: Device) -> None:
-        super().__init__(device)
-        self.xp = namespace_of_device(device)
-
-    def is_array(self, value: object) -> bool:
-        """True for a Variable of the device, and for an array of the device."""
-        if isinstance(value, Variable):
-            return value.device is self.device
-        return super().is_array(value)
-
-    def from_host(self, array: Array) -> Any:
-        """A NumPy array as a constant of the net."""
-        return wrap_array(self.device.from_host(array), self.device, False)
-
-    def to_host(self, array: Any) -> Array:
-        """The values of a Variable: for checks of arguments, which read values in a net too."""
-        return to_host(array.raw)
-
-    def put(self, array: Any, key: Any, value: Any) -> Any:
-        """A copy of the Variable with a value at a key."""
-        return set_item(array, key, value)
-
-    def add_at(self, indices: Any, values: Any, length: int) -> Any:
-        """Rows of values added up by index."""
-        return AddAt(length).apply((values, indices))[0]
-
-    def run(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The outputs of a FunctionNode, as Variables of the net."""
-        return node.apply(arrays)
-
-
-def drop_detached(copy: Variable) -> None:
-    """Cut the hidden Variable of a detached copy from the net's graph."""
-    raw = getattr(copy.raw, "raw", None)
-    if isinstance(raw, Variable):
-        copy.raw = tinynode.transforms.vmap.hidden_copy(copy, raw.detach())
-
-
-def hidden_copy(x: Variable, raw: Variable) -> Any:
-    """A batched array with other Variables inside."""
-    backend: Any = x.device.backend
-    return backend.wrap(raw)

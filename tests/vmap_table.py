@@ -1,0 +1,95 @@
+"""The rows of the op table under vmap, beside a loop over the examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from op_drivers import call, draw_inputs, draw_like, host_of, is_differentiable, make_inputs
+from op_table import Case
+
+import tinynode as tn
+from tinynode.devices import Device
+
+EXAMPLES = 3
+
+
+def examples_of(case: Case, dtype: str) -> list[list[Any]]:
+    """The inputs of each example."""
+    return [draw_inputs(case, dtype, seed) for seed in range(EXAMPLES)]
+
+
+def stacked(case: Case, hosts: list[list[Any]], device: Device, shared: frozenset[int]) -> Any:
+    """The inputs of all examples, stacked; those at ``shared`` are of the first example."""
+    xs, axes = [], []
+    for i, one in enumerate(case.inputs):
+        host = hosts[0][i] if i in shared else np.stack([example[i] for example in hosts])
+        array = device.from_host(host)
+        requires = is_differentiable(one, host)
+        xs.append(array if one.raw else tn.Variable(array, requires_grad=requires))
+        axes.append(None if i in shared else 0)
+    return xs, tuple(axes)
+
+
+class Row:
+    """The values and derivatives of a row: by vmap and by a loop."""
+
+    def __init__(self, case: Case, device_name: str, shared: frozenset[int] = frozenset()) -> None:
+        self.case = case
+        self.device = tn.get_device(device_name)
+        self.shared = shared
+        self.hosts = examples_of(case, case.dtypes[0])
+        for example in self.hosts:
+            for i in shared:
+                example[i] = self.hosts[0][i]
+
+    def example(self, *xs: Any) -> tuple[tn.Variable, ...]:
+        """The outputs of one example."""
+        return call(self.case, list(xs))
+
+    def by_vmap(self, compiled: bool = False) -> list[Any]:
+        """Values, gradients and second gradients by vmap, as arrays."""
+        xs, axes = stacked(self.case, self.hosts, self.device, self.shared)
+        f = tn.transforms.vmap(self.example, in_axes=axes)
+        ys = (tn.compile(f) if compiled else f)(*xs)
+        return self.derivatives(xs, list(ys))
+
+    def by_loop(self) -> list[Any]:
+        """The same by a loop over the examples, with the results stacked."""
+        xs, axes = stacked(self.case, self.hosts, self.device, self.shared)
+        rows = []
+        for number in range(EXAMPLES):
+            parts = [x if a is None else x[number, ...] for x, a in zip(xs, axes, strict=True)]
+            rows.append(self.example(*parts))
+        ys = [tn.functions.stack(list(row)) for row in zip(*rows, strict=True)]
+        return self.derivatives(xs, ys)
+
+    def derivatives(self, xs: list[Any], ys: list[Any]) -> list[Any]:
+        found = [tn.to_host(y.array) for y in ys]
+        sources = [x for x in xs if isinstance(x, tn.Variable) and x.requires_grad]
+        floating = [y for y in ys if y.requires_grad]
+        if not sources or not floating or self.case.order < 1:
+            return found
+        gys = draw_like(floating, 1)
+        twice = self.case.order >= 2
+        gxs = tn.grad(floating, sources, gys, enable_double_backprop=twice)
+        found += [host_of(gx, x) for gx, x in zip(gxs, sources, strict=True)]
+        known = [gx for gx in gxs if gx is not None and gx.creator_node is not None]
+        if twice and known:
+            every = [*sources, *gys]
+            ggs = tn.grad(known, every, draw_like(known, 2))
+            found += [host_of(gg, x) for gg, x in zip(ggs, every, strict=True)]
+        return found
+
+
+def check(
+    case: Case, device: str, shared: frozenset[int] = frozenset(), compiled: bool = False
+) -> None:
+    """vmap gives what the loop gives: values, gradients, second gradients."""
+    row = Row(case, device, shared)
+    ours, expected = row.by_vmap(compiled), row.by_loop()
+    assert len(ours) == len(expected)
+    tolerance = 1e-4 if case.single or "float64" not in case.dtypes[0] else 1e-9
+    for a, b in zip(ours, expected, strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
