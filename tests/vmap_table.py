@@ -74,7 +74,7 @@ class Row:
         twice = self.case.order >= 2
         gxs = tn.grad(floating, sources, gys, enable_double_backprop=twice)
         found += [host_of(gx, x) for gx, x in zip(gxs, sources, strict=True)]
-        known = [gx for gx in gxs if gx is not None and gx.creator_node is not None]
+        known = [gx for gx in gxs if gx is not None]
         if twice and known:
             every = [*sources, *gys]
             ggs = tn.grad(known, every, draw_like(known, 2))

@@ -249,7 +249,11 @@ class LibraryOfVariables(LibraryOfArrays):
 
     def run_on_all(self, node: FunctionNode, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs of a FunctionNode for all examples, as Variables of the net."""
-        return AllExamples(copy.copy(node), self.device).apply(arrays)
+        prototype = copy.copy(node)
+        outputs = AllExamples(prototype, self.device).apply(arrays)
+        node.retain_inputs(prototype._retained_input_indexes)
+        node.retain_outputs(prototype._retained_output_indexes)
+        return outputs
 
 
 class AllExamples(FunctionNode):
@@ -276,7 +280,10 @@ class AllExamples(FunctionNode):
         batch = batched_device(self.device, is_recorded=False)
         backend: Any = batch.backend
         arrays = tuple([backend.wrap(x) for x in inputs])
-        outputs = run_forward(copy.copy(self.prototype), arrays, batch, batch)
+        node = copy.copy(self.prototype)
+        outputs = run_forward(node, arrays, batch, batch)
+        self.prototype.retain_inputs(node._retained_input_indexes)
+        self.prototype.retain_outputs(node._retained_output_indexes)
         return tuple([y.raw for y in outputs])
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
