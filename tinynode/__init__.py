@@ -21,6 +21,7 @@ from tinynode import (
     nn,
     random,
     show,
+    transforms,
 )
 from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
 from tinynode import numpy_functions as numpy_functions  # NumPy's functions of Variables
@@ -68,6 +69,7 @@ from tinynode.doctor import diagnose
 from tinynode.errors import TinynodeError
 from tinynode.net import compile, trace
 from tinynode.random import seed
+from tinynode.transforms import vmap
 
 __version__ = "0.1.0"
 
@@ -119,9 +121,11 @@ __all__ = [
     "synchronize",
     "to_host",
     "trace",
+    "transforms",
     "using_config",
     "using_device",
     "value_and_grad",
+    "vmap",
 ]
 
 

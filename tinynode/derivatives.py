@@ -29,6 +29,7 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import is_floating
 from tinynode.errors import RequiresGradError, describe, dtype_name
 from tinynode.functions import concat, identity, reshape
+from tinynode.transforms.batching import shared_with_examples
 
 
 def value_and_grad(
@@ -175,7 +176,7 @@ def _call(
 
 def _fresh(name: str, position: int, value: Any, connected: bool) -> Variable:
     """A Variable with the values of an argument: a leaf, or connected to the argument."""
-    x = as_variable(value)
+    x = shared_with_examples(as_variable(value))
     if not is_floating(x.raw):
         raise RequiresGradError(
             f"{name}: argument {position} is {describe(x.raw)}: only floating arguments have a "

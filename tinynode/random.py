@@ -21,8 +21,8 @@ import numpy
 
 from tinynode.configuration import config
 from tinynode.core.hooks import thread_hooks
-from tinynode.devices import Array, Device, get_device
-from tinynode.errors import StateError, describe, dtype_name
+from tinynode.devices import Array, Device, get_device, hidden_axes
+from tinynode.errors import StateError, VmapError, describe, dtype_name
 from tinynode.habits import missing_attribute
 
 if TYPE_CHECKING:
@@ -151,6 +151,12 @@ def permutation(n: int, *, device: str | Device | None = None) -> Array:
 
 def _place(host: Any, dtype: Any, device: str | Device | None) -> Array:
     """Cast float64 draws on the host, then move the array."""
+    if hidden_axes.stack:
+        raise VmapError(
+            "random: the numbers would be the same in all examples of a vmapped function. Draw "
+            "them before, with a row for each example, and pass them as an argument. "
+            "functions.dropout and functions.gumbel_softmax draw for each example."
+        )
     for hook in thread_hooks():
         hook.numbers_drawn()
     target = get_device(device)

@@ -18,8 +18,6 @@ class BatchedArray:
     """
 
     __slots__ = ("__weakref__", "raw", "tinynode_backend")
-    __array_priority__ = 1000  # NumPy's scalars leave operators to this class
-    __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, raw: Any, backend: Any) -> None:
@@ -95,6 +93,17 @@ class BatchedArray:
             "vmap: a function of NumPy got an array of a vmapped function, which has one value "
             "for each example. Call tinynode.functions, or the namespace of x.__array_namespace__."
         )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """A function of NumPy with the same name in the standard; operators beside NumPy's arrays.
+
+        Raises:
+            VmapError: the standard has no function of the name.
+        """
+        lifted = getattr(self.tinynode_backend.xp, ufunc.__name__, None)
+        if lifted is None or method != "__call__" or options:
+            self.__array__()
+        return lifted(*inputs)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return self.tinynode_backend.xp

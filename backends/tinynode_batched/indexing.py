@@ -29,6 +29,11 @@ class Indexing:
     def written(self, x: BatchedArray, key: Any, value: Any) -> Any:
         """The wrapped array of x with a value written at key."""
         value = self.batched.taken_in(value)
+        masks = [one for one in _arrays(key) if self.base.isdtype(one.dtype, "bool")]
+        if masks and masks[0].length > 1 and _named(key) == 1 and value.ndim == 0:
+            rest = (1,) * (x.ndim - masks[0].ndim)
+            mask = self.base.reshape(masks[0].raw, (*masks[0].raw.shape, *rest))
+            return self.base.where(mask, self.with_axes(value, x.ndim), x.raw)
         place, moved = self._place(x, key)
         lengths = {one.length for one in (value, *_arrays(key)) if type(one) is BatchedArray}
         n = max(lengths - {1}, default=x.length)
@@ -67,17 +72,19 @@ class Indexing:
             raise VmapError("vmap has no rule for index arrays with slices before and between")
         leading = _result_axes(items[:first], x.ndim - _named(items))
         count = max(one.ndim for one in arrays)
-        if all(one.length == 1 for one in arrays) and len(arrays) < len(items):
+        has_all = any(one is Ellipsis for one in items) or _named(items) == x.ndim
+        rest = () if has_all else (Ellipsis,)
+        if all(one.length == 1 for one in arrays) and any(isinstance(i, slice) for i in items):
             place = [one.raw[0, ...] if type(one) is BatchedArray else one for one in items]
             apart = any(not _is_advanced(one) for one in items[first : last + 1])
-            return (slice(None), *place), Moved(count, 1) if apart else None
+            return (slice(None), *place, *rest), Moved(count, 1) if apart else None
         lengths = {one.length for one in (x, *arrays)} - {1}
         n = max(lengths, default=1)
         numbers = self.base.arange(n if x.length > 1 else 1, device=arrays[0].device)
         examples = self.base.reshape(numbers, (-1, *(1,) * count))
         place = [self.with_axes(one, count) if type(one) is BatchedArray else one for one in items]
         moved = Moved(count, leading + 1, first=1) if leading else None
-        return (examples, *place), moved
+        return (examples, *place, *rest), moved
 
     def _without_masks(self, items: tuple[Any, ...]) -> tuple[Any, ...]:
         """The index with positions in the place of masks."""
@@ -167,8 +174,9 @@ def _span(items: tuple[Any, ...]) -> tuple[int, int]:
 
 
 def _named(items: tuple[Any, ...]) -> int:
-    """The number of axes that an index names."""
-    return sum(one is not None and one is not Ellipsis for one in items)
+    """The number of entries of an index that name axes."""
+    given = items if isinstance(items, tuple) else (items,)
+    return sum(one is not None and one is not Ellipsis for one in given)
 
 
 def _result_axes(items: tuple[Any, ...], rest: int) -> int:

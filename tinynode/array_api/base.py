@@ -16,7 +16,7 @@ from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.conversion import as_variable
 from tinynode.core.hooks import tell_value_read
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Device, find_device, get_device
+from tinynode.devices import Array, Device, find_device, get_device, own_backend
 from tinynode.errors import DeviceMixError, OperandError, describe
 from tinynode.functions.operands import as_operands
 
@@ -128,7 +128,7 @@ class NamespaceBase:
 
 def compatible_namespace(home: Device, example: Array) -> Any:
     """The array library's namespace, or the closer one of array_api_compat."""
-    if not array_api_compat.is_array_api_obj(example):
+    if own_backend(example) is not None or not array_api_compat.is_array_api_obj(example):
         return home.xp
     try:
         return array_api_compat.array_namespace(example)

@@ -19,7 +19,16 @@ import numpy
 import tinynode
 from tinynode.configuration import config
 from tinynode.core.hooks import tell_detached, tell_value_read
-from tinynode.devices import Array, Device, check_cast, is_integer, kind_of, to_host, using_device
+from tinynode.devices import (
+    Array,
+    Device,
+    check_cast,
+    is_integer,
+    kind_of,
+    to_host,
+    using_device,
+    without_hidden_axes,
+)
 from tinynode.errors import (
     GraphError,
     OperandError,
@@ -576,7 +585,10 @@ class ArrayMethods:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("x[i] = v")
-        self.become(tinynode.functions.set_item(self, index, value))
+        result = tinynode.functions.set_item(self, index, value)
+        if result.device is not self.device:
+            tinynode.transforms.note_moved(self)
+        self.become(result)
 
     def __iadd__(self, other: Any) -> Self:
         return self._written("x += v", tinynode.functions.add, other)
@@ -652,6 +664,8 @@ class ArrayMethods:
         if result.dtype != self.dtype:
             check_cast(operation, result.raw, self.raw)
             result = tinynode.functions.astype(result, self.dtype)
+        if result.device is not self.device:
+            tinynode.transforms.note_moved(self)
         self.become(result)
         return self
 
@@ -671,7 +685,7 @@ def array_text(array: Array, head: str, separator: str) -> str:
     """``head(values)``; for an array without values also its shape."""
     if array is None:
         return f"{head}(None)"
-    host = to_host(array)
+    host = to_host(without_hidden_axes(array))
     values = numpy.array2string(host, separator=separator, prefix=head + "(")
     shape = f", shape={host.shape}" if host.size == 0 else ""
     return f"{head}({values}{shape})"
@@ -681,7 +695,7 @@ def statistics_text(title: str, array: Array | None) -> str:
     """Mean, standard deviation and a few values, in lines."""
     if array is None:
         return f"  {title}: None"
-    host = to_host(array)
+    host = to_host(without_hidden_axes(array))
     values = f"  {title}: {numpy.array2string(host, threshold=20, edgeitems=2)}"
     if not host.size or host.dtype.kind not in "iufb":
         return values

@@ -22,6 +22,7 @@ from tinynode.devices import (
     complex_dtypes,
     device_of,
     find_device,
+    hidden_axes,
     is_differentiable,
     kind_of,
 )
@@ -35,6 +36,7 @@ from tinynode.errors import (
     OperandError,
     OutputError,
     RequiresGradError,
+    VmapError,
     describe,
     dtype_name,
     printable,
@@ -372,6 +374,13 @@ def check_sequences(
             raise OperandError(
                 f"{function}: {name}[{position}] must be a Variable, got {describe(x)}."
             )
+    below = {axis.below for axis in hidden_axes.stack}
+    if function == "grad" and name == "inputs" and any(x.device in below for x in variables):
+        raise VmapError(
+            "grad: an input is from outside of the vmapped function, so the gradient would be the "
+            "sum over all examples. Pass the Variable as an argument with in_axes=None, or use "
+            "tinynode.gradient(f)(x) for the gradient of each example."
+        )
     if gradients is not None and len(gradients) != len(variables):
         raise ValueError(
             f"{function}: {gradients_name} has {len(gradients)} entries, expected "

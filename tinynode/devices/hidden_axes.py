@@ -19,11 +19,14 @@ class HiddenAxis(NamedTuple):
         device: the device of the batched arrays.
         below: the device of the wrapped arrays.
         size: the number of examples.
+        moved: the Variables that moved from the device below to the batched device, by a write,
+            with their state before.
     """
 
     device: Any
     below: Any
     size: int
+    moved: list[tuple[Any, ...]]
 
 
 class _HiddenAxes(threading.local):

@@ -18,6 +18,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
     BOOL,
+    INTEGER,
     Array,
     Arrays,
     add_at,
@@ -27,6 +28,7 @@ from tinynode.devices import (
     is_integer,
     kind_of,
     namespace_of,
+    own_backend,
     put,
 )
 from tinynode.errors import DeviceMixError, OperandError, describe
@@ -121,6 +123,8 @@ def _is_array(item: Any) -> bool:
     array = item.raw if isinstance(item, ArrayMethods) else item
     if not hasattr(array, "shape") or isinstance(array, type | numpy.generic):
         return False
+    if array.shape == () and own_backend(array) is not None:
+        return kind_of(array) <= INTEGER  # another number in each example of a vmapped function
     return is_array(array) and (array.shape != () or kind_of(array) == BOOL)
 
 
@@ -634,7 +638,11 @@ def set_item(x: Any, index: Any, value: Any) -> Variable:
     check_cast("x[i] = v", value.filled_array(), x.filled_array())
     frozen, arrays = freeze_index("set_item", index, x)
     check_fits("set_item", frozen, x, arrays)
-    fitting = _fitting(value, frozen, x, arrays)
+    is_mask = len(frozen) == len(arrays) == 1 and not is_integer(arrays[0].raw)
+    if hidden_axes.stack and is_mask and value.size == 1:  # x[mask] has another shape by example
+        fitting = reshape(value, ())
+    else:
+        fitting = _fitting(value, frozen, x, arrays)
     return SetItem(frozen).apply((x, fitting, *arrays))[0]
 
 

@@ -1,6 +1,6 @@
 """Transforms: functions that take a function and give another."""
 
-from tinynode.transforms.batching import batched
+from tinynode.transforms.batching import batched, note_moved
 from tinynode.transforms.vmap import vmap
 
-__all__ = ["batched", "vmap"]
+__all__ = ["batched", "note_moved", "vmap"]

@@ -7,6 +7,7 @@ libraries tell the backend ``tinynode_batched`` how to work on the wrapped array
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from tinynode.core.backprop import grad
 from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode, Gradient, Indexes
 from tinynode.core.hooks import is_recording_net
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable, restore, wrap_array
 from tinynode.devices import (
     Array,
     Arrays,
@@ -31,6 +32,7 @@ from tinynode.devices import (
     sum_array,
     to_host,
 )
+from tinynode.errors import DeviceMixError
 from tinynode.functions.indexing import AddAt, set_item
 
 batched_devices: dict[tuple[Device, bool], Device] = {}
@@ -119,6 +121,34 @@ def lowered(x: Variable, axis: int | None, hidden_axis: HiddenAxis) -> Variable:
     if axis is not None:
         return shown(raw, axis, hidden_axis.size)
     return raw.sum(axis=0) if raw.shape[0] == hidden_axis.size else raw[0] * hidden_axis.size
+
+
+def note_moved(x: Variable) -> None:
+    """Remember the state of a Variable that a write moves to the batched device.
+
+    Raises:
+        DeviceMixError: no vmapped function runs, so the written value is on another device.
+    """
+    if not hidden_axes.stack:
+        raise DeviceMixError(
+            f"x[i] = v: x is on {x.device}, and the result is on another device. Move the value "
+            f"with value.to_device({str(x.device)!r})."
+        )
+    state = x.node_or_none, x.raw, x.device, x.requires_grad, x.grad_var
+    hidden_axes.stack[-1].moved.append((weakref.ref(x), *state))
+
+
+def put_back_moved(axis: HiddenAxis) -> bool:
+    """Give the Variables that outlive a vmapped function the old values; True if there are any."""
+    found = False
+    for reference, node, raw, device, requires_grad, grad_var in reversed(axis.moved):
+        x = reference()
+        if x is None:
+            continue
+        found = True
+        restore(x, node, raw, grad_var)
+        x._device, x._requires_grad = device, requires_grad
+    return found
 
 
 def batched(variables: Sequence[Variable]) -> list[Variable]:
@@ -290,7 +320,7 @@ class AllExamples(FunctionNode):
         xs = self.get_retained_inputs()
         size = max(x.shape[0] for x in (*xs, *(gy for gy in grad_outputs if gy is not None)))
         below = xs[0].device
-        axis = HiddenAxis(batched_device(below), below, size)
+        axis = HiddenAxis(batched_device(below), below, size, [])
         hidden_axes.stack.append(axis)
         try:
             inner = [_row(x, axis) for x in xs]

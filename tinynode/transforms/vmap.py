@@ -28,6 +28,7 @@ from tinynode.transforms.batching import (
     batched_device,
     lifted,
     lowered,
+    put_back_moved,
     shared,
     shared_with_examples,
 )
@@ -67,15 +68,21 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         mapped = [x for x in _leaves(args, kwargs, in_axes) if x[2] is not None]
         axis = _new_hidden_axis(mapped)
         with _entered(axis):
-            given, keywords = [], {}
-            for position, x in enumerate(args):
-                given.append(_into(x, _entry(in_axes, position, len(args)), axis))
-            for name, x in kwargs.items():
-                keywords[name] = _into(x, 0, axis)
-            returned = f(*given, **keywords)
-            return _out_of(returned, out_axes, axis, "the result")
+            return _out_of(_called(f, args, kwargs, in_axes, axis), out_axes, axis, "the result")
 
     return vmapped
+
+
+def _called(
+    f: Callable[..., Any], args: Any, kwargs: dict[str, Any], in_axes: Any, axis: HiddenAxis
+) -> Any:
+    """The result of f, on Variables of one example."""
+    given, keywords = [], {}
+    for position, x in enumerate(args):
+        given.append(_into(x, _entry(in_axes, position, len(args)), axis))
+    for name, x in kwargs.items():
+        keywords[name] = _into(x, 0, axis)
+    return f(*given, **keywords)
 
 
 # --- arguments and results -------------------------------------------------------------------
@@ -234,14 +241,26 @@ def _new_hidden_axis(mapped: list[tuple[str, Variable, int | None]]) -> HiddenAx
             "device with x.to_device(...)."
         )
     below = next(iter(devices.values()))
-    return HiddenAxis(batched_device(below), below, next(iter(sizes.values())))
+    return HiddenAxis(batched_device(below), below, next(iter(sizes.values())), [])
 
 
 @contextmanager
 def _entered(axis: HiddenAxis) -> Iterator[None]:
-    """The hidden axis is the innermost one of the thread."""
+    """The hidden axis is the innermost one of the thread.
+
+    Raises:
+        VmapError: a Variable from outside was written to, and is still alive.
+    """
     hidden_axes.stack.append(axis)
+    was_written = False
     try:
         yield
     finally:
         hidden_axes.stack.pop()
+        was_written = put_back_moved(axis)
+    if was_written:
+        raise VmapError(
+            "vmap: f wrote a value of one example to a Variable from outside of f, which has one "
+            "value for all examples. The Variable has the old value again. Write to a Variable "
+            "made in f, and return it."
+        )
