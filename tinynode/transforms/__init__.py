@@ -1,0 +1,28 @@
+"""Transforms: derivatives of functions, as functions.
+
+``gradients`` has value_and_grad, gradient and hvp; ``linear`` has vjp, jvp and linearize;
+``jacobians`` has jacrev, jacfwd and hessian. Each one calls the function on fresh Variables, and
+differentiates the recorded graph with ``tinynode.grad``. Transforms compose: one may stand in the
+function of another.
+"""
+
+from tinynode.transforms.gradients import gradient, hvp, value_and_grad
+from tinynode.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+from tinynode.transforms.linear import jvp, linearize, vjp
+from tinynode.transforms.linear_map import LinearMap
+from tinynode.transforms.trees import or_zeros
+
+__all__ = [
+    "LinearMap",
+    "gradient",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "or_zeros",
+    "value_and_grad",
+    "vjp",
+]
