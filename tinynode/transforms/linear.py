@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable
 from tinynode.errors import describe
+from tinynode.net.helpers import DummyGradient
 from tinynode.transforms.linear_map import LinearMap
 from tinynode.transforms.trees import (
     Point,
@@ -29,7 +31,6 @@ from tinynode.transforms.trees import (
     is_connected,
     or_zeros,
     rebuilt,
-    zeros_like,
 )
 
 
@@ -81,7 +82,8 @@ class Pushforward:
 
     def __init__(self, point: Point) -> None:
         self.point = point
-        self.us = [zeros_like(y, True) for y in point.outputs]
+        with force_backprop_mode():
+            self.us = [DummyGradient().apply((y,))[0] for y in point.outputs]
         found = grad(point.outputs, point.inputs, self.us, enable_double_backprop=True)
         self.gxs = dict((i, gx) for i, gx in enumerate(found) if gx is not None)
 

@@ -279,9 +279,9 @@ def or_zeros(gx: Variable | None, x: Variable) -> Variable:
     return zeros_like(x) if gx is None else gx
 
 
-def zeros_like(x: Variable, requires_grad: bool = False) -> Variable:
+def zeros_like(x: Variable) -> Variable:
     """Zeros beside x, outside of any graph."""
-    return wrap_array(x.xp.zeros_like(x.raw), x.device, requires_grad)
+    return wrap_array(x.xp.zeros_like(x.raw), x.device, False)
 
 
 def basis(x: Variable, position: int) -> Variable:
