@@ -9,7 +9,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions
-from tinynode.derivatives import hvp, jacobian, value_and_grad
+from tinynode.transforms import hvp, jacobian, value_and_grad
 from tinynode.gradient_check import check_backward, numerical_grad
 
 
@@ -179,7 +179,7 @@ def test_what_the_arguments_have_to_be() -> None:
         jacobian(cubes, argnums=1)(draw(3))
     with pytest.raises(ValueError, match=r"argnums=\(0, -1\)"):
         value_and_grad(cubes, argnums=(0, -1))(draw(3))
-    with pytest.raises(TypeError, match="as_variable: value must be an array"):
+    with pytest.raises(TypeError, match=r"argument 0\[0\] must be a Variable or an array, got float 1.0"):
         value_and_grad(cubes)([1.0])
 
 
@@ -321,15 +321,15 @@ def test_hvp_can_be_differentiated() -> None:
 def test_the_vector_has_to_fit() -> None:
     x = draw(3)
     for v, problem in (
-        (draw(2), r"v, part 0, is \(2,\), float64 on numpy; x is \(3,\), float64"),
-        (draw(3).astype(np.float32), r"is \(3,\), float32"),
+        (draw(2), r"of shape \(3,\), float64 on numpy, got of shape \(2,\), float64"),
+        (draw(3).astype(np.float32), r"got of shape \(3,\), float32"),
     ):
         with pytest.raises(ValueError, match=problem):
             hvp(cubes, x, v)
     strict = tn.get_device("strict").from_host(draw(3))
     with pytest.raises(ValueError, match="strict:CPU_DEVICE"):
         hvp(cubes, x, strict)
-    with pytest.raises(ValueError, match="x has 2 parts, v must be a tuple of as many"):
+    with pytest.raises(ValueError, match="the vector v must be a tuple of length 2, got tuple"):
         hvp(lambda x, y: cubes(x), (x, x), (x,))
-    with pytest.raises(ValueError, match="x has 2 parts"):
+    with pytest.raises(ValueError, match="must be a tuple of length 2, got ndarray"):
         hvp(lambda x, y: cubes(x), (x, x), x)

@@ -726,7 +726,7 @@ def test_the_differences_run_without_type_checks_and_graph() -> None:
 
 
 def test_a_function_that_differentiates_inside() -> None:
-    from tinynode.derivatives import value_and_grad  # what the inner function is
+    from tinynode.transforms import value_and_grad  # what the inner function is
 
     def penalty(x: tn.Variable) -> tn.Variable:
         def inner(x: tn.Variable) -> tn.Variable:

@@ -22,6 +22,7 @@ NAMES = {
     "backprop": "Sweep backward backward_one grad",
     "conversion": "as_array as_variable asarray is_operand rebuild",
     "debug": "capture_stack check_nan check_unchanged checksum has_nan user_line",
+    "derivatives": "hvp jacobian or_zeros value_and_grad",
     "forget": "forget",
     "function": "Flags Function FunctionAdapter OldStyleGradient",
     "function_hook": "FunctionHook thread_state",

@@ -24,6 +24,7 @@ from tinynode import (
     transforms,
 )
 from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
+from tinynode import transforms as derivatives  # noqa: F401 - the former name
 from tinynode import numpy_functions as numpy_functions  # NumPy's functions of Variables
 from tinynode import old_names as old_names  # the modules of version 0.1, as the next lines
 from tinynode.array_api import array_namespace
@@ -54,7 +55,6 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
-from tinynode.derivatives import hvp, jacobian, value_and_grad
 from tinynode.devices import (
     Backend,
     Device,
@@ -69,7 +69,19 @@ from tinynode.doctor import diagnose
 from tinynode.errors import TinynodeError
 from tinynode.net import compile, trace
 from tinynode.random import seed
-from tinynode.transforms import vmap
+from tinynode.transforms import (
+    gradient,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 
 __version__ = "0.1.0"
 
@@ -102,12 +114,18 @@ __all__ = [
     "get_device",
     "global_config",
     "grad",
+    "gradient",
     "gradient_check",
+    "hessian",
     "hooks",
     "hvp",
     "interop",
     "is_debug",
+    "jacfwd",
     "jacobian",
+    "jacrev",
+    "jvp",
+    "linearize",
     "namespace_of",
     "net",
     "nn",
@@ -125,6 +143,7 @@ __all__ = [
     "using_config",
     "using_device",
     "value_and_grad",
+    "vjp",
     "vmap",
 ]
 

@@ -7,7 +7,7 @@ tinynode uses the new names.
 import sys
 
 import tinynode.checkpoint as checkpoint_module
-from tinynode import devices, functions
+from tinynode import devices, functions, transforms
 from tinynode.core import (
     backprop,
     conversion,
@@ -24,6 +24,7 @@ MOVED = {
     "backprop": backprop,
     "conversion": conversion,
     "debug": debug,
+    "derivatives": transforms,
     "forget": checkpoint_module,
     "function": function,
     "function_hook": hooks,

@@ -11,7 +11,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.derivatives import or_zeros
+from tinynode.transforms import or_zeros
 from tinynode.gradient_check import check_backward, check_double_backward
 
 rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import asarray
 from tinynode.core.variable import Variable
-from tinynode.derivatives import or_zeros
+from tinynode.transforms.trees import or_zeros
 from tinynode.functions import softmax_cross_entropy, sum, tanh
 
 PENALTY = 0.05

@@ -34,10 +34,16 @@ from tinynode.errors import HookError, describe
 
 
 class _ThreadState(threading.local):
-    """The hooks of this thread, by name, in the order of registration."""
+    """The state of this thread.
+
+    Attributes:
+        hooks: the hooks, by name, in the order of registration.
+        differentiating: the number of differentiating transforms with a function that runs now.
+    """
 
     def __init__(self) -> None:
         self.hooks: dict[str, FunctionHook] = {}
+        self.differentiating = 0
 
 
 thread_state = _ThreadState()

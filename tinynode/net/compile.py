@@ -346,9 +346,12 @@ def specs_of(variables: Iterable[Variable]) -> tuple[Any, ...]:
 
 
 def settings() -> tuple[Any, ...]:
-    """The settings that functions read while they run, and the number of the users' settings."""
+    """The settings that functions read while they run, and the number of the users' settings.
+
+    A last part says if a transform is running: derivatives then have a graph by default.
+    """
     # pragma: no mutate (SwapReturned): the parts are compared in any order
-    return *_known_settings(config), len(added_settings)
+    return *_known_settings(config), len(added_settings), thread_state.differentiating > 0
 
 
 def _comparable(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Functions for nets only: constants, fills, and the end of a gradient."""
+"""Functions for nets: constants, fills, the end of a gradient, and dummy gradients."""
 
 from __future__ import annotations
 
-from tinynode.core.function_node import FunctionNode
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.devices import Array, Arrays, Device, namespace_of
 from tinynode.net.registry import register_op
 
@@ -46,3 +46,19 @@ class StopGradient(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         return inputs
+
+
+@register_op()
+class DummyGradient(FunctionNode):
+    """u = 1 in the form of y: a gradient of y whose values do not matter.
+
+    y: (s) -> u: (s). No gradient. A rule that is linear in u has a derivative without u, so a net
+    may leave out the work on u; see ``peephole.drop_dummies``.
+    """
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (y,) = inputs
+        return (namespace_of(y).ones_like(y),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+        return (None,)

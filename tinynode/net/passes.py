@@ -15,11 +15,13 @@ from typing import Any, TypeAlias
 
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.devices import Arrays, find_device, namespace_of, to_host
-from tinynode.functions.arithmetic import Multiply
+from tinynode.functions.arithmetic import IsDead, Multiply
 from tinynode.functions.data_types import Identity
+from tinynode.functions.network import Linear
 from tinynode.functions.products import MatMul
+from tinynode.functions.searching import Where
 from tinynode.functions.shapes import BroadcastTo, PermuteDims, Reshape, SumTo
-from tinynode.net.helpers import Constant, StopGradient
+from tinynode.net.helpers import Constant, DummyGradient, StopGradient
 from tinynode.net.operator import EMPTY, Operator, operator_of
 from tinynode.net.recorder import needed_operators
 from tinynode.net.registry import get_op_info, register_op
@@ -286,12 +288,96 @@ def drop_ones(operators: Operators, outputs: Collection[str], specs: ArraySpecs)
     return kept
 
 
+def cancel_permutes(
+    operators: Operators, outputs: Collection[str], specs: ArraySpecs
+) -> Operators:
+    """``permute_dims`` of ``permute_dims`` is one ``permute_dims``, or none at all."""
+    known: dict[str, tuple[str, tuple[int, ...]]] = {}
+    names: dict[str, str] = {}
+    kept = []
+    for operator in operators:
+        operator = operator.renamed(names)
+        if node_class_of(operator) is PermuteDims:
+            (source,), (name,) = operator.input_names, operator.output_names
+            axes = tuple(operator.attrs["axes"])
+            if source in known:
+                source, first = known[source]
+                axes = tuple([first[axis] for axis in axes])
+                operator = operator_of(PermuteDims(axes), [source], [name])
+            if axes == tuple(range(len(axes))) and name not in outputs:
+                names[name] = source
+                continue
+            known[name] = source, axes
+        kept.append(operator)
+    return kept
+
+
+def merge_reshapes(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
+    """``reshape`` of ``reshape`` is one ``reshape``."""
+    origin: dict[str, str] = {}
+    kept = []
+    for operator in operators:
+        if node_class_of(operator) is Reshape:
+            (name,) = operator.output_names
+            source = operator.input_names[0]
+            origin[name] = origin.get(source, source)
+            operator = operator.renamed({source: origin[name]})
+        kept.append(operator)
+    return kept
+
+
+def drop_dummies(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
+    """``where(is_dead(g, d), 0, z)`` is z if g depends on a dummy gradient.
+
+    ``is_dead`` alone reads the values of g in the derivative of a rule linear in g. So all work on
+    dummy gradients becomes unneeded. A dummy gradient is nowhere 0, and neither is g, apart from
+    masked elements, where a later mask hides z.
+    """
+    dummies, dead = set(), set()
+    names: dict[str, str] = {}
+    kept = []
+    for operator in operators:
+        operator = operator.renamed(names)
+        node_class, name = node_class_of(operator), operator.output_names[0]
+        if node_class is IsDead:
+            if operator.input_names[0] in dummies:
+                dead.add(name)
+        elif node_class is Where and operator.input_names[0] in dead and name not in outputs:
+            z = operator.input_names[2]
+            if specs[z] == specs[name]:
+                names[name] = z
+                continue
+        elif node_class is DummyGradient or not dummies.isdisjoint(operator.input_names):
+            dummies.update(operator.output_names)
+        kept.append(operator)
+    return kept
+
+
+def restore_linear(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
+    """A stack of matrices times a transposed matrix is ``linear``: one product of all rows."""
+    origin: dict[str, str] = {}
+    kept = []
+    for operator in operators:
+        if node_class_of(operator) is PermuteDims and _swaps_two(operator.attrs):
+            origin[operator.output_names[0]] = operator.input_names[0]
+        elif node_class_of(operator) is MatMul and operator.input_names[1] in origin:
+            x, w = operator.input_names
+            if len(specs[x][0]) > 2 and specs[x][1] == specs[w][1]:
+                operator = operator_of(Linear(), [x, origin[w]], operator.output_names)
+        kept.append(operator)
+    return kept
+
+
 PASSES = (
     eliminate_copies,
+    cancel_permutes,
+    merge_reshapes,
+    drop_dummies,
     cancel_sums,
     fold_constants,
     drop_ones,
     eliminate_common_subexpressions,
+    restore_linear,
     fold_transposes,
     drop_broadcasts,
     eliminate_copies,

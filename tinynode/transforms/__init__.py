@@ -1,6 +1,34 @@
-"""Transforms: functions that take a function and give another."""
+"""Transforms: derivatives of functions, as functions, and vmap.
+
+``gradients`` has value_and_grad, gradient and hvp; ``linear`` has vjp, jvp and linearize;
+``jacobians`` has jacrev, jacfwd and hessian. Each one calls the function on fresh Variables, and
+differentiates the recorded graph with ``tinynode.grad``. ``vmap`` calls the function on Variables
+with a hidden axis; ``batching`` has the border of the hidden axis. Transforms compose: one may
+stand in the function of another.
+"""
 
 from tinynode.transforms.batching import batched, note_moved
+from tinynode.transforms.gradients import gradient, hvp, value_and_grad
+from tinynode.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+from tinynode.transforms.linear import jvp, linearize, vjp
+from tinynode.transforms.linear_map import LinearMap
+from tinynode.transforms.trees import or_zeros
 from tinynode.transforms.vmap import vmap
 
-__all__ = ["batched", "note_moved", "vmap"]
+__all__ = [
+    "LinearMap",
+    "batched",
+    "gradient",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "note_moved",
+    "or_zeros",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

@@ -1,0 +1,150 @@
+"""Gradients of functions with a single number as the result: value_and_grad, gradient, hvp.
+
+Requirement: "the gradient of f at x" in one line, without ``cleargrad``, ``backward`` and ``grad``
+on Variables. The function is called on fresh Variables, so no ``grad`` of the
+arguments is read or written.
+
+By default the results have no graph. With ``enable_double_backprop=True`` a graph leads from the
+results back to the given Variables, for derivatives of derivatives. Inside the function of another
+transform, the graph is recorded by default.
+
+    def f(x):
+        return tn.functions.sum(x * x * x)
+
+    value, gx = tn.value_and_grad(f)(x)              # gx = 3 x^2
+    gx = tn.gradient(f)(x)
+    Hv = tn.hvp(f, x, v)                             # H v, without H
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tinynode.core.backprop import grad
+from tinynode.core.variable import Variable
+from tinynode.transforms.trees import (
+    Point,
+    call,
+    check_call,
+    fitting,
+    gradients,
+    is_connected,
+    or_zeros,
+    rebuilt,
+)
+
+
+def value_and_grad(
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    enable_double_backprop: bool | None = None,
+) -> Callable[..., Any]:
+    """A function that gives f's value and gradient.
+
+    f: ..., x: (s), ... -> y: a single number.   The result: ... -> y, dy/dx: (s)
+
+    Args:
+        f: takes Variables or arrays, also in tuples, lists and dicts, gives a Variable of size 1.
+        argnums: the positions of the arguments to differentiate with respect to. With a tuple, the
+            gradient is a tuple too.
+        enable_double_backprop: record a graph of the gradient, back to the arguments. None means
+            True inside the function of another transform, else False.
+
+    Returns:
+        A function with f's arguments, giving ``(value, gradient)``. The gradient is nested as the
+        argument. Arguments outside ``argnums``, and keyword arguments, go to f unchanged. The
+        gradient is zeros where f does not depend on an argument. The value keeps the graph, so
+        ``value.backward()`` reaches Variables used by f besides the arguments.
+
+    Raises:
+        ValueError: when called: f's value has more than one element, or an argument is missing.
+        TypeError: when called: f gives no Variable, or an argument is not floating.
+    """
+    return _value_and_grad("value_and_grad", f, argnums, enable_double_backprop)
+
+
+def gradient(
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    enable_double_backprop: bool | None = None,
+) -> Callable[..., Any]:
+    """A function that gives f's gradient.
+
+    f: ..., x: (s), ... -> y: a single number.   The result: ... -> dy/dx: (s)
+
+    Args:
+        f: as for ``value_and_grad``.
+        argnums: likewise.
+        enable_double_backprop: likewise.
+
+    Raises:
+        ValueError: when called: f's value has more than one element, or an argument is missing.
+        TypeError: when called: f gives no Variable, or an argument is not floating.
+    """
+    both = _value_and_grad("gradient", f, argnums, enable_double_backprop)
+
+    def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
+        return both(*args, **kwargs)[1]
+
+    return gradient_of_f
+
+
+def _value_and_grad(
+    name: str, f: Callable[..., Any], argnums: int | tuple[int, ...], again: bool | None
+) -> Callable[..., Any]:
+    check_call(name, f, argnums)
+
+    def value_and_grad_of_f(*args: Any, **kwargs: Any) -> tuple[Variable, Any]:
+        point = call(name, f, argnums, args, kwargs, is_connected(again))
+        y = _single_number(name, point)
+        gxs = rebuilt(point.trees, gradients([y], point.inputs, [None], point.connected))
+        return y, gxs[0] if isinstance(argnums, int) else gxs
+
+    return value_and_grad_of_f
+
+
+def hvp(f: Callable[..., Any], x: Any, v: Any, enable_double_backprop: bool | None = None) -> Any:
+    """The Hessian of f times a vector, without making the Hessian.
+
+    f: x: (s) -> y: a single number.   v: (s) -> Hv: (s), Hv[i] = sum_j d^2 y / (dx[i] dx[j]) v[j]
+
+    A backward of a backward: the cost is a few calls of f, for any size of x. A derivative None
+    counts as zero.
+
+    Args:
+        f: takes Variables, also in tuples, lists and dicts, gives a Variable of size 1.
+        x: the point: a Variable, an array or a dict; or a tuple for an f of several arguments.
+        v: the vector, nested as x, of the shapes and dtypes of x.
+        enable_double_backprop: record a graph of the result, back to x and v. None means True
+            inside the function of another transform, else False.
+
+    Raises:
+        ValueError: v does not fit x, or f's value has more than one element.
+        TypeError: f gives no Variable, or x is not floating.
+    """
+    check_call("hvp", f)
+    args = x if isinstance(x, tuple | list) else (x,)
+    connected = is_connected(enable_double_backprop)
+    point = call("hvp", f, tuple(range(len(args))), args, {}, connected)
+    vectors = fitting("hvp", "vector v", x, v, point.inputs, "")
+    y = _single_number("hvp", point)
+    gxs = gradients([y], point.inputs, [None], True)
+    found = grad(gxs, point.inputs, vectors, enable_double_backprop=connected)
+    return rebuilt(x, map(or_zeros, found, point.inputs))
+
+
+def _single_number(name: str, point: Point) -> Variable:
+    """The result of an f that must give a single number."""
+    y = point.result
+    if not isinstance(y, Variable):
+        raise TypeError(
+            f"{name}: f must give a Variable, got a {type(y).__name__}. Return the single number "
+            "alone, or ask for tinynode.jacrev(f)."
+        )
+    if y.size != 1:
+        raise ValueError(
+            f"{name}: f must give a single number, it gives shape {y.shape}. Reduce it, for "
+            "example with sum, or ask for tinynode.jacobian(f)."
+        )
+    return y

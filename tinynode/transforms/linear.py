@@ -1,0 +1,168 @@
+"""Linear maps at a point: vjp (reverse mode), jvp (forward mode), linearize.
+
+Requirement: forward mode without a second set of rules. The vjp u -> u J is linear in u. So the
+derivative of the vjp with respect to u, along v, is J v, the jvp. The value of u does not matter:
+u is a dummy. (J. Townsend, "A new trick for calculating Jacobian vector products", 2017.)
+
+    value, pullback = tn.vjp(f, x)                   # pullback(u) = (u J,)
+    value, tangent = tn.jvp(f, (x,), (v,))           # tangent = J v
+    value, linear = tn.linearize(f, x)               # linear(v) = J v, many times
+    print(linear)                                    # the net of the linear map
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tinynode.configuration import force_backprop_mode
+from tinynode.core.backprop import grad
+from tinynode.core.hooks import is_recording_net
+from tinynode.core.variable import Variable
+from tinynode.errors import describe
+from tinynode.net.helpers import DummyGradient
+from tinynode.transforms.linear_map import LinearMap
+from tinynode.transforms.trees import (
+    Point,
+    call,
+    check_call,
+    fitting,
+    gradients,
+    is_connected,
+    or_zeros,
+    rebuilt,
+)
+
+
+def vjp(
+    f: Callable[..., Any], *xs: Any, enable_double_backprop: bool | None = None
+) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """The value of f, and the function from a gradient of the value to the gradients of xs.
+
+    f: xs: (s), ... -> y: (t).   pullback: u: (t) -> (u J: (s), ...), (u J)[j] = sum_i u[i]
+    dy[i]/dx[j]
+
+    Args:
+        f: takes Variables or arrays, also in tuples, lists and dicts; gives Variables, also
+            nested.
+        xs: the arguments of f, all differentiated.
+        enable_double_backprop: record a graph of the gradients, back to xs and u. None means True
+            inside the function of another transform, else False.
+
+    Returns:
+        ``(value, pullback)``. ``pullback(u)`` takes a u nested as the value, and gives a tuple
+        with the gradient of each argument. Call ``pullback`` as often as needed.
+
+    Raises:
+        TypeError: a leaf of the result is no Variable, or an argument is not floating.
+        ValueError: when ``pullback`` is called: u has another nesting, shape, dtype or device.
+    """
+    check_call("vjp", f)
+    point = call("vjp", f, tuple(range(len(xs))), xs, {}, is_connected(enable_double_backprop))
+
+    def pullback(u: Any) -> tuple[Any, ...]:
+        gys = fitting("vjp", "gradient u", point.result, u, point.outputs, "")
+        again = point.connected or is_connected(enable_double_backprop)
+        found: tuple[Any, ...] = rebuilt(
+            point.trees, gradients(point.outputs, point.inputs, gys, again)
+        )
+        return found
+
+    return point.result, pullback
+
+
+class Pushforward:
+    """J v at a point, for any number of v: the vjp at a dummy u, differentiated along u.
+
+    Attributes:
+        point: the function and its arguments.
+        us: the dummy gradients of f's outputs.
+        gxs: the vjp at ``us``, with a graph back to ``us``.
+    """
+
+    def __init__(self, point: Point) -> None:
+        self.point = point
+        with force_backprop_mode():
+            self.us = [DummyGradient().apply((y,))[0] for y in point.outputs]
+        found = grad(point.outputs, point.inputs, self.us, enable_double_backprop=True)
+        self.gxs = dict((i, gx) for i, gx in enumerate(found) if gx is not None)
+
+    def along(self, tangents: Sequence[Variable], again: bool) -> list[Variable]:
+        """J v for each leaf of the result, from v for each leaf of the arguments."""
+        chosen = [tangents[i] for i in self.gxs]
+        found = grad(list(self.gxs.values()), self.us, chosen, enable_double_backprop=again)
+        return list(map(or_zeros, found, self.us))
+
+    def __call__(self, vs: tuple[Any, ...], again: bool) -> Any:
+        """J v, nested as f's result, for v nested as f's arguments."""
+        point = self.point
+        tangents = fitting("jvp", "tangent", point.trees, vs, point.inputs, "vs")
+        return rebuilt(point.result, self.along(tangents, again))
+
+
+def jvp(
+    f: Callable[..., Any],
+    xs: Sequence[Any],
+    vs: Sequence[Any],
+    enable_double_backprop: bool | None = None,
+) -> tuple[Any, Any]:
+    """The value of f, and the derivative of the value along a direction.
+
+    f: xs: (s), ... -> y: (t).   vs: (s), ... -> J v: (t), (J v)[i] = sum_j dy[i]/dx[j] v[j]
+
+    The double-vjp trick: two backward passes, for any size of x and y.
+
+    Args:
+        f: as for ``vjp``.
+        xs: a tuple with the arguments of f, all differentiated.
+        vs: the direction, called a tangent: nested as xs, of the shapes and dtypes of xs.
+        enable_double_backprop: record a graph of the tangent, back to xs and vs. None means True
+            inside the function of another transform, else False.
+
+    Returns:
+        ``(value, tangent)``; the tangent is nested as the value.
+
+    Raises:
+        TypeError: xs or vs is no tuple, f gives no Variable, or an argument is not floating.
+        ValueError: vs has another nesting, shape, dtype or device than xs.
+    """
+    check_call("jvp", f)
+    for what, given in (("xs", xs), ("vs", vs)):
+        if not isinstance(given, tuple | list):
+            raise TypeError(
+                f"jvp: {what} must be a tuple with a value for each argument of f, got "
+                f"{describe(given)}. Write jvp(f, (x,), (v,))."
+            )
+    connected = is_connected(enable_double_backprop)
+    point = call("jvp", f, tuple(range(len(xs))), xs, {}, connected)
+    return point.result, Pushforward(point)(tuple(vs), connected)
+
+
+def linearize(
+    f: Callable[..., Any], *xs: Any, enable_double_backprop: bool | None = None
+) -> tuple[Any, LinearMap]:
+    """The value of f, and the jvp at xs as a net that runs many times.
+
+    f: xs: (s), ... -> y: (t).   linear: vs: (s), ... -> J v: (t)
+
+    Args:
+        f: as for ``vjp``.
+        xs: the arguments of f, all differentiated.
+        enable_double_backprop: record a graph of the tangents, back to xs and vs. None means True
+            inside the function of another transform, else False.
+
+    Returns:
+        ``(value, linear)``. ``linear(*vs)`` gives J v, nested as the value. ``print(linear)``
+        shows the operators of the net. The net has the values of the point as constants.
+
+    Raises:
+        TypeError: a leaf of the result is no Variable, or an argument is not floating.
+        ValueError: when ``linear`` is called: vs has another nesting, shape, dtype or device.
+    """
+    check_call("linearize", f)
+    connected = is_connected(enable_double_backprop)
+    point = call("linearize", f, tuple(range(len(xs))), xs, {}, connected)
+    keeps_graph = connected or is_recording_net()
+    title = f"jvp_of_{getattr(f, '__name__', type(f).__name__)}"
+    linear = LinearMap(title, Pushforward(point), point.inputs, point.trees, keeps_graph)
+    return point.result, linear

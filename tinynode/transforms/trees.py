@@ -1,0 +1,297 @@
+"""Trees: nested tuples, lists and dicts of Variables, and the call of a function on fresh leaves.
+
+Requirement: each transform takes and gives the nested values of the user's function. A *tree* is a
+Variable, an array, or a tuple, list or dict of trees. The Variables and arrays are the *leaves*. A
+*path* names a leaf for messages: ``argument 0['w'][1]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from tinynode.configuration import force_backprop_mode
+from tinynode.core.backprop import grad
+from tinynode.core.conversion import as_variable
+from tinynode.core.hooks import tell_detached, thread_state
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import is_floating
+from tinynode.errors import RequiresGradError, describe, dtype_name
+from tinynode.functions import identity
+from tinynode.transforms.batching import shared_with_examples
+
+Leaves = list[tuple[str, Any]]
+"""The path and the value of each leaf."""
+
+
+class Point(NamedTuple):
+    """A function that was called on fresh leaves.
+
+    Attributes:
+        inputs: the Variables that f was called on, the leaves of the differentiated arguments.
+        trees: the differentiated arguments, as the user gave them.
+        outputs: the leaves of f's result.
+        result: f's result.
+        connected: True if derivatives get a graph, back to the user's Variables.
+    """
+
+    inputs: list[Variable]
+    trees: tuple[Any, ...]
+    outputs: list[Variable]
+    result: Any
+    connected: bool
+
+
+# --- trees ---------------------------------------------------------------------------------------
+
+
+def leaves_of(tree: Any, path: str) -> Leaves:
+    """The leaves of a tree from left to right, with paths."""
+    return (
+        [leaf for key, part in _parts(tree) for leaf in leaves_of(part, path + key)]
+        if (_is_nested(tree))
+        else [(path, tree)]
+    )
+
+
+def _is_nested(tree: Any) -> bool:
+    return isinstance(tree, tuple | list | dict)
+
+
+def _parts(tree: Any) -> list[tuple[str, Any]]:
+    """The parts of a tuple, list or dict, each with the text of its index."""
+    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    return [(f"[{key!r}]", part) for key, part in pairs]
+
+
+def rebuilt(tree: Any, values: Iterable[Any]) -> Any:
+    """A tree nested as ``tree``, with other leaves."""
+    return _rebuilt(tree, iter(values))
+
+
+def _rebuilt(tree: Any, values: Iterator[Any]) -> Any:
+    if not _is_nested(tree):
+        return next(values)
+    if isinstance(tree, dict):
+        return {key: _rebuilt(part, values) for key, part in tree.items()}
+    parts = [_rebuilt(part, values) for part in tree]
+    if hasattr(tree, "_fields"):  # a named tuple
+        return type(tree)(*parts)
+    return tuple(parts) if isinstance(tree, tuple) else parts
+
+
+def matched(name: str, what: str, tree: Any, other: Any, path: str) -> Leaves:
+    """The leaves of ``other``, in the order of ``tree``'s leaves.
+
+    Raises:
+        ValueError: ``other`` is nested in another way. The message calls ``other`` ``what``.
+    """
+    if not _is_nested(tree):
+        if _is_nested(other):
+            raise _other_nesting(name, what, path, f"one array, like {describe(tree)}", other)
+        return [(path, other)]
+    kind = dict if isinstance(tree, dict) else tuple | list
+    keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))
+    fits = isinstance(other, kind) and len(other) == len(tree)
+    if not fits or (isinstance(tree, dict) and set(other) != set(tree)):
+        title = type(tree).__name__
+        expected = f"a {title} with the keys {keys}" if kind is dict else f"a {title} of length "
+        expected = expected if kind is dict else f"{expected}{len(tree)}"
+        raise _other_nesting(name, what, path, expected, other)
+    found = []
+    for key in keys:
+        found += matched(name, what, tree[key], other[key], f"{path}[{key!r}]")
+    return found
+
+
+def _other_nesting(name: str, what: str, path: str, expected: str, got: Any) -> ValueError:
+    place = f"{what} of {path}" if path else what
+    return ValueError(
+        f"{name}: the {place} must be {expected}, got {describe(got)}. Nest every {what} in the "
+        "same tuples, lists and dicts."
+    )
+
+
+def fitting(
+    name: str, what: str, tree: Any, other: Any, likes: Sequence[Variable], path: str
+) -> list[Variable]:
+    """The leaves of ``other`` as Variables, each of the shape, dtype and device in ``likes``.
+
+    Raises:
+        ValueError: the nesting, a shape, a dtype or a device differs.
+        TypeError: a leaf is neither a Variable nor an array.
+    """
+    found = []
+    pairs = zip(matched(name, what, tree, other, path), likes, strict=True)
+    for (place, value), like in pairs:
+        one = as_leaf(name, f"the {what} of {place}" if place else f"the {what}", value)
+        one = shared_with_examples(one)
+        if one.device is not like.device or one.shape != like.shape or one.dtype != like.dtype:
+            raise ValueError(
+                f"{name}: the {what}{f' of {place}' if place else ''} must be {_form(like)}, got "
+                f"{_form(one)}. Make the {what} with zeros_like or astype, or move it with "
+                "to_device."
+            )
+        found.append(one)
+    return found
+
+
+def _form(x: Variable) -> str:
+    return f"of shape {x.shape}, {dtype_name(x.dtype)} on {x.device}"
+
+
+def as_leaf(name: str, what: str, value: Any) -> Variable:
+    """A leaf as a Variable.
+
+    Raises:
+        TypeError: the value is neither a Variable nor an array.
+    """
+    try:
+        return as_variable(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}: {what} must be a Variable or an array, got {describe(value)}. Convert it "
+            "with tinynode.asarray."
+        ) from None
+
+
+# --- calls ---------------------------------------------------------------------------------------
+
+
+def is_connected(enable_double_backprop: bool | None) -> bool:
+    """The value of ``enable_double_backprop``.
+
+    None stands for True inside the function of another transform, and for False outside.
+    """
+    if enable_double_backprop is None:
+        return thread_state.differentiating > 0
+    return enable_double_backprop
+
+
+@contextmanager
+def differentiating() -> Iterator[None]:
+    """Transforms in the block are inside the function of a transform."""
+    thread_state.differentiating += 1
+    try:
+        with force_backprop_mode():
+            yield
+    finally:
+        thread_state.differentiating -= 1
+
+
+def check_call(name: str, f: Any, argnums: Any = 0) -> None:
+    """Refuse an f that is no function, and arguments of f in the place of ``argnums``."""
+    if not callable(f):
+        raise TypeError(f"{name}: f must be a function, got {describe(f)}.")
+    positions = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not all(isinstance(position, int) for position in positions):
+        raise TypeError(
+            f"{name}: argnums must be an integer or a tuple of them, got {describe(argnums)}. "
+            f"{name} makes a function: write {name}(f)(x)."
+        )
+
+
+def call(
+    name: str,
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    connected: bool,
+) -> Point:
+    """Call f with fresh Variables in the arguments at ``argnums``.
+
+    Raises:
+        ValueError: an argument is missing.
+        TypeError: f gives a leaf that is no Variable, or an argument is not floating.
+    """
+    positions = (argnums,) if isinstance(argnums, int) else argnums
+    given, inputs = list(args), []
+    with differentiating():
+        for position in positions:
+            if not 0 <= position < len(args):
+                raise ValueError(
+                    f"{name}: argnums={argnums!r}, but f was called with {len(args)} positional "
+                    "arguments; they are counted from 0."
+                )
+            found = leaves_of(args[position], f"argument {position}")
+            fresh = [fresh_leaf(name, path, value, connected) for path, value in found]
+            given[position] = rebuilt(args[position], fresh)
+            inputs += fresh
+        result = f(*given, **kwargs)
+    outputs = [_output(name, path, y) for path, y in leaves_of(result, "")]
+    trees = tuple([args[position] for position in positions])
+    return Point(inputs, trees, outputs, result, connected)
+
+
+def fresh_leaf(name: str, path: str, value: Any, connected: bool) -> Variable:
+    """A Variable with the values of a leaf: outside of any graph, or connected to the leaf.
+
+    Raises:
+        TypeError: the value is neither a Variable nor an array.
+        RequiresGradError: the value is not floating.
+    """
+    x = shared_with_examples(as_leaf(name, path, value))
+    if not is_floating(x.raw):
+        raise RequiresGradError(
+            f"{name}: {path} is {describe(x.raw)}: only floating arguments have a derivative. "
+            "Cast it first, or leave its position out of argnums."
+        )
+    if connected and x.requires_grad:
+        return identity(x)
+    leaf = wrap_array(x.raw, x.device, True)
+    tell_detached(x, leaf)
+    return leaf
+
+
+def _output(name: str, path: str, y: Any) -> Variable:
+    """A leaf of f's result, if the leaf has a derivative."""
+    place = f" (the part {path} of f's result)" if path else ""
+    if not isinstance(y, Variable):
+        raise TypeError(
+            f"{name}: f must give a Variable, got {describe(y)}{place}. Compute f with "
+            "tinynode.functions."
+        )
+    if not is_floating(y.raw):
+        raise RequiresGradError(
+            f"{name}: f gives {dtype_name(y.dtype)}, which has no derivative{place}. Cast it with "
+            "astype."
+        )
+    return shared_with_examples(y)
+
+
+# --- gradients -----------------------------------------------------------------------------------
+
+
+def gradients(
+    ys: Sequence[Variable], xs: Sequence[Variable], gys: Sequence[Variable | None], again: bool
+) -> list[Variable]:
+    """The gradients of ys with respect to xs; zeros where no y depends on x.
+
+    Args:
+        ys: the Variables to differentiate.
+        xs: the Variables to differentiate with respect to.
+        gys: the gradients of ys; None stands for 1.
+        again: True to record a graph of the gradients.
+    """
+    found = grad(ys, xs, gys, enable_double_backprop=again)
+    return [or_zeros(gx, x) for gx, x in zip(found, xs, strict=True)]
+
+
+def or_zeros(gx: Variable | None, x: Variable) -> Variable:
+    """A gradient of x, or zeros in place of None."""
+    return zeros_like(x) if gx is None else gx
+
+
+def zeros_like(x: Variable) -> Variable:
+    """Zeros beside x, outside of any graph."""
+    return wrap_array(x.xp.zeros_like(x.raw), x.device, False)
+
+
+def basis(x: Variable, position: int) -> Variable:
+    """1 at a position of x's elements, 0 elsewhere."""
+    xp = x.xp
+    numbers = xp.arange(x.size, device=x.raw.device)
+    ones = xp.astype(numbers == position, x.dtype)
+    return wrap_array(xp.reshape(ones, x.shape), x.device, False)
