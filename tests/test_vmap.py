@@ -364,7 +364,9 @@ def test_a_net_has_plain_operators_on_whole_batches() -> None:
     x, w = normal(5, 3), normal(3, 4, seed=1)
     net = tn.trace(tn.vmap(lambda row: F.tanh(row @ w)), x).net
     types = {operator.type for operator in net.flattened()}
-    assert {"matmul", "tanh"} <= types <= {"matmul", "tanh", "reshape", "get_item", "stop_gradient"}
+    assert (
+        {"matmul", "tanh"} <= types <= {"matmul", "tanh", "reshape", "get_item", "stop_gradient"}
+    )
 
 
 def test_a_net_keeps_detach_and_no_backprop_mode() -> None:

@@ -22,6 +22,11 @@ class Indexing:
 
     def get_item(self, x: BatchedArray, key: Any) -> BatchedArray:
         """x[key] in each example."""
+        one = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+        if type(one) is BatchedArray and self.base.isdtype(one.dtype, "bool") and one.length == 1:
+            places = self.base.nonzero(self.base.reshape(one.raw, (-1,)))[0]
+            rows = (one.size, *x.shape[one.ndim :])
+            return self.take(self.reshape(x, rows), self.batched.shared(places), axis=0)
         place, moved = self._place(x, key)
         part = x.raw[place]
         return BatchedArray(moved.restored(self.base, part) if moved else part, self.batched)
@@ -50,6 +55,10 @@ class Indexing:
             else:
                 value = self.with_axes(value, axes)
         return self.batched.library.put(raw, place, value)
+
+    def reshape(self, x: Any, shape: Any) -> BatchedArray:
+        """The elements in another shape."""
+        raise NotImplementedError
 
     def with_axes(self, x: BatchedArray, axes: int) -> Any:
         """The wrapped array, with axes of length 1 in front of the example's axes."""
