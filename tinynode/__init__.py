@@ -68,6 +68,7 @@ from tinynode.doctor import diagnose
 from tinynode.errors import TinynodeError
 from tinynode.net import compile, trace
 from tinynode.random import seed
+from tinynode.transforms.implicit import custom_fixed_point, custom_root, newton
 
 __version__ = "0.1.0"
 
@@ -92,6 +93,8 @@ __all__ = [
     "checkpoint",
     "compile",
     "config",
+    "custom_fixed_point",
+    "custom_root",
     "diagnose",
     "enable_grad",
     "force_backprop_mode",
@@ -108,6 +111,7 @@ __all__ = [
     "jacobian",
     "namespace_of",
     "net",
+    "newton",
     "nn",
     "no_backprop_mode",
     "no_grad",

@@ -1,0 +1,1 @@
+"""Transforms: derivatives of a Python function, as functions."""
