@@ -29,6 +29,7 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import is_floating
 from tinynode.errors import RequiresGradError, describe, dtype_name
 from tinynode.functions import concat, identity, reshape
+from tinynode.transforms.colouring import sparse_jacobian
 
 
 def value_and_grad(
@@ -67,7 +68,11 @@ def value_and_grad(
 
 
 def jacobian(
-    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, enable_double_backprop: bool = False
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    enable_double_backprop: bool = False,
+    *,
+    sparsity: Any = None,
 ) -> Callable[..., Any]:
     """A function that gives all first derivatives of f.
 
@@ -84,16 +89,25 @@ def jacobian(
         f: takes Variables or arrays, gives a Variable.
         argnums: as for ``value_and_grad``; with a tuple, the result is a tuple too.
         enable_double_backprop: record a graph of the derivatives, back to the arguments.
+        sparsity: booleans, (size of y, size of x): True where a derivative may be non-zero. Few
+            passes suffice then, one for each colour (see ``transforms.colouring``). The result is
+            still the whole array, with zeros outside of the pattern. A wrong pattern gives a wrong
+            result; debug mode compares a product with a random vector, and raises.
 
     Raises:
-        ValueError: when called: an argument is missing.
-        TypeError: when called: f gives no floating Variable, or an argument is not floating.
+        ValueError: when called: an argument is missing. In debug mode: ``sparsity`` is wrong.
+        TypeError: when called: f gives no floating Variable, or an argument is not floating, or
+            ``sparsity`` has another shape or dtype. At once: ``sparsity`` with several argnums.
     """
 
     _check_call("jacobian", f, argnums)
+    if sparsity is not None and not isinstance(argnums, int):
+        raise TypeError(f"jacobian: sparsity is for one argument, got argnums={argnums!r}.")
 
     def jacobian_of_f(*args: Any, **kwargs: Any) -> Any:
         xs, y = _call("jacobian", f, argnums, args, kwargs, enable_double_backprop)
+        if sparsity is not None:
+            return sparse_jacobian(xs[0], y, sparsity, enable_double_backprop)
         rows = []
         for position in range(y.size):
             rows.append(_gradients(y, xs, _basis(y, position), enable_double_backprop))

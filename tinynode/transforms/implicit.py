@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, Self
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import asarray
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.hooks import FunctionHook, tell_detached, thread_state
 from tinynode.core.variable import Variable, restore, wrap_array
 from tinynode.derivatives import jacobian
@@ -97,11 +97,11 @@ class Equation(NamedTuple):
                 u = self.solve(matvec, g, tolerance)
             except ConvergenceError as error:
                 raise ConvergenceError(f"{self.name}, backward: {error}{_SINGULAR}") from error
-            error, size = largest(matvec(u) - g), largest(g)
-        if not error <= max(1e3 * tolerance, eps(g) ** 0.5) * size:
+            rest, size = largest(matvec(u) - g), largest(g)
+        if not rest <= max(1e3 * tolerance, eps(g) ** 0.5) * size:
             raise ConvergenceError(
                 f"{self.name}, backward: A^T u = g is not solved, for A the Jacobian of the "
-                f"equation: |A^T u - g| = {error:.3g}, |g| = {size:.3g}.{_SINGULAR}"
+                f"equation: |A^T u - g| = {rest:.3g}, |g| = {size:.3g}.{_SINGULAR}"
             )
         return u
 
@@ -206,26 +206,26 @@ class ImplicitRoot(FunctionNode):
     F once more, on the inputs.
     """
 
+    _found: Variable | None = None
+
     def __init__(self, call: Call) -> None:
         self.call = call
-        self._found: Variable | None = None
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs(tuple(range(len(inputs))))
         self.retain_outputs((0,))
-        x, self._found = vars(self).get("_found"), None
+        x, self._found = self._found, None
         if x is None:  # a net runs: the recorded values are of another run
             values = [wrap_array(array, self.call.device, False) for array in inputs]
             x, _ = self.call.solution(values)
         return (x.raw,)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gx,) = grad_outputs
         (x,) = self.get_retained_outputs()
         values, record = self.get_retained_inputs(), config.enable_backprop
-        args, _, captured = self.call.split(values)
         inner_x = _cut(x, record)
-        count = len(values) - len(captured)
+        count = len(values) - len(self.call.captured)
         # captured Variables need no copies: only in a recorded graph does x lead to them
         inner = [_cut(v, record) if i < count or record else v for i, v in enumerate(values)]
         args, _, captured = self.call.split(inner)
@@ -322,7 +322,7 @@ def standing_in(live: Sequence[Variable], given: Sequence[Variable]) -> Iterator
     So the equation, which knows the captured Variables by its closure, is a function of an
     application's inputs. Nothing is done if the nodes and the arrays are the same.
     """
-    pairs = [(v, g) for v, g in zip(live, given, strict=True) if v.raw is not g.raw or _moved(v, g)]
+    pairs = [(v, g) for v, g in zip(live, given, strict=True) if _differ(v, g)]
     with _standing_in_lock if pairs else nullcontext():
         before = [(v, v.node, v.raw, v.grad_var) for v, _ in pairs]
         try:
@@ -337,8 +337,9 @@ def standing_in(live: Sequence[Variable], given: Sequence[Variable]) -> Iterator
 _standing_in_lock = threading.RLock()
 
 
-def _moved(v: Variable, g: Variable) -> bool:
-    return g.requires_grad and v.node is not g.node
+def _differ(v: Variable, g: Variable) -> bool:
+    """True if the arrays differ, or the nodes of Variables with a gradient."""
+    return v.raw is not g.raw or (g.requires_grad and v.node is not g.node)
 
 
 def custom_root(
@@ -389,10 +390,15 @@ def custom_root(
         ConvergenceError: when called: the residual is NaN or infinite. In backward: the Jacobian
             is singular, or the linear solver did not converge.
     """
-    ways = {"solve": solve, "tolerance": tolerance, "solve_tolerance": solve_tolerance}
     if solver is None:
-        return functools.partial(custom_root, optimality, **ways)
-    return _implicit("custom_root", optimality, solver, **ways)
+        return functools.partial(
+            custom_root,
+            optimality,
+            solve=solve,
+            tolerance=tolerance,
+            solve_tolerance=solve_tolerance,
+        )
+    return _implicit("custom_root", optimality, solver, solve, tolerance, solve_tolerance)
 
 
 def custom_fixed_point(
@@ -418,9 +424,14 @@ def custom_fixed_point(
         OperandError: as for ``custom_root``.
         ConvergenceError: as for ``custom_root``.
     """
-    ways = {"solve": solve, "tolerance": tolerance, "solve_tolerance": solve_tolerance}
     if solver is None:
-        return functools.partial(custom_fixed_point, fixed_point, **ways)
+        return functools.partial(
+            custom_fixed_point,
+            fixed_point,
+            solve=solve,
+            tolerance=tolerance,
+            solve_tolerance=solve_tolerance,
+        )
     _check_functions("custom_fixed_point", fixed_point, solver)
 
     def difference(x: Variable, *args: Any) -> Any:
@@ -429,7 +440,8 @@ def custom_fixed_point(
             return x - y
         return y  # ``residual`` tells the user's value
 
-    return _implicit("custom_fixed_point", difference, solver, **ways)
+    title = "custom_fixed_point"
+    return _implicit(title, difference, solver, solve, tolerance, solve_tolerance)
 
 
 def _implicit(
@@ -499,7 +511,9 @@ def newton(
             try:
                 step = linalg.solve(reshape(J, (x.size, x.size)), reshape(r, (x.size,)))
             except ValueError as error:
-                raise ConvergenceError("newton: a Jacobian is singular: begin elsewhere.") from error
+                raise ConvergenceError(
+                    "newton: a Jacobian is singular: begin elsewhere."
+                ) from error
             x = x - reshape(step, x.shape)
             if largest(step) <= goal * max(1.0, largest(x)):
                 return wrap_array(x.raw, x.device, False)

@@ -1,7 +1,7 @@
 """Linear solvers for implicit gradients: dense, conjugate gradients, GMRES.
 
-Requirement: one signature for all, ``solve(matvec, b)``, so a user's own solver fits too. ``matvec``
-computes A v for a Variable v with the shape of b. The solvers record no graph.
+Requirement: one signature for all, ``solve(matvec, b, tolerance)``. So a user's own solver fits too.
+``matvec`` computes A v for a Variable v with the shape of b. The caller switches the graph off.
 
 Source: Hestenes and Stiefel, Methods of Conjugate Gradients for Solving Linear Systems, 1952;
 Saad and Schultz, GMRES: A Generalized Minimal Residual Algorithm, 1986.
@@ -54,7 +54,8 @@ def conjugate_gradients(matvec: MatVec, b: Variable, tolerance: float) -> Variab
     b: (s), n elements -> v: (s), |A v - b| <= tolerance |b|.   The cost: a product for each step.
 
     Raises:
-        ConvergenceError: 10 n + 10 steps do not reach the tolerance, or A is not positive definite.
+        ConvergenceError: 10 n + 10 steps do not reach the tolerance, or A is not positive
+            definite.
     """
     v = _zeros(b)
     residual = direction = b
