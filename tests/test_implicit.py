@@ -94,7 +94,7 @@ def test_float32(solve: str) -> None:
     x = tn.custom_root(square, square_root, solve=solve)(theta)
     functions.sum(x).backward()
     assert x.dtype == np.float32 and theta.grad.dtype == np.float32
-    np.testing.assert_allclose(theta.grad, 0.5 / x.array, rtol=1e-5)
+    np.testing.assert_allclose(theta.grad, 0.5 / x.array, rtol=1e-4)
 
 
 @pytest.mark.parametrize("size", [0, 1])
@@ -231,12 +231,9 @@ def test_a_captured_variable_that_was_computed() -> None:
 
 
 def test_a_deep_equilibrium_layer_is_trained(layer: Layer) -> None:
-    layer.solution = tn.custom_fixed_point(
-        layer.step, layer.iterate, solve="gmres", tolerance=1e-3
-    )
     x, target = draw(8, 3), 0.5 * np.tanh(draw(8, 3, seed=1))
-    optimizer, losses = nn.Adam(layer, lr=0.05), []
-    for _ in range(12):
+    optimizer, losses = nn.Adam(layer, lr=0.02), []
+    for _ in range(20):
         loss = functions.mean_squared_error(layer(x), target)
         layer.cleargrads()
         loss.backward()

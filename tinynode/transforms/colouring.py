@@ -1,7 +1,7 @@
 """Sparse Jacobians: one pass for each colour in place of one for each row or column.
 
 Requirement: a Jacobian with known zeros costs few passes. A single product J v gives two columns
-without a common row: v is 1 at both columns, and each element of J v belongs to one column. Such
+without a common row: v is 1 at both columns. Each element of J v belongs to one column. Such
 columns get the same *colour*. A tridiagonal Jacobian of any size has three colours.
 
     x:  1 2 3 1 2 3 1        colours of the columns

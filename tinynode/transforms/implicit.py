@@ -1,7 +1,7 @@
 """Implicit functions: gradients of a solution, by the implicit function theorem.
 
-Requirement: a solution x of F(x, theta) = 0 has a gradient, whatever code found x. Backward needs
-the equation and the solution, and none of the solver's steps:
+Requirement: a solution x of F(x, theta) = 0 has a gradient, for any code of the solver. Backward
+needs the equation and the solution, and none of the solver's steps:
 
     A = dF/dx,  B = dF/dtheta, at the solution:   A dx + B dtheta = 0
     dL/dtheta = -B^T u,  with A^T u = dL/dx
@@ -91,7 +91,7 @@ class Equation(NamedTuple):
     def linear_solution(self, r: Variable, x: Variable, g: Variable) -> Variable:
         """The solution u of A^T u = g, checked, without a graph."""
         matvec = self.vjp(r, x)
-        tolerance = self.solve_tolerance or eps(g) ** 0.75
+        tolerance = self.solve_tolerance or eps(g) ** (2 / 3)
         with no_backprop_mode():
             try:
                 u = self.solve(matvec, g, tolerance)
@@ -106,7 +106,7 @@ class Equation(NamedTuple):
         return u
 
     def solution(self, device: Device, args: Sequence[Any], keywords: dict[str, Any]) -> Variable:
-        """What the solver finds, as a Variable without a graph. No hook sees the solver."""
+        """The solver's result, as a Variable without a graph. No hook sees the solver."""
         with without_hooks(), no_backprop_mode():
             found = self.solver(*args, **keywords)
         x = found if isinstance(found, Variable) else asarray(found, device=device)
@@ -160,7 +160,7 @@ class Call:
     Attributes:
         equation: the equation.
         treedef: the structure of the arguments, with slots for the Variables.
-        captured: the Variables that the equation uses besides its arguments.
+        captured: the other Variables of the equation: those of the closure.
         device: the device of all Variables.
     """
 
@@ -180,7 +180,7 @@ class Call:
         return args, keywords, values[size:]
 
     def solution(self, values: Sequence[Variable]) -> tuple[Variable, list[Variable]]:
-        """What the solver finds, checked; and the Variables captured by the equation."""
+        """The solver's result, checked; and the Variables captured by the equation."""
         plain = [wrap_array(v.raw, v.device, False) for v in values]
         args, keywords, captured = self.split(plain)
         with standing_in(self.captured, captured):
@@ -276,7 +276,7 @@ def _cut(x: Variable, record: bool) -> Variable:
 
 
 class _Captures(FunctionHook):
-    """Collects the Variables from outside that functions read, instead of the thread's hooks.
+    """Collects the Variables from outside among the functions' inputs; hides the other hooks.
 
     Variables freed at the end are constants, such as the number in ``2 * x``.
     """
@@ -319,8 +319,8 @@ class _Captures(FunctionHook):
 def standing_in(live: Sequence[Variable], given: Sequence[Variable]) -> Iterator[None]:
     """Give captured Variables the nodes and the arrays of others for a while.
 
-    So the equation, which knows the captured Variables by its closure, is a function of an
-    application's inputs. Nothing is done if the nodes and the arrays are the same.
+    The equation knows the captured Variables by a closure. In this block the equation is a
+    function of an application's inputs. Nothing is done if nodes and arrays are the same.
     """
     pairs = [(v, g) for v, g in zip(live, given, strict=True) if _differ(v, g)]
     with _standing_in_lock if pairs else nullcontext():
@@ -358,35 +358,38 @@ def custom_root(
         root = tn.custom_root(optimality, solver)
         x = root(theta)
 
-    The result has ``solver``'s arguments. Arguments may be Variables, arrays, and tuples, lists or
-    dicts of them; keyword arguments go to ``solver`` alone, such as a first guess. Variables that
-    ``optimality`` uses besides, such as the weights of a module, get a gradient too. Gradients of
-    every order exist. No hook sees the steps of the solver.
+    The result has ``solver``'s arguments: Variables, arrays, and nested tuples, lists or dicts.
+    Keyword arguments go to ``solver`` alone, such as a first guess. Variables in the closure of
+    ``optimality``, such as the weights of a module, get a gradient too. Gradients of every order
+    exist. No hook sees the steps of the solver.
 
-    Under ``tn.compile`` the solver runs in each call. It may read the values of its arguments.
-    Other Variables may be used only where ``optimality`` uses them too.
+    Under ``tn.compile`` the solver runs in each call, and may read the values of the arguments.
+    The solver may use a Variable of the closure only if ``optimality`` uses the same Variable.
+
+    A recorded backward, for a gradient of a gradient, borrows the Variables of the closure for a
+    moment. Other threads must not use these Variables then.
 
     Args:
-        optimality: ``optimality(x, *args)`` gives a Variable of the shape and dtype of x. The
-            value is zero at the solution. It is made of differentiable functions. If it is a
-            gradient, ``enable_double_backprop=True`` makes the gradient differentiable.
-        solver: ``solver(*args, **keywords)`` gives the solution: a Variable or an array. It gets
-            Variables without a graph; ``theta.array`` is the array. Without ``solver``, the result
-            is a decorator of solvers.
+        optimality: ``optimality(x, *args)`` gives a Variable of the shape and dtype of x, zero at
+            the solution, by differentiable functions. If ``optimality`` computes a gradient,
+            ``enable_double_backprop=True`` makes the gradient differentiable.
+        solver: ``solver(*args, **keywords)`` gives the solution: a Variable or an array. The
+            arguments are Variables without a graph; ``theta.array`` is the array. Without
+            ``solver``, the result is a decorator of solvers.
         solve: the solver of the linear system of backward. ``"dense"`` computes the whole
             Jacobian, by a backward pass for each element of x. ``"cg"`` takes some passes, for a
-            symmetric positive definite Jacobian: that of a minimum. ``"gmres"`` takes some passes
+            symmetric positive definite Jacobian, as at a minimum. ``"gmres"`` takes some passes
             for any Jacobian. A function ``solve(matvec, b, tolerance)`` gives v with
             ``matvec(v) = b``.
         tolerance: the largest accepted residual, relative to max(1, |x|). By default the cube root
             of the dtype's precision: 6e-6 for float64, 5e-3 for float32. A larger residual is a
             RuntimeWarning.
         solve_tolerance: the relative residual of the linear system; by default the precision to
-            the power 3/4.
+            the power 2/3: 4e-11 for float64, 2e-5 for float32.
 
     Raises:
-        OperandError: an argument is no function or no known name, or when called: the value of
-            ``optimality`` has another shape or dtype than x, or the solution is not floating.
+        OperandError: an argument is no function, or ``solve`` is unknown. When called: the value
+            of ``optimality`` has another shape or dtype than x, or the solution is not floating.
         ConvergenceError: when called: the residual is NaN or infinite. In backward: the Jacobian
             is singular, or the linear solver did not converge.
     """

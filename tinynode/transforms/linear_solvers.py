@@ -1,7 +1,8 @@
 """Linear solvers for implicit gradients: dense, conjugate gradients, GMRES.
 
-Requirement: one signature for all, ``solve(matvec, b, tolerance)``. So a user's own solver fits too.
-``matvec`` computes A v for a Variable v with the shape of b. The caller switches the graph off.
+Requirement: a user's own solver fits too, so all have one signature: ``solve(matvec, b,
+tolerance)``. ``matvec`` computes A v for a Variable v with the shape of b. The caller switches the
+graph off.
 
 Source: Hestenes and Stiefel, Methods of Conjugate Gradients for Solving Linear Systems, 1952;
 Saad and Schultz, GMRES: A Generalized Minimal Residual Algorithm, 1986.
@@ -87,32 +88,30 @@ def gmres(matvec: MatVec, b: Variable, tolerance: float) -> Variable:
     Raises:
         ConvergenceError: min(n, 300) steps do not reach the tolerance.
     """
-    length = error = _dot(b, b) ** 0.5
+    xp, length = b.xp, _dot(b, b) ** 0.5
     if length == 0:
         return b
-    basis, steps = [b / length], min(b.size, LARGEST_BASIS)
-    hessenberg = numpy.zeros((steps + 1, steps))
+    error, steps = length, min(b.size, LARGEST_BASIS)
+    basis = xp.reshape(b.raw / length, (1, b.size))
+    hessenberg = numpy.zeros((steps + 1, steps))  # A in the basis
     for k in range(steps):
-        new = matvec(basis[k])
+        new = xp.reshape(matvec(_like(b, basis[k, :])).raw, (b.size,))
         for _ in range(2):  # the second round removes rounding errors of the first
-            for i, old in enumerate(basis):
-                overlap = _dot(old, new)
-                hessenberg[i, k] += overlap
-                new = new - overlap * old
-        hessenberg[k + 1, k] = _dot(new, new) ** 0.5
+            overlaps = xp.matmul(basis, new)
+            new = new - xp.matmul(overlaps, basis)
+            hessenberg[: k + 1, k] += numpy.asarray(to_host(overlaps))
+        hessenberg[k + 1, k] = rest = float(xp.sqrt(xp.sum(new * new)))
         small, target = hessenberg[: k + 2, : k + 1], length * numpy.eye(k + 2)[0]
         if not numpy.isfinite(small).all():
             break
         weights = numpy.linalg.lstsq(small, target)[0]
         error = float(numpy.linalg.norm(small @ weights - target))
         if error <= tolerance * length:
-            v = _zeros(b)
-            for weight, old in zip(weights, basis, strict=True):
-                v = v + float(weight) * old
-            return v
-        if hessenberg[k + 1, k] <= 1e-14 * length:
+            v = asarray(weights, dtype=b.dtype, device=b.device, requires_grad=False)
+            return _like(b, xp.matmul(v.raw, basis))
+        if rest <= 1e-14 * numpy.abs(small).max():
             break  # the basis is complete, and A is singular
-        basis.append(new / float(hessenberg[k + 1, k]))
+        basis = xp.concat([basis, xp.reshape(new / rest, (1, b.size))])
     raise _not_converged("gmres", error, b, tolerance)
 
 
@@ -135,6 +134,11 @@ def largest(x: Any) -> float:
 
 def _zeros(b: Variable) -> Variable:
     return asarray(numpy.zeros(b.shape), dtype=b.dtype, device=b.device, requires_grad=False)
+
+
+def _like(b: Variable, array: Any) -> Variable:
+    """The elements of an array, in the shape of b."""
+    return wrap_array(b.xp.reshape(array, b.shape), b.device, False)
 
 
 def _dot(a: Variable, b: Variable) -> float:
