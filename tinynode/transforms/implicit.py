@@ -41,10 +41,10 @@ from tinynode.core.variable import Variable, restore, wrap_array
 from tinynode.derivatives import jacobian
 from tinynode.devices import Arrays, Device, current_device, is_floating
 from tinynode.errors import ConvergenceError, OperandError, describe
-from tinynode.functions import identity, linalg, reshape
+from tinynode.functions import astype, identity, reshape
 from tinynode.net.recorder import without_hooks
 from tinynode.net.structure import flatten, unflatten
-from tinynode.transforms.linear_solvers import SOLVERS, MatVec, Solve, largest
+from tinynode.transforms.linear_solvers import SOLVERS, MatVec, Solve, largest, solve_matrix
 
 
 class Equation(NamedTuple):
@@ -105,11 +105,17 @@ class Equation(NamedTuple):
             )
         return u
 
-    def solution(self, device: Device, args: Sequence[Any], keywords: dict[str, Any]) -> Variable:
-        """The solver's result, as a Variable without a graph. No hook sees the solver."""
+    def solution(
+        self, device: Device, dtype: Any, args: Sequence[Any], keywords: dict[str, Any]
+    ) -> Variable:
+        """The solver's result, as a Variable without a graph. No hook sees the solver.
+
+        Python numbers get the dtype.
+        """
         with without_hooks(), no_backprop_mode():
             found = self.solver(*args, **keywords)
-        x = found if isinstance(found, Variable) else asarray(found, device=device)
+            own = dtype if not hasattr(found, "dtype") else None
+            x = found if isinstance(found, Variable) else asarray(found, own, device)
         if not is_floating(x.raw):
             raise OperandError(
                 f"{self.name}: the solver must give a floating array, it gave {x.label}."
@@ -183,8 +189,9 @@ class Call:
         """The solver's result, checked; and the Variables captured by the equation."""
         plain = [wrap_array(v.raw, v.device, False) for v in values]
         args, keywords, captured = self.split(plain)
+        dtype = next((v.dtype for v in values if is_floating(v.raw)), None)
         with standing_in(self.captured, captured):
-            x = self.equation.solution(self.device, args, keywords)
+            x = self.equation.solution(self.device, dtype, args, keywords)
             if self.equation.tolerance == float("inf"):
                 return x, []
             leaves = [wrap_array(v.raw, v.device, True) for v in (x, *plain)]
@@ -507,18 +514,16 @@ def newton(
         ConvergenceError: the number of steps was not enough, or a Jacobian is singular.
     """
     x = asarray(x0, requires_grad=False)
-    goal = max(tolerance, 4 * eps(x))
     with no_backprop_mode():
         for _ in range(steps):
-            r, J = optimality(x, *args), jacobian(optimality)(x, *args)
-            try:
-                step = linalg.solve(reshape(J, (x.size, x.size)), reshape(r, (x.size,)))
-            except ValueError as error:
-                raise ConvergenceError(
-                    "newton: a Jacobian is singular: begin elsewhere."
-                ) from error
-            x = x - reshape(step, x.shape)
-            if largest(step) <= goal * max(1.0, largest(x)):
+            r = optimality(x, *args)
+            if r.dtype != x.dtype:  # a first guess in Python numbers
+                x = astype(x, r.dtype)
+                r = optimality(x, *args)
+            J = reshape(jacobian(optimality)(x, *args), (r.size, x.size))
+            step = solve_matrix("newton", J, r)
+            x = x - step
+            if largest(step) <= max(tolerance, 4 * eps(x)) * max(1.0, largest(x)):
                 return wrap_array(x.raw, x.device, False)
     raise ConvergenceError(
         f"newton: {steps} steps did not converge: the last is {largest(step):.3g} long. Begin "

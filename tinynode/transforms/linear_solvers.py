@@ -17,7 +17,7 @@ import numpy
 
 from tinynode.core.conversion import asarray, to_host
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.errors import ConvergenceError
+from tinynode.errors import ConvergenceError, InvalidType
 from tinynode.functions import linalg, matrix_transpose, reshape, stack, vecdot
 
 MatVec: TypeAlias = Callable[[Variable], Variable]
@@ -41,11 +41,22 @@ def dense(matvec: MatVec, b: Variable, tolerance: float = 0.0) -> Variable:
     if not columns:
         return b
     matrix = matrix_transpose(stack(columns))
+    return solve_matrix("dense", matrix, b)
+
+
+def solve_matrix(name: str, matrix: Variable, b: Variable) -> Variable:
+    """The solution v of ``matrix v = b``; matrix: (n, n), b: (s) with n elements -> (s).
+
+    Raises:
+        ConvergenceError: the matrix is singular.
+    """
     try:
         return reshape(linalg.solve(matrix, reshape(b, (b.size,))), b.shape)
+    except InvalidType:
+        raise
     except ValueError as error:  # the array library's LinAlgError
         raise ConvergenceError(
-            f"dense: the matrix of {b.size} rows is singular, so there is no unique solution."
+            f"{name}: the matrix of {b.size} rows is singular, so no unique solution exists."
         ) from error
 
 
