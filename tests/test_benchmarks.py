@@ -134,3 +134,9 @@ def test_ratios_are_taken_round_by_round(measure: Any) -> None:
 def test_a_job_stays_below_its_limit(job: str) -> None:
     measure = {"tiny-gpt": "held-out loss", "pinn": "largest error"}[job]
     assert f"{job}: {measure}" in run("jobs", "--jobs", job)
+
+
+def test_implicit() -> None:
+    printed = run("implicit", "--size=4", "--unknowns=6", "--runs=1")
+    assert len(table(printed)["implicit, gmres"]) == 3
+    assert "3 colours" in printed

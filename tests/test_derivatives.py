@@ -9,8 +9,8 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions
-from tinynode.transforms import hvp, jacobian, value_and_grad
 from tinynode.gradient_check import check_backward, numerical_grad
+from tinynode.transforms import hvp, jacobian, value_and_grad
 
 
 def draw(*shape: int, seed: int = 0) -> Any:

@@ -17,12 +17,13 @@ RESULTS = {
     "start_sequence": (r"error of the next number: (\d\.\d+)", 0.03, 0.12),
     "start_physics": (r"after 2000 steps: k = (\d\.\d+)", 2.4, 2.6),
     "start_custom_function": (r"held-out accuracy: (\d+\.\d) %", 95.0, 100.0),
+    "deep_equilibrium": (r"after 80 steps: .*accuracy: (\d+\.\d) %", 90.0, 100.0),
 }
 """The line with the result of a program, and the range of its number."""
 
 
 def test_every_program_to_start_from_is_short_and_has_a_result() -> None:
-    paths = sorted(EXAMPLES.glob("start_*.py"))
+    paths = sorted([*EXAMPLES.glob("start_*.py"), *EXAMPLES.glob("deep_*.py")])
     assert {path.stem for path in paths} == set(RESULTS)
     page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     for path in paths:

@@ -24,9 +24,9 @@ from tinynode import (
     transforms,
 )
 from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
-from tinynode import transforms as derivatives  # noqa: F401 - the former name
 from tinynode import numpy_functions as numpy_functions  # NumPy's functions of Variables
 from tinynode import old_names as old_names  # the modules of version 0.1, as the next lines
+from tinynode import transforms as derivatives  # noqa: F401 - the former name
 from tinynode.array_api import array_namespace
 from tinynode.checkpoint import checkpoint, forget
 from tinynode.configuration import (
@@ -70,6 +70,8 @@ from tinynode.errors import TinynodeError
 from tinynode.net import compile, trace
 from tinynode.random import seed
 from tinynode.transforms import (
+    custom_fixed_point,
+    custom_root,
     gradient,
     hessian,
     hvp,
@@ -78,6 +80,7 @@ from tinynode.transforms import (
     jacrev,
     jvp,
     linearize,
+    newton,
     value_and_grad,
     vjp,
     vmap,
@@ -106,6 +109,8 @@ __all__ = [
     "checkpoint",
     "compile",
     "config",
+    "custom_fixed_point",
+    "custom_root",
     "diagnose",
     "enable_grad",
     "force_backprop_mode",
@@ -128,6 +133,7 @@ __all__ = [
     "linearize",
     "namespace_of",
     "net",
+    "newton",
     "nn",
     "no_backprop_mode",
     "no_grad",

@@ -7,6 +7,7 @@ value, and the next step to try.
     TinynodeError
       BackwardSeedError       (ValueError)    backward() has no gradient to start from
       ConfigError             (ValueError)    a setting has a value that cannot be used
+      ConvergenceError        (ValueError)    an equation has no usable solution or gradient
       DeviceError             (ValueError)    a device that is unknown or cannot be used
       DeviceMixError          (TypeError)     arrays of several devices meet in one function
       GradientError                           a backward did not return gradients
@@ -47,6 +48,10 @@ class BackwardSeedError(TinynodeError, ValueError):
 
 class ConfigError(TinynodeError, ValueError):
     """A setting has a value that cannot be used."""
+
+
+class ConvergenceError(TinynodeError, ValueError):
+    """A solver did not converge, or an equation is singular at the solution."""
 
 
 class DeviceError(TinynodeError, ValueError):

@@ -1,14 +1,16 @@
 """Transforms: derivatives of functions, as functions, and vmap.
 
 ``gradients`` has value_and_grad, gradient and hvp; ``linear`` has vjp, jvp and linearize;
-``jacobians`` has jacrev, jacfwd and hessian. Each one calls the function on fresh Variables, and
-differentiates the recorded graph with ``tinynode.grad``. ``vmap`` calls the function on Variables
-with a hidden axis; ``batching`` has the border of the hidden axis. Transforms compose: one may
-stand in the function of another.
+``jacobians`` has jacrev, jacfwd and hessian, with sparse patterns in ``colouring``. Each one calls
+the function on fresh Variables, and differentiates the recorded graph with ``tinynode.grad``.
+``implicit`` has custom_root, custom_fixed_point and newton. ``vmap`` calls the function on
+Variables with a hidden axis; ``batching`` has the border of the hidden axis. Transforms compose:
+one may stand in the function of another.
 """
 
 from tinynode.transforms.batching import batched, note_moved
 from tinynode.transforms.gradients import gradient, hvp, value_and_grad
+from tinynode.transforms.implicit import custom_fixed_point, custom_root, newton
 from tinynode.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from tinynode.transforms.linear import jvp, linearize, vjp
 from tinynode.transforms.linear_map import LinearMap
@@ -18,6 +20,8 @@ from tinynode.transforms.vmap import vmap
 __all__ = [
     "LinearMap",
     "batched",
+    "custom_fixed_point",
+    "custom_root",
     "gradient",
     "hessian",
     "hvp",
@@ -26,6 +30,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "newton",
     "note_moved",
     "or_zeros",
     "value_and_grad",

@@ -11,6 +11,7 @@ results, and columns suit few arguments.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from tinynode.configuration import using_config
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.functions import concat, permute_dims, reshape
+from tinynode.transforms.colouring import sparse_jacobian
 from tinynode.transforms.gradients import gradient
 from tinynode.transforms.linear import Pushforward
 from tinynode.transforms.trees import (
@@ -36,6 +38,8 @@ def jacobian(
     f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
     enable_double_backprop: bool | None = None,
+    *,
+    sparsity: Any = None,
 ) -> Callable[..., Any]:
     """A function that gives all first derivatives of f.
 
@@ -48,16 +52,26 @@ def jacobian(
         argnums: as for ``value_and_grad``; with a tuple, the result is a tuple too.
         enable_double_backprop: record a graph of the derivatives, back to the arguments. None
             means True inside the function of another transform, else False.
+        sparsity: booleans, (size of y, size of x): True where a derivative may be non-zero. Few
+            passes suffice then, one for each colour (see ``transforms.colouring``). The result is
+            still the whole array, with zeros outside of the pattern. A wrong pattern gives a wrong
+            result; debug mode compares a product with a random vector, and raises.
 
     Returns:
         A function with f's arguments. The result is nested as y, with J nested as x in the place
         of each leaf.
 
     Raises:
-        ValueError: when called: an argument is missing.
-        TypeError: when called: f gives no floating Variable, or an argument is not floating.
+        ValueError: when called: an argument is missing. In debug mode: ``sparsity`` is wrong.
+        TypeError: when called: f gives no floating Variable, or an argument is not floating, or
+            ``sparsity`` has another shape or dtype. At once: ``sparsity`` with several argnums.
     """
-    return _jacobian("jacobian", _by_rows, f, argnums, enable_double_backprop)
+    if sparsity is None:
+        return _jacobian("jacobian", _by_rows, f, argnums, enable_double_backprop)
+    if not isinstance(argnums, int):
+        raise TypeError(f"jacobian: sparsity is for one argument, got argnums={argnums!r}.")
+    by_colours = functools.partial(_by_colours, sparsity)
+    return _jacobian("jacobian", by_colours, f, argnums, enable_double_backprop)
 
 
 jacrev = jacobian
@@ -150,6 +164,17 @@ def _by_rows(point: Point) -> Table:
                 [_stacked((row[i] for row in rows), x, y.shape + x.shape) for i, x in each]
             )
     return table
+
+
+def _by_colours(sparsity: Any, point: Point) -> Table:
+    """A pass for each colour of the pattern."""
+    if len(point.outputs) != 1 or len(point.inputs) != 1:
+        raise TypeError(
+            "jacobian: sparsity is for one Variable as the argument and one as the result, got "
+            f"{len(point.inputs)} and {len(point.outputs)}. Join them with functions.concat."
+        )
+    (x,), (y,) = point.inputs, point.outputs
+    return [[sparse_jacobian(x, y, sparsity, point.connected)]]
 
 
 def _by_columns(point: Point) -> Table:

@@ -20,7 +20,7 @@ from tinynode.net.passes import simplify
 from tinynode.net.plan import ArraySpecs, Plan, note_specs
 from tinynode.net.structure import unflatten
 from tinynode.net.trace import trace
-from tinynode.transforms.trees import fitting, leaves_of, rebuilt, zeros_like
+from tinynode.transforms.trees import fitting, rebuilt, zeros_like
 
 
 class LinearMap:

@@ -1,0 +1,165 @@
+"""Linear solvers for implicit gradients: dense, conjugate gradients, GMRES.
+
+Requirement: a user's own solver fits too, so all have one signature: ``solve(matvec, b,
+tolerance)``. ``matvec`` computes A v for a Variable v with the shape of b. The caller switches the
+graph off.
+
+Source: Hestenes and Stiefel, Methods of Conjugate Gradients for Solving Linear Systems, 1952;
+Saad and Schultz, GMRES: A Generalized Minimal Residual Algorithm, 1986.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy
+
+from tinynode.core.conversion import asarray, to_host
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.errors import ConvergenceError, InvalidType
+from tinynode.functions import linalg, matrix_transpose, reshape, stack, vecdot
+
+MatVec: TypeAlias = Callable[[Variable], Variable]
+"""The product of the matrix and a vector."""
+Solve: TypeAlias = Callable[..., Variable]
+"""``solve(matvec, b, tolerance=...)``: the v with A v = b."""
+
+LARGEST_BASIS = 300
+"""The largest number of vectors that GMRES keeps."""
+
+
+def dense(matvec: MatVec, b: Variable, tolerance: float = 0.0) -> Variable:
+    """The solution by the whole matrix: n products with unit vectors, then ``solve``.
+
+    b: (s), n elements -> v: (s), A v = b.   The cost: n products, n^2 numbers, n^3 / 3 steps.
+
+    Raises:
+        ConvergenceError: A is singular.
+    """
+    columns = [reshape(matvec(unit_vector(b, i)), (b.size,)) for i in range(b.size)]
+    if not columns:
+        return b
+    matrix = matrix_transpose(stack(columns))
+    return solve_matrix("dense", matrix, b)
+
+
+def solve_matrix(name: str, matrix: Variable, b: Variable) -> Variable:
+    """The solution v of ``matrix v = b``; matrix: (n, n), b: (s) with n elements -> (s).
+
+    Raises:
+        ConvergenceError: the matrix is singular.
+    """
+    try:
+        return reshape(linalg.solve(matrix, reshape(b, (b.size,))), b.shape)
+    except InvalidType:
+        raise
+    except ValueError as error:  # the array library's LinAlgError
+        raise ConvergenceError(
+            f"{name}: the matrix of {b.size} rows is singular, so no unique solution exists."
+        ) from error
+
+
+def conjugate_gradients(matvec: MatVec, b: Variable, tolerance: float) -> Variable:
+    """The solution for a symmetric positive definite A, by conjugate gradients.
+
+    b: (s), n elements -> v: (s), |A v - b| <= tolerance |b|.   The cost: a product for each step.
+
+    Raises:
+        ConvergenceError: 10 n + 10 steps do not reach the tolerance, or A is not positive
+            definite.
+    """
+    v = _zeros(b)
+    residual = direction = b
+    square, goal = _dot(b, b), tolerance**2 * _dot(b, b)
+    for _ in range(10 * b.size + 10):
+        if square <= goal:
+            return v
+        product = matvec(direction)
+        curvature = _dot(direction, product)
+        if not curvature > 0:
+            raise ConvergenceError(
+                f"cg: d A d = {curvature:.3g} for a direction d, so the matrix is not positive "
+                "definite. Use solve='gmres' or solve='dense'."
+            )
+        step = square / curvature
+        v, residual = v + step * direction, residual - step * product
+        before, square = square, _dot(residual, residual)
+        direction = residual + (square / before) * direction
+    raise _not_converged("cg", square**0.5, b, tolerance)
+
+
+def gmres(matvec: MatVec, b: Variable, tolerance: float) -> Variable:
+    """The solution for a general A, by the generalized minimal residual method.
+
+    b: (s), n elements -> v: (s), |A v - b| <= tolerance |b|.   Step k keeps k vectors and costs a
+    product with A and k scalar products. An orthonormal basis of b, A b, A^2 b ... grows by a
+    vector in each step. The solution is the best combination of the basis.
+
+    Raises:
+        ConvergenceError: min(n, 300) steps do not reach the tolerance.
+    """
+    xp, length = b.xp, _dot(b, b) ** 0.5
+    if length == 0:
+        return b
+    error, steps = length, min(b.size, LARGEST_BASIS)
+    basis = xp.reshape(b.raw / length, (1, b.size))
+    hessenberg = numpy.zeros((steps + 1, steps))  # A in the basis
+    for k in range(steps):
+        new = xp.reshape(matvec(_like(b, basis[k, :])).raw, (b.size,))
+        for _ in range(2):  # the second round removes rounding errors of the first
+            overlaps = xp.matmul(basis, new)
+            new = new - xp.matmul(overlaps, basis)
+            hessenberg[: k + 1, k] += numpy.asarray(to_host(overlaps))
+        hessenberg[k + 1, k] = rest = float(xp.sqrt(xp.sum(new * new)))
+        small, target = hessenberg[: k + 2, : k + 1], length * numpy.eye(k + 2)[0]
+        if not numpy.isfinite(small).all():
+            break
+        weights = numpy.linalg.lstsq(small, target)[0]
+        error = float(numpy.linalg.norm(small @ weights - target))
+        if error <= tolerance * length:
+            v = asarray(weights, dtype=b.dtype, device=b.device, requires_grad=False)
+            return _like(b, xp.matmul(v.raw, basis))
+        if rest <= 1e-14 * numpy.abs(small).max():
+            break  # the basis is complete, and A is singular
+        basis = xp.concat([basis, xp.reshape(new / rest, (1, b.size))])
+    raise _not_converged("gmres", error, b, tolerance)
+
+
+SOLVERS: dict[str, Solve] = {"cg": conjugate_gradients, "dense": dense, "gmres": gmres}
+"""The solvers by name."""
+
+
+def unit_vector(b: Variable, position: int) -> Variable:
+    """1 at a position of b's elements, 0 elsewhere; b: (s) -> (s)."""
+    xp = b.xp
+    ones = xp.astype(xp.arange(b.size, device=b.raw.device) == position, b.dtype)
+    return wrap_array(xp.reshape(ones, b.shape), b.device, False)
+
+
+def largest(x: Any) -> float:
+    """The largest absolute value; NaN if an element is NaN, 0 without elements."""
+    host = numpy.abs(numpy.asarray(to_host(x)))
+    return float(host.max()) if host.size else 0.0
+
+
+def _zeros(b: Variable) -> Variable:
+    return asarray(numpy.zeros(b.shape), dtype=b.dtype, device=b.device, requires_grad=False)
+
+
+def _like(b: Variable, array: Any) -> Variable:
+    """The elements of an array, in the shape of b."""
+    return wrap_array(b.xp.reshape(array, b.shape), b.device, False)
+
+
+def _dot(a: Variable, b: Variable) -> float:
+    """The scalar product of all elements, as a number."""
+    return float(vecdot(reshape(a, (a.size,)), reshape(b, (b.size,))))
+
+
+def _not_converged(name: str, error: float, b: Variable, tolerance: float) -> ConvergenceError:
+    return ConvergenceError(
+        f"{name}: the linear system of {b.size} unknowns did not converge: the residual is "
+        f"{error:.3g}, the goal {tolerance:.3g} times {_dot(b, b) ** 0.5:.3g}. The matrix may be "
+        "singular. Try solve='dense', or a larger solve_tolerance."
+    )
