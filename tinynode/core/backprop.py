@@ -218,7 +218,7 @@ def grad(
         ValueError: the lengths differ.
     """
     messages.check_sequences("grad", "outputs", outputs, "grad_outputs", grad_outputs)
-    messages.check_sequences("grad", "inputs", inputs, "grad_inputs", grad_inputs)
+    messages.check_inputs_of_grad(outputs, inputs, grad_inputs)
     given = grad_outputs if grad_outputs is not None else [None] * len(outputs)
     device = outputs[0].device if outputs else current_device()
     with backprop_mode(enable_double_backprop), device.active():

@@ -24,6 +24,7 @@ from tinynode.devices import (
     find_device,
     hidden_axes,
     is_differentiable,
+    is_inside,
     kind_of,
 )
 from tinynode.errors import (
@@ -153,13 +154,14 @@ def as_gradient(grad: Any, x: tinynode.Variable) -> tinynode.Variable:
 # --- gradients -----------------------------------------------------------------------------------
 
 
-def check_gradient(gx: Any, x: Any, title: str) -> None:
+def check_gradient(gx: Any, x: Any, title: str, may_be_batched: bool = False) -> None:
     """Refuse a gradient of x that does not fit x, a VariableNode or a Variable.
 
     Args:
         gx: the gradient.
         x: the Variable or VariableNode.
         title: the name of the gradient in messages.
+        may_be_batched: True allows several gradients of one x, inside of ``vmap``.
 
     Raises:
         GradientTypeError: the gradient is no Variable, or the device or the dtype differs.
@@ -170,7 +172,8 @@ def check_gradient(gx: Any, x: Any, title: str) -> None:
             f"{title}: expected a Variable, got {describe(gx)}. Compute it from Variables, so "
             "that it can be differentiated again."
         )
-    if gx.device is not x.device:
+    is_batched = may_be_batched and is_inside(gx.device, x.device)
+    if gx.device is not x.device and not is_batched:
         raise GradientTypeError(
             f"{title}: Device of data and grad mismatch: data is on {x.device}, grad is on "
             f"{gx.device}. Move it with to_device({str(x.device)!r})."
@@ -191,7 +194,7 @@ def check_backward_gradient(gx: Any, function: Any, position: int) -> None:
     """``check_gradient`` for the gradient of an input, from a function's backward."""
     title = f"Function `{function.label}` has a bug: the gradient of input {position}"
     try:
-        check_gradient(gx, function.inputs[position], title)
+        check_gradient(gx, function.inputs[position], title, may_be_batched=True)
     except GradientError as error:
         add_forward_stack(error, function)
         raise
@@ -330,12 +333,31 @@ def checked_seed(y: Any, gy: Any, position: int) -> Any:
     return gy
 
 
+def check_inputs_of_grad(outputs: Any, inputs: Any, grad_inputs: Any) -> None:
+    """Refuse inputs of ``tinynode.grad`` that are no Variables, or from outside of a vmap.
+
+    Raises:
+        TypeError: an argument is not a tuple or a list.
+        ValueError: the lengths differ.
+        VmapError: an output is of one example, and an input is of all.
+    """
+    check_sequences("grad", "inputs", inputs, "grad_inputs", grad_inputs)
+    for position, x in enumerate(inputs if hidden_axes.stack else ()):
+        if any(is_inside(y.device, x.device) for y in outputs):
+            raise VmapError(
+                f"grad: inputs[{position}] is from outside of the vmapped function, so the "
+                "gradient would be the sum over all examples. Pass the Variable as an argument "
+                "with in_axes=None, or use tinynode.gradient(f)(x) for the gradient of each "
+                "example."
+            )
+
+
 def check_start_of_grad(y: Any, gy: Any, position: int) -> None:
     """Refuse a gradient that ``tinynode.grad`` starts from, if it does not fit the output."""
     if gy is None:
         check_real_start("grad", f"outputs[{position}]", y)
     else:
-        check_gradient(gy, y, f"grad: grad_outputs[{position}]")
+        check_gradient(gy, y, f"grad: grad_outputs[{position}]", may_be_batched=True)
 
 
 def check_real_start(function: str, argument: str, y: Any) -> None:
@@ -374,13 +396,6 @@ def check_sequences(
             raise OperandError(
                 f"{function}: {name}[{position}] must be a Variable, got {describe(x)}."
             )
-    below = {axis.below for axis in hidden_axes.stack}
-    if function == "grad" and name == "inputs" and any(x.device in below for x in variables):
-        raise VmapError(
-            "grad: an input is from outside of the vmapped function, so the gradient would be the "
-            "sum over all examples. Pass the Variable as an argument with in_axes=None, or use "
-            "tinynode.gradient(f)(x) for the gradient of each example."
-        )
     if gradients is not None and len(gradients) != len(variables):
         raise ValueError(
             f"{function}: {gradients_name} has {len(gradients)} entries, expected "

@@ -38,7 +38,13 @@ from tinynode.devices.arrays import (
 )
 from tinynode.devices.device import Device, device_names, indices_of, namespace_from
 from tinynode.devices.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, complex_dtypes, kind_of_dtype
-from tinynode.devices.hidden_axes import HiddenAxis, axis_of, hidden_axes, hides_variables
+from tinynode.devices.hidden_axes import (
+    HiddenAxis,
+    axis_of,
+    hidden_axes,
+    hides_variables,
+    is_inside,
+)
 from tinynode.devices.loader import backend_origin, import_vmap
 from tinynode.devices.protocol import (
     OPTIONAL_PARTS,
@@ -116,6 +122,7 @@ __all__ = [
     "is_differentiable",
     "is_float16",
     "is_floating",
+    "is_inside",
     "is_integer",
     "is_separate",
     "kernel_uses",

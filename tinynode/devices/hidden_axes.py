@@ -66,3 +66,13 @@ def hides_variables(device: Any) -> bool:
     """True for the batched device of a net: Variables are inside of the arrays."""
     backend = device.backend
     return "batched" in backend.capabilities and bool(backend.library.is_recorded)
+
+
+def is_inside(device: Any, other: Any) -> bool:
+    """True if a device is batched over another device, by vmapped functions that run now."""
+    for axis in hidden_axes.stack:
+        if axis.below is other:
+            other = axis.device
+            if other is device:
+                return True
+    return False

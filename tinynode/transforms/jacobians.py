@@ -12,12 +12,12 @@ results, and columns suit few arguments.
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinynode.configuration import using_config
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable
+from tinynode.errors import VmapError
 from tinynode.functions import concat, permute_dims, reshape
 from tinynode.transforms.colouring import sparse_jacobian
 from tinynode.transforms.gradients import gradient
@@ -30,8 +30,11 @@ from tinynode.transforms.trees import (
     gradients,
     is_connected,
     rebuilt,
+    unit_vectors,
+    zeros,
     zeros_like,
 )
+from tinynode.transforms.vmap import vmap
 
 
 def jacobian(
@@ -126,6 +129,8 @@ def hessian(
     return _jacobian("hessian", _by_columns, gradient(f, argnums), argnums, enable_double_backprop)
 
 
+AT_ONCE = 128
+"""The number of backward passes at the same time: more of them take more memory."""
 Table = list[list[Variable]]
 """The derivatives of each output, a list with one for each input."""
 
@@ -142,7 +147,9 @@ def _jacobian(
     def jacobian_of_f(*args: Any, **kwargs: Any) -> Any:
         point = call(name, f, argnums, args, kwargs, is_connected(again))
         found = []
-        for row in table_of(point):
+        with using_config("enable_backprop", point.connected):
+            table = table_of(point)
+        for row in table:
             of_each = rebuilt(point.trees, row)
             found.append(of_each[0] if isinstance(argnums, int) else of_each)
         return rebuilt(point.result, found)
@@ -151,19 +158,37 @@ def _jacobian(
 
 
 def _by_rows(point: Point) -> Table:
-    """A backward pass for each element of the outputs."""
+    """The gradients of each element of the outputs: backward passes, many at once by vmap."""
     table = []
     for y in point.outputs:
-        rows = []
-        for position in range(y.size):
-            gys = [basis(y, position)]
-            rows.append(gradients([y], point.inputs, gys, point.connected))
-        with using_config("enable_backprop", point.connected):
-            each = enumerate(point.inputs)
-            table.append(
-                [_stacked((row[i] for row in rows), x, y.shape + x.shape) for i, x in each]
-            )
+        rows = _along_basis(functools.partial(_row, point, y), y, point.inputs)
+        table.append(
+            [reshape(J, y.shape + x.shape) for J, x in zip(rows, point.inputs, strict=True)]
+        )
     return table
+
+
+def _row(point: Point, y: Variable, gy: Variable) -> list[Variable]:
+    return gradients([y], point.inputs, [gy], point.connected)
+
+
+def _along_basis(
+    product: Callable[[Variable], list[Variable]], x: Variable, likes: Sequence[Variable]
+) -> list[Variable]:
+    """A linear function at each vector of the standard basis: one axis of x.size in front.
+
+    ``vmap`` runs the function on many vectors at once. What vmap refuses runs one by one.
+    """
+    parts: list[list[Variable]] = []
+    try:
+        for start in range(0, x.size, AT_ONCE):
+            parts.append(vmap(product)(unit_vectors(x, start, min(start + AT_ONCE, x.size))))
+    except VmapError:
+        rows = [product(basis(x, position)) for position in range(x.size)]
+        parts = [[reshape(one, (1, *one.shape)) for one in row] for row in rows]
+    if not parts:
+        return [zeros(like, (0, *like.shape)) for like in likes]
+    return [concat([part[i] for part in parts]) for i in range(len(likes))]
 
 
 def _by_colours(sparsity: Any, point: Point) -> Table:
@@ -178,32 +203,26 @@ def _by_colours(sparsity: Any, point: Point) -> Table:
 
 
 def _by_columns(point: Point) -> Table:
-    """A pass of the jvp for each element of the inputs."""
+    """The derivatives along each element of the inputs: passes of the jvp, many at once."""
     push = Pushforward(point)
-    zeros = [zeros_like(x) for x in point.inputs]
-    columns: list[list[list[Variable]]] = []  # by input, by element, by output
+    columns = []  # by input, by output
     for i, x in enumerate(point.inputs):
-        each = []
-        for position in range(x.size):
-            vs = [*zeros[:i], basis(x, position), *zeros[i + 1 :]]
-            each.append(push.along(vs, point.connected))
-        columns.append(each)
-    with using_config("enable_backprop", point.connected):
-        return [
-            [
-                _turned(_stacked((column[k] for column in each), y, x.shape + y.shape), x.ndim)
-                for x, each in zip(point.inputs, columns, strict=True)
-            ]
-            for k, y in enumerate(point.outputs)
-        ]
+        along = functools.partial(_column, push, i)
+        columns.append(_along_basis(along, x, point.outputs))
+    table = []
+    for k, y in enumerate(point.outputs):
+        row = []
+        for x, each in zip(point.inputs, columns, strict=True):
+            row.append(_turned(reshape(each[k], x.shape + y.shape), x.ndim))
+        table.append(row)
+    return table
 
 
-def _stacked(parts: Iterable[Variable], like: Variable, shape: tuple[int, ...]) -> Variable:
-    """The parts, all of the form of ``like``, in a Variable of this shape."""
-    if math.prod(shape) == 0:
-        zeros = like.xp.zeros(shape, dtype=like.dtype, device=like.raw.device)
-        return wrap_array(zeros, like.device, False)
-    return reshape(concat([reshape(part, (1, like.size)) for part in parts]), shape)
+def _column(push: Pushforward, i: int, v: Variable) -> list[Variable]:
+    """J v for a v of the input i alone."""
+    vs = [zeros_like(x) for x in push.point.inputs]
+    vs[i] = v
+    return push.along(vs, push.point.connected)
 
 
 def _turned(columns: Variable, ndim: int) -> Variable:

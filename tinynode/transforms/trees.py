@@ -289,6 +289,21 @@ def zeros_like(x: Variable) -> Variable:
     return wrap_array(x.xp.zeros_like(x.raw), x.device, False)
 
 
+def zeros(like: Variable, shape: tuple[int, ...]) -> Variable:
+    """Zeros of a shape beside a Variable, outside of any graph."""
+    array = like.xp.zeros(shape, dtype=like.dtype, device=like.raw.device)
+    return wrap_array(array, like.device, False)
+
+
+def unit_vectors(x: Variable, start: int, stop: int) -> Variable:
+    """The vectors from ``start`` to ``stop`` of the standard basis of x, one row for each."""
+    xp = x.xp
+    numbers = xp.arange(x.size, device=x.raw.device)
+    rows = xp.arange(start, stop, device=x.raw.device)
+    ones = xp.astype(xp.reshape(rows, (-1, 1)) == xp.reshape(numbers, (1, -1)), x.dtype)
+    return wrap_array(xp.reshape(ones, (stop - start, *x.shape)), x.device, False)
+
+
 def basis(x: Variable, position: int) -> Variable:
     """1 at a position of x's elements, 0 elsewhere."""
     xp = x.xp
