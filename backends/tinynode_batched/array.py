@@ -55,12 +55,12 @@ class BatchedArray:
         return self.raw.device
 
     @property
-    def mT(self) -> BatchedArray:
+    def mT(self) -> Any:
         """The array with the last two axes swapped."""
         return self.tinynode_backend.xp.matrix_transpose(self)
 
     @property
-    def T(self) -> BatchedArray:
+    def T(self) -> Any:
         """The array with the axes in inverted order."""
         return self.tinynode_backend.xp.permute_dims(self, tuple(range(self.ndim))[::-1])
 
@@ -113,7 +113,7 @@ class BatchedArray:
 
     # --- parts -----------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> BatchedArray:
+    def __getitem__(self, key: Any) -> Any:
         return self.tinynode_backend.xp.get_item(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -121,85 +121,85 @@ class BatchedArray:
 
     # --- operators -------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> BatchedArray:
+    def __add__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.add(self, other)
 
-    def __radd__(self, other: Any) -> BatchedArray:
+    def __radd__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.add(other, self)
 
-    def __sub__(self, other: Any) -> BatchedArray:
+    def __sub__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.subtract(self, other)
 
-    def __rsub__(self, other: Any) -> BatchedArray:
+    def __rsub__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.subtract(other, self)
 
-    def __mul__(self, other: Any) -> BatchedArray:
+    def __mul__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.multiply(self, other)
 
-    def __rmul__(self, other: Any) -> BatchedArray:
+    def __rmul__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.multiply(other, self)
 
-    def __truediv__(self, other: Any) -> BatchedArray:
+    def __truediv__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.divide(self, other)
 
-    def __rtruediv__(self, other: Any) -> BatchedArray:
+    def __rtruediv__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.divide(other, self)
 
-    def __floordiv__(self, other: Any) -> BatchedArray:
+    def __floordiv__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.floor_divide(self, other)
 
-    def __rfloordiv__(self, other: Any) -> BatchedArray:
+    def __rfloordiv__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.floor_divide(other, self)
 
-    def __mod__(self, other: Any) -> BatchedArray:
+    def __mod__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.remainder(self, other)
 
-    def __rmod__(self, other: Any) -> BatchedArray:
+    def __rmod__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.remainder(other, self)
 
-    def __pow__(self, other: Any) -> BatchedArray:
+    def __pow__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.pow(self, other)
 
-    def __rpow__(self, other: Any) -> BatchedArray:
+    def __rpow__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.pow(other, self)
 
-    def __matmul__(self, other: Any) -> BatchedArray:
+    def __matmul__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.matmul(self, other)
 
-    def __neg__(self) -> BatchedArray:
+    def __neg__(self) -> Any:
         return self.tinynode_backend.xp.negative(self)
 
-    def __pos__(self) -> BatchedArray:
+    def __pos__(self) -> Any:
         return self
 
-    def __abs__(self) -> BatchedArray:
+    def __abs__(self) -> Any:
         return self.tinynode_backend.xp.abs(self)
 
-    def __invert__(self) -> BatchedArray:
+    def __invert__(self) -> Any:
         return self.tinynode_backend.xp.bitwise_invert(self)
 
-    def __and__(self, other: Any) -> BatchedArray:
+    def __and__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.bitwise_and(self, other)
 
-    def __rand__(self, other: Any) -> BatchedArray:
+    def __rand__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.bitwise_and(other, self)
 
-    def __or__(self, other: Any) -> BatchedArray:
+    def __or__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.bitwise_or(self, other)
 
-    def __ror__(self, other: Any) -> BatchedArray:
+    def __ror__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.bitwise_or(other, self)
 
-    def __xor__(self, other: Any) -> BatchedArray:
+    def __xor__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.bitwise_xor(self, other)
 
-    def __rxor__(self, other: Any) -> BatchedArray:
+    def __rxor__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.bitwise_xor(other, self)
 
-    def __lshift__(self, other: Any) -> BatchedArray:
+    def __lshift__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.bitwise_left_shift(self, other)
 
-    def __rshift__(self, other: Any) -> BatchedArray:
+    def __rshift__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.bitwise_right_shift(self, other)
 
     def __eq__(self, other: object) -> Any:
@@ -208,14 +208,14 @@ class BatchedArray:
     def __ne__(self, other: object) -> Any:
         return self.tinynode_backend.xp.not_equal(self, other)
 
-    def __lt__(self, other: Any) -> BatchedArray:
+    def __lt__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.less(self, other)
 
-    def __le__(self, other: Any) -> BatchedArray:
+    def __le__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.less_equal(self, other)
 
-    def __gt__(self, other: Any) -> BatchedArray:
+    def __gt__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.greater(self, other)
 
-    def __ge__(self, other: Any) -> BatchedArray:
+    def __ge__(self, other: Any) -> Any:
         return self.tinynode_backend.xp.greater_equal(self, other)

@@ -78,7 +78,8 @@ class LinAlg(Extension):
     def outer(self, x1: Any, x2: Any, /) -> BatchedArray:
         """y[i, j] = x1[i] x2[j]."""
         xp = self.namespace
-        return xp.expand_dims(x1, axis=1) * xp.expand_dims(x2, axis=0)
+        product: BatchedArray = xp.expand_dims(x1, axis=1) * xp.expand_dims(x2, axis=0)
+        return product
 
     def cross(self, x1: Any, x2: Any, /, *, axis: int = -1) -> BatchedArray:
         """The cross product along an axis, counted from the end."""
@@ -246,7 +247,7 @@ class BatchedNamespace(Indexing):
                 self.base.reshape(product, (x.length, *x.shape[:-1], y.shape[-1]))
             )
         elif x.shape[-1] == 1 and y.shape[-2] == 1:  # a column times a row
-            z = self.multiply(x, y)
+            z = x * y
         else:
             z = self.batched.wrap(self.base.matmul(*self.batched.aligned((x, y))))
         z = self.squeeze(z, axis=-2) if is_row else z

@@ -85,13 +85,13 @@ class NamespaceBase:
         tell_value_read(f"xp.{function}")
         return x.filled_array()
 
-    def _operands(self, function: str, x1: Any, x2: Any) -> tuple[Variable, Variable]:
+    def _two(self, function: str, x1: Any, x2: Any) -> tuple[Variable, Variable]:
         """Two arguments as Variables; a number takes the dtype of the other."""
         return as_operands(function, *self._pair(function, x1, x2), names=("x1", "x2"))
 
     def _arrays(self, function: str, x1: Any, x2: Any) -> tuple[Array, Array]:
         """The arrays of two arguments, for a result without a gradient."""
-        x1, x2 = self._operands(function, x1, x2)
+        x1, x2 = self._two(function, x1, x2)
         return self._array(function, x1), self._array(function, x2)
 
     def _array_without_rule(self, function: str, x: Any) -> Array:

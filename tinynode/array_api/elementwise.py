@@ -183,23 +183,23 @@ class Elementwise(NamespaceBase):
 
     def bitwise_and(self, x1: Any, x2: Any, /) -> Variable:
         """x1 & x2."""
-        return BitwiseAnd().apply(self._operands("bitwise_and", x1, x2))[0]
+        return BitwiseAnd().apply(self._two("bitwise_and", x1, x2))[0]
 
     def bitwise_left_shift(self, x1: Any, x2: Any, /) -> Variable:
         """x1 << x2."""
-        return BitwiseLeftShift().apply(self._operands("bitwise_left_shift", x1, x2))[0]
+        return BitwiseLeftShift().apply(self._two("bitwise_left_shift", x1, x2))[0]
 
     def bitwise_or(self, x1: Any, x2: Any, /) -> Variable:
         """x1 | x2."""
-        return BitwiseOr().apply(self._operands("bitwise_or", x1, x2))[0]
+        return BitwiseOr().apply(self._two("bitwise_or", x1, x2))[0]
 
     def bitwise_right_shift(self, x1: Any, x2: Any, /) -> Variable:
         """x1 >> x2."""
-        return BitwiseRightShift().apply(self._operands("bitwise_right_shift", x1, x2))[0]
+        return BitwiseRightShift().apply(self._two("bitwise_right_shift", x1, x2))[0]
 
     def bitwise_xor(self, x1: Any, x2: Any, /) -> Variable:
         """x1 ^ x2."""
-        return BitwiseXor().apply(self._operands("bitwise_xor", x1, x2))[0]
+        return BitwiseXor().apply(self._two("bitwise_xor", x1, x2))[0]
 
     def copysign(self, x1: Any, x2: Any, /) -> Variable:
         """|x1| with the sign of x2."""
@@ -243,15 +243,15 @@ class Elementwise(NamespaceBase):
 
     def logical_and(self, x1: Any, x2: Any, /) -> Variable:
         """x1 and x2, of bools."""
-        return LogicalAnd().apply(self._operands("logical_and", x1, x2))[0]
+        return LogicalAnd().apply(self._two("logical_and", x1, x2))[0]
 
     def logical_or(self, x1: Any, x2: Any, /) -> Variable:
         """x1 or x2, of bools."""
-        return LogicalOr().apply(self._operands("logical_or", x1, x2))[0]
+        return LogicalOr().apply(self._two("logical_or", x1, x2))[0]
 
     def logical_xor(self, x1: Any, x2: Any, /) -> Variable:
         """Either x1 or x2, of bools."""
-        return LogicalXor().apply(self._operands("logical_xor", x1, x2))[0]
+        return LogicalXor().apply(self._two("logical_xor", x1, x2))[0]
 
     def maximum(self, x1: Any, x2: Any, /) -> Variable:
         """The larger argument; the gradient goes half to each at ties."""

@@ -586,8 +586,7 @@ class ArrayMethods:
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("x[i] = v")
         result = tinynode.functions.set_item(self, index, value)
-        if result.device is not self.device:
-            tinynode.transforms.note_moved(self)
+        tinynode.transforms.note_write(self, result)
         self.become(result)
 
     def __iadd__(self, other: Any) -> Self:
@@ -664,8 +663,7 @@ class ArrayMethods:
         if result.dtype != self.dtype:
             check_cast(operation, result.raw, self.raw)
             result = tinynode.functions.astype(result, self.dtype)
-        if result.device is not self.device:
-            tinynode.transforms.note_moved(self)
+        tinynode.transforms.note_write(self, result)
         self.become(result)
         return self
 

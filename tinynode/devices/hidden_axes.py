@@ -55,7 +55,8 @@ def axis_of(backend: Any, function: str) -> HiddenAxis:
     """
     for axis in reversed(hidden_axes.stack):
         if axis.device.backend is backend:
-            return axis
+            found: HiddenAxis = axis
+            return found
     raise VmapError(
         f"{function}: random numbers were asked for on {backend.name} after the vmapped function "
         "returned. Draw the numbers inside of the function, or before vmap."

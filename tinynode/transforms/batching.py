@@ -14,6 +14,7 @@ from typing import Any
 from tinynode.array_api import namespace_of_device
 from tinynode.configuration import config
 from tinynode.core.backprop import grad
+from tinynode.core.conversion import as_variable
 from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode, Gradient, Indexes
 from tinynode.core.hooks import is_recording_net
@@ -119,21 +120,25 @@ def lowered(x: Variable, axis: int | None, hidden_axis: HiddenAxis) -> Variable:
         return OutOfBatch(hidden_axis.below, axis, hidden_axis.size).apply((x,))[0]
     raw: Variable = x.raw.raw
     if axis is not None:
-        return shown(raw, axis, hidden_axis.size)
+        every: Variable = shown(raw, axis, hidden_axis.size)
+        return every
     return raw.sum(axis=0) if raw.shape[0] == hidden_axis.size else raw[0] * hidden_axis.size
 
 
-def note_moved(x: Variable) -> None:
+def note_write(x: Any, result: Variable) -> None:
     """Remember the state of a Variable that a write moves to the batched device.
 
     Raises:
         DeviceMixError: no vmapped function runs, so the written value is on another device.
     """
+    if result.device is x.device:
+        return
     if not hidden_axes.stack:
         raise DeviceMixError(
             f"x[i] = v: x is on {x.device}, and the result is on another device. Move the value "
             f"with value.to_device({str(x.device)!r})."
         )
+    x = as_variable(x)
     state = x.node_or_none, x.raw, x.device, x.requires_grad, x.grad_var
     hidden_axes.stack[-1].moved.append((weakref.ref(x), *state))
 
