@@ -22,8 +22,8 @@ class Library(Protocol):
     namespace. So the net has operators on whole batches.
     """
 
-    name: str
-    """The name of the wrapped device."""
+    device: Any
+    """The wrapped device."""
     xp: Any
     """The namespace of the wrapped arrays."""
     is_recorded: bool

@@ -41,9 +41,10 @@ from tinynode.devices.dtypes import BOOL, COMPLEX, FLOATING, INTEGER, complex_dt
 from tinynode.devices.hidden_axes import (
     HiddenAxis,
     axis_of,
+    below,
     hidden_axes,
     hides_variables,
-    is_inside,
+    is_over,
 )
 from tinynode.devices.loader import backend_origin, import_vmap
 from tinynode.devices.protocol import (
@@ -104,6 +105,7 @@ __all__ = [
     "backend_of",
     "backend_origin",
     "base_of",
+    "below",
     "check_cast",
     "complex_dtypes",
     "count_use",
@@ -122,8 +124,8 @@ __all__ = [
     "is_differentiable",
     "is_float16",
     "is_floating",
-    "is_inside",
     "is_integer",
+    "is_over",
     "is_separate",
     "kernel_uses",
     "kind_of",

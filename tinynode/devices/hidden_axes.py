@@ -7,13 +7,16 @@ example. So functions have to know the innermost hidden axis. Random draws need 
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 from tinynode.errors import VmapError
 
 
-class HiddenAxis(NamedTuple):
-    """The hidden axis of a running vmap.
+class HiddenAxis:
+    """The hidden axis of a call of a vmapped function.
+
+    Each call has an axis of its own. Graphs that cross the border of the axis hold the object, so
+    that no other call takes the same device while such a graph lives.
 
     Attributes:
         device: the device of the batched arrays.
@@ -21,12 +24,16 @@ class HiddenAxis(NamedTuple):
         size: the number of examples.
         moved: the Variables that moved from the device below to the batched device, by a write,
             with their state before.
+        counterparts: for the device of another, finished vmap: the axis of the device over this
+            axis. A backward pass through the finished vmap runs there.
     """
 
-    device: Any
-    below: Any
-    size: int
-    moved: list[tuple[Any, ...]]
+    def __init__(self, device: Any, below: Any, size: int) -> None:
+        self.device = device
+        self.below = below
+        self.size = size
+        self.moved: list[tuple[Any, ...]] = []
+        self.counterparts: dict[Any, HiddenAxis] = {}
 
 
 class _HiddenAxes(threading.local):
@@ -55,8 +62,7 @@ def axis_of(backend: Any, function: str) -> HiddenAxis:
     """
     for axis in reversed(hidden_axes.stack):
         if axis.device.backend is backend:
-            found: HiddenAxis = axis
-            return found
+            return axis
     raise VmapError(
         f"{function}: random numbers were asked for on {backend.name} after the vmapped function "
         "returned. Draw the numbers inside of the function, or before vmap."
@@ -69,11 +75,14 @@ def hides_variables(device: Any) -> bool:
     return "batched" in backend.capabilities and bool(backend.library.is_recorded)
 
 
-def is_inside(device: Any, other: Any) -> bool:
-    """True if a device is batched over another device, by vmapped functions that run now."""
-    for axis in hidden_axes.stack:
-        if axis.below is other:
-            other = axis.device
-            if other is device:
-                return True
-    return False
+def below(device: Any) -> Any:
+    """The device of the wrapped arrays of a batched device; None for other devices."""
+    backend = device.backend
+    return backend.library.device if "batched" in backend.capabilities else None
+
+
+def is_over(device: Any, other: Any) -> bool:
+    """True if a device is another, or is batched over the other."""
+    while device is not None and device is not other:
+        device = below(device)
+    return device is other

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tinynode.configuration import config
+from tinynode.configuration import config, force_backprop_mode
+from tinynode.core.backprop import grad
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
@@ -282,6 +283,8 @@ class NetFunction(FunctionNode):
         gys = tuple([gy for gy in grad_outputs if gy is not None])
         key = target_input_indexes, given
         xs = self.get_retained_inputs()
+        if any(gy.device is not self.output_device for gy in gys):
+            return self._by_operators(key, xs, gys)
         arrays = tuple([x.raw for x in xs])
         found = self.program.gradient(key, arrays)
         recorded = config.enable_backprop or is_recording_net()
@@ -295,6 +298,20 @@ class NetFunction(FunctionNode):
             return results
         each = iter(results)
         return tuple([None if name is None else next(each) for name in found.results])
+
+    def _by_operators(
+        self, key: Key, xs: tuple[Variable, ...], gys: tuple[Variable, ...]
+    ) -> Gradients:
+        """The gradients inside of vmap: the operators once more, one by one, then backward."""
+        with force_backprop_mode():
+            values = dict(zip(self.program.inputs, xs, strict=True))
+            for operator in self.program.operators:
+                inputs = tuple([values[name] for name in operator.input_names])
+                outputs = operator.make_node().apply(inputs)
+                values.update(zip(operator.output_names, outputs, strict=True))
+        ys = [values[self.program.outputs[i]] for i in key[1]]
+        again = config.enable_backprop or is_recording_net()
+        return tuple(grad(ys, [xs[i] for i in key[0]], gys, enable_double_backprop=again))
 
     def _first_order(self, key: Key, arrays: Arrays, given: Arrays) -> tuple[Variable, ...]:
         """The gradients as Variables without a graph."""

@@ -2,11 +2,15 @@
 
 ``IntoBatch`` and ``OutOfBatch`` cross the border between a device and its batched device. The
 libraries tell the backend ``tinynode_batched`` how to work on the wrapped arrays.
+
+A device may be batched several times, over other batched devices: in nested vmaps, and where a
+backward pass through a finished vmap runs inside of another. ``lifted_device`` finds the device.
 """
 
 from __future__ import annotations
 
 import copy
+import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +20,7 @@ from tinynode.configuration import config
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import as_variable
 from tinynode.core.dispatch import run_forward
-from tinynode.core.function_node import FunctionNode, Gradient, Indexes
+from tinynode.core.function_node import FunctionNode, Indexes
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, restore, wrap_array
 from tinynode.devices import (
@@ -25,8 +29,11 @@ from tinynode.devices import (
     Device,
     HiddenAxis,
     add_at,
+    below,
     hidden_axes,
+    hides_variables,
     import_vmap,
+    is_over,
     namespace_of,
     put,
     register_device,
@@ -36,93 +43,234 @@ from tinynode.devices import (
 from tinynode.errors import DeviceMixError
 from tinynode.functions.indexing import AddAt, set_item
 
-batched_devices: dict[tuple[Device, bool], Device] = {}
-"""The batched device over each device; the second key is True for Variables in a net."""
+pool: dict[tuple[Device, bool], dict[Device, weakref.ref[HiddenAxis]]] = {}
+"""The batched devices over each device, each with the axis of the latest call. The second key is
+True for Variables in a net. A device is free again if no graph holds the axis."""
+_pool_lock = threading.Lock()
+
+
+def new_axis(below: Device, size: int, is_recorded: bool | None = None) -> HiddenAxis:
+    """A hidden axis over a device, with a batched device that no other living axis has.
+
+    ``is_recorded`` says whether a net records the functions on the wrapped Variables; None asks
+    whether a net is recorded now.
+    """
+    key = below, is_recording_net() if is_recorded is None else is_recorded
+    with _pool_lock:
+        taken = pool.setdefault(key, {})
+        free = [device for device, reference in taken.items() if reference() is None]
+        device = free[0] if free else _new_device(below, key[1], len(taken))
+        axis = HiddenAxis(device, below, size)
+        taken[device] = weakref.ref(axis)
+    return axis
+
+
+def _new_device(below: Device, is_recorded: bool, number: int) -> Device:
+    library = LibraryOfVariables(below) if is_recorded else LibraryOfArrays(below)
+    title = f"vmap({'recorded ' if is_recorded else ''}{below})"
+    name = f"{title} {number + 1}" if number else title
+    return register_device(import_vmap().Batched(name, library))
+
+
+# --- the border ------------------------------------------------------------------------------
 
 
 class IntoBatch(FunctionNode):
-    """y = x with the examples of an axis in the hidden axis; with axis None, x for all examples.
+    """y = x with the examples of a place in the hidden axis; with place None, x for all examples.
 
-    x: (s with the examples at axis) -> y: (s without the axis), on the batched device.
+    x: (s with the examples at place) -> y: (s without the examples), on the batched device.
     dL/dx = OutOfBatch(dL/dy)
+
+    Args:
+        axis: the hidden axis.
+        device: the device of y.
+        place: the axis of the examples, or None.
+        depth: the number of batched devices over the hidden axis in the device of y.
     """
 
     complex_rule = "conjugate"
     crosses_vmap = True
     output_device: Device
 
-    def __init__(self, device: Device, axis: int | None, size: int) -> None:
-        self.output_device = device
+    def __init__(
+        self, axis: HiddenAxis, device: Device, place: int | None, depth: int = 0
+    ) -> None:
         self.axis = axis
-        self.size = size
+        self.output_device = device
+        self.place = place
+        self.depth = depth
 
     def forward(self, inputs: Arrays) -> Arrays:
-        return (hidden(inputs[0], self.axis, self.output_device),)
+        if self.place is None:
+            return (_shared_array(inputs[0], self.output_device, self.depth),)
+        return (hidden(inputs[0], self.place, self.output_device),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Gradient:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
         (x,) = self.inputs or ()
-        return OutOfBatch(x.device, self.axis, self.size).apply(grad_outputs)  # type: ignore[return-value]
+        (gy,) = grad_outputs
+        device = _moved_likewise(x.device, self.output_device, gy.device)
+        return OutOfBatch(self.axis, device, self.place, self.depth).apply(grad_outputs)
 
 
 class OutOfBatch(FunctionNode):
-    """y = x with the hidden axis as an ordinary axis; with axis None, the sum over all examples.
+    """y = x with the hidden axis as an ordinary axis; with place None, the sum over all examples.
 
-    x: (s), on the batched device -> y: (s with the examples at axis), or (s).
+    x: (s), on the batched device -> y: (s with the examples at place), or (s).
     dL/dx = IntoBatch(dL/dy)
+
+    The arguments are as for ``IntoBatch``; ``device`` is the device of y.
     """
 
     complex_rule = "conjugate"
     crosses_vmap = True
     output_device: Device
 
-    def __init__(self, device: Device, axis: int | None, size: int) -> None:
-        self.output_device = device
+    def __init__(
+        self, axis: HiddenAxis, device: Device, place: int | None, depth: int = 0
+    ) -> None:
         self.axis = axis
-        self.size = size
+        self.output_device = device
+        self.place = place
+        self.depth = depth
 
     def forward(self, inputs: Arrays) -> Arrays:
-        raw = inputs[0].raw
-        if self.axis is not None:
-            return (shown(raw, self.axis, self.size),)
-        if raw.shape[0] == self.size:
-            return (sum_array(raw, 0, dtype=raw.dtype),)
-        return (raw[0, ...] * self.size,)
+        if self.place is None:
+            return (_summed_array(inputs[0], self.output_device, self.depth, self.axis.size),)
+        return (shown(inputs[0].raw, self.place, self.axis.size),)
 
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Gradient:
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
         (x,) = self.inputs or ()
-        return IntoBatch(x.device, self.axis, self.size).apply(grad_outputs)  # type: ignore[return-value]
+        (gy,) = grad_outputs
+        device = _moved_likewise(x.device, self.output_device, gy.device)
+        return IntoBatch(self.axis, device, self.place, self.depth).apply(grad_outputs)
 
 
-def hidden(array: Any, axis: int | None, device: Device) -> Any:
-    """An array with the axis of the examples hidden; with axis None, shared by all examples."""
+def hidden(array: Any, place: int, device: Device) -> Any:
+    """An array with the axis of the examples hidden."""
     backend: Any = device.backend
     xp = backend.library.xp
-    if axis is None:
-        return backend.shared(array)
-    return backend.wrap(array if axis == 0 else xp.moveaxis(array, axis, 0))
+    return backend.wrap(array if place == 0 else xp.moveaxis(array, place, 0))
 
 
-def shown(raw: Any, axis: int, size: int) -> Any:
-    """The array of all examples, with the hidden axis at ``axis``."""
-    xp = raw.xp if isinstance(raw, Variable) else namespace_of(raw)
-    if isinstance(raw, Variable):
-        xp = namespace_of_device(raw.device)
+def shown(raw: Any, place: int, size: int) -> Any:
+    """The array of all examples, with the hidden axis at a place."""
+    is_variable = isinstance(raw, Variable)
+    xp = namespace_of_device(raw.device) if is_variable else namespace_of(raw)
     if raw.shape[0] != size:
         raw = xp.broadcast_to(raw, (size, *raw.shape[1:]))
-        raw = raw if isinstance(raw, Variable) else xp.asarray(raw, copy=True)
-    return raw if axis == 0 else xp.moveaxis(raw, 0, axis)
+        raw = raw if is_variable else xp.asarray(raw, copy=True)
+    return raw if place == 0 else xp.moveaxis(raw, 0, place)
 
 
-def lowered(x: Variable, axis: int | None, hidden_axis: HiddenAxis) -> Variable:
-    """A Variable on the wrapped device, with the examples at an axis; None adds them up."""
-    backend: Any = hidden_axis.device.backend
-    if not backend.library.is_recorded:
-        return OutOfBatch(hidden_axis.below, axis, hidden_axis.size).apply((x,))[0]
+def _shared_array(array: Any, device: Device, depth: int) -> Any:
+    """An array for all examples of the axis below ``depth`` batched devices."""
+    backend: Any = device.backend
+    if depth == 0:
+        return backend.shared(array)
+    return backend.wrap(_shared_array(array.raw, backend.library.device, depth - 1))
+
+
+def _summed_array(array: Any, device: Device, depth: int, size: int) -> Any:
+    """The sum over the examples of the axis below ``depth`` batched devices."""
+    if depth == 0:
+        raw = array.raw
+        if raw.shape[0] == size:
+            return sum_array(raw, 0, dtype=raw.dtype)
+        return raw[0, ...] * size
+    backend: Any = device.backend
+    return backend.wrap(_summed_array(array.raw, backend.library.device, depth - 1, size))
+
+
+def lifted(x: Variable, place: int | None, axis: HiddenAxis) -> Variable:
+    """A Variable on the batched device of an axis; place None shares x with all examples."""
+    device, depth = axis.device, 0
+    if place is None:
+        device = lifted_device(x.device, axis)
+        inner = device
+        while inner is not axis.device:
+            inner, depth = below(inner), depth + 1
+    if not hides_variables(device):
+        return IntoBatch(axis, device, place, depth).apply((x,))[0]
+    if place is not None:
+        array = hidden(x, place, device)
+    else:
+        array = _shared_array(x.raw if depth else x, device, depth)
+    return wrap_array(array, device, x.requires_grad)
+
+
+def lowered(x: Variable, place: int | None, axis: HiddenAxis) -> Variable:
+    """A Variable on the wrapped device, with the examples at a place; None adds them up."""
+    if not hides_variables(axis.device):
+        return OutOfBatch(axis, axis.below, place).apply((x,))[0]
     raw: Variable = x.raw.raw
-    if axis is not None:
-        every: Variable = shown(raw, axis, hidden_axis.size)
+    if place is not None:
+        every: Variable = shown(raw, place, axis.size)
         return every
-    return raw.sum(axis=0) if raw.shape[0] == hidden_axis.size else raw[0] * hidden_axis.size
+    return raw.sum(axis=0) if raw.shape[0] == axis.size else raw[0] * axis.size
+
+
+# --- devices over devices --------------------------------------------------------------------
+
+
+def lifted_device(device: Device, axis: HiddenAxis) -> Device:
+    """The device inside of a hidden axis; the same device if the axis has no part in it.
+
+    The device below the axis becomes the batched device. A device of a finished vmap over the
+    device below becomes a device over the batched device.
+    """
+    if device is axis.below:
+        return axis.device
+    under = below(device)
+    if under is None or is_over(device, axis.device):
+        return device
+    over = lifted_device(under, axis)
+    if over is under:
+        return device
+    if device not in axis.counterparts:
+        axis.counterparts[device] = new_axis(over, 0, hides_variables(device))
+    found: Device = axis.counterparts[device].device
+    return found
+
+
+def is_lifted(device: Device, other: Device) -> bool:
+    """True if the running vmaps lift the other device to the device."""
+    for axis in hidden_axes.stack:
+        other = lifted_device(other, axis)
+        if other is device:
+            return True
+    return False
+
+
+def _moved_likewise(device: Device, like: Device, now: Device) -> Device:
+    """The device, lifted by the running vmaps that lift ``like`` to ``now``."""
+    for axis in hidden_axes.stack:
+        if like is now:
+            break
+        device, like = lifted_device(device, axis), lifted_device(like, axis)
+    return device
+
+
+def batched(variables: Sequence[Variable]) -> list[Variable]:
+    """Variables on one device: beside a Variable of one example, others are shared by all."""
+    for axis in hidden_axes.stack:
+        if any(is_over(x.device, axis.device) for x in variables):
+            variables = [shared(x, axis) for x in variables]
+    return list(variables)
+
+
+def shared_with_examples(x: Variable) -> Variable:
+    """A Variable on the innermost batched device, so that a gradient keeps the hidden axis."""
+    for axis in hidden_axes.stack:
+        x = shared(x, axis)
+    return x
+
+
+def shared(x: Variable, axis: HiddenAxis) -> Variable:
+    """A Variable from below a hidden axis, shared by all examples; others unchanged."""
+    return x if lifted_device(x.device, axis) is x.device else lifted(x, None, axis)
+
+
+# --- writes ------------------------------------------------------------------------------------
 
 
 def note_write(x: Any, result: Variable) -> None:
@@ -156,56 +304,7 @@ def put_back_moved(axis: HiddenAxis) -> bool:
     return found
 
 
-def batched(variables: Sequence[Variable]) -> list[Variable]:
-    """Variables on one device: beside a Variable of one example, others are shared by all."""
-    present = {x.device for x in variables}
-    for axis in hidden_axes.stack:
-        if axis.device in present or _is_above(axis, present):
-            variables = [shared(x, axis) for x in variables]
-    return list(variables)
-
-
-def _is_above(axis: HiddenAxis, present: set[Device]) -> bool:
-    """True if a device of a vmap inside of the axis is present."""
-    place = hidden_axes.stack.index(axis)
-    return any(inner.device in present for inner in hidden_axes.stack[place:])
-
-
-def shared_with_examples(x: Variable) -> Variable:
-    """A Variable on the innermost batched device, so that a gradient keeps the hidden axis."""
-    for axis in hidden_axes.stack:
-        x = shared(x, axis)
-    return x
-
-
-def shared(x: Variable, axis: HiddenAxis) -> Variable:
-    """A Variable from below a hidden axis, shared by all examples; others unchanged."""
-    return lifted(x, None, axis) if x.device is axis.below else x
-
-
-def lifted(x: Variable, axis: int | None, hidden_axis: HiddenAxis) -> Variable:
-    """A Variable on the batched device."""
-    device = hidden_axis.device
-    library: Any = device.backend
-    if library.library.is_recorded:
-        return wrap_array(hidden(x, axis, device), device, x.requires_grad)
-    return IntoBatch(device, axis, hidden_axis.size).apply((x,))[0]
-
-
-def batched_device(below: Device, is_recorded: bool | None = None) -> Device:
-    """The batched device over a device: the same object at each call.
-
-    ``is_recorded`` says whether a net records the functions on the wrapped Variables; None asks
-    whether a net is recorded now.
-    """
-    key = below, is_recording_net() if is_recorded is None else is_recorded
-    found = batched_devices.get(key)
-    if found is None:
-        library = LibraryOfVariables(below) if key[1] else LibraryOfArrays(below)
-        word = "recorded " if key[1] else ""
-        made = register_device(import_vmap().Batched(f"vmap({word}{below})", library))
-        found = batched_devices.setdefault(key, made)
-    return found
+# --- the wrapped libraries -------------------------------------------------------------------
 
 
 class LibraryOfArrays:
@@ -215,7 +314,6 @@ class LibraryOfArrays:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.name = str(device)
         self.xp: Any = device.xp
 
     def is_array(self, value: object) -> bool:
@@ -291,6 +389,9 @@ class LibraryOfVariables(LibraryOfArrays):
         return outputs
 
 
+# --- FunctionNodes as operators of a net -------------------------------------------------------
+
+
 class AllExamples(FunctionNode):
     """The outputs of a FunctionNode in every example, as an operator of a net.
 
@@ -312,7 +413,8 @@ class AllExamples(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs(range(len(inputs)))
-        batch = batched_device(self.device, is_recorded=False)
+        axis = new_axis(self.device, 0, is_recorded=False)
+        batch = axis.device
         backend: Any = batch.backend
         arrays = tuple([backend.wrap(x) for x in inputs])
         node = copy.copy(self.prototype)
@@ -324,8 +426,7 @@ class AllExamples(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Any) -> Any:
         xs = self.get_retained_inputs()
         size = max(x.shape[0] for x in (*xs, *(gy for gy in grad_outputs if gy is not None)))
-        below = xs[0].device
-        axis = HiddenAxis(batched_device(below), below, size, [])
+        axis = new_axis(xs[0].device, size)
         hidden_axes.stack.append(axis)
         try:
             inner = [_row(x, axis) for x in xs]

@@ -19,7 +19,7 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import is_floating
 from tinynode.errors import RequiresGradError, describe, dtype_name
 from tinynode.functions import identity
-from tinynode.transforms.batching import shared_with_examples
+from tinynode.transforms.batching import is_lifted, shared_with_examples
 
 Leaves = list[tuple[str, Any]]
 """The path and the value of each leaf."""
@@ -127,7 +127,8 @@ def fitting(
     for (place, value), like in pairs:
         one = as_leaf(name, f"the {what} of {place}" if place else f"the {what}", value)
         one = shared_with_examples(one)
-        if one.device is not like.device or one.shape != like.shape or one.dtype != like.dtype:
+        fits = one.device is like.device or is_lifted(one.device, like.device)
+        if not fits or one.shape != like.shape or one.dtype != like.dtype:
             raise ValueError(
                 f"{name}: the {what}{f' of {place}' if place else ''} must be {_form(like)}, got "
                 f"{_form(one)}. Make the {what} with zeros_like or astype, or move it with "

@@ -25,9 +25,9 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import HiddenAxis, find_device, hidden_axes
 from tinynode.errors import DeviceMixError, VmapError, describe
 from tinynode.transforms.batching import (
-    batched_device,
     lifted,
     lowered,
+    new_axis,
     put_back_moved,
     shared,
     shared_with_examples,
@@ -241,7 +241,7 @@ def _new_hidden_axis(mapped: list[tuple[str, Variable, int | None]]) -> HiddenAx
             "device with x.to_device(...)."
         )
     below = next(iter(devices.values()))
-    return HiddenAxis(batched_device(below), below, next(iter(sizes.values())), [])
+    return new_axis(below, next(iter(sizes.values())))
 
 
 @contextmanager
