@@ -9,8 +9,8 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions
-from tinynode.transforms import hvp, jacobian, value_and_grad
 from tinynode.gradient_check import check_backward, numerical_grad
+from tinynode.transforms import hvp, jacobian, value_and_grad
 
 
 def draw(*shape: int, seed: int = 0) -> Any:
@@ -179,7 +179,9 @@ def test_what_the_arguments_have_to_be() -> None:
         jacobian(cubes, argnums=1)(draw(3))
     with pytest.raises(ValueError, match=r"argnums=\(0, -1\)"):
         value_and_grad(cubes, argnums=(0, -1))(draw(3))
-    with pytest.raises(TypeError, match=r"argument 0\[0\] must be a Variable or an array, got float 1.0"):
+    with pytest.raises(
+        TypeError, match=r"argument 0\[0\] must be a Variable or an array, got float 1.0"
+    ):
         value_and_grad(cubes)([1.0])
 
 

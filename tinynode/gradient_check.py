@@ -45,12 +45,12 @@ import numpy
 from tinynode.configuration import config, force_backprop_mode
 from tinynode.core.backprop import backward, grad
 from tinynode.core.variable import Variable, restore
-from tinynode.transforms.trees import or_zeros
 from tinynode.devices import Array, device_of, is_floating, to_host
 from tinynode.differences import HostArray, as_float64, numerical_grad
 from tinynode.doctor import blame
 from tinynode.errors import GraphError, NondifferentiableError, describe, dtype_name
 from tinynode.functions import astype
+from tinynode.transforms.trees import or_zeros
 
 __all__ = ["check_backward", "check_double_backward", "numerical_grad"]
 

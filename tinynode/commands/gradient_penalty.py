@@ -15,8 +15,8 @@ from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import asarray
 from tinynode.core.variable import Variable
-from tinynode.transforms.trees import or_zeros
 from tinynode.functions import softmax_cross_entropy, sum, tanh
+from tinynode.transforms.trees import or_zeros
 
 PENALTY = 0.05
 """The factor of the squared norm of the gradient."""

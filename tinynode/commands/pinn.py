@@ -23,8 +23,8 @@ from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import asarray
 from tinynode.core.variable import Variable
-from tinynode.transforms.trees import or_zeros
 from tinynode.devices import get_device, to_host
+from tinynode.transforms.trees import or_zeros
 
 K = 0.2
 """The conductivity."""

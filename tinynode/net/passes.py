@@ -312,9 +312,7 @@ def cancel_permutes(
     return kept
 
 
-def merge_reshapes(
-    operators: Operators, outputs: Collection[str], specs: ArraySpecs
-) -> Operators:
+def merge_reshapes(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
     """``reshape`` of ``reshape`` is one ``reshape``."""
     origin: dict[str, str] = {}
     kept = []
@@ -335,7 +333,8 @@ def drop_dummies(operators: Operators, outputs: Collection[str], specs: ArraySpe
     dummy gradients becomes unneeded. A dummy gradient is nowhere 0, and neither is g, apart from
     masked elements, where a later mask hides z.
     """
-    dummies, dead = set(), set()
+    dummies: set[str] = set()
+    dead: set[str] = set()
     names: dict[str, str] = {}
     kept = []
     for operator in operators:
@@ -355,9 +354,7 @@ def drop_dummies(operators: Operators, outputs: Collection[str], specs: ArraySpe
     return kept
 
 
-def restore_linear(
-    operators: Operators, outputs: Collection[str], specs: ArraySpecs
-) -> Operators:
+def restore_linear(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
     """A stack of matrices times a transposed matrix is ``linear``: one product of all rows."""
     origin: dict[str, str] = {}
     kept = []

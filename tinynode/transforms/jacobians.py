@@ -146,7 +146,9 @@ def _by_rows(point: Point) -> Table:
             rows.append(gradients([y], point.inputs, gys, point.connected))
         with using_config("enable_backprop", point.connected):
             each = enumerate(point.inputs)
-            table.append([_stacked((row[i] for row in rows), x, y.shape + x.shape) for i, x in each])
+            table.append(
+                [_stacked((row[i] for row in rows), x, y.shape + x.shape) for i, x in each]
+            )
     return table
 
 

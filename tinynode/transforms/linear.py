@@ -85,7 +85,7 @@ class Pushforward:
         with force_backprop_mode():
             self.us = [DummyGradient().apply((y,))[0] for y in point.outputs]
         found = grad(point.outputs, point.inputs, self.us, enable_double_backprop=True)
-        self.gxs = dict((i, gx) for i, gx in enumerate(found) if gx is not None)
+        self.gxs = {i: gx for i, gx in enumerate(found) if gx is not None}
 
     def along(self, tangents: Sequence[Variable], again: bool) -> list[Variable]:
         """J v for each leaf of the result, from v for each leaf of the arguments."""

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tinynode.configuration import no_backprop_mode
+from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.variable import Variable
 from tinynode.devices import Device
 from tinynode.net.compile import compile
 from tinynode.net.helpers import Constant
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import Operator, operator_of
-from tinynode.net.passes import simplify
-from tinynode.net.plan import ArraySpecs, Plan, note_specs
+from tinynode.net.passes import ArraySpecs, simplify
+from tinynode.net.plan import Plan, note_specs
 from tinynode.net.structure import unflatten
 from tinynode.net.trace import trace
-from tinynode.transforms.trees import fitting, leaves_of, rebuilt, zeros_like
+from tinynode.transforms.trees import fitting, rebuilt, zeros_like
 
 
 class LinearMap:
@@ -72,7 +72,9 @@ class LinearMap:
         values = dict(zip(self._names, vs, strict=True))
         for operator in self._operators:
             inputs = tuple([values[name] for name in operator.input_names])
-            values.update(zip(operator.output_names, operator.make_node().apply(inputs), strict=True))
+            values.update(
+                zip(operator.output_names, operator.make_node().apply(inputs), strict=True)
+            )
         return [values[name] for name in self._outputs]
 
     def __call__(self, *vs: Any) -> Any:
@@ -84,7 +86,8 @@ class LinearMap:
         tangents = fitting("linearize", "tangent", self._like, vs, self._likes, "vs")
         if self._push is not None:
             return self._push(rebuilt(self._like, tangents), True)
-        return unflatten(self._result, self._compiled(*tangents))
+        run = self._apply if config.debug else self._compiled
+        return unflatten(self._result, run(*tangents))
 
     def __str__(self) -> str:
         if self.net is None:
@@ -99,9 +102,7 @@ def _constant(name: str, array: Any, device: Device) -> Operator:
     return operator_of(Constant(array, device), [], [name])
 
 
-def with_constants(
-    operators: Iterable[Operator], outputs: Iterable[str]
-) -> list[Operator]:
+def with_constants(operators: Iterable[Operator], outputs: Iterable[str]) -> list[Operator]:
     """The operators that depend on an input; the others run now, and become constants.
 
     Args:
