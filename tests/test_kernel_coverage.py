@@ -353,7 +353,7 @@ def merge_reshapes(dtype: str) -> list[Operator]:
 def drop_dummies(dtype: str) -> list[Operator]:
     names = {"condition": ["d"], "x": ["z"], "y": ["p"]}
     return [
-        operator_of(Constant(np.asarray(0.0, dtype), NUMPY), [], ["z"]),
+        constant("z", np.asarray(0.0, dtype)),
         op("dummy_gradient", "x", "u"),
         op("is_dead", "ux", "d"),
         op("zero_safe_multiply", "xx", "p"),

@@ -283,7 +283,7 @@ def test_variables_of_the_closure() -> None:
     def f(x: Any) -> Any:
         return functions.sum(w * x * x)
 
-    value, tangent = tn.jvp(f, (x,), (v,), enable_double_backprop=True)
+    tangent = tn.jvp(f, (x,), (v,), enable_double_backprop=True)[1]
     tangent.backward()
     np.testing.assert_allclose(w.grad, 2 * x * v)
     w.cleargrad()
@@ -456,7 +456,7 @@ def test_results_that_are_no_variables() -> None:
         with pytest.raises(RequiresGradError, match=r"f gives int64, which has no derivative"):
             call(lambda x: functions.astype(x, "int64"))
     for make in (tn.gradient, tn.value_and_grad, tn.hessian):
-        with pytest.raises(TypeError, match="gradient: f must|value_and_grad: f must"):
+        with pytest.raises(TypeError, match=r"(gradient|value_and_grad): f must"):
             make(lambda x: (functions.sum(x),))(x)
     with pytest.raises(ValueError, match=r"gradient: f must give a single number.*\(3,\)"):
         tn.gradient(functions.exp)(x)
@@ -474,9 +474,7 @@ def test_tangents_that_do_not_fit() -> None:
             tn.jvp(functions.exp, (x,), (v,))
         with pytest.raises(ValueError, match=f"linearize: the {problem}|{problem}"):
             tn.linearize(functions.exp, x)[1](v)
-    with pytest.raises(
-        TypeError, match="jvp: xs must be a tuple .* jvp\\(f, \\(x,\\), \\(v,\\)\\)"
-    ):
+    with pytest.raises(TypeError, match=r"jvp: xs must be a tuple .* jvp\(f, \(x,\), \(v,\)\)"):
         tn.jvp(functions.exp, x, x)
     with pytest.raises(ValueError, match="tangent of vs must be a tuple of length 1"):
         tn.jvp(functions.exp, (x,), (x, x))
@@ -511,7 +509,7 @@ def test_calls_in_another_form() -> None:
 # --- state ---------------------------------------------------------------------------------------
 
 
-class Odd(Exception):
+class OddError(Exception):
     """Raised by a function half-way."""
 
 
@@ -520,7 +518,7 @@ def test_an_exception_leaves_no_state() -> None:
 
     def failing(x: Any) -> Any:
         assert thread_state.differentiating == depth and tn.config.enable_backprop
-        raise Odd
+        raise OddError
 
     with tn.no_backprop_mode():
         for call in (
@@ -532,10 +530,10 @@ def test_an_exception_leaves_no_state() -> None:
             lambda f: tn.hvp(f, x, x),
         ):
             depth = 1
-            with pytest.raises(Odd):
+            with pytest.raises(OddError):
                 call(failing)
             depth = 2
-            with pytest.raises(Odd):
+            with pytest.raises(OddError):
                 tn.gradient(lambda x, call=call: call(failing))(x)
             assert thread_state.differentiating == 0
             assert not tn.config.enable_backprop
