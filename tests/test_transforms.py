@@ -12,7 +12,7 @@ import pytest
 import tinynode as tn
 from tinynode import functions
 from tinynode.core.hooks import thread_state
-from tinynode.errors import RequiresGradError
+from tinynode.errors import GraphError, RequiresGradError
 from tinynode.gradient_check import check_backward
 
 Pair = collections.namedtuple("Pair", ["left", "right"])
@@ -489,6 +489,72 @@ def test_tangents_that_do_not_fit() -> None:
         pullback({"y": draw(2)})
     with pytest.raises(ValueError, match=r"vjp: the gradient u must be a dict with the keys"):
         pullback(x)
+
+
+class Cut(tn.FunctionNode):
+    """y = x^2, with a backward that makes a Variable from arrays: no graph leads through."""
+
+    def forward(self, inputs: Any) -> Any:
+        self.retain_inputs((0,))
+        return (inputs[0] ** 2,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        (x,) = self.get_retained_inputs()
+        return (tn.as_variable(2 * x.array * grad_outputs[0].array),)
+
+
+def test_a_backward_without_a_graph_is_no_silent_zero() -> None:
+    x = draw(3)
+
+    def f(p: Any) -> Any:
+        return Cut().apply((p["x"],))[0]
+
+    close(tn.vjp(f, {"x": x})[1](x)[0]["x"], 2 * x * x)
+    with pytest.raises(GraphError, match=r"xs\[0\]\['x'\] does not depend .* tinynode.functions"):
+        tn.jvp(f, ({"x": x},), ({"x": x},))
+    with pytest.raises(GraphError, match="cannot twice-differentiate|checkpoint"):
+        tn.jvp(lambda x: tn.checkpoint(functions.exp, x), (x,), (x,))
+
+
+def test_writes_and_modules() -> None:
+    x, v = draw(3), draw(3, seed=1)
+
+    def written(x: Any) -> Any:
+        y = x * 1.0
+        y[0] = y[1] * 3.0
+        return y * y
+
+    expected = [18 * x[1] * v[1], *(2 * x[1:] * v[1:])]
+    close(tn.jvp(written, (x,), (v,))[1], expected)
+    close(tn.compile(tangent_of(written, v))(tn.Variable(x)), expected)
+    module = tn.nn.Sequential(tn.nn.Linear(3, 2), tn.nn.BatchNorm(2), functions.relu)
+    batch = tn.asarray(draw(5, 3), dtype="float32")
+    J = tn.jacrev(module)(batch).array
+    tangent = tn.jvp(module, (batch,), (batch,))[1].array
+    np.testing.assert_allclose(tangent, np.tensordot(J, batch.array, axes=2), rtol=1e-4, atol=1e-5)
+
+
+def test_complex_numbers_inside() -> None:
+    x, v, step = draw(4), draw(4, seed=1), 1e-6
+    tangent = tn.jvp(lambda x: functions.abs(functions.fft.fft(x)), (x,), (v,))[1]
+    ahead, behind = (np.abs(np.fft.fft(x + s * v)) for s in (step, -step))
+    np.testing.assert_allclose(tangent.array, (ahead - behind) / (2 * step), rtol=1e-6)
+    with pytest.raises(RequiresGradError, match="complex128: only floating"):
+        tn.jvp(functions.exp, (x * 1j,), (x * 1j,))
+
+
+def test_masked_points_have_tangents_of_zero() -> None:
+    """The eager jvp, the compiled one and the gradient agree where a mask hides an infinity."""
+    x, v = np.array([0.0, 2.0]), np.array([1.0, 4.0])
+
+    def f(x: Any) -> Any:
+        return functions.where(x > 0.0, functions.log(x), 0.0)
+
+    with np.errstate(divide="ignore"):
+        close(tn.jvp(f, (x,), (v,))[1], [0.0, 2.0])
+        close(tn.compile(tangent_of(f, v))(tn.Variable(x)), [0.0, 2.0])
+        close(tn.jvp(functions.log, (x,), (v,))[1], [np.inf, 2.0])
+        close(tn.compile(tangent_of(functions.log, v))(tn.Variable(x)), [np.inf, 2.0])
 
 
 def test_calls_in_another_form() -> None:

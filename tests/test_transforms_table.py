@@ -18,9 +18,19 @@ from op_table import CASES, Case
 
 import tinynode as tn
 from tinynode.devices import is_floating
+from tinynode.errors import TraceError
 
 DIFFERENTIABLE = [case for case in CASES if case.order >= 1]
 ROWS = op_drivers.by_operation(DIFFERENTIABLE)
+
+NOT_COMPILED = {
+    "dropout": "a generator that was made in the function",
+    "gumbel_softmax": "a generator that was made in the function",
+    "get_item": "a shape that depends on values",
+    "set_item": "a shape that depends on values",
+    "to_device": "a net takes and gives Variables of one device",
+}
+"""Of these operations some rows cannot be recorded, and why."""
 
 NO_JVP: dict[str, str] = {}
 """The rows without a jvp, and why."""
@@ -150,6 +160,51 @@ def test_jvp(operation: str) -> None:
 @pytest.mark.parametrize("operation", ROWS)
 def test_jvp_of_all_rows(operation: str, device_name: str) -> None:
     check_operation(operation, device_name)
+
+
+def check_compiled(case: Case, device_name: str) -> None:
+    """The compiled jvp is the eager one: recorded on one draw of inputs, compared on another."""
+    device = tn.get_device(device_name)
+    dtype = case.dtypes[0]
+    compiled = {}
+    for seed in (0, 1, 1):
+        forward = Forward(case, op_drivers.draw_inputs(case, dtype, seed), device)
+        if not compiled:
+            compiled["jvp"] = tn.compile(Compiled(forward))
+        others = [x for x in forward.inputs if not any(x is one for one in forward.xs)]
+        try:
+            found = compiled["jvp"](forward.xs, forward.vs, others)
+        except TraceError as error:
+            assert NOT_COMPILED[case.operation] in str(error)
+            return
+        expected = Compiled(forward)(forward.xs, forward.vs, others)
+        for ours, theirs in zip(found, expected, strict=True):
+            rtol, atol = (1e-12, 1e-12) if not case.single else (1e-6, 1e-6)
+            np.testing.assert_allclose(
+                tn.to_host(ours.array), tn.to_host(theirs.array), rtol=rtol, atol=atol
+            )
+
+
+class Compiled:
+    """The tangents of a row's function, as a function of all inputs."""
+
+    def __init__(self, forward: Forward) -> None:
+        self.forward = forward
+
+    def __call__(self, xs: Any, vs: Any, others: Any) -> Any:
+        rest = iter(others)
+        known = set(map(id, self.forward.xs))
+        self.forward.inputs = [x if id(x) in known else next(rest) for x in self.forward.inputs]
+        return tn.jvp(self.forward, tuple(xs), tuple(vs))[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device_name", ["numpy", "fast"])
+@pytest.mark.parametrize("operation", ROWS)
+def test_a_compiled_jvp_is_the_eager_one(operation: str, device_name: str) -> None:
+    for case in ROWS[operation]:
+        with op_drivers.naming(f"{case.id} on {device_name}"), tn.using_device(device_name):
+            check_compiled(case, device_name)
 
 
 def test_rows_left_out_are_rows() -> None:
