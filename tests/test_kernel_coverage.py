@@ -363,6 +363,22 @@ def drop_dummies(dtype: str) -> list[Operator]:
 
 
 @of_pass
+def drop_guards(dtype: str) -> list[Operator]:
+    return [constant("c", np.asarray(2.0, dtype)), op("zero_safe_multiply", "xc", "y")]
+
+
+@of_pass
+def fold_choices(dtype: str) -> list[Operator]:
+    names = {"condition": ["c"], "x": ["x"], "y": ["e"]}
+    return [
+        constant("c", np.zeros((3, 4), bool)),
+        op("exp", "x", "e"),
+        Operator("where", names, ["w"]),
+        op("exp", "w", "y"),
+    ]
+
+
+@of_pass
 def restore_linear(dtype: str) -> list[Operator]:
     stack = op("reshape", "x", "s", shape=(1, 3, 4))
     return [stack, op("permute_dims", "x", "t", axes=(1, 0)), op("matmul", "st", "y")]

@@ -29,9 +29,11 @@ from tinynode.net.passes import (
     cancel_sums,
     drop_broadcasts,
     drop_dummies,
+    drop_guards,
     drop_ones,
     eliminate_common_subexpressions,
     eliminate_copies,
+    fold_choices,
     fold_constants,
     fold_transposes,
     merge_reshapes,
@@ -748,6 +750,35 @@ def test_other_dead_products_stay() -> None:
     unchanged(drop_dummies, dead("v"), ["y"], INPUTS)
     unchanged(drop_dummies, dead("u", "s"), ["y"], INPUTS)  # a choice that broadcasts
     unchanged(drop_dummies, dead("u"), ["w", "y"], INPUTS)
+
+
+@pytest.mark.parametrize("value", [0.5, [1.0, -2.0, 0.0]])
+def test_a_product_with_finite_numbers_needs_no_guard(value: Any) -> None:
+    net = [constant("c", value), op("zero_safe_multiply", "xc", "y")]
+    for x in (X, SPECIAL):
+        assert after(drop_guards, net, ["y"], {"x": x})[-1] == "y = multiply(x, c)"
+
+
+@pytest.mark.parametrize("value", [np.inf, [1.0, np.nan, 0.0]])
+def test_other_products_keep_their_guard(value: Any) -> None:
+    net = [constant("c", value), op("zero_safe_multiply", "xc", "y")]
+    unchanged(drop_guards, net, ["y"], {"x": SPECIAL})
+    unchanged(drop_guards, [op("zero_safe_multiply", "xd", "y")], ["y"], {"x": X, "d": X})
+    net = [constant("c", 2.0), op("zero_safe_multiply", "cx", "y")]
+    unchanged(drop_guards, net, ["y"], {"x": SPECIAL})
+
+
+@pytest.mark.parametrize(("value", "chosen"), [(True, "x"), (False, "d")])
+def test_a_choice_that_is_known_is_no_choice(value: bool, chosen: str) -> None:
+    inputs = {"x": X, "d": X * 2}
+    net = [constant("c", np.full((2, 3), value)), op("where", "cxd", "w"), op("exp", "w", "y")]
+    assert after(fold_choices, net, ["y"], inputs)[-1] == f"y = exp({chosen})"
+    unchanged(fold_choices, net, ["w", "y"], inputs)
+    mixed = [constant("c", [True, False, True]), *net[1:]]
+    unchanged(fold_choices, mixed, ["y"], inputs)
+    narrow = [constant("c", np.full((4, 2, 3), value)), *net[1:]]
+    unchanged(fold_choices, narrow, ["y"], inputs)
+    unchanged(fold_choices, net[1:], ["y"], {**inputs, "c": X > 0})
 
 
 def test_a_stack_times_a_transposed_matrix_is_linear() -> None:

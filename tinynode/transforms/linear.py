@@ -73,9 +73,9 @@ def vjp(
 
 
 _CUT = (
-    "jvp: the gradient with respect to {} does not depend on the gradient of f's result: a backward "
-    "in f makes a Variable from arrays. Forward mode differentiates backward: write the backward "
-    "with tinynode.functions, and return None for a gradient of zero."
+    "jvp: the gradient with respect to {} does not depend on the gradient of f's result. A "
+    "backward in f made a Variable from arrays. Forward mode differentiates backward: write the "
+    "backward with tinynode.functions, and return None for a gradient of zero."
 )
 
 
