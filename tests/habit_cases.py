@@ -313,8 +313,6 @@ REFUSED: list[tuple[str, str]] = [
     ("tn.jit.script", "tn.compile(f)"),
     ("tn.jit(lambda z: z)", "tn.compile(f)"),
     ("tn.vmap(lambda z: z)", "Functions broadcast"),
-    ("tn.jvp(lambda z: z)", "tn.jacobian(f)"),
-    ("tn.hessian(lambda z: z)", "tn.hvp(f, x, v)"),
     ("tn.func.grad(lambda z: z)", "tn.value_and_grad(f)"),
     ("tn.numpy.sin(x)", "tn.functions"),
     ("tn.lax.scan", "tn.functions"),

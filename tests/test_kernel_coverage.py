@@ -339,6 +339,52 @@ def fold_transposes(dtype: str) -> list[Operator]:
 
 
 @of_pass
+def cancel_permutes(dtype: str) -> list[Operator]:
+    turned = op("permute_dims", "x", "t", axes=(1, 0))
+    return [turned, op("permute_dims", "t", "b", axes=(1, 0)), op("exp", "b", "y")]
+
+
+@of_pass
+def merge_reshapes(dtype: str) -> list[Operator]:
+    return [op("reshape", "x", "r", shape=(12,)), op("reshape", "r", "y", shape=(2, 6))]
+
+
+@of_pass
+def drop_dummies(dtype: str) -> list[Operator]:
+    names = {"condition": ["d"], "x": ["z"], "y": ["p"]}
+    return [
+        constant("z", np.asarray(0.0, dtype)),
+        op("dummy_gradient", "x", "u"),
+        op("is_dead", "ux", "d"),
+        op("zero_safe_multiply", "xx", "p"),
+        Operator("where", names, ["w"]),
+        op("exp", "w", "y"),
+    ]
+
+
+@of_pass
+def drop_guards(dtype: str) -> list[Operator]:
+    return [constant("c", np.asarray(2.0, dtype)), op("zero_safe_multiply", "xc", "y")]
+
+
+@of_pass
+def fold_choices(dtype: str) -> list[Operator]:
+    names = {"condition": ["c"], "x": ["x"], "y": ["e"]}
+    return [
+        constant("c", np.zeros((3, 4), bool)),
+        op("exp", "x", "e"),
+        Operator("where", names, ["w"]),
+        op("exp", "w", "y"),
+    ]
+
+
+@of_pass
+def restore_linear(dtype: str) -> list[Operator]:
+    stack = op("reshape", "x", "s", shape=(1, 3, 4))
+    return [stack, op("permute_dims", "x", "t", axes=(1, 0)), op("matmul", "st", "y")]
+
+
+@of_pass
 def drop_broadcasts(dtype: str) -> list[Operator]:
     row = op("get_item", "x", "r", index=(0,))
     return [row, op("broadcast_to", "r", "b", shape=(3, 4)), op("multiply", "bx", "y")]

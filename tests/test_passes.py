@@ -25,13 +25,19 @@ from tinynode.net.helpers import Constant
 from tinynode.net.operator import EMPTY, operator_of
 from tinynode.net.passes import (
     PASSES,
+    cancel_permutes,
     cancel_sums,
     drop_broadcasts,
+    drop_dummies,
+    drop_guards,
     drop_ones,
     eliminate_common_subexpressions,
     eliminate_copies,
+    fold_choices,
     fold_constants,
     fold_transposes,
+    merge_reshapes,
+    restore_linear,
     simplify,
 )
 from tinynode.net.plan import ArraySpecs, Plan
@@ -671,6 +677,117 @@ def test_gradients_of_a_pass_s_own_operators_are_refused() -> None:
     for node in (passes.TimesNumber(2.0), passes.MatMulOfTransposed(True, False)):
         with pytest.raises(NotImplementedError, match="only run"):
             node.backward((0,), (None,))
+
+
+# --- what forward mode leaves behind -------------------------------------------------------------
+
+STACK = np.asarray(np.random.default_rng(0).normal(size=(2, 3, 4)))
+
+
+def turn(x: str, y: str, *axes: int) -> Operator:
+    return op("permute_dims", x, y, axes=axes)
+
+
+def test_permutations_that_cancel_are_left_out() -> None:
+    net = [turn("x", "t", 1, 2, 0), turn("t", "b", 2, 0, 1), op("exp", "b", "y")]
+    assert after(cancel_permutes, net, ["y"], {"x": STACK})[-1] == "y = exp(x)"
+    net[1] = turn("t", "b", 1, 2, 0)
+    lines = after(cancel_permutes, net, ["y"], {"x": STACK})
+    assert lines[1:] == ["b = permute_dims(x, axes=(2, 0, 1))", "y = exp(b)"]
+
+
+def test_three_permutations_are_one() -> None:
+    net = [turn("x", "t", 1, 2, 0), turn("t", "b", 1, 2, 0), turn("b", "y", 0, 2, 1)]
+    lines = after(cancel_permutes, net, ["y"], {"x": STACK})
+    assert lines[-1] == "y = permute_dims(x, axes=(2, 1, 0))"
+
+
+def test_a_cancelled_permutation_that_is_an_output_stays() -> None:
+    net = [turn("x", "t", 1, 0, 2), turn("t", "y", 1, 0, 2), op("exp", "y", "z")]
+    lines = after(cancel_permutes, net, ["y", "z"], {"x": STACK})
+    assert lines[1:] == ["y = permute_dims(x, axes=(0, 1, 2))", "z = exp(y)"]
+
+
+def test_reshapes_of_reshapes_are_one() -> None:
+    net = [
+        op("reshape", "x", "a", shape=(6, 4)),
+        op("reshape", "a", "b", shape=(24,)),
+        op("reshape", "b", "y", shape=(4, 6)),
+    ]
+    lines = after(merge_reshapes, net, ["y"], {"x": STACK})
+    assert lines[-1] == "y = reshape(x, shape=(4, 6))"
+    assert lines[1] == "b = reshape(x, shape=(24,))"
+    net[1] = op("exp", "a", "b")
+    unchanged(merge_reshapes, net, ["y"], {"x": STACK})
+
+
+def dead(g: str, wide: str = "p") -> list[Operator]:
+    """y = where(is_dead(g, d), 0, p) + 1, with a dummy gradient u of x, and h a function of u."""
+    return [
+        constant("zero", 0.0),
+        op("dummy_gradient", "x", "u"),
+        op("multiply", "ux", "h"),
+        op("is_dead", [g, "d"], "b"),
+        op("zero_safe_multiply", ["v", "d"], "p"),
+        op("sum", "p", "s", axes=(0,), keepdims=True),
+        op("where", ["b", "zero", wide], "w"),
+        op("exp", "w", "y"),
+    ]
+
+
+INPUTS = {"x": X, "d": X + 7, "v": X * 2}
+
+
+@pytest.mark.parametrize("g", ["u", "h"])
+def test_no_product_with_a_dummy_gradient_is_dead(g: str) -> None:
+    assert after(drop_dummies, dead(g), ["y"], INPUTS)[-1] == "y = exp(p)"
+    net = dead(g)
+    kept = [one.type for one in simplify(net, ["y"], specs_of(net, INPUTS, N))]
+    assert kept == ["zero_safe_multiply", "exp"]
+
+
+def test_other_dead_products_stay() -> None:
+    unchanged(drop_dummies, dead("v"), ["y"], INPUTS)
+    unchanged(drop_dummies, dead("u", "s"), ["y"], INPUTS)  # a choice that broadcasts
+    unchanged(drop_dummies, dead("u"), ["w", "y"], INPUTS)
+
+
+@pytest.mark.parametrize("value", [0.5, [1.0, -2.0, 0.0]])
+def test_a_product_with_finite_numbers_needs_no_guard(value: Any) -> None:
+    net = [constant("c", value), op("zero_safe_multiply", "xc", "y")]
+    for x in (X, SPECIAL):
+        assert after(drop_guards, net, ["y"], {"x": x})[-1] == "y = multiply(x, c)"
+
+
+@pytest.mark.parametrize("value", [np.inf, [1.0, np.nan, 0.0]])
+def test_other_products_keep_their_guard(value: Any) -> None:
+    net = [constant("c", value), op("zero_safe_multiply", "xc", "y")]
+    unchanged(drop_guards, net, ["y"], {"x": SPECIAL})
+    unchanged(drop_guards, [op("zero_safe_multiply", "xd", "y")], ["y"], {"x": X, "d": X})
+    net = [constant("c", 2.0), op("zero_safe_multiply", "cx", "y")]
+    unchanged(drop_guards, net, ["y"], {"x": SPECIAL})
+
+
+@pytest.mark.parametrize(("value", "chosen"), [(True, "x"), (False, "d")])
+def test_a_choice_that_is_known_is_no_choice(value: bool, chosen: str) -> None:
+    inputs = {"x": X, "d": X * 2}
+    net = [constant("c", np.full((2, 3), value)), op("where", "cxd", "w"), op("exp", "w", "y")]
+    assert after(fold_choices, net, ["y"], inputs)[-1] == f"y = exp({chosen})"
+    unchanged(fold_choices, net, ["w", "y"], inputs)
+    mixed = [constant("c", [True, False, True]), *net[1:]]
+    unchanged(fold_choices, mixed, ["y"], inputs)
+    narrow = [constant("c", np.full((4, 2, 3), value)), *net[1:]]
+    unchanged(fold_choices, narrow, ["y"], inputs)
+    unchanged(fold_choices, net[1:], ["y"], {**inputs, "c": X > 0})
+
+
+def test_a_stack_times_a_transposed_matrix_is_linear() -> None:
+    inputs = {"x": STACK, "w": np.asarray(np.random.default_rng(1).normal(size=(5, 4)))}
+    net = [turn("w", "t", 1, 0), op("matmul", "xt", "y")]
+    assert after(restore_linear, net, ["y"], inputs)[-1] == "y = linear(x, w)"
+    unchanged(restore_linear, net, ["y"], {**inputs, "x": STACK[0]})
+    unchanged(restore_linear, net, ["y"], {**inputs, "x": STACK.astype(np.float32)})
+    unchanged(restore_linear, [turn("x", "t", 0, 2, 1), op("matmul", "xt", "y")], ["y"], inputs)
 
 
 # --- random nets ---------------------------------------------------------------------------------

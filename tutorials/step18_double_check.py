@@ -11,8 +11,8 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.transforms import or_zeros
 from tinynode.gradient_check import check_backward, check_double_backward
+from tinynode.transforms import or_zeros
 
 rng = np.random.default_rng(0)
 

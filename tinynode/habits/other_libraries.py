@@ -119,7 +119,6 @@ JAX = (
     Habit("tn", "tree_util tree_map", "model.parameters()"),
     Habit("tn", "pmap", "tn.compile(f)", "One process uses one device."),
     Habit("tn", "stop_gradient", "x.detach()"),
-    Habit("tn", "linearize", "tn.value_and_grad(f)"),
     Habit(
         "tn",
         "custom_vjp custom_jvp custom_gradient",

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.devices import Arrays, find_device, namespace_of, to_host
-from tinynode.functions.arithmetic import IsDead, Multiply
+from tinynode.functions.arithmetic import IsDead, Multiply, ZeroSafeMultiply
 from tinynode.functions.data_types import Identity
 from tinynode.functions.network import Linear
 from tinynode.functions.products import MatMul
@@ -333,7 +333,8 @@ def drop_dummies(operators: Operators, outputs: Collection[str], specs: ArraySpe
     dummy gradients becomes unneeded. A dummy gradient is nowhere 0, and neither is g, apart from
     masked elements, where a later mask hides z.
     """
-    dummies, dead = set(), set()
+    dummies: set[str] = set()
+    dead: set[str] = set()
     names: dict[str, str] = {}
     kept = []
     for operator in operators:
@@ -349,6 +350,44 @@ def drop_dummies(operators: Operators, outputs: Collection[str], specs: ArraySpe
                 continue
         elif node_class is DummyGradient or not dummies.isdisjoint(operator.input_names):
             dummies.update(operator.output_names)
+        kept.append(operator)
+    return kept
+
+
+def drop_guards(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
+    """``zero_safe_multiply`` by a constant of finite numbers is ``multiply``."""
+    constants: dict[str, Any] = {}
+    kept = []
+    for operator in operators:
+        node = operator.make_node()
+        if isinstance(node, Constant):
+            constants[operator.output_names[0]] = node.value
+        elif isinstance(node, ZeroSafeMultiply) and operator.input_names[1] in constants:
+            d = constants[operator.input_names[1]]
+            xp = namespace_of(d)
+            if bool(xp.all(xp.isfinite(d))):
+                operator = operator_of(Multiply(), operator.input_names, operator.output_names)
+        kept.append(operator)
+    return kept
+
+
+def fold_choices(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
+    """``where`` with a constant condition, equal everywhere, is one of the two choices."""
+    constants: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    kept = []
+    for operator in operators:
+        operator = operator.renamed(names)
+        node, name = operator.make_node(), operator.output_names[0]
+        if isinstance(node, Constant):
+            constants[name] = node.value
+        elif isinstance(node, Where) and operator.input_names[0] in constants:
+            condition = to_host(constants[operator.input_names[0]])
+            choice = operator.input_names[1 if condition.any() else 2]
+            is_equal = bool(condition.all()) or not condition.any()
+            if is_equal and specs[choice] == specs[name] and name not in outputs:
+                names[name] = choice
+                continue
         kept.append(operator)
     return kept
 
@@ -375,6 +414,8 @@ PASSES = (
     drop_dummies,
     cancel_sums,
     fold_constants,
+    drop_guards,
+    fold_choices,
     drop_ones,
     eliminate_common_subexpressions,
     restore_linear,

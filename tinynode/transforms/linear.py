@@ -19,7 +19,7 @@ from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable
-from tinynode.errors import describe
+from tinynode.errors import GraphError, describe
 from tinynode.net.helpers import DummyGradient
 from tinynode.transforms.linear_map import LinearMap
 from tinynode.transforms.trees import (
@@ -29,6 +29,7 @@ from tinynode.transforms.trees import (
     fitting,
     gradients,
     is_connected,
+    leaves_of,
     or_zeros,
     rebuilt,
 )
@@ -71,13 +72,23 @@ def vjp(
     return point.result, pullback
 
 
+_CUT = (
+    "jvp: the gradient with respect to {} does not depend on the gradient of f's result. A "
+    "backward in f made a Variable from arrays. Forward mode differentiates backward: write the "
+    "backward with tinynode.functions, and return None for a gradient of zero."
+)
+
+
 class Pushforward:
     """J v at a point, for any number of v: the vjp at a dummy u, differentiated along u.
 
     Attributes:
         point: the function and its arguments.
         us: the dummy gradients of f's outputs.
-        gxs: the vjp at ``us``, with a graph back to ``us``.
+        gxs: the vjp at ``us``, with a graph back to ``us``; without exact zeros.
+
+    Raises:
+        GraphError: a backward in f is no function of Variables.
     """
 
     def __init__(self, point: Point) -> None:
@@ -85,7 +96,10 @@ class Pushforward:
         with force_backprop_mode():
             self.us = [DummyGradient().apply((y,))[0] for y in point.outputs]
         found = grad(point.outputs, point.inputs, self.us, enable_double_backprop=True)
-        self.gxs = dict((i, gx) for i, gx in enumerate(found) if gx is not None)
+        self.gxs = {i: gx for i, gx in enumerate(found) if gx is not None}
+        for i, gx in self.gxs.items():
+            if not gx.requires_grad:
+                raise GraphError(_CUT.format(leaves_of(point.trees, "xs")[i][0]))
 
     def along(self, tangents: Sequence[Variable], again: bool) -> list[Variable]:
         """J v for each leaf of the result, from v for each leaf of the arguments."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tinynode.configuration import no_backprop_mode
+from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.variable import Variable
 from tinynode.devices import Device
 from tinynode.net.compile import compile
 from tinynode.net.helpers import Constant
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import Operator, operator_of
-from tinynode.net.passes import simplify
-from tinynode.net.plan import ArraySpecs, Plan, note_specs
+from tinynode.net.passes import ArraySpecs, simplify
+from tinynode.net.plan import Plan, note_specs
 from tinynode.net.structure import unflatten
 from tinynode.net.trace import trace
 from tinynode.transforms.trees import fitting, rebuilt, zeros_like
@@ -86,7 +86,8 @@ class LinearMap:
         tangents = fitting("linearize", "tangent", self._like, vs, self._likes, "vs")
         if self._push is not None:
             return self._push(rebuilt(self._like, tangents), True)
-        return unflatten(self._result, self._compiled(*tangents))
+        run = self._apply if config.debug else self._compiled
+        return unflatten(self._result, run(*tangents))
 
     def __str__(self) -> str:
         if self.net is None:

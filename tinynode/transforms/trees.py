@@ -48,11 +48,9 @@ class Point(NamedTuple):
 
 def leaves_of(tree: Any, path: str) -> Leaves:
     """The leaves of a tree from left to right, with paths."""
-    return (
-        [leaf for key, part in _parts(tree) for leaf in leaves_of(part, path + key)]
-        if (_is_nested(tree))
-        else [(path, tree)]
-    )
+    if not _is_nested(tree):
+        return [(path, tree)]
+    return [leaf for key, part in _parts(tree) for leaf in leaves_of(part, path + key)]
 
 
 def _is_nested(tree: Any) -> bool:
@@ -91,13 +89,14 @@ def matched(name: str, what: str, tree: Any, other: Any, path: str) -> Leaves:
         if _is_nested(other):
             raise _other_nesting(name, what, path, f"one array, like {describe(tree)}", other)
         return [(path, other)]
-    kind = dict if isinstance(tree, dict) else tuple | list
-    keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))
-    fits = isinstance(other, kind) and len(other) == len(tree)
-    if not fits or (isinstance(tree, dict) and set(other) != set(tree)):
-        title = type(tree).__name__
-        expected = f"a {title} with the keys {keys}" if kind is dict else f"a {title} of length "
-        expected = expected if kind is dict else f"{expected}{len(tree)}"
+    if isinstance(tree, dict):
+        fits = isinstance(other, dict) and other.keys() == tree.keys()
+        expected, keys = f"a dict with the keys {list(tree)}", list(tree)
+    else:
+        fits = isinstance(other, tuple | list) and len(other) == len(tree)
+        expected = f"a {type(tree).__name__} of length {len(tree)}"
+        keys = list(range(len(tree)))
+    if not fits:
         raise _other_nesting(name, what, path, expected, other)
     found = []
     for key in keys:
@@ -152,8 +151,8 @@ def as_leaf(name: str, what: str, value: Any) -> Variable:
         return as_variable(value)
     except TypeError:
         raise TypeError(
-            f"{name}: {what} must be a Variable or an array, got {describe(value)}. Convert it "
-            "with tinynode.asarray."
+            f"{name}: {what} must be a Variable or an array, got {describe(value)}. Convert the "
+            "value with tinynode.asarray."
         ) from None
 
 
