@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
 import re
@@ -33,9 +34,8 @@ def device(request):
 
 
 def leaf(values, dtype="float64", name=None):
-    return tn.Variable(np.asarray(values, dtype=dtype), name=name).to_device(
-        tn.config.device or "numpy"
-    )
+    array = np.asarray(values, dtype=dtype)
+    return tn.Variable(tn.get_device(tn.config.device or "numpy").from_host(array), name=name)
 
 
 # --- the ten usual ways ----------------------------------------------------------------------
@@ -258,11 +258,9 @@ def test_infinite_values_are_no_error_in_forward():
 
 def test_a_broadcast_operand_gets_the_place_in_the_output():
     x, y = leaf([[1.0, 2.0], [3.0, 4.0]]), leaf([1.0, 0.0])
-    error = None
-    try:
+    with pytest.raises(NonFiniteError) as caught:
         tn.grad([F.sum(x / y)], [y])
-    except NonFiniteError as caught:
-        error = str(caught)
+    error = str(caught.value)
     assert "First, element [1] is -inf." in error
     assert "The element is a sum; at element [0, 1] of the output input 1 is 0.0" in error
 
@@ -306,11 +304,9 @@ def test_the_origin_is_followed_through_further_functions():
     x = leaf([0.0, 1.0])
     y = F.sqrt(x * 2.0)
     line = inspect.currentframe().f_lineno - 1
-    error = None
-    try:
+    with pytest.raises(NonFiniteError) as caught:
         F.sum(y).backward()
-    except NonFiniteError as caught:
-        error = caught
+    error = caught.value
     assert "backward computation of Sqrt" in str(error) and f"{__file__}:{line}" in str(error)
     assert any("Sqrt was called in forward here" in note for note in error.__notes__)
 
@@ -319,7 +315,6 @@ def test_contributions_that_add_up_to_infinity():
     x = leaf([1.0], "float32")
     big = np.asarray([3e38], "float32")
     with pytest.raises(NonFiniteError, match="contributions of several functions add up to inf"):
-        (x * big).reshape(()) + (x * big).reshape(())
         F.sum((x * big) * 0.9 + (x * big) * 0.9).backward()
 
 
@@ -357,10 +352,8 @@ def test_nothing_is_kept_after_the_error():
     def fails():
         x = leaf([0.0])
         y = F.sqrt(x)
-        try:
+        with contextlib.suppress(NonFiniteError):
             F.sum(y).backward()
-        except NonFiniteError:
-            pass
         return weakref.ref(y.creator)
 
     reference = fails()
@@ -524,8 +517,8 @@ def test_the_film_tells_the_facts_at_the_step(debug):
             y.backward()
         except NonFiniteError:
             assert debug
-    (title,) = [title for title in titles(film) if "Guard: " in title]
-    assert title.startswith("Sqrt takes the gradient of")
+    (title,) = [title for title in titles(film) if title.startswith("Sqrt takes")]
+    assert "Guard: sqrt(x)" in title
     assert "The gradient of input 0, shape (2,), float64. First, element [1] is inf." in title
     assert "There output 0 is 0.0 and the gradient of output 0 is 1.0." in title
     assert titles(film)[-1].startswith("Backward ended with an error") is debug
@@ -542,6 +535,4 @@ def test_a_long_loop_with_infinities_keeps_one_film():
     with tn.using_config(debug=False), tn.show.record() as film:
         for i in range(40):
             F.exp(leaf([1e3 + i]))
-    assert (
-        sum("Guard" in step["title"] for p in film.data()["pictures"] for step in p["steps"]) == 20
-    )
+    assert sum("Guard" in title for title in titles(film)) == 20

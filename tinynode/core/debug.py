@@ -31,6 +31,7 @@ from tinynode.core.origins import (
     gradients_at_end,
     has_ended,
     place_of,
+    text_in_forward,
 )
 from tinynode.core.origins import user_line as user_line
 from tinynode.devices import Array, Arrays, namespace_of, to_host
@@ -97,9 +98,8 @@ class DebugHook(FunctionHook):
     def after_accumulate(self, sweep: Any, function: Any) -> None:
         finder = _thread.finder
         finder.after_accumulate(sweep, function)
-        origins = finder.origins_of(sweep)
-        if origins and has_ended(sweep):
-            check_gradients(sweep, origins)
+        if has_ended(sweep):
+            check_gradients(sweep, finder.origins_of(sweep))
 
     def failed(self, function: Any, direction: str, error: BaseException) -> None:
         _thread.finder.failed(function, direction, error)
@@ -157,14 +157,7 @@ def _deeper(function: Any, inputs: tuple[Any, ...]) -> list[str]:
     origin = None if creator is None else earliest_forward(creator)
     if origin is None:
         return [f"Input {bad[0]} was not finite before the function.", guard_text(function)]
-    return [_origin_in_forward(origin), *origin.facts]
-
-
-def _origin_in_forward(origin: Origin) -> str:
-    return (
-        f"The origin is forward computation of {origin.head}; the function was called at "
-        f"{place_of(origin.function)}."
-    )
+    return [text_in_forward(origin), *origin.facts]
 
 
 def check_gradients(sweep: Any, origins: dict[Any, Origin]) -> None:
@@ -192,7 +185,11 @@ def _gradient_error(node: Any, bad: Bad, origin: Origin | None) -> NonFiniteErro
             f"functions add up to {bad.value} at {place_text(bad.place)}. Scale the loss."
         )
     word = "NaN" if origin.is_nan else "Infinity"
-    where = "" if origin.function is None else f"; the function was called at {_place(origin)}"
+    where = (
+        ""
+        if origin.function is None
+        else f"; the function was called at {place_of(origin.function)}"
+    )
     error = kind(
         "\n".join(
             [
@@ -205,10 +202,6 @@ def _gradient_error(node: Any, bad: Bad, origin: Origin | None) -> NonFiniteErro
     if origin.function is not None:
         add_forward_stack(error, origin.function)
     return error
-
-
-def _place(origin: Origin) -> str:
-    return place_of(origin.function)
 
 
 def checksum(array: Array) -> int:

@@ -215,12 +215,20 @@ def backward_origin(
     if not all(is_finite(array) for _, array in retained(function)):
         earlier = earliest_forward(function)
     if earlier is not None and earlier.function is not function:
-        facts += [f"The origin is forward computation of {earlier.head}.", *earlier.facts]
+        facts += [text_in_forward(earlier), *earlier.facts]
     elif earlier is not None:
         facts += [f"In forward, {lowered_first(earlier.facts[0])}", *earlier.facts[1:]]
     else:
         facts.append(guard)
     return Origin(function, head, tuple(facts), first_bad(gradient).is_nan)
+
+
+def text_in_forward(origin: Origin) -> str:
+    """The function of an origin in forward, and the line of the call if known."""
+    line = ""
+    if origin.function.stack:
+        line = f"; the function was called at {place_of(origin.function)}"
+    return f"The origin is forward computation of {origin.head}{line}."
 
 
 def lowered_first(text: str) -> str:

@@ -135,6 +135,7 @@ class FilmRecorder(FunctionHook):
         self.is_cut = False
         self.most = MAX_STEPS
         self._finder = OriginFinder()
+        self._explained = 0
         self._begun: list[tuple[weakref.ref[FunctionNode], float]] = []
         self._sweeps: list[_SweepState] = []
         self._cleared: dict[str, None] = {}
@@ -199,7 +200,7 @@ class FilmRecorder(FunctionHook):
         step["inputs"] = self._values(ins, inputs)
         step["outputs"] = self._values(outs, outputs)
         step["seconds"] = seconds
-        step["not_finite"] = self._finder.words_of_forward(function)
+        step["not_finite"] = self._words(self._finder.words_of_forward(function))
         if function.inputs is None:
             shown.facts = ("no graph",)
         else:
@@ -270,7 +271,7 @@ class FilmRecorder(FunctionHook):
         if state is None or not state.step:
             return
         step, nodes = state.step, function.inputs or ()
-        step["not_finite"] = self._finder.words_of_step(grad_outputs)
+        step["not_finite"] = self._words(self._finder.words_of_step(grad_outputs))
         step["seconds"] = now - state.start
         ins = [self.graph.variable(node) for node in nodes]
         outs = self.graph.outputs[step["function"]]
@@ -412,6 +413,11 @@ class FilmRecorder(FunctionHook):
             step = self._step("watch", self.graph.places())
             step["watched"] = {"subject": subject, "picture": picture, "about": about}
             self._add(step)
+
+    def _words(self, facts: str) -> str:
+        """The facts of a NaN or inf; "" after many, since each makes a picture of its own."""
+        self._explained += bool(facts)
+        return facts if self._explained <= SHOWN else ""
 
     def _array(self, array: Any, p: Variable) -> int | None:
         return self.film.values.add(array, p.device)
