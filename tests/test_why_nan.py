@@ -266,13 +266,23 @@ def test_a_broadcast_operand_gets_the_place_in_the_output():
 
 
 def test_a_reduction_names_the_element_of_the_output():
-    x = leaf([[0.0, 1.0], [0.0, 0.0]])
-    y = F.prod(x / leaf([1.0]), axis=1)
+    x = leaf([[0.0, 1.0], [1000.0, 0.0]])
+    with pytest.raises(NaNError) as caught:
+        F.sum(F.logsumexp(F.exp(x), axis=1)).backward()
+    text = str(caught.value)
+    assert "of LogSumExp: the gradient of input 0, shape (2, 2)" in text
+    assert "The element belongs to element [1] of the output: input 0 is inf, output 0 is" in text
+
+
+def test_a_seed_that_is_not_finite_is_the_origin():
+    y = leaf([1.0, 1.0]) * 2.0
     y.grad = np.array([1.0, np.inf])
     with pytest.raises(NonFiniteError) as caught:
         y.backward()
-    assert "the gradient to start from" in str(caught.value)
-    assert "(1,)" in str(caught.value) and "grad_outputs or loss_scale" in str(caught.value)
+    assert "the gradient to start from, shape (2,), float64" in str(caught.value)
+    assert "First, element [1] is inf." in str(caught.value)
+    assert "look at grad, grad_outputs or loss_scale" in str(caught.value)
+    assert y.grad is not None
 
 
 def test_a_function_of_several_elements_gets_ranges():

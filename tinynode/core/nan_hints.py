@@ -40,8 +40,12 @@ _PRODUCT = (
     "finite, and guard the function that made the factor; or scale the factors."
 )
 _MATRIX = (
-    "A singular matrix, or equal eigenvalues, have no finite gradient. Add a small multiple of "
+    "A singular matrix has no finite gradient. Add a small multiple of "
     "the unit matrix before: a + eps * eye(n)."
+)
+_EQUAL = (
+    "Equal eigenvalues or singular values have vectors without a finite gradient. Use the values "
+    "alone, or add small, different numbers to the diagonal before."
 )
 _SUM = (
     "A sum is NaN for inf - inf, and overflows for large terms. Find the term that is not finite; "
@@ -96,8 +100,8 @@ GUARDS: dict[str, str] = {
     "Det": _MATRIX,
     "SlogDet": _MATRIX,
     "Cholesky": _MATRIX,
-    "Eigh": _MATRIX,
-    "Svd": _MATRIX,
+    "Eigh": _EQUAL,
+    "Svd": _EQUAL,
     "Pinv": _MATRIX,
     "Qr": _MATRIX,
     "AsType": (

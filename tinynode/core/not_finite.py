@@ -71,12 +71,18 @@ def place_text(index: Index) -> str:
     return f"element [{', '.join(map(str, index))}]" if index else "the only element"
 
 
-def value_at(array: Array, index: Index, shape: Shape) -> str | None:
-    """The number at an index of ``shape``, to which the array broadcasts; None if not so."""
+def value_fits(array: Array, shape: Shape) -> bool:
+    """True if an array broadcasts to a shape."""
     own = tuple(array.shape)
     tail = shape[len(shape) - len(own) :]
-    if len(own) > len(shape) or any(n not in (1, m) for n, m in zip(own, tail, strict=True)):
+    return len(own) <= len(shape) and all(n in (1, m) for n, m in zip(own, tail, strict=True))
+
+
+def value_at(array: Array, index: Index, shape: Shape) -> str | None:
+    """The number at an index of ``shape``, to which the array broadcasts; None if not so."""
+    if not value_fits(array, shape):
         return None
+    own = tuple(array.shape)
     position = index[len(shape) - len(own) :]
     place = tuple(0 if n == 1 else i for i, n in zip(position, own, strict=True))
     return number_text(to_host(array)[place])
@@ -139,9 +145,9 @@ def backward_facts(
     facts = [f"First, {place_text(bad.place)} is {bad.value}."]
     named = [*retained(function), *_gradients(grad_outputs)]
     found = next(_inside(inner, bad, shape), None)
-    index, whole = _place_in_output(function, grad_outputs, bad.place, shape, found)
+    index, whole = _place_in_output(function, named, grad_outputs, bad.place, shape)
     if index is not None and (is_elementwise(function) or hasattr(function, "axes")):
-        facts.append(_operands_there(function, named, index, whole, shape))
+        facts.append(_operands_there(function, named, (index, whole), (bad.place, shape)))
     else:
         ranges = [f"{name} {range_text(x)}" for name, x in named if x is not None]
         why = "sums over several elements" if is_elementwise(function) else "mixes elements"
@@ -156,28 +162,34 @@ def backward_facts(
 
 
 def _operands_there(
-    function: Any, named: Sequence[Named], index: Index, whole: Shape, shape: Shape
+    function: Any, named: Sequence[Named], output: tuple[Index, Shape], own: tuple[Index, Shape]
 ) -> str:
-    text = f"{capitalized(joined(operand_texts(named, index, whole)))}"
-    if whole == shape:
-        return f"There {text[0].lower()}{text[1:]}."
-    if len(whole) == len(shape) or not hasattr(function, "axes"):
-        return f"The element is a sum; at {place_text(index)} of the output {lowered(text)}."
-    return f"The element belongs to {place_text(index)} of the output: {lowered(text)}."
+    """The operands at an element of the output, and in a reduction at the element itself."""
+    if output[1] == own[1]:
+        return f"There {joined(operand_texts(named, *output))}."
+    place = place_text(output[0])
+    if not hasattr(function, "axes"):
+        texts = operand_texts(named, *output)
+        return f"The element is a sum; at {place} of the output {joined(texts)}."
+    texts = []
+    for name, array in named:
+        is_own = array is not None and tuple(array.shape) == own[1]
+        texts += operand_texts([(name, array)], *(own if is_own else output))
+    return f"The element belongs to {place} of the output: {joined(texts)}."
 
 
 def _place_in_output(
     function: Any,
+    named: Sequence[Named],
     grad_outputs: Sequence[Array | None],
     index: Index,
     shape: Shape,
-    found: tuple[Inner, Index] | None,
 ) -> tuple[Index | None, Shape]:
     """The element of the output that an element of an input belongs to; None if several."""
-    known = [tuple(gy.shape) for gy in grad_outputs if gy is not None]
-    if len(set(known)) != 1:
+    known = {tuple(gy.shape) for gy in grad_outputs if gy is not None}
+    if len(known) != 1:
         return None, shape
-    (whole,) = set(known)
+    (whole,) = known
     if whole == shape:
         return index, shape
     axes = getattr(function, "axes", None)
@@ -185,9 +197,31 @@ def _place_in_output(
         if getattr(function, "keepdims", False):
             return tuple(0 if i in axes else n for i, n in enumerate(index)), whole
         return tuple(n for i, n in enumerate(index) if i not in axes), whole
-    if found is not None and tuple(found[0].output.shape) == whole:
-        return found[1], whole
-    return None, whole
+    return _first_in_sum(named, whole, index, shape), whole
+
+
+def _first_in_sum(
+    named: Sequence[Named], whole: Shape, index: Index, shape: Shape
+) -> Index | None:
+    """Of the elements of an output in a sum of ``sum_to``, the first with NaN or inf, or 0."""
+    hosts = [to_host(x) for _, x in named if x is not None and value_fits(x, whole)]
+    for is_special in (_is_bad, _is_zero):
+        special = numpy.zeros(whole, bool)
+        for host in hosts:
+            special = special | is_special(host)
+        for position in numpy.argwhere(special):
+            place = tuple(int(i) for i in position)
+            if _summed_place(place, whole, shape) == index:
+                return place
+    return None
+
+
+def _is_bad(host: Array) -> Array:
+    return ~numpy.isfinite(host)
+
+
+def _is_zero(host: Array) -> Array:
+    return host == 0
 
 
 def _inside(inner: Sequence[Inner], bad: Bad, shape: Shape) -> Iterator[tuple[Inner, Index]]:
@@ -243,11 +277,6 @@ def joined(texts: Iterable[str]) -> str:
 def capitalized(text: str) -> str:
     """The text with a capital at the beginning."""
     return text[:1].upper() + text[1:]
-
-
-def lowered(text: str) -> str:
-    """The text with a small letter at the beginning."""
-    return text[:1].lower() + text[1:]
 
 
 def guard_text(function: Any) -> str:

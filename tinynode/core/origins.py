@@ -22,6 +22,7 @@ from tinynode.core.not_finite import (
     forward_facts,
     guard_text,
     is_finite,
+    place_text,
     retained,
 )
 from tinynode.devices import Array
@@ -269,7 +270,7 @@ def place_of(function: Any) -> str:
 def _seed(gradient: Array) -> Origin:
     bad = first_bad(gradient)
     facts = (
-        f"First, {bad.value} stands at index {bad.place}.",
+        f"First, {place_text(bad.place)} is {bad.value}.",
         "Backward started from the gradient: look at grad, grad_outputs or loss_scale.",
     )
     return Origin(None, f"the gradient to start from, {_shape(gradient)}", facts, bad.is_nan)
