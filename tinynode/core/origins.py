@@ -162,7 +162,8 @@ class OriginFinder(FunctionHook):
         if not self.ran or not all(gy is None or is_finite(gy.raw) for gy in grad_outputs):
             return ""
         origin = self.ran[min(self.ran)]
-        return f"{capitalized(origin.head.partition(': ')[2])}. {' '.join(origin.facts)}"
+        what = capitalized(origin.head.partition(": ")[2])
+        return f"{what}, is not finite. {' '.join(origin.facts)}"
 
     def sweep_ended(self, sweep: Any, error: BaseException | None) -> None:
         self.found = self.origins_of(sweep)

@@ -254,8 +254,10 @@ class FilmRecorder(FunctionHook):
         self._finder.backward_preprocess(function, in_data, out_grad)
 
     def failed(self, function: FunctionNode, direction: str, error: BaseException) -> None:
-        """A forward or backward ended with an exception."""
+        """A forward or backward ended with an exception: no step."""
         self._finder.failed(function, direction, error)
+        if direction == "backward" and self._sweeps:
+            self._sweeps[-1].step = {}
 
     def after_backward(
         self,
@@ -328,7 +330,7 @@ class FilmRecorder(FunctionHook):
         state = self._state_of(sweep)
         if state is None:
             return
-        if isinstance(error, NonFiniteError) and state.step.get("not_finite"):
+        if isinstance(error, NonFiniteError) and state.step:
             self._end_step(sweep, state)  # debug mode raised at the end of the step
         if self._has_room():
             step = self._step("end", state.places)
