@@ -48,6 +48,7 @@ def in_thread(call):
         ("enable_backprop", True),
         ("train", True),
         ("debug", False),
+        ("debug_infinite", True),
         ("type_check", True),
         ("dtype", "float32"),
         ("lazy_grad_sum", False),

@@ -22,6 +22,7 @@ from tinynode.errors import ConfigError, describe, dtype_name
 
 KINDS: dict[str, type] = {
     "debug": bool,
+    "debug_infinite": bool,
     "device": str,
     "dtype": str,
     "enable_backprop": bool,

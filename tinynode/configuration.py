@@ -84,7 +84,10 @@ class Configuration(threading.local):
     train: bool = True
     """True for training: dropout and batch normalisation differ in training and evaluation."""
     debug: bool = False
-    """True to keep forward stacks, find NaN, and find changes of retained arrays."""
+    """True to keep forward stacks, find NaN and infinite gradients, and find changes of retained
+    arrays."""
+    debug_infinite: bool = True
+    """False lets debug mode pass infinite gradients, and the NaN made of infinity."""
     type_check: bool = True
     """True to run ``check_type_forward`` before each forward."""
     dtype: str = "float32"

@@ -17,10 +17,11 @@ value, and the next step to try.
         InplaceError                            an array was changed after a function retained it
       HookError               (KeyError)      a hook's name is taken or unknown
       InvalidType             (TypeError, ValueError)  check_type_forward refused the inputs
-      NaNError                (RuntimeError)  debug mode met a NaN
       NetError                (ValueError)    a net or an operator cannot be made, found or run
         TraceError            (RuntimeError)  a net cannot record an operation of the function
       NondifferentiableError  (ValueError)    numerical_grad met a kink
+      NonFiniteError          (RuntimeError)  debug mode met an infinite gradient, or a NaN
+        NaNError                                debug mode met a NaN
       OperandError            (TypeError)     an argument is no Variable, array or number
       OutputError             (TypeError)     a forward did not return a tuple of arrays
       RequiresGradError       (TypeError)     a gradient was asked for an integer or a bool
@@ -104,7 +105,11 @@ class InvalidType(TinynodeError, TypeError, ValueError):  # noqa: N818 - Chainer
         return type(self), (self.expect, self.actual, self.args[0])
 
 
-class NaNError(TinynodeError, RuntimeError):
+class NonFiniteError(TinynodeError, RuntimeError):
+    """Debug mode met an infinite gradient; the subclass NaNError is for a NaN."""
+
+
+class NaNError(NonFiniteError):
     """Debug mode or NaNHook met a NaN."""
 
 

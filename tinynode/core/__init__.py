@@ -18,6 +18,7 @@ The other modules stand beside the way:
 | ``conversion`` | values as Variables |
 | ``dispatch`` | the kernel of a backend, or else the portable definition |
 | ``hooks``, ``debug`` | the events; the hook of debug mode |
+| ``origins``, ``not_finite``, ``nan_hints`` | the origin of a NaN, the operands, the guard |
 | ``paths`` | the functions between two ends of a graph |
 | ``messages`` | checks, and the texts of errors |
 | ``function`` | Chainer's old-style functions |

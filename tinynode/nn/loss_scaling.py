@@ -29,6 +29,9 @@ class LossScaler:
         scaler.step(optimizer)
         scaler.update()
 
+    In debug mode an infinite gradient is an error. ``config.debug_infinite = False`` lets infinite
+    gradients pass, and the scaler skips the update.
+
     Keep the parameters in float32, and cast them in the model: a gradient of float16 loses its
     small elements again in the division.
 

@@ -17,6 +17,8 @@ import numpy
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import tell_value_read
+from tinynode.core.not_finite import first_bad, is_finite, place_text
+from tinynode.core.origins import Origin, OriginFinder, place_of
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import is_floating, to_host
@@ -45,7 +47,8 @@ def explain_grad(x: Variable, y: Variable | None = None) -> Explanation:
         raise OperandError(f"explain_grad: y must be a Variable or None, got {describe(y)}.")
     if x.grad_var is not None:
         head = f"{_title(x)} is there: {_gradient_facts(x.grad_var)}."
-        return _wrapped([head, *_with_gradient(x, x.grad_var)])
+        origin = [] if is_finite(x.grad_var.raw) else _origin_lines(x, y)
+        return _wrapped([head, *origin, *_with_gradient(x, x.grad_var)])
     head = f"{_title(x)} is None"
     lines = _reasons_in_variable(x)
     if lines is None and y is not None:
@@ -143,9 +146,10 @@ def _gradient_facts(grad: Variable) -> str:
     if not host.size:
         return f"{facts}; it has no entries"
     if bad:
+        first = first_bad(grad.raw)
         return (
-            f"{facts}; {bad} of its {host.size} entries are nan or inf. Run again with "
-            "tinynode.using_config(debug=True), which names the function where a NaN comes up"
+            f"{facts}; {bad} of its {host.size} entries are nan or inf. First, "
+            f"{place_text(first.place)} is {first.value}"
         )
     if not host.any():
         return (
@@ -155,6 +159,42 @@ def _gradient_facts(grad: Variable) -> str:
     low, high = number_text(host.min()), number_text(host.max())
     norm = number_text(float(numpy.linalg.norm(host.reshape(-1))))
     return f"{facts}; norm {norm}, entries from {low} to {high}"
+
+
+def _origin_lines(x: Variable, y: Variable | None) -> list[str]:
+    """The function that made NaN or inf, the operands and the guard, if y is given."""
+    again = (
+        "tinynode.using_config(debug=True), around forward and backward, names the function and "
+        "the line where NaN or inf comes up."
+    )
+    if y is None:
+        return [
+            f"{_name(x)}.explain_grad(y), with y the start of backward, names the function.",
+            again,
+        ]
+    to = printable(y.name or "y")
+    if not y.requires_grad or not _uses(functions_behind([y.node], differentiable=True), x):
+        return [f"{to} does not depend on it: no backward from {to} gave these entries."]
+    origin, error = _origin_from(x, y)
+    if error is not None:
+        return [f"Another backward from {to} ended with {type(error).__name__}: {error}", again]
+    if origin is None:
+        return [f"Another backward from {to} gives finite entries: these came from elsewhere."]
+    line = ""
+    if origin.function is not None and origin.function.stack:
+        line = f", called at {place_of(origin.function)}"
+    return [f"The origin is the backward of {origin.head}{line}.", *origin.facts]
+
+
+def _origin_from(x: Variable, y: Variable) -> tuple[Origin | None, Exception | None]:
+    """The origin for a second backward from y, which writes no gradient; or the error of it."""
+    # here, since the doctor shows pictures
+    from tinynode.doctor.backward_pass import BackwardPass, undisturbed
+
+    finder = OriginFinder()
+    with undisturbed(), finder:
+        ran = BackwardPass(y, [x.node], functions_behind([y.node]))
+    return finder.found.get(x.node), ran.error
 
 
 # --- no gradient: the variable itself tells the reason -------------------------------------------

@@ -289,7 +289,9 @@ def _step(
     step: Step, labels: dict[str, str], files: Files, ids: set[str], cleared: list[str]
 ) -> Step:
     """A step with texts in place of what only the recording needs."""
-    told = {key: step[key] for key in step if key not in ("places", "in_graph", "error")}
+    told = {
+        key: step[key] for key in step if key not in ("places", "in_graph", "error", "not_finite")
+    }
     told["cleared"] = cleared
     for key in ("freed", "retained"):
         told[key] = [name for name in step[key] if name in ids]

@@ -194,7 +194,14 @@ def _names_in(step: Step) -> Iterator[str]:
 def _shape_of(step: Step, number: dict[str, int]) -> Signature:
     """A step without numbers: nodes by number, and for each value True if there is an array."""
     return (
-        (step["kind"], step["class"], step["places"], step.get("error"), tuple(step["ran"])),
+        (
+            step["kind"],
+            step["class"],
+            step["places"],
+            step.get("error"),
+            step.get("not_finite"),
+            tuple(step["ran"]),
+        ),
         tuple(number[name] for name in _names_in(step)),
         tuple(number[name] for name in step["retained"] if name in number),
         tuple(entry[2] for entry in step["grad_inputs"]),

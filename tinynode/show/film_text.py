@@ -17,7 +17,12 @@ Step = dict[str, Any]
 
 
 def sentence(step: Step, labels: Mapping[str, str]) -> str:
-    """The event of a step, as a sentence."""
+    """The event of a step, as a sentence; for the origin of NaN or inf, the facts too."""
+    told = _event(step, labels)
+    return f"{told} {step['not_finite']}" if step.get("not_finite") else told
+
+
+def _event(step: Step, labels: Mapping[str, str]) -> str:
     kind = step["kind"]
     if kind == "forward":
         return _forward(step, labels)

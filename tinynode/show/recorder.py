@@ -23,10 +23,11 @@ from typing import Any
 from tinynode.core.backprop import Sweep
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook, retained_arrays, retained_indexes
+from tinynode.core.origins import OriginFinder
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Arrays, Device
-from tinynode.errors import describe
+from tinynode.devices import Array, Arrays, Device
+from tinynode.errors import NonFiniteError, describe
 from tinynode.nn.module import Module
 from tinynode.show import engine_recorder
 from tinynode.show.film import Film
@@ -133,6 +134,8 @@ class FilmRecorder(FunctionHook):
         self.name = f"film {id(film)}"
         self.is_cut = False
         self.most = MAX_STEPS
+        self._finder = OriginFinder()
+        self._explained = 0
         self._begun: list[tuple[weakref.ref[FunctionNode], float]] = []
         self._sweeps: list[_SweepState] = []
         self._cleared: dict[str, None] = {}
@@ -156,6 +159,7 @@ class FilmRecorder(FunctionHook):
     ) -> None:
         """A function was applied: a step, except inside of a sweep without a graph."""
         now = time.perf_counter()
+        self._finder.applied(function, inputs, outputs)
         start = self._begin_of(function)
         if start is None:
             return
@@ -196,6 +200,7 @@ class FilmRecorder(FunctionHook):
         step["inputs"] = self._values(ins, inputs)
         step["outputs"] = self._values(outs, outputs)
         step["seconds"] = seconds
+        step["not_finite"] = self._words(self._finder.words_of_forward(function))
         if function.inputs is None:
             shown.facts = ("no graph",)
         else:
@@ -225,6 +230,7 @@ class FilmRecorder(FunctionHook):
 
     def before_backward(self, sweep: Sweep, function: FunctionNode) -> None:
         """A function's backward is about to run."""
+        self._finder.before_backward(sweep, function)
         state = self._state_of(sweep)
         if state is None:
             return
@@ -238,6 +244,21 @@ class FilmRecorder(FunctionHook):
             ]
             state.start = time.perf_counter()
 
+    def backward_preprocess(
+        self,
+        function: FunctionNode,
+        in_data: tuple[Array | None, ...],
+        out_grad: tuple[Array | None, ...],
+    ) -> None:
+        """A function's backward runs now: watch for NaN and inf."""
+        self._finder.backward_preprocess(function, in_data, out_grad)
+
+    def failed(self, function: FunctionNode, direction: str, error: BaseException) -> None:
+        """A forward or backward ended with an exception: no step."""
+        self._finder.failed(function, direction, error)
+        if direction == "backward" and self._sweeps:
+            self._sweeps[-1].step = {}
+
     def after_backward(
         self,
         function: FunctionNode,
@@ -247,10 +268,12 @@ class FilmRecorder(FunctionHook):
     ) -> None:
         """A function's backward has run; its gradients are not in the table yet."""
         now = time.perf_counter()
+        self._finder.after_backward(function, target_input_indexes, grad_outputs, grad_inputs)
         state = self._sweeps[-1] if self._sweeps else None
         if state is None or not state.step:
             return
         step, nodes = state.step, function.inputs or ()
+        step["not_finite"] = self._words(self._finder.words_of_step(grad_outputs))
         step["seconds"] = now - state.start
         ins = [self.graph.variable(node) for node in nodes]
         outs = self.graph.outputs[step["function"]]
@@ -272,9 +295,13 @@ class FilmRecorder(FunctionHook):
 
     def after_accumulate(self, sweep: Sweep, function: FunctionNode) -> None:
         """The gradients are in the table: note the changes and the waiting functions."""
+        self._finder.after_accumulate(sweep, function)
         state = self._state_of(sweep)
-        if state is None or not state.step:
-            return
+        if state is not None and state.step:
+            self._end_step(sweep, state)
+
+    def _end_step(self, sweep: Sweep, state: _SweepState) -> None:
+        """Add the step under way to the film."""
         step, state.step = state.step, {}
         table = step["table"]
         new: dict[str, int | None] = {}
@@ -303,6 +330,8 @@ class FilmRecorder(FunctionHook):
         state = self._state_of(sweep)
         if state is None:
             return
+        if isinstance(error, NonFiniteError) and state.step:
+            self._end_step(sweep, state)  # debug mode raised at the end of the step
         if self._has_room():
             step = self._step("end", state.places)
             step["table"]["removed"] = list(state.table)
@@ -387,6 +416,11 @@ class FilmRecorder(FunctionHook):
             step["watched"] = {"subject": subject, "picture": picture, "about": about}
             self._add(step)
 
+    def _words(self, facts: str) -> str:
+        """The facts of a NaN or inf; "" after many, since each makes a picture of its own."""
+        self._explained += bool(facts)
+        return facts if self._explained <= SHOWN else ""
+
     def _array(self, array: Any, p: Variable) -> int | None:
         return self.film.values.add(array, p.device)
 
@@ -433,6 +467,7 @@ class FilmRecorder(FunctionHook):
             "watched": None,
             "places": places,
             "in_graph": False,
+            "not_finite": "",
             "seconds": None,
             "depth": len(self._sweeps),
         }
