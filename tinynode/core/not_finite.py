@@ -1,6 +1,6 @@
 """The first NaN or infinity of an array, and the operands at the element.
 
-Requirement: a message about a NaN names numbers that the function really saw. So only retained
+Requirement: a message about a NaN names numbers of the run itself. So only retained
 arrays, gradients and the inputs of a running forward count. An element without a single operand
 gets ranges in place of operands.
 """
@@ -23,7 +23,7 @@ Named: TypeAlias = tuple[str, Array | None]
 
 
 class Bad(NamedTuple):
-    """The first element that is not finite: a NaN if the array has one, else an infinity."""
+    """The first NaN or inf: a NaN if the array has one, else an infinity."""
 
     place: Index
     value: str
@@ -31,7 +31,7 @@ class Bad(NamedTuple):
 
 
 class Inner(NamedTuple):
-    """A function inside of a backward, with finite inputs and an output that is not finite."""
+    """A function inside of a backward, with finite inputs and NaN or inf in the output."""
 
     function: Any
     inputs: tuple[Array, ...]
@@ -123,7 +123,7 @@ def operand_texts(arrays: Sequence[Named], index: Index, shape: Shape) -> list[s
 
 
 def forward_facts(function: Any, inputs: Sequence[Array], output: Array) -> list[str]:
-    """The first element of an output that is not finite, and the operands there."""
+    """The first NaN or inf of an output, and the operands there."""
     bad = first_bad(output)
     named = [(f"input {i}", x) for i, x in enumerate(inputs)]
     return [
@@ -149,7 +149,7 @@ def backward_facts(
     grad_outputs: Sequence[Array | None],
     inner: Sequence[Inner],
 ) -> tuple[list[str], str]:
-    """The first element of an input's gradient that is not finite, the operands, the guard."""
+    """The first NaN or inf of a gradient, the operands, the guard."""
     bad, shape = first_bad(gradient), tuple(gradient.shape)
     facts = [f"First, {place_text(bad.place)} is {bad.value}."]
     named = [*retained(function), *_gradients(grad_outputs)]
@@ -194,7 +194,7 @@ def _place_in_output(
     index: Index,
     shape: Shape,
 ) -> tuple[Index | None, Shape]:
-    """The element of the output that an element of an input belongs to; None if several."""
+    """The element of the output to an element of an input; None if several."""
     known = {tuple(gy.shape) for gy in grad_outputs if gy is not None}
     if len(known) != 1:
         return None, shape

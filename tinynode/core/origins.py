@@ -1,4 +1,4 @@
-"""The origin of a gradient that is NaN or infinite: a hook that follows a backward pass.
+"""The origin of NaN and inf in gradients: a hook for backward passes.
 
 Requirement: the gradient of a leaf is NaN, and the reason lies many functions before. So the hook
 notes the first function that made NaN or inf of finite gradients, and follows the NaN from node to
@@ -46,7 +46,7 @@ class Origin(NamedTuple):
 
 
 class _Step:
-    """A running backward: the function, and inner functions that made NaN or inf."""
+    """A running backward: the function, and the inner functions with NaN or inf."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -122,7 +122,7 @@ class OriginFinder(FunctionHook):
             self._take_step(function)
 
     def _take_step(self, function: Any) -> _Step:
-        """Remove the step of a function, and steps above that ended without an event."""
+        """Remove the step of a function, and the steps above without an end."""
         for i in range(len(self._running) - 1, -1, -1):
             if self._running[i].function is function:
                 step = self._running[i]
@@ -153,12 +153,12 @@ class OriginFinder(FunctionHook):
         self.ran = {}
 
     def words_of_forward(self, function: Any) -> str:
-        """The facts of a function that made NaN or inf in forward of finite inputs, or ""."""
+        """The facts of a function with NaN or inf in forward, of finite inputs, or ""."""
         origin = _FORWARD.get(function)
         return "" if origin is None else " ".join(origin.facts)
 
     def words_of_step(self, grad_outputs: tuple[Any, ...]) -> str:
-        """The facts of the latest step, if the step made NaN or inf of finite gradients, or ""."""
+        """The facts of the latest step, if the gradients before were finite, else ""."""
         if not self.ran or not all(gy is None or is_finite(gy.raw) for gy in grad_outputs):
             return ""
         origin = self.ran[min(self.ran)]
@@ -183,7 +183,7 @@ def has_ended(sweep: Any) -> bool:
 
 
 def gradients_at_end(sweep: Any) -> list[tuple[Any, Array]]:
-    """The gradients that a pass hands out, by node, with contributions that wait for a sum."""
+    """The gradients at the end of a pass, by node, with waiting contributions."""
     table = sweep.table
     found = [(node, gx.raw) for node, gx in (*table.kept.items(), *table.gradients.items())]
     return found + [(node, gx.raw) for node, waiting in table.waiting.items() for gx in waiting]
@@ -192,7 +192,7 @@ def gradients_at_end(sweep: Any) -> list[tuple[Any, Array]]:
 def forward_origin(
     function: Any, inputs: tuple[Array, ...], position: int, output: Array
 ) -> Origin:
-    """The origin for an output that is NaN or inf, of finite inputs."""
+    """The origin for NaN or inf in an output, of finite inputs."""
     head = f"{function.label}: output {position}, {_shape(output)}"
     facts = (*forward_facts(function, inputs, output), guard_text(function))
     return Origin(function, head, facts, first_bad(output).is_nan)
@@ -205,7 +205,7 @@ def backward_origin(
     grad_outputs: tuple[Array | None, ...],
     inner: list[Inner],
 ) -> Origin:
-    """The origin for a gradient that is NaN or inf; forward may be the deeper origin."""
+    """The origin for NaN or inf in a gradient; forward may be the deeper origin."""
     head = f"{function.label}: the gradient of input {position}, {_shape(gradient)}"
     facts, guard = backward_facts(function, gradient, grad_outputs, inner)
     if not all(is_finite(gy) for gy in grad_outputs):
@@ -239,7 +239,7 @@ def lowered_first(text: str) -> str:
 
 
 def earliest_forward(function: Any) -> Origin | None:
-    """The first function behind, or the function, that made NaN or inf of finite inputs."""
+    """The first function behind, or the function, with NaN or inf of finite inputs."""
     best, seen, waiting = None, {function}, [function]
     while waiting:
         one = waiting.pop()
