@@ -18,7 +18,7 @@ from typing import Any
 from tinynode.configuration import using_config
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.functions import concat, permute_dims, reshape
-from tinynode.transforms.gradients import gradient
+from tinynode.transforms.gradients import gradient_for
 from tinynode.transforms.linear import Pushforward
 from tinynode.transforms.trees import (
     Point,
@@ -108,8 +108,8 @@ def hessian(
         ValueError: when called: f's value has more than one element, or an argument is missing.
         TypeError: when called: f gives no Variable, or an argument is not floating.
     """
-    check_call("hessian", f, argnums)
-    return _jacobian("hessian", _by_columns, gradient(f, argnums), argnums, enable_double_backprop)
+    slope = gradient_for("hessian", f, argnums)
+    return _jacobian("hessian", _by_columns, slope, argnums, enable_double_backprop)
 
 
 Table = list[list[Variable]]
@@ -118,7 +118,7 @@ Table = list[list[Variable]]
 
 def _jacobian(
     name: str,
-    table_of: Callable[[Point], Table],
+    table_of: Callable[[str, Point], Table],
     f: Callable[..., Any],
     argnums: int | tuple[int, ...],
     again: bool | None,
@@ -128,7 +128,7 @@ def _jacobian(
     def jacobian_of_f(*args: Any, **kwargs: Any) -> Any:
         point = call(name, f, argnums, args, kwargs, is_connected(again))
         found = []
-        for row in table_of(point):
+        for row in table_of(name, point):
             of_each = rebuilt(point.trees, row)
             found.append(of_each[0] if isinstance(argnums, int) else of_each)
         return rebuilt(point.result, found)
@@ -136,7 +136,7 @@ def _jacobian(
     return jacobian_of_f
 
 
-def _by_rows(point: Point) -> Table:
+def _by_rows(name: str, point: Point) -> Table:
     """A backward pass for each element of the outputs."""
     table = []
     for y in point.outputs:
@@ -152,9 +152,9 @@ def _by_rows(point: Point) -> Table:
     return table
 
 
-def _by_columns(point: Point) -> Table:
+def _by_columns(name: str, point: Point) -> Table:
     """A pass of the jvp for each element of the inputs."""
-    push = Pushforward(point)
+    push = Pushforward(name, point)
     zeros = [zeros_like(x) for x in point.inputs]
     columns: list[list[list[Variable]]] = []  # by input, by element, by output
     for i, x in enumerate(point.inputs):
