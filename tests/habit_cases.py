@@ -312,7 +312,6 @@ REFUSED: list[tuple[str, str]] = [
     ("tn.utils.data", "nn.DataLoader"),
     ("tn.jit.script", "tn.compile(f)"),
     ("tn.jit(lambda z: z)", "tn.compile(f)"),
-    ("tn.vmap(lambda z: z)", "Functions broadcast"),
     ("tn.func.grad(lambda z: z)", "tn.value_and_grad(f)"),
     ("tn.numpy.sin(x)", "tn.functions"),
     ("tn.lax.scan", "tn.functions"),

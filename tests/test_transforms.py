@@ -408,16 +408,16 @@ def test_what_the_point_gives_is_computed_once() -> None:
 
     linear = tn.linearize(f, x)[1]
     found = [one.type for one in linear.net.operators]
-    assert set(found) == {"constant", "multiply", "matmul", "permute_dims", "add"}
-    assert found.count("permute_dims") == 1  # of v
+    assert set(found) == {"constant", "multiply", "matmul_of_transposed", "add"}
+    assert found.count("multiply") == 1
     np.testing.assert_allclose(linear(v).array, (v / x) @ x.T + np.log(x) @ v.T, rtol=1e-10)
 
 
 def test_guards_at_a_finite_point_are_dropped() -> None:
     x = np.array([1.0, 2.0])
-    linear = tn.linearize(functions.log, x)[1]
-    assert [one.type for one in linear.net.operators] == ["constant", "multiply"]
-    close(linear(x), [1.0, 1.0])
+    linear = tn.linearize(lambda x: functions.exp(functions.log(x)), x)[1]
+    assert [one.type for one in linear.net.operators] == 2 * ["constant"] + 2 * ["multiply"]
+    close(linear(x), x)
     with np.errstate(divide="ignore"):
         linear = tn.linearize(functions.log, np.array([0.0, 2.0]))[1]
     close(linear(np.array([0.0, 1.0])), [0.0, 0.5])
@@ -480,10 +480,10 @@ def test_results_that_are_no_variables() -> None:
         with pytest.raises(RequiresGradError, match=r"f gives int64, which has no derivative"):
             call(lambda x: functions.astype(x, "int64"))
     for make in (tn.gradient, tn.value_and_grad, tn.hessian):
-        with pytest.raises(TypeError, match=r"(gradient|value_and_grad): f must"):
+        with pytest.raises(TypeError, match=rf"{make.__name__}: f must"):
             make(lambda x: (functions.sum(x),))(x)
-    with pytest.raises(ValueError, match=r"gradient: f must give a single number.*\(3,\)"):
-        tn.gradient(functions.exp)(x)
+        with pytest.raises(ValueError, match=rf"{make.__name__}: f must give a single .*\(3,\)"):
+            make(functions.exp)(x)
 
 
 def test_tangents_that_do_not_fit() -> None:
@@ -536,6 +536,8 @@ def test_a_backward_without_a_graph_is_no_silent_zero() -> None:
     close(tn.vjp(f, {"x": x})[1](x)[0]["x"], 2 * x * x)
     with pytest.raises(GraphError, match=r"xs\[0\]\['x'\] does not depend .* tinynode.functions"):
         tn.jvp(f, ({"x": x},), ({"x": x},))
+    with pytest.raises(GraphError, match="jacfwd: the gradient with respect to xs"):
+        tn.jacfwd(f)({"x": x})
     with pytest.raises(GraphError, match="checkpoint: double backprop"):
         tn.jvp(lambda x: tn.checkpoint(functions.exp, x), (x,), (x,))
 

@@ -49,7 +49,6 @@ TENSORS = (
         "The package's own names are tn.grad, tn.backward, tn.FunctionNode and tn.gradient_check.",
     ),
     Habit("tn", "func", "tn.value_and_grad(f)", "Beside it stand tn.jacobian and tn.hvp."),
-    Habit("tn", "vmap", "F.matmul(x, y)", "Functions broadcast: write the batch axis out."),
     Habit("tn", "optim", "nn.Adam(model)", "The optimizers stand in tinynode.nn."),
     Habit(
         "tn",

@@ -82,7 +82,14 @@ def gradient(
         ValueError: when called: f's value has more than one element, or an argument is missing.
         TypeError: when called: f gives no Variable, or an argument is not floating.
     """
-    both = _value_and_grad("gradient", f, argnums, enable_double_backprop)
+    return gradient_for("gradient", f, argnums, enable_double_backprop)
+
+
+def gradient_for(
+    name: str, f: Callable[..., Any], argnums: int | tuple[int, ...], again: bool | None = None
+) -> Callable[..., Any]:
+    """``gradient``, as a part of the transform ``name``: errors begin with this name."""
+    both = _value_and_grad(name, f, argnums, again)
 
     def gradient_of_f(*args: Any, **kwargs: Any) -> Any:
         return both(*args, **kwargs)[1]

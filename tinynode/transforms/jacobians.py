@@ -20,7 +20,7 @@ from tinynode.core.variable import Variable
 from tinynode.errors import VmapError
 from tinynode.functions import concat, permute_dims, reshape
 from tinynode.transforms.colouring import sparse_jacobian
-from tinynode.transforms.gradients import gradient
+from tinynode.transforms.gradients import gradient_for
 from tinynode.transforms.linear import Pushforward
 from tinynode.transforms.trees import (
     Point,
@@ -125,8 +125,8 @@ def hessian(
         ValueError: when called: f's value has more than one element, or an argument is missing.
         TypeError: when called: f gives no Variable, or an argument is not floating.
     """
-    check_call("hessian", f, argnums)
-    return _jacobian("hessian", _by_columns, gradient(f, argnums), argnums, enable_double_backprop)
+    slope = gradient_for("hessian", f, argnums)
+    return _jacobian("hessian", _by_columns, slope, argnums, enable_double_backprop)
 
 
 AT_ONCE = 128
@@ -137,7 +137,7 @@ Table = list[list[Variable]]
 
 def _jacobian(
     name: str,
-    table_of: Callable[[Point], Table],
+    table_of: Callable[[str, Point], Table],
     f: Callable[..., Any],
     argnums: int | tuple[int, ...],
     again: bool | None,
@@ -148,7 +148,7 @@ def _jacobian(
         point = call(name, f, argnums, args, kwargs, is_connected(again))
         found = []
         with using_config("enable_backprop", point.connected):
-            table = table_of(point)
+            table = table_of(name, point)
         for row in table:
             of_each = rebuilt(point.trees, row)
             found.append(of_each[0] if isinstance(argnums, int) else of_each)
@@ -157,7 +157,7 @@ def _jacobian(
     return jacobian_of_f
 
 
-def _by_rows(point: Point) -> Table:
+def _by_rows(name: str, point: Point) -> Table:
     """The gradients of each element of the outputs: backward passes, many at once by vmap."""
     table = []
     for y in point.outputs:
@@ -191,7 +191,7 @@ def _along_basis(
     return [concat([part[i] for part in parts]) for i in range(len(likes))]
 
 
-def _by_colours(sparsity: Any, point: Point) -> Table:
+def _by_colours(sparsity: Any, name: str, point: Point) -> Table:
     """A pass for each colour of the pattern."""
     if len(point.outputs) != 1 or len(point.inputs) != 1:
         raise TypeError(
@@ -202,9 +202,9 @@ def _by_colours(sparsity: Any, point: Point) -> Table:
     return [[sparse_jacobian(x, y, sparsity, point.connected)]]
 
 
-def _by_columns(point: Point) -> Table:
+def _by_columns(name: str, point: Point) -> Table:
     """The derivatives along each element of the inputs: passes of the jvp, many at once."""
-    push = Pushforward(point)
+    push = Pushforward(name, point)
     columns = []  # by input, by output
     for i, x in enumerate(point.inputs):
         along = functools.partial(_column, push, i)

@@ -73,7 +73,7 @@ def vjp(
 
 
 _CUT = (
-    "jvp: the gradient with respect to {} does not depend on the gradient of f's result. A "
+    "{}: the gradient with respect to {} does not depend on the gradient of f's result. A "
     "backward in f made a Variable from arrays. Forward mode differentiates backward: write the "
     "backward with tinynode.functions, and return None for a gradient of zero."
 )
@@ -83,6 +83,7 @@ class Pushforward:
     """J v at a point, for any number of v: the vjp at a dummy u, differentiated along u.
 
     Attributes:
+        name: the name of the transform, for errors.
         point: the function and its arguments.
         us: the dummy gradients of f's outputs.
         gxs: the vjp at ``us``, with a graph back to ``us``; without exact zeros.
@@ -91,7 +92,8 @@ class Pushforward:
         GraphError: a backward in f is no function of Variables.
     """
 
-    def __init__(self, point: Point) -> None:
+    def __init__(self, name: str, point: Point) -> None:
+        self.name = name
         self.point = point
         with force_backprop_mode():
             self.us = [DummyGradient().apply((y,))[0] for y in point.outputs]
@@ -99,7 +101,7 @@ class Pushforward:
         self.gxs = {i: gx for i, gx in enumerate(found) if gx is not None}
         for i, gx in self.gxs.items():
             if not gx.requires_grad:
-                raise GraphError(_CUT.format(leaves_of(point.trees, "xs")[i][0]))
+                raise GraphError(_CUT.format(name, leaves_of(point.trees, "xs")[i][0]))
 
     def along(self, tangents: Sequence[Variable], again: bool) -> list[Variable]:
         """J v for each leaf of the result, from v for each leaf of the arguments."""
@@ -110,7 +112,7 @@ class Pushforward:
     def __call__(self, vs: tuple[Any, ...], again: bool) -> Any:
         """J v, nested as f's result, for v nested as f's arguments."""
         point = self.point
-        tangents = fitting("jvp", "tangent", point.trees, vs, point.inputs, "vs")
+        tangents = fitting(self.name, "tangent", point.trees, vs, point.inputs, "vs")
         return rebuilt(point.result, self.along(tangents, again))
 
 
@@ -149,7 +151,7 @@ def jvp(
             )
     connected = is_connected(enable_double_backprop)
     point = call("jvp", f, tuple(range(len(xs))), xs, {}, connected)
-    return point.result, Pushforward(point)(tuple(vs), connected)
+    return point.result, Pushforward("jvp", point)(tuple(vs), connected)
 
 
 def linearize(
@@ -178,5 +180,7 @@ def linearize(
     point = call("linearize", f, tuple(range(len(xs))), xs, {}, connected)
     keeps_graph = connected or is_recording_net()
     title = f"jvp_of_{getattr(f, '__name__', type(f).__name__)}"
-    linear = LinearMap(title, Pushforward(point), point.inputs, point.trees, keeps_graph)
+    linear = LinearMap(
+        title, Pushforward("linearize", point), point.inputs, point.trees, keeps_graph
+    )
     return point.result, linear

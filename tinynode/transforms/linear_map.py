@@ -12,12 +12,14 @@ from typing import Any
 from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.variable import Variable
 from tinynode.devices import Device
+from tinynode.functions.shapes import PermuteDims
 from tinynode.net.compile import compile
 from tinynode.net.helpers import Constant
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import Operator, operator_of
-from tinynode.net.passes import ArraySpecs, simplify
+from tinynode.net.passes import ArraySpecs, node_class_of, simplify
 from tinynode.net.plan import Plan, note_specs
+from tinynode.net.recorder import needed_operators
 from tinynode.net.structure import unflatten
 from tinynode.net.trace import trace
 from tinynode.transforms.trees import fitting, rebuilt, zeros_like
@@ -65,7 +67,9 @@ class LinearMap:
         self._compiled = compile(self._apply)
         examples = tuple([x.raw for x in self._likes])
         specs = specs_of_run(self._operators, device, examples)
-        self.net = NetOp(simplify(self._operators, self._outputs, specs), self._title)
+        simple = simplify(self._operators, self._outputs, specs)
+        constants_first = sorted(simple, key=lambda operator: bool(operator.input_names))
+        self.net = NetOp(constants_first, self._title)
 
     def _apply(self, *vs: Variable) -> list[Variable]:
         """The operators, one by one."""
@@ -105,23 +109,28 @@ def _constant(name: str, array: Any, device: Device) -> Operator:
 def with_constants(operators: Iterable[Operator], outputs: Iterable[str]) -> list[Operator]:
     """The operators that depend on an input; the others run now, and become constants.
 
+    A permutation of axes stays: a pass may join the permutation with a product.
+
     Args:
         operators: in run order.
         outputs: the names of the results.
     """
-    constants: dict[str, Variable] = {}
+    known: dict[str, Variable] = {}
     kept: list[Operator] = []
     with no_backprop_mode():
         for operator in operators:
-            if constants.keys() >= set(operator.input_names):
-                inputs = tuple([constants[name] for name in operator.input_names])
+            is_known = known.keys() >= set(operator.input_names)
+            if is_known:
+                inputs = tuple([known[name] for name in operator.input_names])
                 results = operator.make_node().apply(inputs)
-                constants.update(zip(operator.output_names, results, strict=True))
-            else:
+                known.update(zip(operator.output_names, results, strict=True))
+            if not is_known or node_class_of(operator) is PermuteDims:
                 kept.append(operator)
-    read = {name for operator in kept for name in operator.input_names}.union(outputs)
-    used = {name: y for name, y in constants.items() if name in read}
-    return [*(_constant(name, y.raw, y.device) for name, y in used.items()), *kept]
+    kept = needed_operators(kept, outputs)
+    written = {name for operator in kept for name in operator.output_names}
+    read = {name for operator in kept for name in operator.input_names}.union(outputs) - written
+    constants = [_constant(name, y.raw, y.device) for name, y in known.items() if name in read]
+    return [*constants, *kept]
 
 
 def specs_of_run(
