@@ -49,14 +49,21 @@ def is_finite(array: Array | None) -> bool:
     return bool(xp.all(xp.isfinite(array)))
 
 
-def every_value(array: Array) -> Array:
-    """An array as a NumPy array; in a vmapped function with an axis for the examples in front."""
-    return to_host(without_hidden_axes(array))
+def host_of(array: Array) -> Array:
+    """An array as a NumPy array; in a vmapped function, of the first example with NaN or inf."""
+    if own_backend(array) is None:
+        return to_host(array)
+    host = to_host(without_hidden_axes(array))
+    examples = host.reshape(-1, *array.shape)
+    if not len(examples) or host.dtype.kind not in "fc":
+        return numpy.zeros(array.shape, host.dtype) if not len(examples) else examples[0]
+    bad = ~numpy.isfinite(examples.reshape(len(examples), -1)).all(axis=1)
+    return examples[int(numpy.argmax(bad))]
 
 
 def first_bad(array: Array) -> Bad:
     """The first NaN of an array, else the first infinity; the array has one of both."""
-    host = every_value(array)
+    host = host_of(array)
     nan = numpy.isnan(host)
     is_nan = bool(nan.any())
     flat = int(numpy.argmax(nan if is_nan else numpy.isinf(host)))
@@ -94,12 +101,12 @@ def value_at(array: Array, index: Index, shape: Shape) -> str | None:
     own = tuple(array.shape)
     position = index[len(shape) - len(own) :]
     place = tuple(0 if n == 1 else i for i, n in zip(position, own, strict=True))
-    return number_text(every_value(array)[place])
+    return number_text(host_of(array)[place])
 
 
 def range_text(array: Array) -> str:
     """The shape and the range of an array in words."""
-    host = every_value(array)
+    host = to_host(without_hidden_axes(array))
     shape = f"of shape {tuple(host.shape)}"
     if not host.size or host.dtype.kind not in "fiu":
         return f"is {describe(array)}"
@@ -213,7 +220,7 @@ def _first_in_sum(
     named: Sequence[Named], whole: Shape, index: Index, shape: Shape
 ) -> Index | None:
     """Of the elements of an output in a sum of ``sum_to``, the first with NaN or inf, or 0."""
-    hosts = [every_value(x) for _, x in named if x is not None and value_fits(x, whole)]
+    hosts = [host_of(x) for _, x in named if x is not None and value_fits(x, whole)]
     for is_special in (_is_bad, _is_zero):
         special = numpy.zeros(whole, bool)
         for host in hosts:
@@ -237,7 +244,7 @@ def _inside(inner: Sequence[Inner], bad: Bad, shape: Shape) -> Iterator[tuple[In
     """The functions of a backward with NaN or inf at the element, before sums too."""
     for one in inner:
         own = tuple(one.output.shape)
-        host = every_value(one.output)
+        host = host_of(one.output)
         for position in numpy.argwhere(~numpy.isfinite(host)):
             place = tuple(int(i) for i in position)
             if _summed_place(place, own, shape) == bad.place:
@@ -257,7 +264,7 @@ def _summed_place(place: Index, own: Shape, shape: Shape) -> Index | None:
 def _inner_text(one: Inner, place: Index) -> str:
     shape = tuple(one.output.shape)
     values = [value_at(x, place, shape) for x in one.inputs]
-    value = number_text(every_value(one.output)[place])
+    value = number_text(host_of(one.output)[place])
     if is_elementwise(one.function) and None not in values:
         given = joined([str(text) for text in values])
         return f"Inside of the backward, {one.function.label} made {value} of {given}."

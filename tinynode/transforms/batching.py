@@ -220,7 +220,7 @@ def lifted_device(device: Device, axis: HiddenAxis) -> Device:
     """
     if device is axis.below:
         return axis.device
-    under = below(device)
+    under: Device | None = below(device)
     if under is None or is_over(device, axis.device):
         return device
     over = lifted_device(under, axis)
