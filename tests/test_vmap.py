@@ -486,3 +486,16 @@ def test_arrays_of_other_libraries(library: str) -> None:
     assert str(found.device) == library
     plain = tn.vmap(gradient_of_loss, in_axes=(None, 0))(normal(3, 4, seed=1), normal(5, 3))
     np.testing.assert_allclose(host(found), host(plain), rtol=1e-6)
+
+
+def test_contributions_with_and_without_examples_add_up() -> None:
+    """The gradient of x has a part of each example's seed, and a part that all examples share."""
+    x = normal(3)
+    y, z = x * x, F.sin(x)
+    shared = normal(3, seed=1)
+    seeds = normal(4, 3, seed=2)
+    found = tn.vmap(lambda gy: tn.grad([y, z], [x], [gy, shared])[0])(seeds)
+    expected = seeds.array * 2 * x.array + shared.array * np.cos(x.array)
+    np.testing.assert_allclose(found.array, expected)
+    found = tn.vmap(lambda gy: tn.grad([z, y], [x], [shared, gy])[0])(seeds)
+    np.testing.assert_allclose(found.array, expected)

@@ -83,15 +83,15 @@ class GradientTable:
         current = self.gradients[node]
         if lazy:
             self.waiting.setdefault(node, []).append(gx)
-        elif node in self.summed_here:
+        elif node in self.summed_here and gx._device is current._device:
             current.raw = add_arrays(current.raw, gx.raw, current._device)
         else:
             self.gradients[node] = self.sum_of(current, gx)
             self.summed_here.update(() if self.recorded else (node,))
 
     def sum_of(self, a: Variable, b: Variable) -> Variable:
-        """a + b: a function if the pass is recorded, else a plain addition of arrays."""
-        if self.recorded:
+        """a + b: a function if recorded, or inside vmap; else a plain addition of arrays."""
+        if self.recorded or a._device is not b._device:
             return a + b
         return wrap_array(add_arrays(a.raw, b.raw, a.device), a.device, a.requires_grad)
 

@@ -63,8 +63,10 @@ def register_backend(backend: Any) -> None:
 
 
 def register_device(backend: Any) -> Device:
-    """Register a backend with one device, of the same name: the batched devices of ``vmap``."""
-    register_backend(backend)
+    """Make the one device of a backend known, by the backend's name: a batched device of ``vmap``.
+
+    The backend stays out of ``backends``, since the arrays name their backend.
+    """
     return devices.setdefault(backend.name, Device(backend, backend.name, backend.name))
 
 
