@@ -82,7 +82,7 @@ def reaction(x: Any) -> tn.Variable:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Implicit gradients and sparse Jacobians.")
     parser.add_argument("--size", type=int, default=64, help="columns of the layer")
-    parser.add_argument("--unknowns", type=int, default=300, help="of the Jacobian")
+    parser.add_argument("--unknowns", type=int, default=1000, help="of the Jacobian")
     parser.add_argument("--runs", type=int, default=9, help="medians are over these")
     options = parser.parse_args(arguments)
     print(measure.describe_setting(["numpy"]))

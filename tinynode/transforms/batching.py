@@ -218,10 +218,11 @@ def lifted_device(device: Device, axis: HiddenAxis) -> Device:
     The device below the axis becomes the batched device. A device of a finished vmap over the
     device below becomes a device over the batched device.
     """
+    inside: Device = axis.device
     if device is axis.below:
-        return axis.device
+        return inside
     under: Device | None = below(device)
-    if under is None or is_over(device, axis.device):
+    if under is None or is_over(device, inside):
         return device
     over = lifted_device(under, axis)
     if over is under:

@@ -52,12 +52,46 @@ def colour_columns(pattern: Any) -> list[int]:
     return colours
 
 
+class Colouring:
+    """The colours of the rows and of the columns of a pattern, found once for many points.
+
+    Attributes:
+        pattern: the pattern as a NumPy array.
+        rows, columns: a colour for each.
+    """
+
+    def __init__(self, sparsity: Any) -> None:
+        self.pattern = numpy.asarray(to_host(sparsity) if is_array_like(sparsity) else sparsity)
+        self.rows: list[int] = []
+        self.columns: list[int] = []
+        if self.pattern.dtype == bool and self.pattern.ndim == 2:
+            self.rows, self.columns = colour_columns(self.pattern.T), colour_columns(self.pattern)
+
+    def check(self, y: Variable, x: Variable) -> None:
+        """Refuse a pattern that is not (size of y, size of x) booleans.
+
+        Raises:
+            OperandError: the pattern has another shape or dtype.
+        """
+        if self.pattern.dtype != bool or self.pattern.shape != (y.size, x.size):
+            raise OperandError(
+                f"jacobian: sparsity must be booleans of shape {(y.size, x.size)}, a row for each "
+                f"element of the value {y.shape} and a column for each of the argument {x.shape}; "
+                f"got {describe(self.pattern)}. True stands where a derivative may be non-zero."
+            )
+
+
+def is_array_like(value: Any) -> bool:
+    """True for arrays and Variables, False for lists."""
+    return hasattr(value, "shape")
+
+
 def sparse_jacobian(
-    x: Variable, y: Variable, sparsity: Any, enable_double_backprop: bool
+    x: Variable, y: Variable, colouring: Colouring, enable_double_backprop: bool
 ) -> Variable:
     """The Jacobian of y with respect to x, by one pass for each colour.
 
-    x: (s), y: (t), sparsity: (size of y, size of x) -> J: (t + s), zero outside of the pattern.
+    x: (s), y: (t), pattern: (size of y, size of x) -> J: (t + s), zero outside of the pattern.
 
     Colours of rows need a vjp each, colours of columns a jvp each and one vjp. The cheaper way
     is used.
@@ -66,8 +100,8 @@ def sparse_jacobian(
         OperandError: the pattern has another shape, or is not boolean.
         ValueError: in debug mode: an entry outside of the pattern is not zero.
     """
-    pattern = checked_pattern(sparsity, y, x)
-    rows, columns = colour_columns(pattern.T), colour_columns(pattern)
+    colouring.check(y, x)
+    pattern, rows, columns = colouring.pattern, colouring.rows, colouring.columns
     by_rows = _count(rows) <= _count(columns) + 1
     with force_backprop_mode():
         product = vjp_of(y, x, enable_double_backprop)
@@ -80,18 +114,6 @@ def sparse_jacobian(
     if config.debug:
         _check_product(product, J, seed_like, by_rows)
     return reshape(J, y.shape + x.shape)
-
-
-def checked_pattern(sparsity: Any, y: Variable, x: Variable) -> Any:
-    """The pattern as a NumPy array of booleans, (size of y, size of x)."""
-    pattern = numpy.asarray(to_host(sparsity) if hasattr(sparsity, "shape") else sparsity)
-    if pattern.dtype != bool or pattern.shape != (y.size, x.size):
-        raise OperandError(
-            f"jacobian: sparsity must be booleans of shape {(y.size, x.size)}, a row for each "
-            f"element of the value {y.shape} and a column for each of the argument {x.shape}; "
-            f"got {describe(pattern)}. True stands where a derivative may be non-zero."
-        )
-    return pattern
 
 
 def vjp_of(y: Variable, x: Variable, enable_double_backprop: bool) -> Pass:

@@ -19,7 +19,7 @@ from tinynode.configuration import using_config
 from tinynode.core.variable import Variable
 from tinynode.errors import VmapError
 from tinynode.functions import concat, permute_dims, reshape
-from tinynode.transforms.colouring import sparse_jacobian
+from tinynode.transforms.colouring import Colouring, sparse_jacobian
 from tinynode.transforms.gradients import gradient_for
 from tinynode.transforms.linear import Pushforward
 from tinynode.transforms.trees import (
@@ -73,7 +73,7 @@ def jacobian(
         return _jacobian("jacobian", _by_rows, f, argnums, enable_double_backprop)
     if not isinstance(argnums, int):
         raise TypeError(f"jacobian: sparsity is for one argument, got argnums={argnums!r}.")
-    by_colours = functools.partial(_by_colours, sparsity)
+    by_colours = functools.partial(_by_colours, Colouring(sparsity))
     return _jacobian("jacobian", by_colours, f, argnums, enable_double_backprop)
 
 
@@ -191,7 +191,7 @@ def _along_basis(
     return [concat([part[i] for part in parts]) for i in range(len(likes))]
 
 
-def _by_colours(sparsity: Any, name: str, point: Point) -> Table:
+def _by_colours(colouring: Colouring, name: str, point: Point) -> Table:
     """A pass for each colour of the pattern."""
     if len(point.outputs) != 1 or len(point.inputs) != 1:
         raise TypeError(
@@ -199,7 +199,7 @@ def _by_colours(sparsity: Any, name: str, point: Point) -> Table:
             f"{len(point.inputs)} and {len(point.outputs)}. Join them with functions.concat."
         )
     (x,), (y,) = point.inputs, point.outputs
-    return [[sparse_jacobian(x, y, sparsity, point.connected)]]
+    return [[sparse_jacobian(x, y, colouring, point.connected)]]
 
 
 def _by_columns(name: str, point: Point) -> Table:
