@@ -184,7 +184,10 @@ class Batched:
     def aligned(self, operands: Sequence[Any], least: int = 0) -> list[Any]:
         """The wrapped arrays of the operands, with equal numbers of axes; numbers unchanged."""
         taken = [self.taken_in(x) for x in operands]
-        axes = max([least, *(x.ndim for x in taken if type(x) is BatchedArray)])
+        counts = [x.raw.ndim - 1 for x in taken if type(x) is BatchedArray]
+        axes = max([least, *counts])
+        if counts and min(counts) == axes:
+            return [x.raw if type(x) is BatchedArray else x for x in taken]
         with_axes = self.xp.with_axes
         return [with_axes(x, axes) if type(x) is BatchedArray else x for x in taken]
 

@@ -36,11 +36,13 @@ class Elementwise(Lifted):
     """
 
     def __call__(self, *operands: Any, **options: Any) -> Any:
-        raws = self.batched.aligned(operands)
-        if options:
-            kept = self.batched.aligned(tuple(options.values()), max(map(ndim, operands)))
-            options = dict(zip(options, kept, strict=True))
-        return self.batched.wrap(self.function(*raws, **options))
+        batched = self.batched
+        raws = batched.aligned(operands)
+        if not options:
+            return batched.wrap(self.function(*raws))
+        kept = batched.aligned(tuple(options.values()), max(map(ndim, operands)))
+        options = dict(zip(options, kept, strict=True))
+        return batched.wrap(self.function(*raws, **options))
 
 
 class AlongAxes(Lifted):
