@@ -26,7 +26,7 @@ value, and the next step to try.
       OutputError             (TypeError)     a forward did not return a tuple of arrays
       RequiresGradError       (TypeError)     a gradient was asked for an integer or a bool
       StateError              (ValueError)    saved parameters do not fit the model
-      VmapError               (ValueError)    a vmapped function asks for a value of one example
+      VmapError               (ValueError)    a vmapped function asks for a value of an example
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""BatchedArray: the arrays of all examples, which look like the array of one example."""
+"""BatchedArray: the arrays of all examples, with the look of the array of an example."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class BatchedArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape in one example."""
+        """The shape in an example."""
         return tuple(self.raw.shape[1:])
 
     @property
     def ndim(self) -> int:
-        """The number of axes in one example."""
+        """The number of axes in an example."""
         return int(self.raw.ndim) - 1
 
     @property
     def size(self) -> int:
-        """The number of elements in one example."""
+        """The number of elements in an example."""
         return math.prod(self.shape)
 
     @property

@@ -146,9 +146,9 @@ class Batched:
         return outputs
 
     def _recorded(self, node: Any, arrays: tuple[Any, ...]) -> Any:
-        """The functions of ``forward`` as operators of a net, or the FunctionNode as one operator.
+        """The functions of ``forward`` as operators of a net, or the FunctionNode as an operator.
 
-        One operator is right for functions with a backward of the user's, and where ``forward``
+        A single operator is right for functions with a backward of the user's, and where ``forward``
         looks at values.
         """
         if type(node).__module__.partition(".")[0] == "tinynode":

@@ -65,9 +65,9 @@ class Indexing:
         raise NotImplementedError
 
     def _place(self, x: BatchedArray, key: Any) -> tuple[tuple[Any, ...], Moved | None]:
-        """The key for the wrapped array, and the move of axes that the library's rule asks for.
+        """The key for the wrapped array, and the move of axes by the library's rule.
 
-        Axes of several index arrays stand at the front if a slice stands before them: NumPy's
+        Axes of several index arrays stand at the front behind a slice: NumPy's
         rule for index arrays that are not side by side.
         """
         items = key if isinstance(key, tuple) else (key,)

@@ -110,7 +110,7 @@ class Creation(Lifted):
 
 
 def ndim(x: Any) -> int:
-    """The number of axes in one example; 0 for numbers."""
+    """The number of axes in an example; 0 for numbers."""
     return x.ndim if type(x) is BatchedArray else 0
 
 

@@ -35,7 +35,7 @@ FAMILIES: dict[type, str] = {
     Flattening: "argmax argmin cumulative_prod cumulative_sum roll",
     Creation: "arange empty eye full linspace ones zeros",
 }
-"""The functions by the rule that lifts them. The other functions are methods."""
+"""The functions by rule. Further functions are methods."""
 LINALG: dict[type, str] = {
     Elementwise: """
         cholesky det diagonal eig eigh eigvals eigvalsh inv matrix_norm matrix_power matrix_rank
@@ -59,7 +59,7 @@ class Extension:
 
 
 class LinAlg(Extension):
-    """The extension ``linalg``: functions by a rule, and these."""
+    """The extension ``linalg``: functions by a rule, and further functions."""
 
     def __init__(self, namespace: BatchedNamespace, base: Any) -> None:
         self.namespace = namespace
@@ -126,7 +126,7 @@ class BatchedNamespace(Indexing):
         return self.batched.shared(made)  # type: ignore[no-any-return]
 
     def result_type(self, *arrays_and_dtypes: Any) -> Any:
-        """The dtype that arrays, dtypes and numbers have together."""
+        """The common dtype of arrays, dtypes and numbers."""
         raws = [x.raw if type(x) is BatchedArray else x for x in arrays_and_dtypes]
         return self.base.result_type(*raws)
 
@@ -152,7 +152,7 @@ class BatchedNamespace(Indexing):
         return BatchedArray(self.base.broadcast_to(x.raw, (n, *x.shape)), self.batched)
 
     def reshape(self, x: Any, shape: Any, *, copy: bool | None = None) -> BatchedArray:
-        """The elements in another shape; one length may be -1."""
+        """The elements in another shape; a single length may be -1."""
         wanted = (shape,) if isinstance(shape, int) else tuple(shape)
         if -1 in wanted:
             known = math.prod(n for n in wanted if n != -1)
@@ -187,7 +187,7 @@ class BatchedNamespace(Indexing):
         return BatchedArray(self.base.broadcast_to(raw, (x.length, *shape)), self.batched)
 
     def concat(self, arrays: Any, /, *, axis: int | None = 0) -> BatchedArray:
-        """Arrays one behind the other along an axis."""
+        """Arrays joined along an axis."""
         joined = self.of_one_length(arrays)
         if axis is None:
             joined, axis = [self.reshape(x, (-1,)) for x in joined], 0

@@ -341,7 +341,7 @@ def check_inputs_of_grad(outputs: Any, inputs: Any, grad_inputs: Any) -> None:
     Raises:
         TypeError: an argument is not a tuple or a list.
         ValueError: the lengths differ.
-        VmapError: an output is of one example, and an input is of all.
+        VmapError: an output is of an example, and an input is of all.
     """
     check_sequences("grad", "inputs", inputs, "grad_inputs", grad_inputs)
     for position, x in enumerate(inputs if hidden_axes.stack else ()):

@@ -3,8 +3,8 @@
 ``IntoBatch`` and ``OutOfBatch`` cross the border between a device and its batched device. The
 libraries tell the backend ``tinynode_batched`` how to work on the wrapped arrays.
 
-A device may be batched several times, over other batched devices: in nested vmaps, and where a
-backward pass through a finished vmap runs inside of another. ``lifted_device`` finds the device.
+A device may be batched over another batched device. That is so in nested vmaps, and where a backward
+pass through a finished vmap runs inside of a second vmap. ``lifted_device`` finds the device.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def _moved_likewise(device: Device, like: Device, now: Device) -> Device:
 
 
 def batched(variables: Sequence[Variable]) -> list[Variable]:
-    """Variables on one device: beside a Variable of one example, others are shared by all."""
+    """Variables on one device: beside a Variable of an example, others are shared by all."""
     for axis in hidden_axes.stack:
         if any(is_over(x.device, axis.device) for x in variables):
             variables = [shared(x, axis) for x in variables]

@@ -1,7 +1,7 @@
-"""Sparse Jacobians: one pass for each colour in place of one for each row or column.
+"""Sparse Jacobians: a pass for each colour in place of a pass for each row or column.
 
 Requirement: a Jacobian with known zeros costs few passes. A single product J v gives two columns
-without a common row: v is 1 at both columns. Each element of J v belongs to one column. Such
+without a common row: v is 1 at both columns. Each element of J v belongs to a single column. Such
 columns get the same *colour*. A tridiagonal Jacobian of any size has three colours.
 
     x:  1 2 3 1 2 3 1        colours of the columns
@@ -33,7 +33,7 @@ Pass = Callable[[Variable], Variable]
 
 
 def colour_columns(pattern: Any) -> list[int]:
-    """A colour for each column: columns of one colour have no row in common.
+    """A colour for each column: columns of a colour have no row in common.
 
     pattern: (m, n) booleans, True where an entry may be non-zero -> n colours, from 0.
 
@@ -89,11 +89,11 @@ def is_array_like(value: Any) -> bool:
 def sparse_jacobian(
     x: Variable, y: Variable, colouring: Colouring, enable_double_backprop: bool
 ) -> Variable:
-    """The Jacobian of y with respect to x, by one pass for each colour.
+    """The Jacobian of y with respect to x, by a pass for each colour.
 
     x: (s), y: (t), pattern: (size of y, size of x) -> J: (t + s), zero outside of the pattern.
 
-    Colours of rows need a vjp each, colours of columns a jvp each and one vjp. The cheaper way
+    Colours of rows need a vjp each, colours of columns a jvp each and a vjp. The cheaper way
     is used.
 
     Raises:
@@ -127,7 +127,7 @@ def vjp_of(y: Variable, x: Variable, enable_double_backprop: bool) -> Pass:
 
 
 def jvp_of(y: Variable, x: Variable, enable_double_backprop: bool) -> Pass:
-    """v -> J v: u J is linear in u, so its derivative with respect to u gives J v.
+    """v -> J v: u J is linear in u, so the derivative with respect to u gives J v.
 
     Source: Townsend, A new trick for calculating Jacobian vector products, 2017.
     """

@@ -130,9 +130,9 @@ def hessian(
 
 
 AT_ONCE = 128
-"""The number of backward passes at the same time: more of them take more memory."""
+"""The number of backward passes at the same time: more passes take more memory."""
 Table = list[list[Variable]]
-"""The derivatives of each output, a list with one for each input."""
+"""The derivatives of each output, a list with an entry for each input."""
 
 
 def _jacobian(
@@ -177,7 +177,7 @@ def _along_basis(
 ) -> list[Variable]:
     """A linear function at each vector of the standard basis: one axis of x.size in front.
 
-    ``vmap`` runs the function on many vectors at once. What vmap refuses runs one by one.
+    ``vmap`` runs the function on many vectors at once. Functions without a rule in vmap run in turn.
     """
     parts: list[list[Variable]] = []
     try:

@@ -1,4 +1,4 @@
-"""vmap: a function of one example, run on all examples at once.
+"""vmap: a function of an example, run on all examples at once.
 
 Requirement: no FunctionNode knows of vmap, and no gradient rule is written for vmap. The function
 gets Variables on a *batched device*. The arrays there have one hidden axis at the front, and the
@@ -53,8 +53,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
 
     Raises:
         TypeError: f is no function; when called: a result is no Variable.
-        ValueError: when called: no argument has examples, the numbers of examples differ, an axis
-            does not exist, or the entries of ``in_axes`` do not fit the arguments.
+        ValueError: when called: no argument has examples, or the numbers of examples differ; an
+            axis does not exist, or ``in_axes`` does not fit the arguments.
         DeviceMixError: when called: the arguments are on several devices.
         VmapError: when called: f asks for a value that differs between examples.
 
@@ -76,7 +76,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
 def _called(
     f: Callable[..., Any], args: Any, kwargs: dict[str, Any], in_axes: Any, axis: HiddenAxis
 ) -> Any:
-    """The result of f, on Variables of one example."""
+    """The result of f, on Variables of an example."""
     given, keywords = [], {}
     for position, x in enumerate(args):
         given.append(_into(x, _entry(in_axes, position, len(args)), axis))
@@ -260,7 +260,7 @@ def _entered(axis: HiddenAxis) -> Iterator[None]:
         was_written = put_back_moved(axis)
     if was_written:
         raise VmapError(
-            "vmap: f wrote a value of one example to a Variable from outside of f, which has one "
+            "vmap: f wrote a value of an example to a Variable from outside of f, which has one "
             "value for all examples. The Variable has the old value again. Write to a Variable "
             "made in f, and return it."
         )
