@@ -6,8 +6,9 @@ Hessian-vector product of a perceptron 64-64-10. jvp: forward mode of a perceptr
 net and a transformer block, along a direction of the input. All in float32.
 
 tinynode runs on ``numpy`` and on ``fast``, eager and compiled. The peers are ``torch.func``, JAX
-and ``jax.jit``. Before the timing, all results are compared. Then the contestants take turns in a
-single process. Each number of threads has a separate process.
+and ``jax.jit``. The gradients are also computed in a loop over the examples, and by hand in NumPy.
+Before the timing, all results are compared. Then the contestants take turns in a single process.
+Each number of threads has a separate process.
 
     python -m benchmarks.transforms
     python -m benchmarks.transforms --only gradients hessian --threads 1 2 --rounds 30
@@ -84,8 +85,10 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def contestants(job: Any, names: Sequence[str]) -> dict[str, Run]:
-    """The runs of a job: the transform, then loops and forwards for comparison."""
+    """The runs of a job: the transform, then others for comparison."""
     runs = {name: make_run(job, name, job.make) for name in names}
+    if job.by_hand is not None:
+        runs["by hand"] = lambda: job.by_hand(*job.arguments)
     if job.loop is not None:
         runs["numpy, loop"] = make_run(job, "numpy", job.loop)
     if job.forward is not None:
