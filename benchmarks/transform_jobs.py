@@ -25,9 +25,9 @@ class Job:
         make: from the transforms ``t`` and the functions ``ops`` to the measured function.
         arguments: the arguments of the measured function: arrays in NumPy, in tuples and dicts.
         forward: as ``make``, for the function without a transform, of the same arguments. The
-            result is the first part of the measured result. None leaves the forward out.
-        loop: as ``make``, for a Python loop with the same result. None leaves the loop out.
-        by_hand: the measured function on NumPy's arrays, without any library. None leaves it out.
+            result is the first part of the measured result. Optional.
+        loop: as ``make``, for a Python loop with the same result. Optional.
+        by_hand: the measured function in plain NumPy. Optional.
     """
 
     def __init__(
