@@ -25,15 +25,22 @@ class Job:
         make: from the transforms ``t`` and the functions ``ops`` to the measured function.
         arguments: the arguments of the measured function: arrays in NumPy, in tuples and dicts.
         forward: as ``make``, for the function without a transform, of the same arguments. The
-            result is the first part of the measured result. None leaves the forward out.
-        loop: as ``make``, for a Python loop with the same result. None leaves the loop out.
+            result is the first part of the measured result. Optional.
+        loop: as ``make``, for a Python loop with the same result. Optional.
+        by_hand: the measured function in plain NumPy. Optional.
     """
 
     def __init__(
-        self, make: Make, arguments: Any, forward: Make | None = None, loop: Make | None = None
+        self,
+        make: Make,
+        arguments: Any,
+        *,
+        forward: Make | None = None,
+        loop: Make | None = None,
+        by_hand: Callable[..., Any] | None = None,
     ) -> None:
         self.make, self.forward, self.loop = make, forward, loop
-        self.arguments = arguments
+        self.arguments, self.by_hand = arguments, by_hand
 
 
 # --- (a) per-example gradients -------------------------------------------------------------------
@@ -68,13 +75,29 @@ def per_example_in_a_loop(t: Any, ops: Any) -> Callable[..., Any]:
     return each
 
 
+def per_example_by_hand(p: Any, x: Any, labels: Any) -> Any:
+    h = np.maximum(x @ p["w0"].T + p["b0"], 0)
+    scores = h @ p["w1"].T + p["b1"]
+    g = np.exp(scores - scores.max(axis=1, keepdims=True))
+    g /= g.sum(axis=1, keepdims=True)
+    g[np.arange(len(labels)), labels] -= 1
+    gh = (g @ p["w1"]) * (h > 0)
+    return {
+        "w0": gh[:, :, None] * x[:, None, :],
+        "b0": gh,
+        "w1": g[:, :, None] * h[:, None, :],
+        "b1": g,
+    }
+
+
 def per_example_job(batch: int, sizes: tuple[int, int, int]) -> Job:
     n, m, k = sizes
     rng = np.random.default_rng(1)
     p = models.draw({"w0": (m, n), "b0": (m,), "w1": (k, m), "b1": (k,)})
     x = rng.random((batch, n), dtype=np.float32)
     labels = rng.integers(0, k, batch)
-    return Job(per_example, (p, x, labels), loop=per_example_in_a_loop)
+    loop = per_example_in_a_loop
+    return Job(per_example, (p, x, labels), loop=loop, by_hand=per_example_by_hand)
 
 
 # --- (b), (c): Jacobians and Hessians ------------------------------------------------------------

@@ -1,13 +1,18 @@
 """Transforms side by side: per-example gradients, Jacobians, Hessians, forward mode.
 
-gradients: of each example's loss, by ``vmap`` of the gradient: a perceptron at batch 64. jacrev,
-jacfwd: the Jacobian of a tanh network R^30 -> R^30. hessian: of a function of 50 variables. hvp: a
-Hessian-vector product of a perceptron 64-64-10. jvp: forward mode of a perceptron, a convolutional
-net and a transformer block, along a direction of the input. All in float32.
+- gradients: of each example's loss, by ``vmap`` of the gradient of a perceptron, at batch 64.
+- jacrev, jacfwd: the Jacobian of a tanh network R^30 -> R^30.
+- hessian: of a function of 50 variables.
+- hvp: a Hessian-vector product of a perceptron 64-64-10.
+- jvp: forward mode of a perceptron, a convolutional net and a transformer block, along a direction
+  of the input. The function alone is measured too, as "forward".
+
+All in float32.
 
 tinynode runs on ``numpy`` and on ``fast``, eager and compiled. The peers are ``torch.func``, JAX
-and ``jax.jit``. Before the timing, all results are compared. Then the contestants take turns in a
-single process. Each number of threads has a separate process.
+and ``jax.jit``. The gradients are also computed in a loop over the examples, and by hand in NumPy.
+Before the timing, all results are compared. Then the contestants take turns in a single process.
+Each number of threads has a separate process.
 
     python -m benchmarks.transforms
     python -m benchmarks.transforms --only gradients hessian --threads 1 2 --rounds 30
@@ -42,6 +47,7 @@ GOALS = [  # job, contestant of tinynode, other contestant, largest ratio
     *((title, "fast", "torch.func", 1.3) for title in GRADIENTS),
     *((title, "fast compiled", "torch.func", 1.3) for title in GRADIENTS),
     *((title, "numpy", "numpy, loop", 0.04) for title in GRADIENTS),
+    *((title, "numpy compiled", "numpy, loop", 0.04) for title in GRADIENTS),
     *((title, "numpy", "numpy, forward", 5.0) for title in FORWARD_MODE),
     *((title, "fast", "fast, forward", 5.0) for title in FORWARD_MODE),
     *((title, "numpy compiled", "numpy compiled, forward", 2.2) for title in FORWARD_MODE),
@@ -84,8 +90,10 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def contestants(job: Any, names: Sequence[str]) -> dict[str, Run]:
-    """The runs of a job: the transform, then loops and forwards for comparison."""
+    """The runs of a job: the transform, then others for comparison."""
     runs = {name: make_run(job, name, job.make) for name in names}
+    if job.by_hand is not None:
+        runs["by hand"] = lambda: job.by_hand(*job.arguments)
     if job.loop is not None:
         runs["numpy, loop"] = make_run(job, "numpy", job.loop)
     if job.forward is not None:

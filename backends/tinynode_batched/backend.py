@@ -173,7 +173,7 @@ class Batched:
 
     def shared(self, array: Any) -> BatchedArray:
         """An array of the wrapped library, the same for all examples."""
-        return BatchedArray(self.library.xp.expand_dims(array, axis=0), self)
+        return BatchedArray(self.library.xp.reshape(array, (1, *array.shape)), self)
 
     def taken_in(self, x: Any) -> Any:
         """A BatchedArray of this backend; an array of the wrapped library is shared by all."""
