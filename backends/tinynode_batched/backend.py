@@ -148,8 +148,8 @@ class Batched:
     def _recorded(self, node: Any, arrays: tuple[Any, ...]) -> Any:
         """The functions of ``forward`` as operators of a net, or the FunctionNode as an operator.
 
-        A single operator is right for functions with a backward of the user's, and where ``forward``
-        looks at values.
+        A single operator is right for functions with a backward of the user's. The same holds
+        where ``forward`` looks at values.
         """
         if type(node).__module__.partition(".")[0] == "tinynode":
             hidden_axes.trials += 1

@@ -3,8 +3,9 @@
 ``IntoBatch`` and ``OutOfBatch`` cross the border between a device and its batched device. The
 libraries tell the backend ``tinynode_batched`` how to work on the wrapped arrays.
 
-A device may be batched over another batched device. That is so in nested vmaps, and where a backward
-pass through a finished vmap runs inside of a second vmap. ``lifted_device`` finds the device.
+A device may be batched over another batched device. That is so in nested vmaps, and where a
+backward pass through a finished vmap runs inside of a second vmap. ``lifted_device`` finds the
+device.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def _along_basis(
 ) -> list[Variable]:
     """A linear function at each vector of the standard basis: one axis of x.size in front.
 
-    ``vmap`` runs the function on many vectors at once. Functions without a rule in vmap run in turn.
+    ``vmap`` runs the function on many vectors at once. Without a rule, the vectors come in turn.
     """
     parts: list[list[Variable]] = []
     try:
