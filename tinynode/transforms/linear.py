@@ -100,7 +100,8 @@ class Pushforward:
         found = grad(point.outputs, point.inputs, self.us, enable_double_backprop=True)
         self.gxs = {i: gx for i, gx in enumerate(found) if gx is not None}
         for i, gx in self.gxs.items():
-            if not gx.requires_grad:
+            is_cut = gx.creator_node is None and all(gx is not u for u in self.us)
+            if is_cut or not gx.requires_grad:
                 raise GraphError(_CUT.format(name, leaves_of(point.trees, "xs")[i][0]))
 
     def along(self, tangents: Sequence[Variable], again: bool) -> list[Variable]:
