@@ -527,6 +527,20 @@ class Cut(tn.FunctionNode):
         return (tn.as_variable(2 * x.array * grad_outputs[0].array),)
 
 
+class CutLeaf(Cut):
+    """The same, and the Variable requires a gradient: a leaf."""
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        return (tn.Variable(super().backward(target_input_indexes, grad_outputs)[0].array),)
+
+
+def test_a_backward_that_makes_a_leaf_is_no_silent_zero() -> None:
+    x = draw(3)
+    with pytest.raises(GraphError, match="does not depend"):
+        tn.jvp(lambda x: CutLeaf().apply((x,))[0], (x,), (x,))
+    close(tn.jvp(functions.identity, (x,), (2 * x,))[1], 2 * x)  # here the gradient is u itself
+
+
 def test_a_backward_without_a_graph_is_no_silent_zero() -> None:
     x = draw(3)
 
