@@ -499,3 +499,40 @@ def test_contributions_with_and_without_examples_add_up() -> None:
     np.testing.assert_allclose(found.array, expected)
     found = tn.vmap(lambda gy: tn.grad([z, y], [x], [shared, gy])[0])(seeds)
     np.testing.assert_allclose(found.array, expected)
+
+
+def test_pictures_films_and_the_doctor_take_a_vmapped_function() -> None:
+    x = normal(4, 3)
+    with tn.show.record() as film:
+        y = F.sum(tn.vmap(lambda row: F.sum(F.relu(row)))(x))
+        y.backward()
+    assert len(film) > 6  # the steps of five functions, forward and backward
+    assert "IntoBatch" in str(tn.show.text(y))
+    assert "no findings" in str(tn.diagnose(y))
+
+
+def test_a_solver_inside_is_refused_by_name() -> None:
+    root = tn.custom_root(lambda x, t: x * x - t, lambda t: tn.asarray(np.sqrt(t.array)))
+    with pytest.raises(VmapError, match="custom_root.*all examples at once"):
+        tn.vmap(root)(tn.asarray(np.asarray([1.0, 4.0])))
+
+
+def test_jacobians_of_functions_with_vmap_inside() -> None:
+    x = normal(4, 3)
+
+    def f(x: Any) -> Any:
+        return tn.vmap(lambda row: F.sum(F.sin(row)) ** 2)(x)
+
+    sums = np.sin(x.array).sum(axis=1)
+    expected = np.zeros((4, 4, 3))
+    for i in range(4):
+        expected[i, i] = 2 * sums[i] * np.cos(x.array[i])
+    np.testing.assert_allclose(tn.jacrev(f)(x).array, expected)
+    np.testing.assert_allclose(tn.jacfwd(f)(x).array, expected)
+    np.testing.assert_allclose(tn.compile(tn.jacfwd(f))(x).array, expected)
+    hessian = tn.jacfwd(tn.jacrev(lambda x: F.sum(f(x))))(x).array
+    again = tn.jacrev(tn.jacrev(lambda x: F.sum(f(x))))(x).array
+    np.testing.assert_allclose(hessian, again)
+    cosines = np.cos(x.array[0])
+    block = 2 * np.outer(cosines, cosines) - 2 * sums[0] * np.diag(np.sin(x.array[0]))
+    np.testing.assert_allclose(hessian[0, :, 0, :], block)

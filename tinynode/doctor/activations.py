@@ -17,7 +17,7 @@ from typing import Any
 import numpy
 
 from tinynode.core.function_node import FunctionNode
-from tinynode.devices import to_host
+from tinynode.devices import to_host, without_hidden_axes
 from tinynode.doctor.findings import Finding
 from tinynode.doctor.naming import Names, line_of_call
 from tinynode.doctor.replay import Values, living_outputs
@@ -37,7 +37,7 @@ def activation_findings(
             array = values.known(node)
             if array is None or not node.shape or 0 in node.shape:
                 continue
-            host = numpy.asarray(to_host(array), dtype=numpy.float64)
+            host = numpy.asarray(to_host(without_hidden_axes(array)), dtype=numpy.float64)
             if isinstance(function, ReLU):
                 findings += _dead(function, host, names)
             else:

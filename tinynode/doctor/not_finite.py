@@ -13,7 +13,7 @@ import numpy
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, is_floating, to_host
+from tinynode.devices import Array, is_floating, to_host, without_hidden_axes
 from tinynode.doctor.backward_pass import BackwardPass, is_finite
 from tinynode.doctor.findings import Finding
 from tinynode.doctor.naming import Names, line_of_call
@@ -112,7 +112,7 @@ def _output(
 
 def _bad(array: Array) -> tuple[str, int]:
     """The number of NaN and inf in words, and the number of both."""
-    host = to_host(array)
+    host = to_host(without_hidden_axes(array))
     nan = int(numpy.isnan(host).sum())
     infinite = int(numpy.isinf(host).sum())
     return f"{nan} NaN and {infinite} inf of {host.size} elements", nan + infinite
@@ -120,7 +120,7 @@ def _bad(array: Array) -> tuple[str, int]:
 
 def _range(array: Array) -> str:
     """The smallest and the largest element."""
-    host = to_host(array)
+    host = to_host(without_hidden_axes(array))
     if not host.size:
         return "no elements"
     return f"from {number_text(float(host.min()))} to {number_text(float(host.max()))}"

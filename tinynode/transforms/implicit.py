@@ -39,7 +39,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.hooks import FunctionHook, tell_detached, thread_state
 from tinynode.core.variable import Variable, restore, wrap_array
 from tinynode.devices import Arrays, Device, current_device, is_floating
-from tinynode.errors import ConvergenceError, OperandError, describe
+from tinynode.errors import ConvergenceError, OperandError, VmapError, describe
 from tinynode.functions import astype, identity, reshape
 from tinynode.net.recorder import without_hooks
 from tinynode.net.structure import flatten, unflatten
@@ -474,6 +474,11 @@ def _implicit(
     @functools.wraps(solver)
     def implicit(*args: Any, **keywords: Any) -> Variable:
         variables, treedef = flatten((args, keywords), title)
+        if any("batched" in v.device.backend.capabilities for v in variables):
+            raise VmapError(
+                f"{title}: a solver needs values, and inside of vmap each example has another. "
+                "Write the equation for all examples at once, or call it in a loop."
+            )
         call = Call(equation, variables, treedef)
         x, captured = call.solution(variables)
         call.captured = tuple(captured)
