@@ -475,6 +475,7 @@ def test_threads_have_hidden_axes_of_their_own() -> None:
         np.testing.assert_allclose(array, np.tanh(x.array[: i + 1] * w.array) * (i + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_arrays_of_other_libraries(library: str) -> None:
     pytest.importorskip(library, reason=f"{library} is not installed")
