@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from op_table import CASES, Case
-from test_other_backends import DEVIATIONS, INSTALLED, load
+from test_other_backends import DEVIATIONS, EVERY_HOW_MANY, INSTALLED, load
 from vmap_table import Row, assert_close
 
 from tinynode.devices import fallback_uses
@@ -144,7 +144,7 @@ def test_rows_on_other_libraries(library: str) -> None:
         pytest.skip(f"{library} is not installed")
     load(library)
     known = DEVIATIONS[library]
-    every = 1 if library == "torch" else 25  # JAX compiles each function for each shape
+    every = EVERY_HOW_MANY[library]  # JAX compiles each function for each shape
     check_rows([case for case in CASES[::every] if case.id not in known], library)
 
 
@@ -180,8 +180,9 @@ def test_first_rows_of_some_operations_compiled() -> None:
 
 
 @pytest.mark.slow
-def test_every_row_compiled() -> None:
-    check_compiled(compiled_cases(every=True))
+@pytest.mark.parametrize("part", range(4))
+def test_every_row_compiled(part: int) -> None:
+    check_compiled(compiled_cases(every=True)[part::4])
 
 
 def test_tables_name_rows() -> None:
