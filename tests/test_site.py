@@ -23,7 +23,7 @@ SEARCHES = {
     "DataLoader": "/reference/nn/#tinynode.nn.DataLoader",
     "LSTM": "/sequences/#train-an-lstm",
     "scheduler": "/optimizers/#schedules",
-    "vmap": "/not-here/#transforms-and-compilers",
+    "vmap": "/vmap/#how-vmap-works",
 }
 """The first entry below a page that the search gives."""
 

@@ -537,3 +537,46 @@ def test_jacobians_of_functions_with_vmap_inside() -> None:
     cosines = np.cos(x.array[0])
     block = 2 * np.outer(cosines, cosines) - 2 * sums[0] * np.diag(np.sin(x.array[0]))
     np.testing.assert_allclose(hessian[0, :, 0, :], block)
+
+
+def test_a_shared_gradient_counts_for_each_example() -> None:
+    w, c = normal(3), normal(3, seed=1)
+
+    def train(row: Any, c: Any) -> Any:
+        y = F.sum(w * c)  # the same in each example, and each example calls backward
+        y.backward()
+        return y
+
+    tn.vmap(train, in_axes=(0, None))(normal(4, 3), c)
+    np.testing.assert_allclose(w.grad, 4 * c.array)
+
+
+def test_index_arrays_behind_a_slice() -> None:
+    table = normal(2, 5, 3)
+    i = tn.asarray(np.random.default_rng(0).integers(-5, 5, size=(4, 6)))
+    y = tn.vmap(lambda i: table[:, i])(i)
+    np.testing.assert_array_equal(y.array, np.stack([table.array[:, k] for k in i.array]))
+    y = tn.vmap(lambda i: table[:, i, 1])(i)
+    np.testing.assert_array_equal(y.array, np.stack([table.array[:, k, 1] for k in i.array]))
+    y = tn.vmap(lambda part, k: part[:, k, None, :2], in_axes=(None, 0))(table, i)
+    expected = np.stack([table.array[:, k, None, :2] for k in i.array])
+    np.testing.assert_array_equal(y.array, expected)
+
+
+class FromTheEnd(tn.FunctionNode):
+    """A function whose axes are counted from the end."""
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        xp = x.__array_namespace__()
+        total = xp.sum(xp.flip(x, axis=-1), axis=-2, keepdims=True)
+        return (xp.cumulative_sum(total, axis=-1) + xp.argmax(x, axis=-1, keepdims=True),)
+
+
+def test_axes_counted_from_the_end() -> None:
+    x = normal(4, 2, 3)
+    y = tn.vmap(lambda x: FromTheEnd().apply((x,))[0])(x)
+    for i in range(4):
+        one = FromTheEnd().apply((x[i].detach(),))[0]
+        np.testing.assert_allclose(y.array[i], one.array)
+    assert "FromTheEnd" not in str(tn.show.fallbacks())

@@ -246,7 +246,7 @@ class BatchedNamespace(Indexing):
             z = self.batched.wrap(
                 self.base.reshape(product, (x.length, *x.shape[:-1], y.shape[-1]))
             )
-        elif x.shape[-1] == 1 and y.shape[-2] == 1:  # a column times a row
+        elif x.shape[-1] == 1:  # a column times a row
             z = x * y
         else:
             z = self.batched.wrap(self.base.matmul(*self.batched.aligned((x, y))))

@@ -130,7 +130,9 @@ def hessian(
 
 
 AT_ONCE = 128
-"""The number of backward passes at the same time: more passes take more memory."""
+"""The largest number of backward passes at the same time."""
+ELEMENTS_AT_ONCE = 2**22
+"""The largest number of elements that the passes give together: 32 MiB of float64."""
 Table = list[list[Variable]]
 """The derivatives of each output, a list with an entry for each input."""
 
@@ -180,9 +182,11 @@ def _along_basis(
     ``vmap`` runs the function on many vectors at once. Without a rule, the vectors come in turn.
     """
     parts: list[list[Variable]] = []
+    widest = max([x.size, *(like.size for like in likes), 1])
+    count = min(AT_ONCE, max(ELEMENTS_AT_ONCE // widest, 1))
     try:
-        for start in range(0, x.size, AT_ONCE):
-            parts.append(vmap(product)(unit_vectors(x, start, min(start + AT_ONCE, x.size))))
+        for start in range(0, x.size, count):
+            parts.append(vmap(product)(unit_vectors(x, start, min(start + count, x.size))))
     except VmapError:
         rows = [product(basis(x, position)) for position in range(x.size)]
         parts = [[reshape(one, (1, *one.shape)) for one in row] for row in rows]
