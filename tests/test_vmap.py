@@ -323,6 +323,16 @@ def test_a_variable_from_outside_cannot_take_values_of_examples() -> None:
     with pytest.raises(KeyError):
         tn.vmap(add)(normal(4, 3))
     assert z.array is before and str(z.device) == "numpy"
+    plain = tn.asarray(np.zeros(3), requires_grad=False)  # without a node
+
+    def fill(row: Any) -> Any:
+        plain[0] = row[0]
+        return row
+
+    with pytest.raises(VmapError, match="from outside of f"):
+        tn.vmap(fill)(normal(4, 3))
+    assert str(plain.device) == "numpy" and not plain.requires_grad
+    np.testing.assert_array_equal((plain * 2).array, np.zeros(3))
     with pytest.raises(GraphError, match="leaf"):
         tn.vmap(lambda row: w.__setitem__(0, row[0]))(normal(4, 3))
 
