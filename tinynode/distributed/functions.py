@@ -1,0 +1,228 @@
+"""Differentiable collectives: the backward of each is the adjoint collective.
+
+The loss is the sum of the losses of all ranks. Then the adjoint of "every rank gets the sum" is
+"every rank gets the sum of the gradients".
+
+| function | backward |
+|---|---|
+| ``allreduce`` | ``allreduce`` |
+| ``allgather`` | the sum over all ranks of the part of this rank |
+| ``broadcast`` | the sum over all ranks, on the root |
+| ``send`` | ``receive`` |
+| ``receive`` | ``send`` |
+
+Each rank has to run the same collectives in the same order, also in backward. A backward pass runs
+functions by rank in the graph, so equal graphs give equal orders.
+
+Source: W. Gropp et al., Using MPI, 2014, for the collectives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
+from tinynode.core.variable import Variable, wrap_array
+from tinynode.devices import Arrays, Device, get_device, namespace_of
+from tinynode.distributed.communicator import Communicator, world
+from tinynode.functions.data_types import astype
+from tinynode.functions.operands import as_operand
+
+
+class AllReduce(FunctionNode):
+    """y = the sum of x over all ranks.   x: (s) -> y: (s).   dL/dx = the sum of dL/dy."""
+
+    def __init__(self, communicator: Communicator) -> None:
+        self.communicator = communicator
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return (self.communicator.allreduce(inputs[0]),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
+        return AllReduce(self.communicator).apply(grad_outputs)
+
+
+class AllGather(FunctionNode):
+    """y_r = x of rank r.   x: (s) -> y: (size, s).   dL/dx = the sum over all ranks of dL/dy_rank."""
+
+    def __init__(self, communicator: Communicator) -> None:
+        self.communicator = communicator
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        return (namespace_of(x).stack(list(self.communicator.allgather(x)), axis=0),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
+        return OwnPart(self.communicator).apply(grad_outputs)
+
+
+class OwnPart(FunctionNode):
+    """y = the sum over all ranks of x_rank: the gradient of ``AllGather``.
+
+    x: (size, s) -> y: (s).   dL/dx = AllGather(dL/dy)
+    """
+
+    def __init__(self, communicator: Communicator) -> None:
+        self.communicator = communicator
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        total = self.communicator.allreduce(inputs[0])
+        return (total[self.communicator.rank, ...],)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
+        return AllGather(self.communicator).apply(grad_outputs)
+
+
+class Broadcast(FunctionNode):
+    """y = x of the root, on every rank.   x: (s) -> y: (s).   dL/dx = SumAtRoot(dL/dy)."""
+
+    def __init__(self, communicator: Communicator, root: int) -> None:
+        self.communicator = communicator
+        self.root = root
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return (self.communicator.broadcast(inputs[0], self.root),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
+        return SumAtRoot(self.communicator, self.root).apply(grad_outputs)
+
+
+class SumAtRoot(FunctionNode):
+    """y = the sum of x over all ranks at the root, 0 elsewhere: the gradient of ``Broadcast``.
+
+    x: (s) -> y: (s).   dL/dx = Broadcast(dL/dy)
+    """
+
+    def __init__(self, communicator: Communicator, root: int) -> None:
+        self.communicator = communicator
+        self.root = root
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        total = self.communicator.allreduce(inputs[0])
+        if self.communicator.rank == self.root:
+            return (total,)
+        return (namespace_of(total).zeros_like(total),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
+        return Broadcast(self.communicator, self.root).apply(grad_outputs)
+
+
+class Send(FunctionNode):
+    """Give x to another rank.   x: (s) -> token: (), 0.   dL/dx = Receive(dL/dtoken)."""
+
+    def __init__(self, communicator: Communicator, to: int, tag: int) -> None:
+        self.communicator = communicator
+        self.to = to
+        self.tag = tag
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        (x,) = inputs
+        self.communicator.send(x, self.to, self.tag)
+        return (namespace_of(x).zeros((), dtype=x.dtype, device=x.device),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
+        (gtoken,) = grad_outputs
+        return Receive(self.communicator, self.to, self.tag, gtoken.device).apply((gtoken,))
+
+
+class Receive(FunctionNode):
+    """y = x of another rank.   token: () -> y: (s).   dL/dtoken = Send(dL/dy)."""
+
+    output_device: Device
+
+    def __init__(self, communicator: Communicator, source: int, tag: int, device: Device) -> None:
+        self.communicator = communicator
+        self.source = source
+        self.tag = tag
+        self.output_device = device
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        return (self.output_device.from_host(self.communicator.receive(self.source, self.tag)),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (token,) = self.inputs or ()
+        sent = Send(self.communicator, self.source, self.tag).apply(grad_outputs)[0]
+        return (sent if sent.dtype == token.dtype else astype(sent, token.dtype),)
+
+
+def allreduce(x: Any, communicator: Communicator | None = None) -> Variable:
+    """The sum of x over all ranks, on every rank.
+
+    x: (s) on each rank -> (s).
+
+    Raises:
+        OperandError: x is neither a Variable nor an array.
+    """
+    return AllReduce(communicator or world()).apply((as_operand("allreduce", "x", x),))[0]
+
+
+def allgather(x: Any, communicator: Communicator | None = None) -> Variable:
+    """The x of all ranks along a new first axis.
+
+    x: (s), the same shape on each rank -> (size, s).
+
+    Raises:
+        OperandError: x is neither a Variable nor an array.
+    """
+    return AllGather(communicator or world()).apply((as_operand("allgather", "x", x),))[0]
+
+
+def broadcast(x: Any, root: int = 0, communicator: Communicator | None = None) -> Variable:
+    """The x of rank ``root``, on every rank; the values on other ranks do not matter.
+
+    x: (s) on each rank -> (s). The gradient of the x of other ranks is 0.
+
+    Raises:
+        OperandError: x is neither a Variable nor an array.
+        ValueError: there is no such rank.
+    """
+    node = Broadcast(communicator or world(), root)
+    return node.apply((as_operand("broadcast", "x", x),))[0]
+
+
+def send(x: Any, to: int, tag: int = 0, communicator: Communicator | None = None) -> Variable:
+    """Give x to rank ``to``, which calls ``receive``: for pipelines of layers.
+
+    x: (s) -> token: (), the number 0.
+
+    Returns:
+        A token. ``token.backward()`` waits for the gradient of x from the other rank, and goes on
+        backward from x.
+
+    Raises:
+        OperandError: x is neither a Variable nor an array.
+        ValueError: there is no such rank, or it is this rank.
+    """
+    node = Send(communicator or world(), to, tag)
+    return node.apply((as_operand("send", "x", x),))[0]
+
+
+def receive(
+    source: int,
+    tag: int = 0,
+    device: Any = None,
+    token: Variable | None = None,
+    communicator: Communicator | None = None,
+) -> Variable:
+    """The x that rank ``source`` sends, as a Variable.
+
+    Args:
+        source: the other rank.
+        tag: the number of the message; the same as in ``send``.
+        device: the device of the result; by default the current device.
+        token: the token of an earlier ``send`` of this rank, which has to run first in forward,
+            and last in backward.
+        communicator: by default that of all ranks.
+
+    Returns:
+        x: (s). A backward pass sends the gradient of x to the other rank.
+
+    Raises:
+        ValueError: there is no such rank, or it is this rank.
+    """
+    target = get_device(device)
+    if token is None:
+        token = wrap_array(target.from_host(numpy.zeros(())), target, True)
+    return Receive(communicator or world(), source, tag, target).apply((token,))[0]
