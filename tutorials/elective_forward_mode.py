@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Elective: forward mode for nothing
 #
-# **Goal.** You get derivatives along a direction from two backward passes, without one new rule.
+# **Goal.** You compute derivatives along a direction, without a new rule for any function: two
+# calls of `tn.grad` are enough.
 
 # %%
 import numpy as np
@@ -9,146 +10,210 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 
+rng = np.random.default_rng(0)
+W = rng.normal(scale=0.5, size=(3, 4))
+
+
+def f(x):
+    """x: (3) -> y: (4)."""
+    return F.tanh(F.matmul(x, W))
+
+
 # %% [markdown]
-# `backward` starts at the result and goes to the arguments. This is **reverse mode**. With a
-# weight `u` for each result, `backward` gives `u J`: the rows of the Jacobian `J`, added up with
-# the weights. The name is **vjp**: vector, Jacobian, product.
+# The **Jacobian** $J$ has all first derivatives of `f`: a row for each result, a column for each
+# argument, $J_{ij} = \partial y_i / \partial x_j$. Two products with $J$ have names:
 #
-# The other product is `J v`: the change of all results for a step `v` of the arguments. The name
-# is **jvp**, and the method is **forward mode**. A function of two numbers with three results:
-
-# %%
-W = np.array([[1.0, 2.0, 0.5], [0.0, -1.0, 1.0]])
-
-
-def f(x):  # (2,) -> (3,)
-    return F.tanh(x @ W)
-
-
-POINT = np.array([0.1, 0.2])
-V = np.array([1.0, -1.0])  # a direction in the space of x
-STEP = 1e-6
-by_differences = (f(POINT + STEP * V).array - f(POINT - STEP * V).array) / (2 * STEP)
-print(by_differences.round(6))
-
-# %% [markdown]
+# | product | the question | name | mode |
+# |---|---|---|---|
+# | $u J$ | $u$ weighs the results. How does the sum depend on each $x_j$? | **vjp** | reverse |
+# | $J v$ | $x$ moves along $v$. How fast does each $y_i$ change? | **jvp** | forward |
+#
+# `backward` of each FunctionNode computes the first product. The elective `interface` computes the
+# second product with dual numbers: a second rule for each function. tinynode has more than 200
+# FunctionNodes. Is there a way without 200 new rules?
+#
+# There is. The vjp is
+#
+# $$g(u) = u J$$
+#
+# For a fixed $x$, the matrix $J$ is constant. So $g$ is a **linear** function of $u$, and its own
+# Jacobian is $J$, transposed. A vjp of $g$ with the weights $v$ is $J v$.
+#
+# (J. Townsend, *A new trick for calculating Jacobian vector products*, 2017.)
+#
 # ## Predict
-# Take `u = (1, 1, 1)` and compute `g = u J` by `tn.grad`. Now change `u` to `2 u`. What happens
-# to `g`? And what to the derivative of `g` with respect to `u`?
+# `f` has 4 results, so $J$ has 4 rows. With one backward pass for each row, $J v$ takes 4 passes.
+# 1. How many passes does $J v$ take by the trick? And for a function with 1000 results?
+# 2. The trick needs a $u$ to start with. Which $u$ is the right one?
 #
 # ## Run
+# Six lines. `u` is a **dummy**: nobody wants the gradient at this `u`.
+
 
 # %%
-for factor in (1.0, 2.0):
-    x = tn.asarray(POINT)
-    u = tn.asarray(np.full(3, factor))
-    (g,) = tn.grad([f(x)], [x], [u], enable_double_backprop=True)
-    (slope,) = tn.grad([g], [u], [tn.asarray(V)])
-    print(f"g {g.array.round(4)}, slope of g along v {slope.array.round(6)}")
+def jvp(f, x, v):
+    """The value of f, and J v."""
+    y = f(x)
+    u = tn.asarray(np.ones(y.shape), requires_grad=True)
+    (g,) = tn.grad([y], [x], [u], enable_double_backprop=True)
+    (jv,) = tn.grad([g], [u], [v])
+    return y, jv
+
+
+def by_rows(f, x):
+    """The whole Jacobian: a backward pass for each row."""
+    y = f(x)
+    rows = []
+    for u in np.eye(y.size):
+        (row,) = tn.grad([y], [x], [tn.asarray(u)])
+        rows.append(row.array)
+    return np.stack(rows)
+
+
+x = tn.asarray(np.array([0.5, -1.0, 0.25]), requires_grad=True)
+v = tn.asarray(np.array([1.0, 0.0, 2.0]), requires_grad=False)
+print("two calls: ", jvp(f, x, v)[1].array.round(6))
+print("row by row:", (by_rows(f, x) @ v.array).round(6))
 
 # %% [markdown]
-# `g` doubles: `u J` is **linear** in `u`. So the slope does not depend on `u`. And the slope is
-# the very `J v` from above. In formulas: the derivative of `sum_ij u_i J_ij v_j` with respect to
-# `u_i` is `sum_j J_ij v_j`.
-#
-# So `u` is a **dummy**: each value will do. Two calls of `tn.grad` make forward mode, for every
-# function that has a `backward`. `tn.jvp` does this:
+# Two passes, for any number of results. The next cell counts the passes with a hook (step 20), for
+# a function with 1000 results:
+
 
 # %%
-value, tangent = tn.jvp(f, (POINT,), (V,))
-print(tangent.array.round(6))
+class Passes(tn.FunctionHook):
+    name = "passes"
+
+    def __init__(self):
+        self.count = 0
+
+    def sweep_began(self, sweep):
+        self.count += 1
+
+
+WIDE = rng.normal(scale=0.5, size=(3, 1000))
+wide = [("two calls", jvp, (v,)), ("row by row", by_rows, ())]
+for name, function, more in wide:
+    with Passes() as passes:
+        function(lambda x: F.tanh(F.matmul(x, WIDE)), x, *more)
+    print(f"{name}: {passes.count} passes")
 
 # %% [markdown]
-# The trick is from J. Townsend, "A new trick for calculating Jacobian vector products", 2017.
-#
+# And any `u` is right. $g$ is linear, and the slope of a linear function is the same everywhere:
+
+# %%
+y = f(x)
+for number in (1.0, 0.0, -1000.0):
+    u = tn.asarray(np.full(y.shape, number), requires_grad=True)
+    (g,) = tn.grad([y], [x], [u], enable_double_backprop=True)
+    (jv,) = tn.grad([g], [u], [v])
+    print(f"u = {number:7}: {jv.array.round(6)}")
+
+# %% [markdown]
 # ## See
-# The graph of `g`. The dummy `u` goes into the backward functions, and nothing else depends on
-# it. Find `u` in the picture, and follow the arrows to `g`:
+# The graph that the second pass goes through. Find `u`. The way from `u` to the result is the
+# backward of `f`: first the slope of the `Tanh`, then a `MatMul`. The second pass goes this way
+# from the end to `u`: **backward of backward is forward**.
 
 # %%
-x, u = tn.asarray(POINT, name="x"), tn.asarray(np.ones(3), name="u")
-(g,) = tn.grad([f(x)], [x], [u], enable_double_backprop=True)
-g.name = "g"
-tn.show.graph(g)
+x.name, y.name, u.name, g.name = "x", "y", "u", "g"
+tn.show.graph(y, gradients=[g])
 
 # %% [markdown]
-# At one point, `v -> J v` is a net without any `tanh`. `tn.linearize` prints the net. The slopes
-# of tanh are constants there:
+# The package has `tn.jvp(f, (x,), (v,))`, and `tn.linearize`, in
+# [linear.py](../source/tinynode/transforms/linear.md). `linearize` records the second pass alone,
+# as a net. Everything that does not depend on `v` is a constant: the net has no tanh.
 
 # %%
-value, linear = tn.linearize(f, POINT)
+value, linear = tn.linearize(f, x)
 print(linear)
-print(linear(V).array.round(6))
+print("the same:", np.allclose(linear(v).array, jv.array))
 
 # %% [markdown]
+# The net is what a forward rule would compute, by hand: $v W$, times the slope of the tanh. No one
+# wrote a forward rule.
+#
 # ## Break it
-# The trick needs a graph of the gradient. Without `enable_double_backprop=True`, `g` is a number
-# without a past:
+# Two things can go wrong. First, the first call forgets `enable_double_backprop`:
 
 # %%
-x, u = tn.asarray(POINT), tn.asarray(np.ones(3))
-(g,) = tn.grad([f(x)], [x], [u])
-print(tn.grad([g], [u], [tn.asarray(V)]))
+y = f(x)
+u = tn.asarray(np.ones(y.shape), requires_grad=True)
+(g,) = tn.grad([y], [x], [u])
+print(tn.grad([g], [u], [v]))
 
 # %% [markdown]
-# `[None]`: nothing leads from `g` back to `u`. A `backward` that computes with arrays breaks the
-# trick too, in the same way. Its numbers are right, and its graph is missing:
+# `g` has no graph back to `u`, so there is no derivative. The second mistake gives wrong numbers.
+# Somebody clips the gradient inside of a `backward`, to keep training stable:
 
 
 # %%
-class Cube(tn.FunctionNode):
-    """y = x * x * x"""
-
+class Square(tn.FunctionNode):
     def forward(self, inputs):
-        self.retain_inputs((0,))
         (x,) = inputs
-        return (x * x * x,)
+        self.retain_inputs((0,))
+        return (x * x,)
 
     def backward(self, target_input_indexes, grad_outputs):
         (x,) = self.get_retained_inputs()
-        (gy,) = grad_outputs
-        return (tn.Variable(3 * x.array * x.array * gy.array),)
+        return (F.clip(2.0 * x * grad_outputs[0], -1.0, 1.0),)
 
 
-def cube(x):
-    return Cube().apply((tn.as_variable(x),))[0]
+def square(x):
+    return Square().apply((x,))[0]
 
 
-try:
-    tn.jvp(cube, (POINT,), (V,))
-except tn.TinynodeError as error:
-    print(type(error).__name__)
+ones = tn.asarray(np.ones(3), requires_grad=False)
+print("by jvp:        ", jvp(square, x, ones)[1].array.round(6) + 0.0)
+step = 1e-6
+moved = square(tn.asarray(x.array + step)).array - square(tn.asarray(x.array - step)).array
+print("by small steps:", (moved / (2 * step)).round(6))
 
 # %% [markdown]
+# The middle number is 0 instead of -2. The gradient of this number is clipped, and a clipped
+# gradient does not change with `u`. This `backward` is **not linear** in `grad_outputs`: the vjp
+# of no function, so the trick does not hold.
+#
 # ## Fix it
-# A `backward` of Variables is differentiable, and linear in `gy`:
+# `backward` computes the product with $J$, and nothing else. The place for clipping is the
+# training step: after `backward`, and before the optimizer's update.
 
 
 # %%
-class GoodCube(Cube):
+class TrueSquare(Square):
     def backward(self, target_input_indexes, grad_outputs):
         (x,) = self.get_retained_inputs()
-        (gy,) = grad_outputs
-        return (3.0 * x * x * gy,)
+        return (2.0 * x * grad_outputs[0],)
 
 
-def good_cube(x):
-    return GoodCube().apply((tn.as_variable(x),))[0]
-
-
-value, tangent = tn.jvp(good_cube, (POINT,), (V,))
-print(tangent.array.round(6), (3 * POINT**2 * V).round(6))
+print("by jvp:", jvp(lambda x: TrueSquare().apply((x,))[0], x, ones)[1].array)
 
 # %% [markdown]
-# **Cost.** A `jvp` runs the function, a backward pass for the dummy, and a second backward pass:
-# 3 to 4 times the function. No result depends on the dummy's numbers. So `tn.compile` leaves the
-# first backward pass out, and a compiled `jvp` costs about 2 times the function. Of a function
-# with one argument and 1,000 results, one `jvp` gives all derivatives; reverse mode needs 1,000
-# passes.
+# Forward mode can be combined with reverse mode. A gradient is a function too. Its jvp is the
+# Hessian times $v$, without the Hessian: the curvature along one direction of a network with
+# millions of parameters. `tn.hvp` does it.
+
+# %%
+
+
+def loss(x):
+    return F.sum(F.exp(f(x)))
+
+
+_, hv = tn.jvp(tn.gradient(loss), (x,), (v,))
+print("by jvp:", hv.array.round(6))
+print("by hvp:", tn.hvp(loss, x, v).array.round(6))
+
+# %% [markdown]
+# **Cost.** A jvp by the trick runs `f`, its backward, and the backward of the backward: about 4
+# times the time of `f`. The first pass is a waste, since `u` is a dummy. Compiled, the waste is
+# left out: no result reads its values, so `tn.compile` drops the operators. About 2 times `f`
+# remain, as with rules of forward mode. And like reverse mode, the trick keeps the graph in
+# memory; dual numbers keep nothing.
 #
 # ## Exercise
-# Write `jvp` yourself, with two calls of `tn.grad`. Then use it: the slope along a line, and the
-# product of a Hessian and a vector, which is a `jvp` of a gradient.
+# Write `jvp` from memory, so that it can be nested. With it, write the Hessian-vector product, and
+# the second derivative along a line.
 #
 #     python -m tinynode.learn start forward_mode
 #     python -m tinynode.learn check forward_mode

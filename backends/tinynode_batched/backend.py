@@ -93,7 +93,7 @@ class Batched:
 
     def to_host(self, array: Any) -> Any:
         """The values, if all examples have the same."""
-        return self.common_value(array, "the value (as for if, float() or an index)")
+        return self.common_value(array, "a value in Python, as for if or float(),")
 
     def synchronize(self, index: str) -> None:
         """Wait until the wrapped device has finished the work."""
@@ -207,9 +207,10 @@ class Batched:
             host, numpy.broadcast_to(first, host.shape), equal_nan=host.dtype.kind in "fc"
         ):
             raise VmapError(
-                f"vmap: {what} of x asks for one value, and x ({describe(x)}) has different "
-                f"values in the {host.shape[0]} examples. Choose with where(condition, a, b), for "
-                "each example, or compute the value outside of the vmapped function."
+                f"vmap: {what} has to be one number, and the array here ({describe(x)}) has "
+                f"different values in the {host.shape[0]} examples. Choose with "
+                "where(condition, a, b) for each example, or compute the value outside of the "
+                "vmapped function."
             )
         return first
 

@@ -1,135 +1,194 @@
-"""Checks of forward_mode: J v from two backward passes, to the last digit."""
+"""Checks of forward_mode: products with the Jacobian and the Hessian, and the passes they take."""
 
 import numpy as np
 
+import tinynode as tn
 from tinynode import functions as F
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, solution
+from tinynode.learn.checks import (
+    CheckFailed,
+    expect_close,
+    expect_equal,
+    expect_true,
+    solution,
+)
 
 HINTS = (
-    "tn.grad([y], [x], [u], enable_double_backprop=True) gives g with a graph back to u.",
-    "tn.grad([g], [u], [tn.asarray(v)]) differentiates g with respect to u, along v.",
-    "On the way from start to end, the argument changes by end - start for each unit of t.",
+    "The first call gives g = u J: tn.grad([y], [x], [u], enable_double_backprop=True). The dummy "
+    "u requires a gradient, and has the shape of y.",
+    "The second call differentiates g with respect to u: tn.grad([g], [u], [v], ...). With "
+    "enable_double_backprop=True here too, J v has a graph back to x.",
+    "hvp: write an inner function gradient(x), which calls tn.grad on the x that it gets, with "
+    "enable_double_backprop=True. Then take jvp(gradient, x, v)[1].",
+    "bend: an inner function slope(x) returns jvp(f, x, v)[1]. Then take its jvp.",
 )
-M = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
+
+MATRIX = np.array([[1.0, 2.0, 0.0], [-1.0, 0.5, 3.0], [0.25, 1.5, -2.0]])
+POINT = np.array([0.3, -0.2, 0.5])
+DIRECTION = np.array([1.0, -2.0, 0.5])
 
 
-def turn(x):
-    """A linear function (2,) -> (3,), not symmetric: J v and J^T v differ."""
-    return x @ M
+class Counted(tn.FunctionHook):
+    """Counts backward passes."""
+
+    name = "counted by the check"
+
+    def __init__(self):
+        self.passes = 0
+
+    def sweep_began(self, sweep):
+        self.passes += 1
 
 
-def bend(x):
-    """(2,) -> (2,)"""
-    return F.stack([F.exp(x[0]) * F.sin(x[1]), x[0] * x[0] * x[1]])
+def turned(x):
+    """x: (3) -> (3), with a Jacobian that is not symmetric."""
+    return F.tanh(F.matmul(x, MATRIX))
 
 
-def bend_times(x, v):
-    """The Jacobian of bend times v, by hand."""
-    e, s, c = np.exp(x[0]), np.sin(x[1]), np.cos(x[1])
-    return np.array([e * s * v[0] + e * c * v[1], 2 * x[0] * x[1] * v[0] + x[0] ** 2 * v[1]])
+def jacobian_of_turned(x):
+    return (1 - np.tanh(x @ MATRIX) ** 2)[:, None] * MATRIX.T
 
 
-class Calls:
-    """A function that counts its calls."""
-
-    def __init__(self, f):
-        self.f, self.count = f, 0
-
-    def __call__(self, x):
-        self.count += 1
-        return self.f(x)
+def at(numbers, requires_grad):
+    return tn.asarray(np.array(numbers, dtype=float), requires_grad=requires_grad)
 
 
-def check_shape(work):
-    """J v has the shape of the result."""
-    v = np.array([1.0, -2.0])
-    got = np.asarray(work.jvp(turn, np.array([0.3, 0.4]), v))
-    look = "J v has one number for each result; v J has one for each argument."
-    expect_equal("the shape of jvp for (2,) -> (3,)", got.shape, (3,), look)
-    expect_close("jvp of a matrix product", got, v @ M, look)
+def result(what, look, function, f, x=POINT, v=DIRECTION):
+    """What the learner's function gives, and the number of backward passes."""
+    with Counted() as counted:
+        try:
+            found = function(f, at(x, True), at(v, False))
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            got = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            raise CheckFailed(what, "a result", got, look) from error
+    return found, counted.passes
+
+
+def expect_variable(what, found, look):
+    if not isinstance(found, tn.Variable):
+        raise CheckFailed(what, "a Variable", repr(found)[:60], look)
+
+
+def value_and_jv(work, what, look, f, **options):
+    found, passes = result(what, look, work.jvp, f, **options)
+    if not isinstance(found, tuple) or len(found) != 2:
+        got = type(found).__name__
+        raise CheckFailed(what, "a tuple of two: y and J v", got, "return y, jv")
+    expect_variable(f"y of {what}", found[0], "The value of f, as f gave it.")
+    expect_variable(f"J v of {what}", found[1], look)
+    return found[0], found[1], passes
 
 
 def check_jvp(work):
-    """J v of a curved function is exact."""
-    x, v = np.array([0.7, -0.4]), np.array([2.0, 0.5])
-    look = "Differentiate g = u J with respect to u, along v."
-    f = Calls(bend)
-    got = work.jvp(f, x, v)
-    expect_close("jvp", got, bend_times(x, v), look, rtol=1e-12)
-    if f.count > 1:
-        raise CheckFailed(
-            "the calls of f in jvp",
-            "1",
-            str(f.count),
-            "Differences call f twice and round. Use two calls of tn.grad on one y.",
-        )
+    """jvp gives the value and J v."""
+    look = "Without enable_double_backprop=True the first call gives a g without a graph."
+    y, jv, _ = value_and_jv(work, "jvp(f, x, v)", look, turned)
+    expect_close("the value", y, np.tanh(POINT @ MATRIX), "Return y = f(x) first.")
+    jacobian = jacobian_of_turned(POINT)
+    if np.allclose(jv.array, DIRECTION @ jacobian):
+        look = "v J is the product of reverse mode: v is a direction of x, not a weight of y."
+        raise CheckFailed("jvp(f, x, v)[1]", "J v", "v J", look)
+    look = "g = u J is linear in u: its derivative with respect to u, with weights v, is J v."
+    expect_close("J v", jv, jacobian @ DIRECTION, look, rtol=1e-6)
 
 
-def check_dummy(work):
-    """J v is linear in v, and J 0 is 0."""
-    x = np.array([0.7, -0.4])
-    look = "The second call of tn.grad starts from v, not from the dummy."
-    expect_close("jvp along 0", work.jvp(bend, x, np.zeros(2)), np.zeros(2), look)
-    once = np.asarray(work.jvp(bend, x, np.array([1.0, 1.0])))
-    expect_close("jvp along 3 v", work.jvp(bend, x, np.array([3.0, 3.0])), 3 * once, look)
+def check_exact(work):
+    """jvp is as exact as a gradient, and takes two backward passes for any number of results."""
+    _, jv, _ = value_and_jv(work, "jvp(f, x, v)", "", turned)
+    look = "Small steps lose half of the digits: use tn.grad, twice."
+    exact = jacobian_of_turned(POINT) @ DIRECTION
+    expect_close("J v, to 12 digits", jv, exact, look, rtol=1e-12, atol=1e-13)
+    wide = np.linspace(-1.0, 1.0, 120).reshape(3, 40)
+
+    def many(x):
+        return F.matmul(x, wide)
+
+    _, jv, passes = value_and_jv(work, "jvp of a function with 40 results", "", many)
+    expect_close("J v of a function with 40 results", jv, DIRECTION @ wide, "J v: (m).")
+    look = "No loop over the results: one dummy u, of the shape of y."
+    expect_equal("the backward passes of jvp, for 40 results", passes, 2, look)
 
 
-def check_slope(work):
-    """The slope along a line, at three places."""
-    start, end = np.array([0.2, -0.1]), np.array([1.0, 0.6])
-    look = "The point is start + t (end - start), the direction is end - start."
-    for t in (0.0, 0.5, 1.0):
-        expected = bend_times(start + t * (end - start), end - start)
-        got = work.slope_along(bend, start, end, t)
-        expect_close(f"slope_along at t = {t}", got, expected, look, rtol=1e-12)
+def check_nested(work):
+    """J v has a graph back to x."""
+    look = "The second call of tn.grad needs enable_double_backprop=True too."
+    x = at(POINT, True)
+    _, jv = work.jvp(lambda x: x**3.0, x, at(DIRECTION, False))
+    expect_variable("J v", jv, look)
+    expect_true("J v requires a gradient", jv.requires_grad, look)
+    (gx,) = tn.grad([F.sum(jv)], [x])
+    expect_true("the gradient of J v reaches x", gx is not None, look)
+    expect_close("the gradient of J v", gx, 6 * POINT * DIRECTION, look)
 
 
-def energy(x):
-    return F.sum(x**4) + x[0] * x[1]
+def valley(x):
+    """A single number with a full Hessian."""
+    return F.sum(F.exp(F.matmul(x, MATRIX)))
 
 
-def check_hessian(work):
-    """H v of x0^4 + x1^4 + x0 x1."""
-    x, v = np.array([0.5, -2.0]), np.array([1.0, 3.0])
-    hessian = np.diag(12 * x**2) + np.array([[0.0, 1.0], [1.0, 0.0]])
-    look = "jvp of the gradient. The gradient needs enable_double_backprop=True."
-    expect_close("hessian_product", work.hessian_product(energy, x, v), hessian @ v, look)
+def check_hvp(work):
+    """hvp gives the Hessian times v."""
+    look = "Differentiate the gradient along v: jvp(gradient, x, v)[1]."
+    hv, passes = result("hvp(f, x, v)", look, work.hvp, valley)
+    expect_variable("hvp(f, x, v)", hv, look)
+    hessian = (MATRIX * np.exp(POINT @ MATRIX)) @ MATRIX.T
+    expect_close("H v", hv, hessian @ DIRECTION, look, rtol=1e-11)
+    look = "One pass for the gradient, and two for its jvp: no loop over the Hessian's rows."
+    expect_equal("the backward passes of hvp", passes, 3, look)
+
+
+def check_bend(work):
+    """bend gives the second derivative along a line."""
+    look = "slope(x) = jvp(f, x, v)[1] is a function of x. bend is the jvp of slope, along v."
+    found, _ = result("bend(f, x, v)", look, work.bend, turned)
+    expect_variable("bend(f, x, v)", found, look)
+    y, rate = np.tanh(POINT @ MATRIX), DIRECTION @ MATRIX
+    right = -2 * y * (1 - y * y) * rate**2
+    if np.allclose(found.array, jacobian_of_turned(POINT) @ DIRECTION):
+        raise CheckFailed("bend(f, x, v)", "the second derivative", "the first: J v", look)
+    expect_close("bend of tanh(x W)", found, right, look, rtol=1e-11)
 
 
 _SOLUTION = solution(__file__)
+_DOUBLE = ", enable_double_backprop=True"
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
-        "the graph of the gradient is missing",
-        _SOLUTION.replace("[y], [x], [u], enable_double_backprop=True", "[y], [x], [u]"),
+        "the product of reverse mode",
+        _SOLUTION.replace("tn.grad([g], [u], [v]", "tn.grad([y], [x], [v]"),
     ),
+    ("the first call has no graph", _SOLUTION.replace(f"[u]{_DOUBLE}", "[u]", 1)),
+    ("the second call has no graph", _SOLUTION.replace(f"[v]{_DOUBLE}", "[v]", 1)),
     (
-        "the product with the transposed matrix",
-        _SOLUTION.replace("    return tangent.array\n", "    return g.array\n"),
-    ),
-    (
-        "the second pass starts from ones",
-        _SOLUTION.replace("[tn.asarray(v)])", "[tn.asarray(np.ones(len(v)))])"),
-    ),
-    (
-        "by differences",
+        "small steps",
         _SOLUTION.replace(
-            '-> (m,) array."""\n',
-            '-> (m,) array."""\n'
-            "    high, low = f(tn.asarray(x + 1e-6 * v)), f(tn.asarray(x - 1e-6 * v))\n"
-            "    return (high.array - low.array) / 2e-6\n",
+            "    return y, jv\n",
+            "    return y, (f(x + 1e-6 * v) - f(x - 1e-6 * v)) / 2e-6\n",
         ),
     ),
     (
-        "the direction is the end of the line",
-        _SOLUTION.replace("t * (end - start), end - start)", "t * (end - start), end)"),
+        "a pass for each result",
+        _SOLUTION.replace(
+            "    return y, jv\n",
+            "    rows = [tn.grad([y], [x], [tn.asarray(e)], enable_double_backprop=True)[0]\n"
+            "            for e in np.eye(y.size)]\n"
+            "    return y, F.matmul(F.stack(rows), v)\n",
+        ),
+    ),
+    ("the value is left out", _SOLUTION.replace("    return y, jv\n", "    return jv\n")),
+    (
+        "bend stops at the slope",
+        _SOLUTION.replace("return jvp(slope, x, v)[1]", "return slope(x)"),
     ),
     (
-        "the slope is always that at the start",
-        _SOLUTION.replace("start + t * (end - start), end", "start, end"),
+        "the gradient of hvp has no graph",
+        _SOLUTION.replace(f"[f(x)], [x]{_DOUBLE}", "[f(x)], [x]"),
     ),
     (
-        "the gradient in place of the Hessian's product",
-        _SOLUTION.replace("return jvp(gradient, x, v)", "return gradient(tn.asarray(x)).array"),
+        "the Hessian's square",
+        _SOLUTION.replace(
+            "return jvp(gradient, x, v)[1]", "return jvp(gradient, x, jvp(gradient, x, v)[1])[1]"
+        ),
     ),
 )

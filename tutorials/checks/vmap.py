@@ -1,166 +1,212 @@
-"""Checks of vmap: code for an example, run on all examples, beside a loop."""
+"""Checks of vmap: code of one example, on all examples, against a loop."""
 
 import numpy as np
 
 from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, solution
 
 HINTS = (
-    "with_axes: x.raw.reshape(x.raw.shape[0], then ones, then the example's shape).",
-    "An axis from the front moves by one, since the hidden axis stands before it. An axis from "
-    "the end stays.",
-    "vmap: result.raw may have length 1, if the result does not depend on the example. "
-    "np.broadcast_to gives all rows.",
+    "Batched.shape is self.raw.shape[1:]. aligned: reshape raw to raw.shape[:1] + (1,) * missing "
+    "+ x.shape. Here missing is the number of axes that the other one has more.",
+    "sum: the axis of one example, counted from the front, is axis % x.ndim. In raw, each axis "
+    "stands one place further. None is tuple(range(1, x.raw.ndim)): all axes but the hidden one.",
+    "matmul: make a row x.raw[:, None, :] or a column y.raw[:, :, None] of a vector, align, call "
+    "np.matmul, and remove the axes that you added: raw[..., 0, :] and raw[..., 0].",
+    "vmap: np.moveaxis(array, axis, 0) brings the examples to the front; array[None] is shared. "
+    "np.broadcast_to(result.raw, (n, *result.shape)) also holds for a shared result.",
 )
-RNG = np.random.default_rng(0)
-ROWS, TABLES = RNG.normal(size=(5, 3)), RNG.normal(size=(5, 2, 3))
+
+N = 3
+"""The number of examples. Other axes have the same length: wrong axes would fit each other."""
+
+ALIGN = "The axes of length 1 go behind the hidden axis: (n) beside (n, 3) becomes (n, 1)."
+SUM = "axis % x.ndim counts from the front in one example; in raw, each axis stands one further."
+MATMUL = "A vector of n examples, (n, k), is a matrix for NumPy: make it (n, 1, k) or (n, k, 1)."
 
 
-def expect_like_loop(work, what, f, arrays, look):
-    """vmap of f gives the results of a loop over examples of shape (1, ...)."""
-    rows = []
-    for i in range(len(arrays[0])):
-        rows.append(reference(f, [x[i] for x in arrays]))
+def numbers(*shape):
+    return np.random.default_rng(sum(shape)).normal(size=shape)
+
+
+def batched(work, *shape, length=N):
+    return work.Batched(numbers(length, *shape))
+
+
+def called(what, function, look, *arguments, **options):
+    """What the learner's code gives; an exception of it is a failed check."""
     try:
-        got = work.vmap(lambda *xs: f(work, *xs))(*arrays)
+        return function(*arguments, **options)
     except NotImplementedError:
         raise
     except Exception as error:
-        text = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-        raise CheckFailed(what, "an array", text, look) from error
-    expect_close(what, got, np.stack(rows), look)
+        got = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        raise CheckFailed(what, "a result", got, look) from error
 
 
-class OneExample:
-    """The functions of the exercise, on arrays of NumPy: for the loop."""
-
-    add, multiply, tanh, where = np.add, np.multiply, np.tanh, np.where
-
-    @staticmethod
-    def sum(x, axis):
-        return np.sum(x, axis=axis)
-
-
-def reference(f, xs):
-    return f(OneExample, *xs)
+def expect_each(what, work, got, reference, operands, look):
+    """A Batched has the reference's result for each example."""
+    if not isinstance(got, work.Batched):
+        raise CheckFailed(what, "a Batched", type(got).__name__, look)
+    rows = []
+    for i in range(max(len(x.raw) for x in operands)):
+        rows.append(reference(*(x.raw[i % len(x.raw)] for x in operands)))
+    expect_close(f"{what}: raw", got.raw, np.stack(rows), look, rtol=1e-12)
 
 
-def check_axes(work):
-    """Axes of length 1 stand behind the hidden axis."""
-    x = work.Batched(ROWS)
-    look = "(5, 3) with two axes for the example is (5, 1, 3): the hidden axis stays in front."
-    expect_equal("with_axes(x, 2).shape", work.with_axes(x, 2).shape, (5, 1, 3), look)
-    expect_equal("with_axes(x, 1).shape", work.with_axes(x, 1).shape, (5, 3), look)
+def check_shape(work):
+    """shape and ndim are those of one example."""
+    for shape in (), (4,), (2, 4):
+        x = batched(work, *shape)
+        look = "The first axis of raw is hidden."
+        expect_equal(f"shape, for raw of shape {x.raw.shape}", x.shape, shape, look)
+        expect_equal(f"ndim, for raw of shape {x.raw.shape}", x.ndim, len(shape), look)
 
 
-def check_add(work):
-    """Sums and products of arrays of different ranks."""
-    look = "Align the axes first: aligned(x, y) gives both raw arrays."
-    expect_like_loop(work, "a row plus a table", row_plus_table, (ROWS, TABLES), look)
-    expect_like_loop(work, "a table times a row", table_times_row, (TABLES, ROWS), look)
-    expect_like_loop(work, "a number times a row", number_times_row, (ROWS[:, 0], ROWS), look)
-    expect_like_loop(work, "tanh of a row plus 1", tanh_plus_one, (ROWS,), look)
+PAIRS = (((3,), (3,)), ((), (3,)), ((3,), ()), ((2, 3), (3,)), ((3,), (2, 3, 3)))
 
 
-def row_plus_table(xp, x, y):
-    return xp.add(x, y)
-
-
-def table_times_row(xp, x, y):
-    return xp.multiply(x, y)
-
-
-def number_times_row(xp, x, y):
-    return xp.multiply(x, y)
-
-
-def tanh_plus_one(xp, x):
-    return xp.add(xp.tanh(x), 1.0)
-
-
-def sum_first(xp, x):
-    return xp.sum(x, axis=0)
-
-
-def sum_last(xp, x):
-    return xp.sum(x, axis=-1)
-
-
-def sum_second(xp, x):
-    return xp.sum(x, axis=1)
+def check_add_and_multiply(work):
+    """add and multiply broadcast within each example."""
+    for one, other in PAIRS:
+        for lengths in (N, N), (N, 1), (1, N):
+            x = batched(work, *one, length=lengths[0])
+            y = batched(work, *other, length=lengths[1])
+            for name, reference in ("add", np.add), ("multiply", np.multiply):
+                what = (
+                    f"{name} of shapes {one} and {other}, {lengths[0]} and {lengths[1]} examples"
+                )
+                got = called(what, getattr(work.XP, name), ALIGN, x, y)
+                expect_each(what, work, got, reference, (x, y), ALIGN)
 
 
 def check_sum(work):
-    """Sums over axes of the example."""
-    look = "The example counts its axes without the hidden axis."
-    for what, f in (("axis 0", sum_first), ("axis 1", sum_second), ("axis -1", sum_last)):
-        expect_like_loop(work, f"the sum over {what} of a table", f, (TABLES,), look)
+    """sum counts the axes of one example, from both ends, and never sums the examples."""
+    for shape in (3,), (3, 3), (2, 3, 4):
+        x = batched(work, *shape)
+        for axis in (None, *range(-len(shape), len(shape))):
+            what = f"sum of shape {shape}, axis={axis}"
+            got = called(what, work.XP.sum, SUM, x, axis=axis)
+            expect_each(what, work, got, lambda a, axis=axis: np.sum(a, axis=axis), (x,), SUM)
+    x = batched(work)
+    got = called("sum of shape ()", work.XP.sum, SUM, x)
+    expect_each("sum of shape ()", work, got, np.sum, (x,), SUM)
 
 
-def relu(xp, x, y):
-    return xp.where(positive(x), y, 0.0)
+PRODUCTS = (
+    ((3, 3), (3, 3)),
+    ((3,), (3,)),
+    ((3,), (3, 3)),
+    ((3, 3), (3,)),
+    ((2, 3), (3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((3,), (5, 3, 4)),
+)
 
 
-def positive(x):
-    return type(x)(x.raw > 0) if hasattr(x, "raw") else x > 0
-
-
-def check_where(work):
-    """where chooses in each example."""
-    look = "The condition gets the axes of the choices, too."
-    expect_like_loop(work, "where of rows", relu, (ROWS, ROWS * 2), look)
-    expect_like_loop(work, "where of a number and a table", relu, (ROWS[:, 0], TABLES), look)
-
-
-def constant(xp, x):
-    return xp.add(np.array([1.0, 2.0]), 0.0)
+def check_matmul(work):
+    """matmul multiplies vectors and matrices of one example."""
+    for one, other in PRODUCTS:
+        for lengths in (N, N), (N, 1), (1, N):
+            x = batched(work, *one, length=lengths[0])
+            y = batched(work, *other, length=lengths[1])
+            what = f"matmul of shapes {one} and {other}, {lengths[0]} and {lengths[1]} examples"
+            got = called(what, work.XP.matmul, MATMUL, x, y)
+            expect_each(what, work, got, np.matmul, (x, y), MATMUL)
 
 
 def check_vmap(work):
-    """The whole: the model of the file, and a result that all examples share."""
-    look = "Broadcast the raw result to a row for each example."
-    expect_like_loop(work, "a constant result", constant, (ROWS,), look)
-    got = work.vmap(work.model)(ROWS, ROWS[:, 1])
-    weights = np.array([[1.0, 0.5, -1.0], [0.0, 2.0, 1.0]])
-    expected = (np.tanh(ROWS @ weights.T).sum(axis=1) - ROWS[:, 1]) ** 2
-    expect_close("vmap(model)", got, expected, "Check add, multiply, tanh and sum alone first.")
+    """vmap takes the examples from any axis, calls f once, and gives an array."""
+    x, w = numbers(3, 4), numbers(4)
+    calls = []
+
+    def scaled(x, w):
+        calls.append((x.shape, w.shape))
+        return x * w
+
+    look = "np.moveaxis(array, axis, 0) brings the examples to the front; array[None] is shared."
+    for axis in (0, -2):
+        got = called("vmap", work.vmap(scaled, (axis, None)), look, x, w)
+        expect_close(f"vmap with in_axes=({axis}, None)", got, x * w, look)
+    expect_equal("the calls of f, with the shapes inside", calls[:1], [((4,), (4,))], look)
+    expect_equal(
+        "the number of calls for 3 examples", len(calls) // 2, 1, "No loop over examples."
+    )
+    for axis in (1, -1):
+        got = called("vmap", work.vmap(scaled, (axis, 0)), look, x, w)
+        expect_close(f"vmap with in_axes=({axis}, 0)", got, x.T * w[:, None], look)
+    look = "np.broadcast_to(result.raw, (n, *result.shape))"
+    got = called("vmap", work.vmap(lambda x, w: w * 2.0, (0, None)), look, x, w)
+    expect_close("vmap of a function that gives the shared w", got, np.stack([2 * w] * 3), look)
+
+
+def network(x, w, v, b):
+    """Code of others, for one example: x: (k), w: (k, m), v: (m), b: () -> ()."""
+    xp = x.__array_namespace__()
+    h = xp.exp(-0.5 * (x @ w) * (x @ w))
+    return xp.sum(h * b, axis=-1) + v @ h
+
+
+def plain(x, w, v, b):
+    h = np.exp(-0.5 * (x @ w) ** 2)
+    return np.sum(h * b) + v @ h
+
+
+def plain_layer(x, w, b):
+    powers = np.exp(x @ w + b)
+    return powers * (1.0 + powers.sum())
+
+
+def check_code_of_others(work):
+    """Longer functions of one example run on all examples."""
+    look = "Check each function of the namespace alone: add, multiply, sum, matmul."
+    x, w, b = numbers(3, 3), numbers(3, 3), numbers(3)
+    got = called("softmax_layer", work.vmap(work.softmax_layer, (0, None, 0)), look, x, w, b)
+    right = np.stack([plain_layer(x[i], w, b[i]) for i in range(3)])
+    expect_close("softmax_layer, with in_axes=(0, None, 0)", got, right, look)
+    w, v = numbers(3, 3, 3), numbers(3, 3)
+    got = called("network", work.vmap(network, (1, -1, None, 0)), look, x, w, v[0], b)
+    right = np.stack([plain(x[:, i], w[..., i], v[0], b[i]) for i in range(3)])
+    expect_close("a network, with in_axes=(1, -1, None, 0)", got, right, look)
 
 
 _SOLUTION = solution(__file__)
 
 MISTAKES: tuple[tuple[str, str], ...] = (
     (
-        "the new axes stand before the hidden axis",
+        "no axes are aligned",
+        _SOLUTION.replace("shape[:1] + ones + one.shape", "shape[:1] + one.shape"),
+    ),
+    (
+        "axes of length 1 before the hidden axis",
+        _SOLUTION.replace("one.raw.shape[:1] + ones + one", "ones + one.raw.shape[:1] + one"),
+    ),
+    (
+        "a negative axis is counted in raw",
+        _SOLUTION.replace("axis % x.ndim + 1", "axis + 1"),
+    ),
+    ("the axis of raw", _SOLUTION.replace("axis % x.ndim + 1", "axis")),
+    (
+        "the sum of all includes the examples",
+        _SOLUTION.replace("tuple(range(1, x.raw.ndim)) if", "None if"),
+    ),
+    ("the row stays in the result", _SOLUTION.replace("if x.ndim == 1:\n", "if False:\n")),
+    (
+        "the vector on the right is no column",
+        _SOLUTION.replace("if y.ndim == 1 else y", "if 0 else y"),
+    ),
+    (
+        "matrices are not aligned",
         _SOLUTION.replace(
-            "x.raw.reshape(x.raw.shape[0], *(1,) * (axes - x.ndim), *x.shape)",
-            "x.raw.reshape(*(1,) * (axes - x.ndim), *x.raw.shape)",
+            "left, right = aligned(row, column)", "left, right = row.raw, column.raw"
         ),
     ),
+    ("in_axes is not used", _SOLUTION.replace("np.moveaxis(array, axis, 0)", "array")),
     (
-        "no alignment in add",
-        _SOLUTION.replace(
-            "a, b = aligned(x, y)\n    return Batched(a + b)",
-            "return Batched(batched(x).raw + batched(y).raw)",
-        ),
+        "the axes are swapped, not moved",
+        _SOLUTION.replace("np.moveaxis(array, axis, 0)", "np.swapaxes(array, axis, 0)"),
     ),
     (
-        "the axis of the sum is not moved",
-        _SOLUTION.replace("axis=axis + 1 if axis >= 0 else axis", "axis=axis"),
+        "a shared result has one row",
+        _SOLUTION.replace("np.broadcast_to(result.raw, (n, *result.shape))", "result.raw"),
     ),
-    (
-        "a negative axis is moved, too",
-        _SOLUTION.replace("axis=axis + 1 if axis >= 0 else axis", "axis=axis + 1"),
-    ),
-    (
-        "the condition is not aligned",
-        _SOLUTION.replace(
-            "np.where(with_axes(batched(condition), axes), a, b)",
-            "np.where(batched(condition).raw, a, b)",
-        ),
-    ),
-    (
-        "a shared result has a single row",
-        _SOLUTION.replace(
-            "np.broadcast_to(result.raw, (len(arrays[0]), *result.shape))", "result.raw"
-        ),
-    ),
+    ("shape shows the hidden axis", _SOLUTION.replace("self.raw.shape[1:]", "self.raw.shape")),
 )

@@ -1,42 +1,43 @@
-"""Exercise forward_mode: forward mode from two backward passes.
+"""Exercise forward_mode: derivatives along a direction, by two calls of tn.grad.
 
-u J is linear in u. So its derivative with respect to u, along v, is J v.
+All functions get Variables of float64: x requires a gradient, v has the shape of x. The results
+are Variables. No small steps, and no loop over rows: the checks count the backward passes.
 
-1. Write ``jvp(f, x, v)`` with two calls of ``tn.grad``. The first call computes g = u J for a
-   dummy u, and records a graph. The second call differentiates g with respect to u, along v.
-2. Write ``slope_along(f, start, end, t)``: the derivative of f(start + t (end - start)) with
-   respect to the number t. Call ``jvp``: which direction is v?
-3. Write ``hessian_product(f, x, v)``: the Hessian of f times v is a ``jvp`` of the gradient of f.
-   The gradient has to be a function of Variables, with a graph.
+1. ``jvp(f, x, v)``: the value y = f(x), and J v, by the dummy u. J v must have a graph of its own,
+   back to x: then the jvp of a jvp works. Which argument of tn.grad does it?
+2. ``hvp(f, x, v)``: the Hessian of f times v, as the jvp of the gradient. f gives a single number.
+3. ``bend(f, x, v)``: the second derivative of f(x + t v) with respect to the number t, at t = 0.
+   It is the jvp of a jvp.
 """
 
 import numpy as np
 
-import tinynode as tn  # noqa: F401 - for your code
+import tinynode as tn
 from tinynode import functions as F
 
 
 def jvp(f, x, v):
-    """J v at x: the derivative of f along v. x, v: (n,) arrays -> (m,) array."""
+    """The value of f at x, and J v: f: x: (n) -> y: (m). J v: (m)."""
     raise NotImplementedError("write jvp")
 
 
-def slope_along(f, start, end, t):
-    """d/dt f(start + t (end - start)): the change of f on the way from start to end."""
-    raise NotImplementedError("write slope_along")
+def hvp(f, x, v):
+    """The Hessian times v: f: x: (n) -> y: (). The result: (n)."""
+    raise NotImplementedError("write hvp")
 
 
-def hessian_product(f, x, v):
-    """H v at x, for an f with a single number as the result."""
-    raise NotImplementedError("write hessian_product")
+def bend(f, x, v):
+    """d^2/dt^2 f(x + t v) at t = 0: f: x: (n) -> y: (m). The result: (m)."""
+    raise NotImplementedError("write bend")
 
 
-def wave(x):
-    """(2,) -> (3,)"""
-    return F.stack([F.sin(x[0]) * x[1], F.exp(x[0]), x[0] * x[1]])
+def product(x):
+    return F.stack([x[0] * x[1], x[1] * x[2], F.sin(x[0])])
 
 
 if __name__ == "__main__":  # python forward_mode.py
-    point, direction = np.array([0.5, 2.0]), np.array([1.0, -1.0])
-    print("J v", jvp(wave, point, direction))
-    print("H v", hessian_product(lambda x: F.sum(wave(x) ** 2), point, direction))
+    x = tn.asarray(np.array([1.0, 2.0, 3.0]), requires_grad=True)
+    v = tn.asarray(np.array([1.0, 0.0, 1.0]), requires_grad=False)
+    print("jvp ", jvp(product, x, v)[1].array, "expected", [2.0, 2.0, np.cos(1.0)])
+    print("hvp ", hvp(lambda x: F.sum(x**3.0), x, v).array, "expected", [6.0, 0.0, 18.0])
+    print("bend", bend(product, x, v).array, "expected", [0.0, 0.0, -np.sin(1.0)])

@@ -1,4 +1,4 @@
-"""Exercise forward_mode, solved: forward mode from two backward passes."""
+"""Exercise forward_mode, solved: derivatives along a direction, by two calls of tn.grad."""
 
 import numpy as np
 
@@ -7,36 +7,32 @@ from tinynode import functions as F
 
 
 def jvp(f, x, v):
-    """J v at x: the derivative of f along v. x, v: (n,) arrays -> (m,) array."""
-    x = tn.asarray(x)
+    """The value of f at x, and J v: f: x: (n) -> y: (m). J v: (m)."""
     y = f(x)
-    u = tn.asarray(np.ones(y.shape))
+    u = tn.asarray(np.ones(y.shape), requires_grad=True)
     (g,) = tn.grad([y], [x], [u], enable_double_backprop=True)
-    (tangent,) = tn.grad([g], [u], [tn.asarray(v)])
-    return tangent.array
+    (jv,) = tn.grad([g], [u], [v], enable_double_backprop=True)
+    return y, jv
 
 
-def slope_along(f, start, end, t):
-    """d/dt f(start + t (end - start)): the change of f on the way from start to end."""
-    return jvp(f, start + t * (end - start), end - start)
-
-
-def hessian_product(f, x, v):
-    """H v at x, for an f with a single number as the result."""
+def hvp(f, x, v):
+    """The Hessian times v: f: x: (n) -> y: (). The result: (n)."""
 
     def gradient(x):
-        (gx,) = tn.grad([f(x)], [x], enable_double_backprop=True)
-        return gx
+        (g,) = tn.grad([f(x)], [x], enable_double_backprop=True)
+        return g
 
-    return jvp(gradient, x, v)
-
-
-def wave(x):
-    """(2,) -> (3,)"""
-    return F.stack([F.sin(x[0]) * x[1], F.exp(x[0]), x[0] * x[1]])
+    return jvp(gradient, x, v)[1]
 
 
-if __name__ == "__main__":  # python forward_mode.py
-    point, direction = np.array([0.5, 2.0]), np.array([1.0, -1.0])
-    print("J v", jvp(wave, point, direction))
-    print("H v", hessian_product(lambda x: F.sum(wave(x) ** 2), point, direction))
+def bend(f, x, v):
+    """d^2/dt^2 f(x + t v) at t = 0: f: x: (n) -> y: (m). The result: (m)."""
+
+    def slope(x):
+        return jvp(f, x, v)[1]
+
+    return jvp(slope, x, v)[1]
+
+
+def product(x):
+    return F.stack([x[0] * x[1], x[1] * x[2], F.sin(x[0])])

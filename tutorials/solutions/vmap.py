@@ -3,14 +3,50 @@
 import numpy as np
 
 
-class Batched:
-    """The arrays of all examples: ``raw`` has the hidden axis in front.
+class Namespace:
+    """Functions of the Array API standard, for Batched arrays."""
 
-    raw: (n, s), or (1, s) for an array that all examples share. In an example the shape is (s).
-    """
+    def asarray(self, x):
+        """A Batched stays; all examples share a number or an array."""
+        return x if isinstance(x, Batched) else Batched(np.asarray(x, dtype=float)[None])
+
+    def exp(self, x):
+        return Batched(np.exp(x.raw))
+
+    def add(self, x, y):
+        left, right = aligned(x, y)
+        return Batched(left + right)
+
+    def multiply(self, x, y):
+        left, right = aligned(x, y)
+        return Batched(left * right)
+
+    def sum(self, x, axis=None):
+        axes = tuple(range(1, x.raw.ndim)) if axis is None else axis % x.ndim + 1
+        return Batched(np.sum(x.raw, axis=axes))
+
+    def matmul(self, x, y):
+        row = Batched(x.raw[:, None, :]) if x.ndim == 1 else x
+        column = Batched(y.raw[:, :, None]) if y.ndim == 1 else y
+        left, right = aligned(row, column)
+        raw = np.matmul(left, right)
+        if x.ndim == 1:
+            raw = raw[..., 0, :]
+        if y.ndim == 1:
+            raw = raw[..., 0]
+        return Batched(raw)
+
+
+XP = Namespace()
+
+
+class Batched:
+    """The arrays of all examples: raw (n, s) looks like an array of shape s."""
+
+    __array_ufunc__ = None  # a NumPy array on the left leaves the operator to the Batched
 
     def __init__(self, raw):
-        self.raw = np.asarray(raw)
+        self.raw = raw
 
     @property
     def shape(self):
@@ -18,77 +54,57 @@ class Batched:
 
     @property
     def ndim(self):
-        return len(self.shape)
+        return self.raw.ndim - 1
+
+    def __array_namespace__(self, *, api_version=None):
+        return XP
 
     def __add__(self, other):
-        return add(self, other)
+        return XP.add(self, XP.asarray(other))
 
     def __mul__(self, other):
-        return multiply(self, other)
+        return XP.multiply(self, XP.asarray(other))
 
+    def __matmul__(self, other):
+        return XP.matmul(self, XP.asarray(other))
 
-def batched(x):
-    """A Batched as it is; a number or an array is shared by all examples."""
-    return x if isinstance(x, Batched) else Batched(np.asarray(x)[None])
+    def __radd__(self, other):
+        return XP.add(XP.asarray(other), self)
+
+    def __rmul__(self, other):
+        return XP.multiply(XP.asarray(other), self)
+
+    def __rmatmul__(self, other):
+        return XP.matmul(XP.asarray(other), self)
 
 
 def aligned(x, y):
-    """The raw arrays of x and y, with equal numbers of axes: new axes stand behind the hidden."""
-    x, y = batched(x), batched(y)
-    axes = max(x.ndim, y.ndim)
-    return with_axes(x, axes), with_axes(y, axes)
+    """The raw arrays of two Batched, with the same number of axes."""
+    ndim = max(x.ndim, y.ndim)
+    length_one = [(1,) * (ndim - one.ndim) for one in (x, y)]
+    return [
+        one.raw.reshape(one.raw.shape[:1] + ones + one.shape)
+        for one, ones in zip((x, y), length_one, strict=True)
+    ]
 
 
-def with_axes(x, axes):
-    """The raw array of x with axes of length 1 in front of the example's axes."""
-    return x.raw.reshape(x.raw.shape[0], *(1,) * (axes - x.ndim), *x.shape)
+def vmap(f, in_axes):
+    """A function that calls f once, for all examples."""
+
+    def vmapped(*arrays):
+        given, n = [], 1
+        for array, axis in zip(arrays, in_axes, strict=True):
+            raw = array[None] if axis is None else np.moveaxis(array, axis, 0)
+            n = n if axis is None else raw.shape[0]
+            given.append(Batched(raw))
+        result = f(*given)
+        return np.broadcast_to(result.raw, (n, *result.shape))
+
+    return vmapped
 
 
-def add(x, y):
-    a, b = aligned(x, y)
-    return Batched(a + b)
-
-
-def multiply(x, y):
-    a, b = aligned(x, y)
-    return Batched(a * b)
-
-
-def tanh(x):
-    return Batched(np.tanh(batched(x).raw))
-
-
-def sum(x, axis):
-    """The sum over an axis of the example; axis may be negative."""
-    x = batched(x)
-    return Batched(x.raw.sum(axis=axis + 1 if axis >= 0 else axis))
-
-
-def where(condition, x, y):
-    """x where the condition holds in the example, else y."""
-    a, b = aligned(x, y)
-    axes = max(a.ndim, b.ndim) - 1
-    return Batched(np.where(with_axes(batched(condition), axes), a, b))
-
-
-def vmap(f):
-    """f of an example, on all examples: each argument has the examples in axis 0."""
-
-    def on_all(*arrays):
-        result = f(*(Batched(x) for x in arrays))
-        return np.broadcast_to(result.raw, (len(arrays[0]), *result.shape))
-
-    return on_all
-
-
-def model(x, t):
-    """Code for an example: x: (3,), t: ()."""
-    weights = np.array([[1.0, 0.5, -1.0], [0.0, 2.0, 1.0]])
-    hidden = tanh(sum(multiply(weights, x), axis=-1))
-    error = add(sum(hidden, axis=0), multiply(t, -1.0))
-    return multiply(error, error)
-
-
-if __name__ == "__main__":  # python vmap.py
-    xs, ts = np.linspace(-1, 1, 12).reshape(4, 3), np.arange(4.0)
-    print(vmap(model)(xs, ts))
+def softmax_layer(x, w, b):
+    """Code of others, for one example: x: (k), w: (k, m), b: () -> (m)."""
+    xp = x.__array_namespace__()
+    powers = xp.exp(x @ w + b)
+    return powers * (1.0 + xp.sum(powers, axis=-1))

@@ -1,4 +1,4 @@
-"""Hidden checks of the elective vmap: other shapes, and a single example."""
+"""Hidden checks of the elective vmap: other shapes, a single example, and a shared array."""
 
 import numpy as np
 
@@ -7,10 +7,11 @@ from tinynode.learn.checks import expect_close
 LOOK = "Each function has to work on (n, s) and on (1, s), for every shape s."
 
 
-def distance(work, x, table):
+def distance(x, table):
     """Code for an example: x: (4,), table: (2, 3, 4) -> (2, 3)."""
-    difference = work.add(table, work.multiply(x, -1.0))
-    return work.sum(work.multiply(difference, difference), axis=2)
+    xp = x.__array_namespace__()
+    difference = table + x * -1.0
+    return xp.sum(difference * difference, axis=2)
 
 
 def check_three_axes(work):
@@ -18,13 +19,9 @@ def check_three_axes(work):
     rng = np.random.default_rng(1)
     for n in (1, 6):
         x, table = rng.normal(size=(n, 4)), rng.normal(size=(n, 2, 3, 4))
-        got = work.vmap(lambda x, table: distance(work, x, table))(x, table)
         expected = ((table - x[:, None, None]) ** 2).sum(axis=-1)
+        got = work.vmap(distance, (0, 0))(x, table)
         expect_close(f"the distances of {n} examples", got, expected, LOOK)
-
-
-def check_shared_arrays(work):
-    """Arrays from outside are shared by all examples."""
-    x, table = np.arange(6.0).reshape(3, 2), np.ones((5, 2))
-    got = work.vmap(lambda x: work.multiply(table, x))(x)
-    expect_close("a shared table times rows", got, table * x[:, None], LOOK)
+        shared = work.vmap(distance, (0, None))(x, table[0])
+        expected = ((table[:1] - x[:, None, None]) ** 2).sum(axis=-1)
+        expect_close("the distances to a shared table", shared, expected, LOOK)
