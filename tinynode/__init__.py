@@ -12,6 +12,7 @@ import typing
 
 from tinynode import (
     array_api,
+    distributed,
     functions,
     gradient_check,
     habits,
@@ -112,6 +113,7 @@ __all__ = [
     "custom_fixed_point",
     "custom_root",
     "diagnose",
+    "distributed",
     "enable_grad",
     "force_backprop_mode",
     "forget",

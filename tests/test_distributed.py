@@ -1,0 +1,100 @@
+"""Several ranks: on one process here, and on two and three by ``mpiexec``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import mpi_program
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode import distributed
+from tinynode.distributed.communicator import SIZE_VARIABLES
+
+ROOT = Path(__file__).resolve().parent.parent
+HAS_MPI = importlib.util.find_spec("mpi4py") is not None
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+LAUNCHER = str(MPIEXEC) if MPIEXEC.exists() else shutil.which("mpiexec")
+needs_mpi = pytest.mark.skipif(
+    not HAS_MPI or LAUNCHER is None,
+    reason="mpi4py and mpiexec are not installed: pip install 'tinynode[mpi]'",
+)
+
+
+def run_ranks(number: int, *command: str) -> subprocess.CompletedProcess[str]:
+    """A Python program on several ranks."""
+    paths = os.pathsep.join(str(ROOT / folder) for folder in (".", "backends", "tests"))
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    full = [str(LAUNCHER), "-n", str(number), sys.executable, *command]
+    return subprocess.run(
+        full, capture_output=True, text=True, timeout=100, env=environment, check=False, cwd=ROOT
+    )
+
+
+@pytest.mark.parametrize("device", ["numpy", "fast", "strict"])
+def test_one_process(device: str) -> None:
+    mpi_program.check_arrays(device)
+    mpi_program.check_functions(device)
+
+
+def test_errors_on_one_process() -> None:
+    mpi_program.check_errors()
+    assert distributed.world() is distributed.world()
+    assert repr(distributed.world()) == "Communicator(rank 0 of 1)"
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [2, 3])
+def test_several_ranks(number: int) -> None:
+    done = run_ranks(number, "tests/mpi_program.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = sorted(line for line in done.stdout.splitlines() if "fine" in line)
+    assert lines == [f"rank {rank} of {number}: fine" for rank in range(number)]
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_a_wrong_result_fails_on_every_rank() -> None:
+    """The program's checks can fail: a backward without its collective is found."""
+    program = (
+        "import mpi_program\n"
+        "from tinynode.distributed import functions\n"
+        "functions.AllReduce.backward = lambda self, targets, gys: gys\n"
+        "mpi_program.check_functions('numpy')\n"
+    )
+    done = run_ranks(2, "-c", program)
+    assert done.returncode != 0 and "AssertionError" in done.stderr
+
+
+def test_without_mpi4py_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed.communicator, "_world", None)
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", None)
+    monkeypatch.setenv(SIZE_VARIABLES[0], "2")
+    with pytest.raises(ImportError, match=r"pip install 'tinynode\[mpi\]'"):
+        distributed.world()
+
+
+def test_one_process_imports_no_mpi() -> None:
+    program = (
+        "import sys\nimport tinynode as tn\nfrom tinynode import distributed\n"
+        "assert distributed.world().size == 1\nassert 'mpi4py' not in sys.modules\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k not in SIZE_VARIABLES}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment, cwd=ROOT)
+
+
+def test_the_device_of_an_array_stays() -> None:
+    x: Any = tn.asarray(np.ones(3), device="fast", requires_grad=True)
+    y = distributed.functions.allreduce(x)
+    assert y.device is x.device
+    y.grad = np.full(3, 2.0)
+    y.backward()
+    np.testing.assert_array_equal(x.grad, np.full(3, 2.0))
