@@ -124,6 +124,77 @@ def check_pipeline(device: str) -> None:
     COMM.barrier()
 
 
+class Model(tn.nn.Module):
+    """A perceptron in float64, with a parameter that some examples alone use."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        rng = np.random.default_rng(5)
+        with tn.using_device(device):
+            self.w = tn.nn.Parameter(tn.get_device(device).from_host(rng.normal(size=(4, 3))))
+            self.b = tn.nn.Parameter(tn.get_device(device).from_host(np.zeros(3)))
+            self.extra = tn.nn.Parameter(tn.get_device(device).from_host(np.ones(3)))
+
+
+def mean_loss(w: Any, b: Any, x: Any, t: Any) -> Any:
+    return tn.functions.mean((tn.functions.tanh(x @ w + b) - t) ** 2)
+
+
+def train(device: str, kind: Any, comm: distributed.Communicator, compiled: bool) -> list[Any]:
+    """Parameters after 50 steps on the part of this rank of each batch of 7 examples."""
+    model = Model(device)
+    distributed.broadcast_parameters(model, communicator=comm)
+    inner = kind([model.w, model.b])
+    optimizer = distributed.DistributedOptimizer(inner, comm, bucket_bytes=64)
+    loss_of = tn.compile(mean_loss) if compiled else mean_loss
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        xs, ts = rng.normal(size=(7, 4)), rng.normal(size=(7, 3))
+        own = slice(comm.rank, None, comm.size)  # 7 examples: uneven on 2 and on 3 ranks
+        x, t = tn.asarray(xs[own], device=device), tn.asarray(ts[own], device=device)
+        optimizer.cleargrads()
+        loss_of(model.w, model.b, x.detach(), t.detach()).backward()
+        optimizer.update(weight=len(xs[own]))
+    return [tn.to_host(p.array) for p in (model.w, model.b)]
+
+
+def check_training(device: str) -> None:
+    """The ranks together, and one rank alone with the whole batch, end at the same parameters."""
+    alone = distributed.Communicator()
+    kinds = [
+        lambda p: tn.nn.SGD(p, lr=0.1, momentum=0.9),
+        lambda p: tn.nn.Adam(p, lr=0.01),
+        lambda p: tn.nn.AdamW(p, lr=0.01),
+    ]
+    for kind in kinds:
+        for compiled in (False, True):
+            together, expected = (train(device, kind, c, compiled) for c in (COMM, alone))
+            for a, b in zip(together, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+                assert all((one == a).all() for one in COMM.allgather(a))
+
+
+def check_unused_and_nan(device: str) -> None:
+    """A parameter that one rank uses is averaged with zeros; a NaN is on all ranks."""
+    model = Model(device)
+    optimizer = distributed.DistributedOptimizer(tn.nn.SGD(list(model.parameters()), lr=1.0))
+    used = model.extra if COMM.is_main else model.b
+    loss = tn.functions.sum(model.w * 1.0) + tn.functions.sum(used * 2.0)
+    (loss * (np.nan if COMM.rank == COMM.size - 1 else 1.0)).backward()
+    if COMM.size == 1:
+        model.b.grad = model.b.device.from_host(np.zeros(3))
+    optimizer.average_gradients()
+    assert np.isnan(tn.to_host(model.w.grad)).all()
+    if COMM.size > 1:
+        np.testing.assert_allclose(tn.to_host(model.extra.grad), np.full(3, 2.0 / COMM.size))
+    means = distributed.all_metrics({"loss": float(COMM.rank)}, weight=1 + COMM.rank)
+    weights = np.arange(1.0, COMM.size + 1)
+    np.testing.assert_allclose(means["loss"], (weights * RANKS).sum() / weights.sum())
+    parts = COMM.allgather_objects([int(i) for i in distributed.scatter_dataset(range(10), 3)])
+    assert sorted(i for part in parts for i in part) == list(range(10))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
 def check_errors() -> None:
     """Wrong arguments raise on every rank, and the communicator still works."""
     bad: list[tuple[Callable[[], Any], str]] = [
@@ -152,6 +223,9 @@ def main() -> None:
         check_functions(device)
         if COMM.size > 1:
             check_pipeline(device)
+        check_unused_and_nan(device)
+    for device in ("numpy", "fast"):
+        check_training(device)
     check_errors()
     print(f"rank {COMM.rank} of {COMM.size}: fine")
 

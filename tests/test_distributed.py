@@ -42,6 +42,32 @@ def run_ranks(number: int, *command: str) -> subprocess.CompletedProcess[str]:
 def test_one_process(device: str) -> None:
     mpi_program.check_arrays(device)
     mpi_program.check_functions(device)
+    mpi_program.check_unused_and_nan(device)
+
+
+def test_training_on_one_process() -> None:
+    mpi_program.check_training("numpy")
+
+
+def test_misuse_of_the_optimizer() -> None:
+    p = tn.nn.Parameter(np.ones(2))
+    with pytest.raises(TypeError, match=r"must be an optimizer of tinynode\.nn"):
+        distributed.DistributedOptimizer([p])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="bucket_bytes must be positive"):
+        distributed.DistributedOptimizer(tn.nn.SGD([p], lr=0.1), bucket_bytes=0)
+    optimizer = distributed.DistributedOptimizer(tn.nn.SGD([p], lr=0.1))
+    with pytest.raises(ValueError, match="weight must be a number"):
+        optimizer.update(weight=-1.0)
+    with pytest.raises(ValueError, match="weights of all ranks are 0"):
+        optimizer.update(weight=0.0)
+    with pytest.raises(tn.errors.GraphError, match="no gradient"):
+        optimizer.update()
+    p.grad = np.ones(2)
+    optimizer.lr = 0.5
+    optimizer.update()
+    np.testing.assert_allclose(p.array, [0.5, 0.5])
+    with pytest.raises(ValueError, match="weights of all ranks are 0"):
+        distributed.all_metrics({"a": 1.0}, weight=0.0)
 
 
 def test_errors_on_one_process() -> None:

@@ -8,5 +8,20 @@ of a single process where MPI did not start the program. So a script needs no ``
 
 from tinynode.distributed import functions
 from tinynode.distributed.communicator import Communicator, Pending, world
+from tinynode.distributed.training import (
+    DistributedOptimizer,
+    all_metrics,
+    broadcast_parameters,
+    scatter_dataset,
+)
 
-__all__ = ["Communicator", "Pending", "functions", "world"]
+__all__ = [
+    "Communicator",
+    "DistributedOptimizer",
+    "Pending",
+    "all_metrics",
+    "broadcast_parameters",
+    "functions",
+    "scatter_dataset",
+    "world",
+]

@@ -45,7 +45,10 @@ class AllReduce(FunctionNode):
 
 
 class AllGather(FunctionNode):
-    """y_r = x of rank r.   x: (s) -> y: (size, s).   dL/dx = the sum over all ranks of dL/dy_rank."""
+    """y_r = x of rank r.   x: (s) -> y: (size, s).
+
+    dL/dx = the sum over all ranks of dL/dy_rank
+    """
 
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
