@@ -1,6 +1,6 @@
 """Communicator: what the ranks of a program say to each other.
 
-Requirement: the same script runs on one rank and on many. So a program without MPI has a
+Requirement: the same script runs on a single rank and on many. So a program without MPI has a
 communicator of size 1, and each method works there.
 
 MPI reads and writes NumPy arrays directly. Arrays of other devices go through the host. MPI has no
@@ -57,7 +57,7 @@ class Communicator:
     """A group of ranks.
 
     Each method is *collective*: every rank of the group has to call the same methods in the same
-    order. ``send`` and ``receive`` join two ranks only.
+    order. ``send`` and ``receive`` join two ranks.
 
     Args:
         mpi: a communicator of mpi4py; None for a single process.
@@ -105,7 +105,7 @@ class Communicator:
         return _back(self.start_allreduce(host, operation).wait(), host.dtype, device)
 
     def start_allreduce(self, host: Any, operation: str = "sum") -> Pending:
-        """``allreduce`` of a NumPy array, which runs while the program goes on."""
+        """``allreduce`` of a NumPy array, in the background."""
         if operation not in (*OPERATIONS, "mean"):
             raise ValueError(
                 f"Communicator.allreduce: operation must be one of {', '.join(OPERATIONS)} or "
@@ -121,7 +121,7 @@ class Communicator:
         return Pending(self.mpi.Iallreduce(sent, result, getattr(_mpi(), name)), result)
 
     def allgather(self, array: Any) -> tuple[Array, ...]:
-        """The arrays of all ranks, in the order of the ranks; the shapes may differ.
+        """The arrays of all ranks, by rank; the shapes may differ.
 
         Raises:
             OperandError: the argument is no array.
@@ -159,7 +159,7 @@ class Communicator:
 
         Args:
             arrays: on ``root``, an array for each rank; elsewhere None.
-            root: the rank that gives the arrays.
+            root: the rank with the arrays.
 
         Raises:
             ValueError: there is no such rank, or the number of arrays is not the size.
@@ -182,7 +182,7 @@ class Communicator:
         return self.mpi.scatter(hosts, root)
 
     def send(self, array: Any, to: int, tag: int = 0) -> None:
-        """Give an array to another rank, which calls ``receive``.
+        """Give an array to another rank. The other rank calls ``receive``.
 
         Raises:
             ValueError: there is no such rank, or it is this rank.
@@ -194,7 +194,7 @@ class Communicator:
         self.mpi.Send(sent, to, tag)
 
     def receive(self, source: int, tag: int = 0) -> Any:
-        """The NumPy array that another rank sends.
+        """The NumPy array of another rank.
 
         Raises:
             ValueError: there is no such rank, or it is this rank.

@@ -186,7 +186,7 @@ def broadcast(x: Any, root: int = 0, communicator: Communicator | None = None) -
 
 
 def send(x: Any, to: int, tag: int = 0, communicator: Communicator | None = None) -> Variable:
-    """Give x to rank ``to``, which calls ``receive``: for pipelines of layers.
+    """Give x to the rank ``to``, for pipelines of layers. The other rank calls ``receive``.
 
     x: (s) -> token: (), the number 0.
 
@@ -209,15 +209,15 @@ def receive(
     token: Variable | None = None,
     communicator: Communicator | None = None,
 ) -> Variable:
-    """The x that rank ``source`` sends, as a Variable.
+    """The x of the rank ``source``, as a Variable.
 
     Args:
         source: the other rank.
         tag: the number of the message; the same as in ``send``.
         device: the device of the result; by default the current device.
-        token: the token of an earlier ``send`` of this rank, which has to run first in forward,
-            and last in backward.
-        communicator: by default that of all ranks.
+        token: the token of an earlier ``send`` of this rank, to run first in forward, and last
+            in backward.
+        communicator: by default the communicator of all ranks.
 
     Returns:
         x: (s). A backward pass sends the gradient of x to the other rank.

@@ -32,18 +32,18 @@ from tinynode.nn.data import Subset
 from tinynode.nn.optimizers import Optimizer
 
 BUCKET_BYTES = 4 * 2**20
-"""The bytes of gradients that travel in one message."""
+"""The bytes of gradients in a message."""
 
 
 class DistributedOptimizer:
     """An optimizer that averages the gradients of all ranks before each update.
 
     Args:
-        optimizer: the optimizer of this rank. All ranks have the same parameters, in one order.
-        communicator: by default that of all ranks.
-        bucket_bytes: the bytes of gradients in one message.
+        optimizer: the optimizer of the rank. All ranks have the same parameters in equal order.
+        communicator: by default the communicator of all ranks.
+        bucket_bytes: the bytes of gradients in a message.
 
-    A gradient that is NaN or infinite on one rank is so on all ranks. A parameter without a
+    A gradient that is NaN or infinite on a rank is so on all ranks. A parameter without a
     gradient on this rank counts as zeros, if another rank has a gradient.
 
     Raises:
@@ -132,7 +132,7 @@ class DistributedOptimizer:
                 p.grad = p.device.from_host(host.copy())
 
     def _buckets(self, parameters: Sequence[Variable]) -> list[list[Variable]]:
-        """The parameters in groups of one dtype, each of at most ``bucket_bytes`` bytes."""
+        """The parameters in groups of a common dtype, each of at most ``bucket_bytes`` bytes."""
         buckets: list[list[Variable]] = []
         room, dtype = 0, None
         for p in parameters:
@@ -164,7 +164,7 @@ class DistributedOptimizer:
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state, also one of another number of ranks."""
+        """Go on from a state, also after a change of the number of ranks."""
         self.optimizer.load_state_dict(state)
 
 
@@ -185,15 +185,15 @@ def broadcast_parameters(
 def scatter_dataset(
     dataset: Any, seed: int | None = None, communicator: Communicator | None = None
 ) -> Subset:
-    """The part of a dataset for this rank: each example belongs to one rank.
+    """The part of a dataset for this rank: each example belongs to a single rank.
 
     Args:
         dataset: has ``len`` and an item for each index; the same on each rank.
         seed: shuffles the examples before; the same order on each rank. None keeps the order.
-        communicator: by default that of all ranks.
+        communicator: by default the communicator of all ranks.
 
     Returns:
-        A Subset. The lengths of the ranks differ by at most one example.
+        A Subset. The lengths of the ranks differ by at most an example.
     """
     comm = communicator or world()
     order = numpy.arange(len(dataset))
@@ -210,7 +210,7 @@ def all_metrics(
     Args:
         metrics: numbers by name, the same names on each rank.
         weight: the number of examples of this rank.
-        communicator: by default that of all ranks.
+        communicator: by default the communicator of all ranks.
 
     Raises:
         ValueError: the names of two ranks differ, or all weights are 0.
