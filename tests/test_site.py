@@ -23,7 +23,7 @@ SEARCHES = {
     "DataLoader": "/reference/nn/#tinynode.nn.DataLoader",
     "LSTM": "/sequences/#train-an-lstm",
     "scheduler": "/optimizers/#schedules",
-    "vmap": "/vmap/#how-vmap-works",
+    "jvp": "/reference/derivatives/#tinynode.transforms.linear.jvp",
 }
 """The first entry below a page that the search gives."""
 
