@@ -590,3 +590,25 @@ def test_axes_counted_from_the_end() -> None:
         one = FromTheEnd().apply((x[i].detach(),))[0]
         np.testing.assert_allclose(y.array[i], one.array)
     assert "FromTheEnd" not in str(tn.show.fallbacks())
+
+
+class Bytes(tn.FunctionNode):
+    """A function that asks for more than the standard has: of the array, and of the namespace."""
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        return (x * (x.nbytes / x.nbytes) + 0 * x.__array_namespace__().cbrt(x),)
+
+
+def test_what_the_standard_lacks_runs_one_example_after_another() -> None:
+    x = normal(4, 3)
+    y = tn.vmap(lambda row: Bytes().apply((row,))[0])(x)
+    np.testing.assert_allclose(y.array, x.array)
+    assert "no rule for nbytes" in str(tn.show.fallbacks())
+
+    class Broken(tn.FunctionNode):
+        def forward(self, inputs: Any) -> Any:
+            return (self.nowhere,)  # type: ignore[attr-defined]
+
+    with pytest.raises(AttributeError, match="nowhere"):
+        tn.vmap(lambda row: Broken().apply((row,))[0])(x)

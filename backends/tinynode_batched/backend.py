@@ -12,7 +12,7 @@ import numpy
 from tinynode.devices import axis_of, count_use, fallback_uses, hidden_axes
 from tinynode.errors import TraceError, VmapError, describe
 from tinynode_batched.array import BatchedArray
-from tinynode_batched.namespace import BatchedNamespace
+from tinynode_batched.namespace import BatchedNamespace, Extension
 
 
 class Library(Protocol):
@@ -137,9 +137,9 @@ class Batched:
         except VmapError as error:
             reason = str(error)
         except AttributeError as error:
-            if error.obj not in (self.xp, *self.xp.extensions()):
+            if not isinstance(error.obj, BatchedArray | BatchedNamespace | Extension):
                 raise
-            reason = f"vmap has no rule for xp.{error.name}"
+            reason = f"vmap has no rule for {error.name}"
         start = time.perf_counter()
         outputs = self._looped(node, arrays)
         count_use(fallback_uses, (self.name, node.label, reason), time.perf_counter() - start)

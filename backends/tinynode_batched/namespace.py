@@ -110,10 +110,6 @@ class BatchedNamespace(Indexing):
             self.fft: Any = Extension()
             fill(self.fft, FFT, batched, base.fft)
 
-    def extensions(self) -> tuple[Any, ...]:
-        """The extensions of the wrapped library."""
-        return tuple([vars(self)[name] for name in ("linalg", "fft") if name in vars(self)])
-
     # --- new arrays --------------------------------------------------------------------------
 
     def asarray(
