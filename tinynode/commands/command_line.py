@@ -14,7 +14,13 @@ from typing import NoReturn
 
 
 class CommandError(Exception):
-    """A command cannot go on. The user sees the message, without a traceback."""
+    """A command cannot go on. The user sees the message, without a traceback.
+
+    Attributes:
+        is_shown: False if another process shows the message.
+    """
+
+    is_shown = True
 
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
@@ -60,7 +66,8 @@ def _status(options: argparse.Namespace) -> int:
         status: int = options.run(options)
     except CommandError as error:
         message = " ".join(str(error).split())  # in a single line
-        print(f"{options.parser.prog}: error: {message}", file=sys.stderr)
+        if error.is_shown:
+            print(f"{options.parser.prog}: error: {message}", file=sys.stderr)
         return error.status
     return status
 

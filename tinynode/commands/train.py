@@ -12,9 +12,10 @@ import functools
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from tinynode import nn, random
+from tinynode import distributed, nn, random
 from tinynode.atomic_file import check_writable
 from tinynode.commands import digits, digits_cnn, gradient_penalty, pinn, tiny_gpt
 from tinynode.commands.command_line import (
@@ -26,6 +27,7 @@ from tinynode.commands.command_line import (
     show_help,
 )
 from tinynode.commands.job import Job, Parts
+from tinynode.commands.ranks import start_ranks
 from tinynode.devices import Device, get_device, using_device
 from tinynode.errors import DeviceError, NaNError, StateError
 from tinynode.nn.interrupt import Interrupt
@@ -67,11 +69,15 @@ def _add_job(parser: Parser, job: Job) -> None:
     help_text = f"default: {job.batch_size}, or as in the resumed run"
     add("--batch-size", metavar="N", type=positive_count, help=help_text)
     add("--compile", action="store_true", help="run the loss and its gradient as nets")
+    help_text = "train on several processes by MPI; each has a part of each batch"
+    add("--ranks", metavar="N", type=positive_count, default=1, help=help_text)
+    help_text = "of a file for each rank; default: the saved file's name with .ranks"
+    add("--rank-logs", metavar="FOLDER", help=help_text)
     help_text = f"Adam's learning rate; default: {job.lr}, or as in the resumed run"
     add("--lr", metavar="X", type=positive_number, help=help_text)
 
 
-class JobTrainer(nn.Trainer):
+class JobTrainer(distributed.DistributedTrainer):
     """The trainer of a command.
 
     Attributes:
@@ -80,7 +86,8 @@ class JobTrainer(nn.Trainer):
     """
 
     def __init__(self, options: argparse.Namespace, parts: Parts) -> None:
-        super().__init__(**parts, compile=options.compile, checkpoint=options.save)
+        logs = _rank_logs(options) if distributed.world().size > 1 else None
+        super().__init__(**parts, compile=options.compile, checkpoint=options.save, rank_logs=logs)
         self.examples = len(parts["train"].dataset), len(parts["validation"].dataset)
         self.options = options
 
@@ -93,24 +100,68 @@ class JobTrainer(nn.Trainer):
             left += " --compile"
         if options.device is not None:
             left += f" --device {shlex.quote(options.device)}"
+        if self.communicator.size > 1:
+            left += f" --ranks {self.communicator.size}"
         return f"{options.parser.prog} --resume {path}{left}"
 
 
 def run(options: argparse.Namespace) -> int:
     """Run a job. Errors in the options show before training starts."""
+    if options.ranks > 1:
+        with using_device(_device(options.device)):
+            _check_save(options.save)
+        return start_ranks(options.ranks, _arguments(options), _rank_logs(options))
+    comm = _world()
+    try:
+        return _run_job(options, comm)
+    except CommonError as error:
+        error.is_shown = comm.is_main
+        raise
+
+
+def _run_job(options: argparse.Namespace, comm: distributed.Communicator) -> int:
     with Interrupt() as interrupt, using_device(_device(options.device)):
-        _check_save(options.save)
+        comm.on_main(_check_save, options.save)
         trainer = _make_trainer(options)
-        _introduce(trainer, options)
+        if comm.is_main:
+            _introduce(trainer, options)
         _train(trainer, options)
-        if trainer.stopped == "interrupted" or interrupt.requested:
+        if trainer.stopped == "interrupted" or trainer.agrees(interrupt.requested):
             return 130
         measured = trainer.evaluate()
         with trainer.averaged():
             result = options.job.result(trainer.model, measured)
-    print(f"saved to {options.save}")
-    print(result, flush=True)
+    if comm.is_main:
+        print(f"saved to {options.save}")
+        print(result, flush=True)
     return 0
+
+
+def _world() -> distributed.Communicator:
+    """The ranks.
+
+    Raises:
+        CommandError: mpiexec started this process, and mpi4py is not installed.
+    """
+    try:
+        return distributed.world()
+    except ImportError as error:
+        raise CommandError(str(error)) from None
+
+
+def _arguments(options: argparse.Namespace) -> list[str]:
+    """The arguments of the command for each rank: all but --ranks."""
+    given = ["train", options.job.name]
+    for name in ("save", "resume", "device", "seed", "epochs", "batch_size", "lr", "rank_logs"):
+        value = getattr(options, name)
+        if value is not None:
+            given += [f"--{name.replace('_', '-')}", str(value)]
+    return [*given, "--compile"] if options.compile else given
+
+
+def _rank_logs(options: argparse.Namespace) -> Path:
+    """The folder with a file for each rank."""
+    return Path(options.rank_logs or Path(options.save).with_suffix(".ranks"))
 
 
 def _device(name: str | None) -> Device:
@@ -124,7 +175,7 @@ def _check_save(path: str) -> None:
     try:
         check_writable(path)
     except OSError as error:
-        raise CommandError(f"--save {path}: {error.strerror}") from None
+        raise CommonError(f"--save {path}: {error.strerror}") from None
 
 
 def _make_trainer(options: argparse.Namespace) -> JobTrainer:
@@ -132,7 +183,7 @@ def _make_trainer(options: argparse.Namespace) -> JobTrainer:
     random.seed(options.seed or 0)
     batch_size = options.batch_size
     if batch_size is None and options.resume is not None:
-        batch_size = _saved_batch_size(options.resume)
+        batch_size = distributed.world().on_main(_saved_batch_size, options.resume)
     trainer = JobTrainer(options, options.job.parts(batch_size))
     if options.resume is not None:
         _read(options.resume, functools.partial(trainer.resume, options.resume))
@@ -167,9 +218,13 @@ def _read(path: str, read: Callable[[], Any]) -> None:
     try:
         read()
     except OSError as error:
-        raise CommandError(f"--resume {path}: {error.strerror}") from None
+        raise CommonError(f"--resume {path}: {error.strerror}") from None
     except StateError as error:
-        raise CommandError(f"--resume {path}: {error}") from None
+        raise CommonError(f"--resume {path}: {error}") from None
+
+
+class CommonError(CommandError):
+    """An error of all ranks alike: rank 0 shows the message."""
 
 
 def _train(trainer: JobTrainer, options: argparse.Namespace) -> None:
@@ -182,10 +237,10 @@ def _train(trainer: JobTrainer, options: argparse.Namespace) -> None:
         trainer.save(options.save)
         raise
     except NaNError as error:
-        raise CommandError(str(error), status=1) from None
+        raise CommonError(str(error), status=1) from None
     except OSError as error:
-        raise CommandError(f"--save {options.save}: {error.strerror}", status=1) from None
-    if trainer.stopped != "interrupted":
+        raise CommonError(f"--save {options.save}: {error.strerror}", status=1) from None
+    if trainer.stopped != "interrupted" and trainer.communicator.is_main:
         print(f"trained for {time.perf_counter() - start:.1f} s", flush=True)
 
 

@@ -17,10 +17,12 @@ from tinynode.distributed.data import (
     scatter_dataset,
 )
 from tinynode.distributed.optimizer import DistributedOptimizer
+from tinynode.distributed.trainer import DistributedTrainer
 
 __all__ = [
     "Communicator",
     "DistributedOptimizer",
+    "DistributedTrainer",
     "Pending",
     "Share",
     "all_metrics",

@@ -17,7 +17,7 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -284,6 +284,27 @@ class Communicator:
         self._pending("allgather_objects", request, lengths, own).wait()
         texts = self._gathered("allgather_objects", text, lengths.tolist())
         return [pickle.loads(one.tobytes()) for one in texts]
+
+    def on_main(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function on rank 0 alone; the picklable result on every rank.
+
+        Raises:
+            Exception: the exception of the function, on every rank.
+        """
+        result: Any = None
+        error: Exception | None = None
+        if self.is_main:
+            try:
+                result = function(*arguments)
+            except Exception as raised:
+                error = raised
+        if error is not None:
+            self.broadcast_object((None, error))
+            raise error
+        result, told = self.broadcast_object((result, None))
+        if told is not None:
+            raise told
+        return result
 
     def barrier(self) -> None:
         """Wait until every rank is here."""

@@ -15,6 +15,9 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
+TERMINAL_VARIABLE = "TINYNODE_TERMINAL"
+"""The columns of the terminal, for a process whose output reaches a terminal through a pipe."""
+
 
 class PlainDisplay:
     """Lines, and no progress bar."""
@@ -43,14 +46,17 @@ class RichDisplay(PlainDisplay):
 
     def __init__(self, total: int) -> None:
         # rich is optional, and its import takes longer than tinynode's
-        from rich import progress
+        from rich import console, progress
 
+        columns = _columns_behind_pipe()
+        through_pipe = console.Console(force_terminal=True, width=columns) if columns else None
         self._progress = progress.Progress(
             progress.TextColumn("training"),
             progress.BarColumn(),
             progress.TaskProgressColumn(),
             progress.TimeRemainingColumn(),
             transient=True,
+            console=through_pipe,
         )
         self._task = self._progress.add_task("training", total=total)
 
@@ -134,4 +140,11 @@ def is_capable_terminal() -> bool:
     kernels a variable.
     """
     dumb = os.environ.get("TERM", "") in ("dumb", "unknown")
-    return sys.stdout.isatty() and not dumb and "JPY_PARENT_PID" not in os.environ
+    is_terminal = sys.stdout.isatty() or _columns_behind_pipe() is not None
+    return is_terminal and not dumb and "JPY_PARENT_PID" not in os.environ
+
+
+def _columns_behind_pipe() -> int | None:
+    """The columns of the terminal behind a pipe, if the starter of the process has told them."""
+    text = os.environ.get(TERMINAL_VARIABLE, "")
+    return int(text) if text.isdigit() and int(text) > 0 else None

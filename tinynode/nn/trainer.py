@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from tinynode.configuration import using_config
@@ -149,12 +149,16 @@ class Trainer(RefusesKeywords):
         last = self.epoch + checked_size("Trainer.run: epochs", epochs, 0)
         self.stopped = ""
         total = epochs * len(self.train) - self.position
-        with Interrupt() as interrupt, make_display(total, quiet) as display:
+        with self._interrupt() as interrupt, make_display(total, quiet) as display:
             while self._may_go_on(interrupt) and self.epoch < last:
                 if self._run_epoch(display, interrupt):
                     self._finish_epoch(display)
             self._end(display, last)
         return self.history
+
+    def _interrupt(self) -> Interrupt:
+        """Ctrl-C as a request; a trainer of several processes agrees on the request."""
+        return Interrupt()
 
     def _run_epoch(self, display: PlainDisplay, interrupt: Interrupt) -> bool:
         """Finish the current epoch, or run a new one; returns True if the epoch is complete."""
@@ -170,23 +174,35 @@ class Trainer(RefusesKeywords):
     def _step(self, group: list[Batch]) -> None:
         """One update, against the gradient of the mean loss of a group of batches."""
         self.optimizer.cleargrads()
-        for batch in group:
+        for number, batch in enumerate(group, 1):
             loss = self._loss_of(batch)
-            (loss / len(group) if len(group) > 1 else loss).backward()
-        if self.clip is not None:
-            clip_gradients(self.model, self.clip)
-        self.optimizer.update()
+            self._backward(loss / len(group) if len(group) > 1 else loss, number == len(group))
+        self._update()
         if self.average is not None:
             self.average.update()
         if self.schedule is not None and not isinstance(self.schedule, PlateauSchedule):
             self.schedule.step()
         self.steps += 1
 
+    def _backward(self, loss: Variable, is_last: bool) -> None:
+        """The backward pass of a batch; ``is_last`` if the update comes next."""
+        loss.backward()
+
+    def _update(self) -> None:
+        """Clip the gradients, and change the parameters."""
+        if self.clip is not None:
+            clip_gradients(self.model, self.clip)
+        self.optimizer.update()
+
     def _loss_of(self, batch: Batch) -> Variable:
         """The loss of a batch, which counts for the mean loss of the epoch."""
         self.batch = batch = as_arguments(batch)
         loss = self.loss(self.model, *batch)
-        value, examples = float(loss), count_examples(batch)
+        self._note_loss(float(loss), count_examples(batch))
+        return loss
+
+    def _note_loss(self, value: float, examples: int) -> None:
+        """Count the mean loss of a batch for that of the epoch; refuse NaN and infinity."""
         if not math.isfinite(value):
             raise NaNError(
                 f"Trainer: the loss is {value} in epoch {self.epoch + 1}, batch "
@@ -196,7 +212,6 @@ class Trainer(RefusesKeywords):
         self._loss_sum += value * examples
         self._examples += examples
         self.position += 1
-        return loss
 
     def _batches(self) -> Iterator[Batch]:
         """The batches that are left in the current epoch."""
@@ -242,14 +257,21 @@ class Trainer(RefusesKeywords):
         if batches is None:
             raise ValueError("Trainer.evaluate: give batches: the trainer has no validation=...")
         measures: dict[str, Metric] = {"loss": self.loss, **self.metrics}
-        sums, total = dict.fromkeys(measures, 0.0), 0
         with self.averaged(), using_config(enable_backprop=False, train=False):
-            for batch in map(as_arguments, batches):
-                examples = count_examples(batch)
-                total += examples
-                for name, measure in measures.items():
-                    sums[name] += float(measure(self.model, *batch)) * examples
+            sums, total = self._sums(measures, batches)
         return {name: value / max(total, 1) for name, value in sums.items()}
+
+    def _sums(
+        self, measures: Mapping[str, Metric], batches: Iterable[Any]
+    ) -> tuple[dict[str, float], int]:
+        """The sums of measures over all examples of batches, and the number of examples."""
+        sums, total = dict.fromkeys(measures, 0.0), 0
+        for batch in map(as_arguments, batches):
+            examples = count_examples(batch)
+            total += examples
+            for name, measure in measures.items():
+                sums[name] += float(measure(self.model, *batch)) * examples
+        return sums, total
 
     def averaged(self) -> contextlib.AbstractContextManager[Any]:
         """A context in which the model has the averaged parameters, if there is an average."""
