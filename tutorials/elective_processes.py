@@ -323,9 +323,9 @@ tn.show.bars(
 
 # %% [markdown]
 # ### Try it where MPI is
-# `pip install 'tinynode[mpi]'` installs MPI. This file is a script of two ranks as well:
+# `pip install 'tinynode[mpi]'` installs MPI. In a checkout, this page is a script of two ranks too:
 #
-#     mpiexec -n 2 python elective_processes.py
+#     mpiexec -n 2 python tutorials/elective_processes.py
 #
 # Each rank prints its own lines. Which lines differ, and why? Compare the weight after training
 # with the weight above: the ranks share each batch of six, so the weight is the same. The sum in

@@ -80,7 +80,9 @@ def check_weighted_mean(work):
         got = called("weighted_mean", work.weighted_mean, means, counts)
         expect_close(f"weighted_mean with counts {counts}", got, examples.mean(axis=0), look)
         same = all(np.array_equal(a, b) for a, b in zip(means, kept, strict=True))
-        expect_true("weighted_mean leaves the gradients as they are", same, "Write no `total +=`.")
+        expect_true(
+            "weighted_mean leaves the gradients as they are", same, "`g *= n` writes into g."
+        )
 
 
 def check_a_rank_without_examples(work):
