@@ -140,25 +140,70 @@ def mean_loss(w: Any, b: Any, x: Any, t: Any) -> Any:
     return tn.functions.mean((tn.functions.tanh(x @ w + b) - t) ** 2)
 
 
-def train(device: str, kind: Any, comm: distributed.Communicator, compiled: bool) -> list[Any]:
+WAYS = "after", "during", "compiled loss", "compiled step", "sum", "accumulated"
+"""The ways of a step, each with the same numbers."""
+
+
+class Step:
+    """A step of training on the part of this rank of a batch."""
+
+    def __init__(
+        self, model: Model, optimizer: distributed.DistributedOptimizer, way: str
+    ) -> None:
+        self.model, self.optimizer, self.way = model, optimizer, way
+        self.loss_of = tn.compile(mean_loss) if way == "compiled loss" else mean_loss
+        self.run = tn.compile(self.plain) if way == "compiled step" else self.plain
+
+    def plain(self, x: Any, t: Any, total: int) -> None:
+        model, optimizer = self.model, self.optimizer
+        optimizer.cleargrads()
+        if self.way == "accumulated":  # 2 passes on the rank, then an exchange
+            sizes = len(x[:1]), len(x[1:])
+            losses = [self.loss_of(model.w, model.b, x[:1], t[:1]) * sizes[0] / len(x)]
+            if sizes[1]:
+                losses.append(self.loss_of(model.w, model.b, x[1:], t[1:]) * sizes[1] / len(x))
+            for loss in losses[:-1]:
+                loss.backward()
+            optimizer.backward(losses[-1], weight=len(x))
+            optimizer.update()
+            return
+        loss = self.loss_of(model.w, model.b, x, t)
+        if self.way == "sum":
+            optimizer.backward(loss * (len(x) / total))
+            optimizer.update()
+        elif self.way in ("during", "compiled step"):
+            optimizer.backward(loss, weight=len(x))
+            optimizer.update()
+        else:
+            loss.backward()
+            optimizer.update(weight=len(x))
+
+
+def train(
+    device: str, kind: Any, comm: distributed.Communicator, way: str, clip: float | None = None
+) -> list[Any]:
     """Parameters after 50 steps on the part of this rank of each batch of 7 examples."""
     model = Model(device)
     distributed.broadcast_parameters(model, communicator=comm)
     inner = kind([model.w, model.b])
-    optimizer = distributed.DistributedOptimizer(inner, comm, bucket_bytes=64)
-    loss_of = tn.compile(mean_loss) if compiled else mean_loss
+    operation = "sum" if way == "sum" else "mean"
+    optimizer = distributed.DistributedOptimizer(
+        inner, comm, bucket_bytes=64, operation=operation, clip=clip
+    )
+    step = Step(model, optimizer, way)
     rng = np.random.default_rng(6)
-    for _ in range(50):
-        xs, ts = rng.normal(size=(7, 4)), rng.normal(size=(7, 3))
-        own = slice(comm.rank, None, comm.size)  # 7 examples: uneven on 2 and on 3 ranks
+    for number in range(50):
+        count = 7 if number % 3 else 6  # uneven on 2 and on 3 ranks, and of changing size
+        xs, ts = rng.normal(size=(count, 4)), rng.normal(size=(count, 3))
+        own = slice(comm.rank, None, comm.size)
         x, t = tn.asarray(xs[own], device=device), tn.asarray(ts[own], device=device)
-        optimizer.cleargrads()
-        loss_of(model.w, model.b, x.detach(), t.detach()).backward()
-        optimizer.update(weight=len(xs[own]))
+        step.run(x.detach(), t.detach(), count)
+    if comm.size > 1:
+        assert optimizer.sent > 0
     return [tn.to_host(p.array) for p in (model.w, model.b)]
 
 
-def check_training(device: str) -> None:
+def check_training(device: str, ways: tuple[str, ...] = WAYS) -> None:
     """The ranks together, and one rank alone with the whole batch, end at the same parameters."""
     alone = distributed.Communicator()
     kinds = [
@@ -166,12 +211,76 @@ def check_training(device: str) -> None:
         lambda p: tn.nn.Adam(p, lr=0.01),
         lambda p: tn.nn.AdamW(p, lr=0.01),
     ]
-    for kind in kinds:
-        for compiled in (False, True):
-            together, expected = (train(device, kind, c, compiled) for c in (COMM, alone))
-            for a, b in zip(together, expected, strict=True):
-                np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+    for kind, clip in (*[(kind, None) for kind in kinds], (kinds[0], 0.1)):
+        expected = train(device, kind, alone, "after", clip)
+        for way in ways:
+            for a, b in zip(train(device, kind, COMM, way, clip), expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=0, atol=1e-12, err_msg=way)
                 assert all((one == a).all() for one in COMM.allgather(a))
+
+
+def check_overlap() -> None:
+    """Buckets leave while the backward pass runs, also for shared and unused parameters."""
+    rng = np.random.default_rng(3)
+    widths = [tn.nn.Parameter(rng.normal(size=(5, 5))) for _ in range(6)]
+    unused = tn.nn.Parameter(rng.normal(size=(2,)))
+    optimizer = distributed.DistributedOptimizer(
+        tn.nn.SGD([*widths, unused], lr=0.1, allow_missing=True), bucket_bytes=1
+    )
+    started: list[int] = []
+    original = distributed.exchange.Exchange.start_next
+
+    def noted(self: Any, gradients: Any) -> None:
+        started.append(is_running[-1])
+        original(self, gradients)
+
+    is_running = [0]
+    distributed.exchange.Exchange.start_next = noted  # type: ignore[method-assign]
+    try:
+        x = tn.asarray(draws(COMM.rank, 9, (3, 5)))
+        h = x
+        for w in (*widths, widths[-1]):  # the last parameter has two uses
+            h = tn.functions.tanh(h @ w)
+        loss = tn.functions.sum(h)
+        expected = tn.grad([loss], widths)
+        is_running.append(1)
+        optimizer.backward(loss)
+        is_running.append(0)
+        optimizer.average_gradients()
+    finally:
+        distributed.exchange.Exchange.start_next = original  # type: ignore[method-assign]
+    if COMM.size > 1:
+        assert started == [1] * 6 + [1], started  # the unused parameter is complete at once
+        for w, gradient in zip(widths, expected, strict=True):
+            close(w.grad, COMM.allreduce(gradient.array) / COMM.size)
+    assert unused.grad is None
+
+
+def collectives(x: Any, w: Any) -> Any:
+    """All collectives, and a loss."""
+    total = functions.allreduce(x * w)
+    every = functions.allgather(tn.functions.sin(x) * w)
+    given = functions.broadcast(w * w)
+    return tn.functions.sum(total * given) + tn.functions.sum(every**2) / COMM.size
+
+
+def check_compiled_collectives(device: str) -> None:
+    """Collectives as operators of nets; ranks record at different times."""
+    compiled = tn.compile(collectives)
+    for length in (2, 3, 2, 4 if COMM.is_main else 3, 3):
+        length = min(COMM.allgather_objects(length))
+        x = variable(draws(COMM.rank, 10, (length,)), device)
+        w = variable(draws(COMM.rank, 11, (length,)), device)
+        if COMM.rank == COMM.size - 1:
+            compiled = tn.compile(collectives)  # this rank records anew in each round
+        results = []
+        for function in (collectives, compiled):
+            loss = function(x, w)
+            gradients = tn.grad([loss], [x, w], enable_double_backprop=True)
+            inner = tn.functions.sum(gradients[0] * gradients[1])
+            results.append([loss, *gradients, *tn.grad([inner], [x, w])])
+        for a, b in zip(*results, strict=True):
+            close(a, b.array)
 
 
 def check_unused_and_nan(device: str) -> None:
@@ -226,6 +335,8 @@ def main() -> None:
         check_unused_and_nan(device)
     for device in ("numpy", "fast"):
         check_training(device)
+        check_compiled_collectives(device)
+    check_overlap()
     check_errors()
     print(f"rank {COMM.rank} of {COMM.size}: fine")
 

@@ -24,6 +24,7 @@ value, and the next step to try.
         NaNError                                debug mode met a NaN
       OperandError            (TypeError)     an argument is no Variable, array or number
       OutputError             (TypeError)     a forward did not return a tuple of arrays
+      RankError               (RuntimeError)  another rank has ended, or does not answer
       RequiresGradError       (TypeError)     a gradient was asked for an integer or a bool
       StateError              (ValueError)    saved parameters do not fit the model
       VmapError               (ValueError)    a vmapped function asks for a value of an example
@@ -131,6 +132,10 @@ class OperandError(TinynodeError, TypeError):
 
 class OutputError(TinynodeError, TypeError):
     """A ``forward`` did not return a tuple of arrays."""
+
+
+class RankError(TinynodeError, RuntimeError):
+    """Another rank of a program of several processes has ended, or does not answer."""
 
 
 class RequiresGradError(TinynodeError, TypeError):

@@ -7,21 +7,28 @@ of a single process where MPI did not start the program. So a script needs no ``
 """
 
 from tinynode.distributed import functions
-from tinynode.distributed.communicator import Communicator, Pending, world
-from tinynode.distributed.training import (
-    DistributedOptimizer,
+from tinynode.distributed.communicator import Communicator, Pending, is_launched, world
+from tinynode.distributed.data import (
+    Share,
     all_metrics,
+    average_buffers,
     broadcast_parameters,
+    scatter_batches,
     scatter_dataset,
 )
+from tinynode.distributed.optimizer import DistributedOptimizer
 
 __all__ = [
     "Communicator",
     "DistributedOptimizer",
     "Pending",
+    "Share",
     "all_metrics",
+    "average_buffers",
     "broadcast_parameters",
     "functions",
+    "is_launched",
+    "scatter_batches",
     "scatter_dataset",
     "world",
 ]

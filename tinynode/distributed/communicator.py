@@ -4,7 +4,7 @@ Requirement: the same script runs on a single rank and on many. So a program wit
 communicator of size 1, and each method works there.
 
 MPI reads and writes NumPy arrays directly. Arrays of other devices go through the host. MPI has no
-float16, so such arrays travel as float32.
+float16, so such arrays travel as float32. All calls of MPI are non-blocking: see ``requests``.
 
 Source: MPI: A Message-Passing Interface Standard, version 4.1, 2023; mpi4py.
 """
@@ -12,7 +12,9 @@ Source: MPI: A Message-Passing Interface Standard, version 4.1, 2023; mpi4py.
 from __future__ import annotations
 
 import importlib
+import math
 import os
+import pickle
 import sys
 import threading
 from collections.abc import Sequence
@@ -20,15 +22,21 @@ from typing import Any
 
 import numpy
 
+from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.devices import Array, Device, device_of
 from tinynode.devices import to_host as host_of
-from tinynode.errors import OperandError, describe
+from tinynode.distributed.endings import Ending
+from tinynode.distributed.heartbeat import watch
+from tinynode.distributed.requests import ORDER, wait_for
+from tinynode.errors import OperandError, RankError, describe
 
 OPERATIONS = {"sum": "SUM", "max": "MAX", "min": "MIN", "prod": "PROD"}
 """The operations of ``allreduce``, with their names in MPI. ``mean`` divides a sum by the size."""
 SIZE_VARIABLES = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
 """The variables of the environment that launchers of MPI set."""
+_SCATTERED = 32_000
+"""The tag of the messages of ``scatter``."""
 _lock = threading.Lock()
 _world: Communicator | None = None
 
@@ -39,17 +47,32 @@ class Pending:
     Args:
         request: the request of MPI; None if the collective is done.
         result: the array to be filled.
+        what: the method of the communicator, for messages.
+        rank: this rank.
+        sent: the array that MPI reads, kept until the end.
     """
 
-    def __init__(self, request: Any, result: Array) -> None:
+    def __init__(
+        self, request: Any, result: Array, what: str = "", rank: int = 0, sent: Any = None
+    ) -> None:
         self._request = request
         self._result = result
+        self._what, self._rank, self._sent = what, rank, sent
+
+    def is_done(self) -> bool:
+        """Ask MPI, which may go on with the collective meanwhile."""
+        if self._request is not None and self._request.Test():
+            self._request = self._sent = None
+        return self._request is None
 
     def wait(self) -> Array:
-        """The NumPy array, after the collective has ended."""
+        """The NumPy array, after the collective has ended.
+
+        Raises:
+            RankError: another rank has ended, or did not come in time.
+        """
         if self._request is not None:
-            self._request.Wait()
-            self._request = None
+            wait_for(self.is_done, self._what, self._rank)
         return self._result
 
 
@@ -111,14 +134,23 @@ class Communicator:
                 f"Communicator.allreduce: operation must be one of {', '.join(OPERATIONS)} or "
                 f"mean, got {operation!r}."
             )
-        sent = _sendable(host)
+        if host.dtype == bool and operation not in ("max", "min"):
+            raise OperandError(
+                f"Communicator.allreduce: booleans have no {operation}. Cast to integers, or use "
+                "max for any, min for all."
+            )
+        sent = _sendable(host.view(numpy.uint8) if host.dtype == bool else host)
         if operation == "mean":
             sent = sent / numpy.asarray(self.size, sent.dtype)
         if self.mpi is None:
             return Pending(None, sent.copy())
+        self._check_agreement("allreduce", sent.shape, sent.dtype, operation)
         result = numpy.empty_like(sent)
-        name = OPERATIONS.get(operation, "SUM")
-        return Pending(self.mpi.Iallreduce(sent, result, getattr(_mpi(), name)), result)
+        kind = getattr(_mpi(), OPERATIONS.get(operation, "SUM"))
+        return self._pending("allreduce", self.mpi.Iallreduce(sent, result, kind), result, sent)
+
+    def _pending(self, what: str, request: Any, result: Any, sent: Any = None) -> Pending:
+        return Pending(request, result, what, self.rank, sent)
 
     def allgather(self, array: Any) -> tuple[Array, ...]:
         """The arrays of all ranks, by rank; the shapes may differ.
@@ -130,13 +162,18 @@ class Communicator:
         sent = _sendable(host)
         if self.mpi is None:
             return (_back(sent.copy(), host.dtype, device),)
-        shapes = self.mpi.allgather(sent.shape)
-        counts = [int(numpy.prod(shape)) for shape in shapes]
-        result = numpy.empty(sum(counts), sent.dtype)
-        self.mpi.Allgatherv(sent.reshape(-1), [result, counts])
-        parts = numpy.split(result, numpy.cumsum(counts)[:-1])
+        shapes = self.allgather_objects(sent.shape)
+        self._check_agreement("allgather", sent.dtype)
+        parts = self._gathered("allgather", sent.reshape(-1), [math.prod(one) for one in shapes])
         pairs = zip(parts, shapes, strict=True)
         return tuple([_back(part.reshape(shape), host.dtype, device) for part, shape in pairs])
+
+    def _gathered(self, what: str, flat: Any, counts: list[int]) -> list[Any]:
+        """The one-dimensional arrays of all ranks, of the given lengths."""
+        result = numpy.empty(sum(counts), flat.dtype)
+        request = self.mpi.Iallgatherv(flat, [result, counts])
+        self._pending(what, request, result, flat).wait()
+        return numpy.split(result, numpy.cumsum(counts)[:-1])
 
     def broadcast(self, array: Any, root: int = 0) -> Array:
         """The array of rank ``root``, on every rank.
@@ -151,7 +188,8 @@ class Communicator:
         device, host = _host("broadcast", array)
         sent = _sendable(host).copy()
         if self.mpi is not None:
-            self.mpi.Bcast(sent, root)
+            self._check_agreement("broadcast", sent.shape, sent.dtype, root)
+            self._pending("broadcast", self.mpi.Ibcast(sent, root), sent).wait()
         return _back(sent, host.dtype, device)
 
     def scatter(self, arrays: Sequence[Any] | None, root: int = 0) -> Array:
@@ -171,15 +209,17 @@ class Communicator:
                 f"Communicator.scatter: rank {root} has to give {self.size} arrays, one for each "
                 f"rank, got {count}."
             )
-        hosts = None
-        if self.rank == root and arrays is not None:
-            hosts = [_host("scatter", array)[1] for array in arrays]
-        mine = hosts[0] if self.mpi is None and hosts else self._scattered(hosts, root)
-        device = None if arrays is None else device_of(_raw(arrays[0]), "scatter", "arrays[0]")
-        return mine if device is None else device.from_host(mine)
-
-    def _scattered(self, hosts: Any, root: int) -> Any:
-        return self.mpi.scatter(hosts, root)
+        if self.rank != root or arrays is None:
+            return self._received("scatter", root, _SCATTERED)
+        hosts = [_host("scatter", array)[1] for array in arrays]
+        requests = []
+        for rank, host in enumerate(hosts):
+            if rank != self.rank:
+                requests += self._start_send("scatter", host, rank, _SCATTERED)
+        for pending in requests:
+            pending.wait()
+        device = device_of(_raw(arrays[self.rank]), "Communicator.scatter", "arrays")
+        return device.from_host(hosts[self.rank].copy())
 
     def send(self, array: Any, to: int, tag: int = 0) -> None:
         """Give an array to another rank. The other rank calls ``receive``.
@@ -189,9 +229,17 @@ class Communicator:
         """
         self._check_partner("send", "to", to)
         _, host = _host("send", array)
+        for pending in self._start_send("send", host, to, tag):
+            pending.wait()
+
+    def _start_send(self, what: str, host: Any, to: int, tag: int) -> list[Pending]:
+        """Send what the array is, and the array."""
         sent = _sendable(host)
-        self.mpi.send((sent.shape, sent.dtype, host.dtype), to, tag)
-        self.mpi.Send(sent, to, tag)
+        head = pickle.dumps((sent.shape, sent.dtype, host.dtype))
+        return [
+            self._pending(what, self.mpi.Isend(bytearray(head), to, tag), None, head),
+            self._pending(what, self.mpi.Isend(sent, to, tag), None, sent),
+        ]
 
     def receive(self, source: int, tag: int = 0) -> Any:
         """The NumPy array of another rank.
@@ -200,9 +248,16 @@ class Communicator:
             ValueError: there is no such rank, or it is this rank.
         """
         self._check_partner("receive", "source", source)
-        shape, dtype, own = self.mpi.recv(source=source, tag=tag)
+        return self._received("receive", source, tag)
+
+    def _received(self, what: str, source: int, tag: int) -> Any:
+        status = _mpi().Status()
+        message = wait_for(_Probe(self.mpi, source, tag, status).found, what, self.rank)
+        head = bytearray(status.Get_count(_mpi().BYTE))
+        message.Recv(head)
+        shape, dtype, own = pickle.loads(head)
         result = numpy.empty(shape, dtype)
-        self.mpi.Recv(result, source, tag)
+        self._pending(what, self.mpi.Irecv(result, source, tag), result).wait()
         return result.astype(own, copy=False)
 
     # --- objects, and time ---------------------------------------------------------------------
@@ -210,18 +265,41 @@ class Communicator:
     def broadcast_object(self, value: Any, root: int = 0) -> Any:
         """A picklable object of rank ``root``, on every rank: numbers, texts, lists of these."""
         self._check_rank("broadcast_object", "root", root)
-        return value if self.mpi is None else self.mpi.bcast(value, root)
+        if self.mpi is None:
+            return value
+        text = numpy.frombuffer(pickle.dumps(value), numpy.uint8).copy()
+        length = numpy.asarray([text.size])
+        self._pending("broadcast_object", self.mpi.Ibcast(length, root), length).wait()
+        text = text if self.rank == root else numpy.empty(int(length[0]), numpy.uint8)
+        self._pending("broadcast_object", self.mpi.Ibcast(text, root), text).wait()
+        return pickle.loads(text.tobytes())
 
     def allgather_objects(self, value: Any) -> list[Any]:
         """A picklable object of each rank, in the order of the ranks."""
-        return [value] if self.mpi is None else list(self.mpi.allgather(value))
+        if self.mpi is None:
+            return [value]
+        text = numpy.frombuffer(pickle.dumps(value), numpy.uint8)
+        own, lengths = numpy.asarray([text.size]), numpy.zeros(self.size, int)
+        request = self.mpi.Iallgather(own, lengths)
+        self._pending("allgather_objects", request, lengths, own).wait()
+        texts = self._gathered("allgather_objects", text, lengths.tolist())
+        return [pickle.loads(one.tobytes()) for one in texts]
 
     def barrier(self) -> None:
         """Wait until every rank is here."""
         if self.mpi is not None:
-            self.mpi.Barrier()
+            self._pending("barrier", self.mpi.Ibarrier(), None).wait()
 
     # --- checks ----------------------------------------------------------------------------------
+
+    def _check_agreement(self, method: str, *given: Any) -> None:
+        """In debug mode, compare what the ranks give: other shapes would mix memory."""
+        if not config.debug:
+            return
+        every = self.allgather_objects((method, *map(str, given)))
+        if any(other != every[0] for other in every):
+            told = "; ".join(f"rank {rank}: {', '.join(one)}" for rank, one in enumerate(every))
+            raise RankError(f"Communicator.{method}: the ranks differ: {told}. {ORDER}")
 
     def _check_rank(self, method: str, argument: str, rank: Any) -> None:
         if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < self.size:
@@ -243,7 +321,8 @@ def world() -> Communicator:
     """The communicator of all ranks: the same object at each call.
 
     MPI is imported only if a launcher of MPI started the program, or if the program imported
-    mpi4py before.
+    mpi4py before. From the first call on, an exception of a rank ends all ranks, and each rank
+    watches over another: see ``endings`` and ``heartbeat``.
 
     Raises:
         ImportError: a launcher started the program, and mpi4py is not installed.
@@ -251,10 +330,36 @@ def world() -> Communicator:
     global _world
     with _lock:
         if _world is None:
-            launched = any(name in os.environ for name in SIZE_VARIABLES)
-            is_mpi = launched or "mpi4py.MPI" in sys.modules
-            _world = Communicator(_mpi().COMM_WORLD if is_mpi else None)
+            is_mpi = is_launched() or "mpi4py.MPI" in sys.modules
+            mpi = _mpi().COMM_WORLD.Dup() if is_mpi else None
+            _world = Communicator(mpi)
+            if _world.size > 1:
+                _watch_over(mpi)
         return _world
+
+
+def is_launched() -> bool:
+    """True if a launcher of MPI started this process."""
+    return any(name in os.environ for name in SIZE_VARIABLES)
+
+
+def _watch_over(mpi: Any) -> None:
+    """End all ranks when a rank raises an exception, is killed, or stops."""
+    Ending(mpi).install()
+    if _mpi().Query_thread() == _mpi().THREAD_MULTIPLE:  # else threads may not call MPI
+        watch.begin(mpi)
+
+
+class _Probe:
+    """Asks for a message of another rank."""
+
+    def __init__(self, mpi: Any, source: int, tag: int, status: Any) -> None:
+        self._mpi = mpi
+        self._arguments = source, tag, status
+
+    def found(self) -> Any:
+        """The message, or None."""
+        return self._mpi.Improbe(*self._arguments)
 
 
 def _mpi() -> Any:

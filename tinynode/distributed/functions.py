@@ -25,20 +25,46 @@ import numpy
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Arrays, Device, get_device, namespace_of
+from tinynode.devices import Array, Arrays, Device, get_device, namespace_of
 from tinynode.distributed.communicator import Communicator, world
+from tinynode.errors import TraceError
 from tinynode.functions.data_types import astype
 from tinynode.functions.operands import as_operand
+from tinynode.net.making import is_making_net
+
+
+def stand_in(x: Array) -> Array:
+    """A copy of x, in place of the result while a net is recorded.
+
+    A recording is no run. The other ranks may not record at this time, and would not answer.
+    """
+    return namespace_of(x).asarray(x, copy=True)
+
+
+def refuse_in_net(name: str) -> None:
+    """Refuse a message between two ranks in a compiled function.
+
+    Raises:
+        TraceError: a net is recorded.
+    """
+    if is_making_net():
+        raise TraceError(
+            f"{name}: a net has fixed shapes, and a message has not. Compile the functions before "
+            f"and after {name}, and call {name} between them."
+        )
 
 
 class AllReduce(FunctionNode):
     """y = the sum of x over all ranks.   x: (s) -> y: (s).   dL/dx = the sum of dL/dy."""
 
+    is_collective = True
+
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
 
     def forward(self, inputs: Arrays) -> Arrays:
-        return (self.communicator.allreduce(inputs[0]),)
+        (x,) = inputs
+        return (stand_in(x) if is_making_net() else self.communicator.allreduce(x),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
         return AllReduce(self.communicator).apply(grad_outputs)
@@ -50,12 +76,16 @@ class AllGather(FunctionNode):
     dL/dx = the sum over all ranks of dL/dy_rank
     """
 
+    is_collective = True
+
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
-        return (namespace_of(x).stack(list(self.communicator.allgather(x)), axis=0),)
+        is_run = not is_making_net()
+        every = self.communicator.allgather(x) if is_run else [x] * self.communicator.size
+        return (namespace_of(x).stack(list(every), axis=0),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
         return OwnPart(self.communicator).apply(grad_outputs)
@@ -67,11 +97,14 @@ class OwnPart(FunctionNode):
     x: (size, s) -> y: (s).   dL/dx = AllGather(dL/dy)
     """
 
+    is_collective = True
+
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
 
     def forward(self, inputs: Arrays) -> Arrays:
-        total = self.communicator.allreduce(inputs[0])
+        (x,) = inputs
+        total = stand_in(x) if is_making_net() else self.communicator.allreduce(x)
         return (total[self.communicator.rank, ...],)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
@@ -81,12 +114,15 @@ class OwnPart(FunctionNode):
 class Broadcast(FunctionNode):
     """y = x of the root, on every rank.   x: (s) -> y: (s).   dL/dx = SumAtRoot(dL/dy)."""
 
+    is_collective = True
+
     def __init__(self, communicator: Communicator, root: int) -> None:
         self.communicator = communicator
         self.root = root
 
     def forward(self, inputs: Arrays) -> Arrays:
-        return (self.communicator.broadcast(inputs[0], self.root),)
+        (x,) = inputs
+        return (stand_in(x) if is_making_net() else self.communicator.broadcast(x, self.root),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
         return SumAtRoot(self.communicator, self.root).apply(grad_outputs)
@@ -98,12 +134,15 @@ class SumAtRoot(FunctionNode):
     x: (s) -> y: (s).   dL/dx = Broadcast(dL/dy)
     """
 
+    is_collective = True
+
     def __init__(self, communicator: Communicator, root: int) -> None:
         self.communicator = communicator
         self.root = root
 
     def forward(self, inputs: Arrays) -> Arrays:
-        total = self.communicator.allreduce(inputs[0])
+        (x,) = inputs
+        total = stand_in(x) if is_making_net() else self.communicator.allreduce(x)
         if self.communicator.rank == self.root:
             return (total,)
         return (namespace_of(total).zeros_like(total),)
@@ -115,6 +154,8 @@ class SumAtRoot(FunctionNode):
 class Send(FunctionNode):
     """Give x to another rank.   x: (s) -> token: (), 0.   dL/dx = Receive(dL/dtoken)."""
 
+    is_collective = True
+
     def __init__(self, communicator: Communicator, to: int, tag: int) -> None:
         self.communicator = communicator
         self.to = to
@@ -122,6 +163,7 @@ class Send(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
+        refuse_in_net("send")
         self.communicator.send(x, self.to, self.tag)
         return (namespace_of(x).zeros((), dtype=x.dtype, device=x.device),)
 
@@ -133,6 +175,8 @@ class Send(FunctionNode):
 class Receive(FunctionNode):
     """y = x of another rank.   token: () -> y: (s).   dL/dtoken = Send(dL/dy)."""
 
+    is_collective = True
+
     output_device: Device
 
     def __init__(self, communicator: Communicator, source: int, tag: int, device: Device) -> None:
@@ -142,6 +186,7 @@ class Receive(FunctionNode):
         self.output_device = device
 
     def forward(self, inputs: Arrays) -> Arrays:
+        refuse_in_net("receive")
         return (self.output_device.from_host(self.communicator.receive(self.source, self.tag)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:

@@ -26,6 +26,7 @@ from tinynode.devices import is_differentiable
 from tinynode.errors import NetError
 from tinynode.functions.data_types import Identity
 from tinynode.net.helpers import FillLike
+from tinynode.net.making import making_net
 from tinynode.net.net_op import AnyOp, NetOp
 from tinynode.net.operator import EMPTY, GRAD, Operator, operator_of
 from tinynode.net.recorder import Namer, NetRecorder, needed_operators
@@ -83,7 +84,7 @@ def _record_backward(
     sources = [scope.find(name, operator.type) for name in operator.input_names]
     # views: the recorder knows an array under a single name
     xs = [wrap_array(x.raw[...], x.device, i in targets) for i, x in enumerate(sources)]
-    with force_backprop_mode():
+    with force_backprop_mode(), making_net():
         ys = node.apply(tuple(xs))
         if not targets or node.inputs is None:
             return []

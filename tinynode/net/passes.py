@@ -51,6 +51,11 @@ def is_random(operator: Operator) -> bool:
     return bool(getattr(node_class_of(operator), "is_random", False))
 
 
+def is_collective(operator: Operator) -> bool:
+    """True if an operator speaks to other processes: each run of the net needs the operator."""
+    return bool(getattr(node_class_of(operator), "is_collective", False))
+
+
 def eliminate_copies(
     operators: Operators, outputs: Collection[str], specs: ArraySpecs
 ) -> Operators:
@@ -89,7 +94,7 @@ def eliminate_common_subexpressions(
             known = first.setdefault(key, operator)
         except TypeError:  # a constant without a hash
             known = operator
-        if known is operator or is_random(operator):
+        if known is operator or is_random(operator) or is_collective(operator):
             kept.append(operator)
             continue
         for name, same in zip(operator.output_names, known.output_names, strict=True):
@@ -129,7 +134,7 @@ def fold_constants(operators: Operators, outputs: Collection[str], specs: ArrayS
         node = operator.make_node()
         if isinstance(node, Constant):
             values[operator.output_names[0]] = node
-        elif operator.input_names and not is_random(operator):
+        elif operator.input_names and not (is_random(operator) or is_collective(operator)):
             known: list[Any] = [values.get(name) for name in operator.input_names]
             small = (
                 sum(math.prod(specs[n][0]) for n in operator.output_names if n != EMPTY) <= 1024

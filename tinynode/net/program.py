@@ -23,8 +23,10 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, Device, current_device, is_differentiable, namespace_of
 from tinynode.errors import TraceError
 from tinynode.net.gradient import build_backward
+from tinynode.net.making import making_net
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import GRAD, Operator
+from tinynode.net.passes import is_collective
 from tinynode.net.plan import Saved, devices_of, first_run
 from tinynode.net.recorder import needed_operators, without_hooks
 from tinynode.net.scope import Scope
@@ -98,7 +100,8 @@ class Program:
         targets = tuple([i for i in self.indexes if self.requires[i]])
         self.full_key: Key = targets, tuple(range(len(self.outputs)))
         self.device = self._checked_device()
-        self.is_differentiated = False
+        # a second forward would speak to other processes once more
+        self.is_differentiated = any(is_collective(one) for one in self.operators)
         self.gradients: dict[Key, Gradient] = {}
         self._plans: dict[bool, Any] = {}
 
@@ -154,7 +157,7 @@ class Program:
         """The gradient net, built at the first request from these input arrays."""
         found = self.gradients.get(key)
         if found is None:
-            with without_hooks():
+            with without_hooks(), making_net():
                 found = self.gradients[key] = self._build_gradient(key, arrays)
         return found
 

@@ -57,7 +57,8 @@ def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
     encoder = _Encoder()
     objects: dict[str, Any] = {}
     values: dict[str, Any] = {}
-    for name, part in parts.items():
+    for name, given in parts.items():
+        part = _saved(given)
         if not hasattr(part, "state_dict"):
             values[name] = encoder.encode(name, part)
             continue
@@ -96,6 +97,7 @@ def load_checkpoint(path: str | os.PathLike[str], **objects: Any) -> dict[str, A
             given. Or an object's names, shapes or dtypes differ. All objects are unchanged.
     """
     arrays = load(path)
+    objects = {name: _saved(part) for name, part in objects.items()}
     document = _document(path, arrays)
     saved = document["objects"]
     _check_names(path, saved, document["values"], objects)
@@ -245,6 +247,11 @@ def _check_objects(saved: Mapping[str, Any], objects: Mapping[str, Any]) -> None
                 f"load_checkpoint: {name} has {sizes[0]} groups of parameters here, and "
                 f"{sizes[1]} in the file. Make the same groups."
             )
+
+
+def _saved(part: Any) -> Any:
+    """The object whose state a file holds: for a wrapper, ``part.saved_part``."""
+    return getattr(part, "saved_part", part)
 
 
 def _settings(part: Any) -> dict[str, Any]:

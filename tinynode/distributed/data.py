@@ -1,0 +1,193 @@
+"""The data of several ranks: equal parameters, parts of data sets and batches, and metrics.
+
+Requirement: the ranks together see each example once, and measure what a single rank measures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy
+
+from tinynode.core.conversion import assign
+from tinynode.core.variable import Variable
+from tinynode.devices import is_array, is_floating
+from tinynode.distributed.communicator import Communicator, world
+from tinynode.errors import OperandError, describe
+from tinynode.nn.data import Subset
+
+
+def broadcast_parameters(
+    model: Any, root: int = 0, communicator: Communicator | None = None
+) -> None:
+    """Give each rank the parameters and buffers of the rank ``root``.
+
+    Raises:
+        ValueError: there is no such rank.
+    """
+    comm = communicator or world()
+    buffers = [buffer for _, buffer in model.named_buffers()]
+    for x in (*model.parameters(), *buffers):
+        assign(x, comm.broadcast(x.raw, root), x.device)
+
+
+def scatter_dataset(
+    dataset: Any, seed: int | None = None, communicator: Communicator | None = None
+) -> Subset:
+    """The part of a dataset for this rank: each example belongs to a single rank.
+
+    Args:
+        dataset: has ``len`` and an item for each index; the same on each rank.
+        seed: shuffles the examples before; the same order on each rank. None keeps the order.
+        communicator: by default the communicator of all ranks.
+
+    Returns:
+        A Subset. The lengths of the ranks differ by at most an example.
+    """
+    comm = communicator or world()
+    order = numpy.arange(len(dataset))
+    if seed is not None:
+        order = numpy.random.default_rng(seed).permutation(order)
+    return Subset(dataset, order[comm.rank :: comm.size])
+
+
+def all_metrics(
+    metrics: Mapping[str, float], weight: float = 1.0, communicator: Communicator | None = None
+) -> dict[str, float]:
+    """Means over all ranks: sum_r weight_r metric_r / sum_r weight_r, for each name.
+
+    Args:
+        metrics: numbers by name, the same names on each rank.
+        weight: the number of examples of this rank.
+        communicator: by default the communicator of all ranks.
+
+    Raises:
+        ValueError: the names of two ranks differ, or all weights are 0.
+    """
+    comm = communicator or world()
+    every = comm.allgather_objects((dict(metrics), float(weight)))
+    names = [sorted(given) for given, _ in every]
+    if any(one != names[0] for one in names):
+        raise ValueError(f"all_metrics: the names differ between the ranks: {names}.")
+    total = math.fsum(w for _, w in every)
+    if total == 0:
+        raise ValueError("all_metrics: the weights of all ranks are 0.")
+    return {name: math.fsum(w * given[name] for given, w in every) / total for name in metrics}
+
+
+def average_buffers(model: Any, communicator: Communicator | None = None) -> None:
+    """Give each rank the means of the buffers, such as running statistics, over all ranks.
+
+    Buffers of integers get the values of rank 0.
+    """
+    comm = communicator or world()
+    if comm.size == 1:
+        return
+    for _, buffer in model.named_buffers():
+        array = buffer.raw
+        is_mean = is_floating(array)
+        new = comm.allreduce(array, "mean") if is_mean else comm.broadcast(array)
+        assign(buffer, new, buffer.device)
+
+
+class Share(NamedTuple):
+    """The part of a batch for a rank.
+
+    Attributes:
+        batch: the examples of the rank, as the loader gives a batch.
+        examples: the number of examples of the rank. A batch with fewer examples than ranks
+            leaves ranks without an example. Then ``batch`` has the first example, and ``examples``
+            is 0.
+        total: the number of examples of the whole batch.
+    """
+
+    batch: Any
+    examples: int
+    total: int
+
+
+class Shares:
+    """The shares of this rank of each batch of a loader; see ``scatter_batches``."""
+
+    def __init__(self, loader: Any, communicator: Communicator) -> None:
+        self.loader = loader
+        self.communicator = communicator
+
+    def __len__(self) -> int:
+        """The number of batches."""
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[Share]:
+        for batch in self.loader:
+            yield share_of(batch, self.communicator)
+
+
+def scatter_batches(loader: Any, communicator: Communicator | None = None) -> Shares:
+    """The share of this rank of each batch of a loader.
+
+        for share in scatter_batches(loader):
+            loss = loss_of(model, *share.batch) * (share.examples / share.total)
+
+    Each rank makes the whole batch, and keeps the examples ``rank``, ``rank + size`` and so on. So
+    the batches are those of a single rank, also with a shuffle and with random transforms, as
+    long as the seed is the same on each rank.
+
+    Args:
+        loader: gives batches: a DataLoader, or a list of tuples.
+        communicator: by default the communicator of all ranks.
+
+    Raises:
+        OperandError: the loader has no length.
+    """
+    if not hasattr(loader, "__len__") or not hasattr(loader, "__iter__"):
+        raise OperandError(
+            f"scatter_batches: loader must be batches with len(), such as a DataLoader, got "
+            f"{describe(loader)}."
+        )
+    return Shares(loader, communicator or world())
+
+
+def share_of(batch: Any, communicator: Communicator) -> Share:
+    """The examples of this rank of a batch.
+
+    Raises:
+        OperandError: the batch has no array with a first axis.
+    """
+    total = _length(batch)
+    if total is None:
+        raise OperandError(
+            f"scatter_batches: a batch must hold arrays with a first axis, got {describe(batch)}."
+        )
+    rank, size = communicator.rank, communicator.size
+    if size == 1:
+        return Share(batch, total, total)
+    examples = len(range(rank, total, size))
+    own = slice(rank, None, size) if examples else slice(0, 1)
+    return Share(_part(batch, own), examples, total)
+
+
+def _length(batch: Any) -> int | None:
+    """The number of examples: the length of the first array."""
+    if isinstance(batch, Mapping | tuple | list):
+        entries = batch.values() if isinstance(batch, Mapping) else batch
+        found = [length for entry in entries if (length := _length(entry)) is not None]
+        return found[0] if found else None
+    shape = getattr(batch, "shape", ())
+    return int(shape[0]) if shape else None
+
+
+def _part(batch: Any, own: slice) -> Any:
+    """The entries ``own`` of each array of a batch."""
+    if isinstance(batch, Mapping):
+        return {name: _part(value, own) for name, value in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple([_part(value, own) for value in batch])
+    if isinstance(batch, list):
+        if all(isinstance(value, str | bytes) for value in batch):
+            return batch[own]
+        return [_part(value, own) for value in batch]
+    if isinstance(batch, Variable) or is_array(batch):
+        return batch[own, ...] if batch.shape else batch
+    return batch

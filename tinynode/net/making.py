@@ -1,0 +1,38 @@
+"""Whether a net is made now: recorded, or differentiated.
+
+Requirement: a net is made from a run whose values do not count. The functions that speak to other
+processes stay silent there, since the other processes may make no net at this time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tinynode.core.hooks import is_recording_net
+
+
+class _State(threading.local):
+    """The number of gradient nets that this thread makes now."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+
+_state = _State()
+
+
+@contextmanager
+def making_net() -> Iterator[None]:
+    """A context in which ``is_making_net`` is True."""
+    _state.depth += 1
+    try:
+        yield
+    finally:
+        _state.depth -= 1
+
+
+def is_making_net() -> bool:
+    """True while this thread records a function, or makes a gradient net."""
+    return _state.depth > 0 or is_recording_net()
