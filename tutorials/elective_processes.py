@@ -201,7 +201,8 @@ print("weighted   ", weighted.round(4), np.allclose(weighted, whole))
 # ### In tinynode
 # `distributed.world()` is the communicator of all ranks. A single process is a world of size 1, so
 # a script needs no `if`. `scatter_dataset` gives each rank its examples. `DistributedOptimizer`
-# takes the number of examples of a rank as `weight`:
+# takes the number of examples of a rank as `weight`. Its `backward` sends gradients of the last
+# layers while the pass is still in the first layers:
 
 # %%
 comm = distributed.world()
@@ -216,8 +217,8 @@ for epoch in range(3):
     for x, t in nn.DataLoader(data, batch_size=6 // comm.size, shuffle=False):
         optimizer.cleargrads()
         loss = F.mean_squared_error(F.reshape(model(x), (-1,)), t)
-        loss.backward()
-        optimizer.update(weight=len(x))  # exchanges the gradients, then updates
+        optimizer.backward(loss, weight=len(x))  # loss.backward(), and the exchange begins
+        optimizer.update()  # waits for the messages, then updates
     print(f"epoch {epoch}: loss {float(loss):.2f} on rank {comm.rank}")
 print("weight", model.weight.array.round(4))
 
@@ -323,7 +324,8 @@ tn.show.bars(
 
 # %% [markdown]
 # ### Try it where MPI is
-# `pip install 'tinynode[mpi]'` installs MPI. In a checkout, this page is a script of two ranks too:
+# `pip install 'tinynode[mpi]'` installs MPI. In a checkout, this page is also a script of two
+# ranks:
 #
 #     mpiexec -n 2 python tutorials/elective_processes.py
 #
@@ -332,6 +334,7 @@ tn.show.bars(
 # the graph is twice as large.
 #
 # [Several processes](../distributed.md) has more. The source is in
+# [optimizer.py](../source/tinynode/distributed/optimizer.md) and
 # [functions.py](../source/tinynode/distributed/functions.md).
 #
 # ## Exercise
