@@ -333,6 +333,10 @@ tn.show.bars(
 # with the weight above: the ranks share each batch of six, so the weight is the same. The sum in
 # the graph is twice as large.
 #
+# The digits train on two ranks with a command of their own:
+#
+#     python -m tinynode train digits --ranks 2
+#
 # [Several processes](../distributed.md) has more. The source is in
 # [optimizer.py](../source/tinynode/distributed/optimizer.md) and
 # [functions.py](../source/tinynode/distributed/functions.md).
