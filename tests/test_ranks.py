@@ -24,6 +24,7 @@ from tinynode.distributed.communicator import SIZE_VARIABLES
 
 LIMIT_SECONDS = 10.0
 """All ranks end within this time after the end of a rank."""
+LONG = pytest.mark.long
 TRAIN = [sys.executable, "-m", "tinynode", "train"]
 _ = _ranks_start  # a fixture
 
@@ -110,7 +111,9 @@ def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:
     assert rows(last.stdout)[-1] == rows(whole.stdout)[-1]
 
 
-@pytest.mark.parametrize("job", ["digits-cnn", "gradient-penalty", "tiny-gpt", "pinn"])
+@pytest.mark.parametrize(
+    "job", ["digits-cnn", "gradient-penalty", pytest.param("tiny-gpt", marks=LONG), "pinn"]
+)
 def test_every_job_runs_on_two_ranks(job: str, tmp_path: Path) -> None:
     alone = train(tmp_path, job, "--epochs", "1", "--save", "a.npz")
     together = train(tmp_path, job, "--epochs", "1", "--save", "b.npz", "--ranks", "2")
@@ -226,9 +229,7 @@ def is_zombie(process_id: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="processes are looked up in /proc")
-@pytest.mark.parametrize(
-    "seed", [*range(2), *[pytest.param(n, marks=pytest.mark.long) for n in range(2, 20)]]
-)
+@pytest.mark.parametrize("seed", [*range(2), *[pytest.param(n, marks=LONG) for n in range(2, 20)]])
 def test_a_killed_rank_ends_all_and_the_checkpoint_is_whole(seed: int, tmp_path: Path) -> None:
     assert kill_a_rank(tmp_path, seed) < LIMIT_SECONDS
 

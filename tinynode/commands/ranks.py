@@ -7,7 +7,7 @@ is the same as
     mpiexec -n 2 python -m mpi4py -m tinynode train digits
 
 Requirement: the command behaves as on a single rank. Ctrl-C stops all ranks after the same step,
-and a second Ctrl-C stops at once. A rank that is killed is named.
+and a second Ctrl-C stops at once. A killed rank is named.
 """
 
 from __future__ import annotations
@@ -146,11 +146,11 @@ _PASSED = (signal.SIGINT, signal.SIGTERM)
 _REPORT = b"\n" + b"=" * 40
 """The beginning of mpiexec's report about a dead process."""
 _NOISE = re.compile(rb"\[mpiexec@|Abort\(\d+\) on node")
-"""The lines of mpiexec that say no more than the lines of the ranks."""
+"""Lines of mpiexec with no more news than the lines of the ranks."""
 
 
 def _beginning(text: bytes) -> int:
-    """The length of the end of a text that may be the beginning of a report."""
+    """The length of a text's end that may begin a report."""
     for length in range(min(len(text), len(_REPORT)), 0, -1):
         if _REPORT.startswith(text[-length:]):
             return length

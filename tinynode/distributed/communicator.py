@@ -42,14 +42,14 @@ _world: Communicator | None = None
 
 
 class Pending:
-    """A collective that runs while the program goes on.
+    """A collective on the way, while the program goes on.
 
     Args:
         request: the request of MPI; None if the collective is done.
         result: the array to be filled.
         what: the method of the communicator, for messages.
         rank: this rank.
-        sent: the array that MPI reads, kept until the end.
+        sent: the array for MPI to read, kept until the end.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Pending:
         self._what, self._rank, self._sent = what, rank, sent
 
     def is_done(self) -> bool:
-        """Ask MPI, which may go on with the collective meanwhile."""
+        """Ask MPI, which goes on with the collective meanwhile."""
         if self._request is not None and self._request.Test():
             self._request = self._sent = None
         return self._request is None
@@ -86,9 +86,9 @@ class Communicator:
         mpi: a communicator of mpi4py; None for a single process.
 
     Attributes:
-        rank: the number of this process, from 0.
+        rank: the number of the process, from 0.
         size: the number of processes.
-        local_rank: the number of this process among those of the same machine.
+        local_rank: the number of the process among the processes of the machine.
     """
 
     def __init__(self, mpi: Any = None) -> None:
@@ -411,7 +411,7 @@ def _host(method: str, array: Any) -> tuple[Device, Any]:
 
 
 def _sendable(host: Any) -> Any:
-    """A contiguous array of a dtype that MPI knows."""
+    """A contiguous array of a dtype of MPI."""
     wide = host.astype(numpy.float32) if host.dtype == numpy.float16 else host
     return numpy.ascontiguousarray(wide).reshape(host.shape)
 

@@ -130,9 +130,9 @@ def scatter_batches(loader: Any, communicator: Communicator | None = None) -> Sh
         for share in scatter_batches(loader):
             loss = loss_of(model, *share.batch) * (share.examples / share.total)
 
-    Each rank makes the whole batch, and keeps the examples ``rank``, ``rank + size`` and so on. So
-    the batches are those of a single rank, also with a shuffle and with random transforms, as
-    long as the seed is the same on each rank.
+    Each rank makes the whole batch, and keeps the examples ``rank``, ``rank + size`` and so on.
+    Give the loader the same seed on each rank. Then the batches are those of a single rank, also
+    with a shuffle and with random transforms.
 
     Args:
         loader: gives batches: a DataLoader, or a list of tuples.

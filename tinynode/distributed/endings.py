@@ -1,6 +1,6 @@
 """The end of a program of several ranks.
 
-Requirement: a rank that raises an exception ends all ranks, since the others would wait for ever.
+Requirement: an exception on a rank ends all ranks, since the others would wait for ever.
 The traceback is shown with the number of the rank.
 """
 

@@ -2,10 +2,10 @@
 
 Requirement: the messages travel while the processor computes. A parameter's gradient is complete
 when the backward of the parameter's last user has run. So ``Departures`` observes the sweep, and a
-bucket leaves as soon as all of its gradients are complete.
+bucket leaves as soon as all gradients are complete.
 
-Every rank sends the buckets in the same order, since MPI joins the messages by order. A bucket
-that is not complete at the end of the pass leaves then.
+Every rank sends the buckets in the same order, since MPI joins the messages by order. The other
+buckets leave at the end of the pass.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Exchange:
         self.pending.append(started)
 
     def start_rest(self) -> None:
-        """Send the buckets that are left, with the gradients that the parameters have."""
+        """Send the other buckets, with the present gradients of the parameters."""
         for bucket in self.buckets[len(self.pending) :]:
             self.start_next([p.grad for p in bucket.parameters])
 
@@ -107,7 +107,7 @@ class Departures(FunctionHook):
                     waiting.append(creator)
 
     def after_accumulate(self, sweep: Any, function: Any) -> None:
-        """Count a use, and send the buckets that are complete now."""
+        """Count a use, and send the complete buckets."""
         if sweep is not self._sweep:
             return
         exchange, is_new = self.exchange, False
@@ -127,7 +127,7 @@ class Departures(FunctionHook):
         return self.uses.get(node, 0) > 0 or node in table.waiting
 
     def _complete(self, p: Any, table: Any) -> Any:
-        """The gradient that the parameter has after the pass."""
+        """The gradient of the parameter after the pass."""
         gradient = table.gradients.get(p.node)
         if gradient is None:
             return p.grad

@@ -1,12 +1,11 @@
-"""Heartbeat: each rank hears every second that another rank lives.
+"""Heartbeat: each rank hears a sign of life of another rank twice a second.
 
-Requirement: a rank that was killed or stopped, or whose machine has gone, ends the run everywhere
-within seconds. A slow rank does not. So a thread of each rank sends a beat to the next rank, also
-during a long computation, and listens to the rank before. The ranks form a ring. A rank that hears
-nothing names the silent rank, and ends the run.
+Requirement: a stopped rank, or the loss of a machine, ends the run everywhere within seconds. A
+slow rank does not. So a thread of each rank sends a beat to the next rank, also during a long
+computation, and listens to the rank before. The ranks form a ring. After a long silence, the
+listener names the silent rank, and ends the run.
 
-A rank that has reached the end of the program says goodbye. A rank that then still waits for a
-collective raises ``RankError``.
+At the end of the program, a rank says goodbye. Then a wait for the rank raises ``RankError``.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ PERIOD_SECONDS = 0.5
 """The time between two beats."""
 LIMIT_VARIABLE = "TINYNODE_HEARTBEAT"
 LIMIT_SECONDS = 5.0
-"""A rank that is silent for this time has stopped."""
+"""The silence after which a rank counts as stopped."""
 BEAT, GOODBYE = b"b", b"g"
 GRACE_SECONDS = 1.0
-"""A message of a rank that has ended may still be on the way for this time."""
+"""The time for the last messages of an ended rank to arrive."""
 
 
 def limit() -> float:
@@ -46,7 +45,7 @@ def limit() -> float:
 
 
 class Heartbeat(threading.Thread):
-    """The thread that beats, and listens.
+    """A thread: beats, and listens.
 
     Args:
         mpi: a communicator of mpi4py, for the beats alone.
@@ -106,7 +105,7 @@ class Heartbeat(threading.Thread):
 
 
 class Watch:
-    """The heartbeat of this process; none where the program has a single process."""
+    """The heartbeat of the process; none where the program has a single process."""
 
     def __init__(self) -> None:
         self.heartbeat: Heartbeat | None = None
@@ -125,7 +124,7 @@ class Watch:
             self.heartbeat = None
 
     def check(self, what: str) -> None:
-        """Refuse to wait for a rank that has ended.
+        """Refuse to wait for an ended rank.
 
         Raises:
             RankError: the rank before has ended.

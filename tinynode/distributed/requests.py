@@ -1,8 +1,7 @@
 """Waiting for messages of MPI.
 
-Requirement: a rank that waits can be interrupted, and waits for no rank that has gone. So a wait
-is a loop in Python that asks MPI again and again. Ctrl-C and the watch over the neighbour work
-there.
+Requirement: a waiting rank can be interrupted, and does not wait for an ended rank. So a wait is
+a loop in Python: ask MPI again and again. Ctrl-C and the watch over the neighbour work there.
 
 The loop asks without a pause at first, since most messages need microseconds. Later the loop
 sleeps between two questions, and leaves the processor to other ranks.
@@ -23,7 +22,7 @@ EAGER_SECONDS = 0.02
 """The time of asking without a pause."""
 PAUSE_SECONDS = 0.0005
 NOTICE_SECONDS = 30.0
-"""A rank that has waited for this time says so."""
+"""The wait after which a rank prints a line."""
 TIMEOUT_VARIABLE = "TINYNODE_MPI_TIMEOUT"
 TIMEOUT_SECONDS = 600.0
 ORDER = "Each rank has to call the same methods of the communicator in the same order."
@@ -46,12 +45,12 @@ def timeout() -> float:
 
 
 def wait_for(is_done: Callable[[], Any], what: str, rank: int) -> Any:
-    """The first true result of ``is_done``, which is called again and again.
+    """Call ``is_done`` again and again; the first true result.
 
     Args:
         is_done: asks MPI.
         what: the method of the communicator, for messages.
-        rank: the rank that waits.
+        rank: the waiting rank.
 
     Raises:
         RankError: another rank has ended, or nothing came before ``timeout``.

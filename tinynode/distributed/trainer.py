@@ -112,11 +112,15 @@ class DistributedTrainer(Trainer):
     # --- a step ------------------------------------------------------------------------------
 
     def _interrupt(self) -> Interrupt:
+        if self.communicator.size == 1:
+            return super()._interrupt()
         self._asked = AgreedInterrupt()
         return self._asked
 
     def _loss_of(self, batch: Batch) -> Variable:
         """The part of this rank in the mean loss of the batch."""
+        if self.communicator.size == 1:
+            return super()._loss_of(batch)
         share = share_of(batch, self.communicator)
         self.batch = as_arguments(share.batch)
         loss = self.loss(self.model, *self.batch)
@@ -128,7 +132,7 @@ class DistributedTrainer(Trainer):
         total, asked = self.communicator.allreduce(told).tolist()
         self._asked.requested = asked > 0
         self._note_loss(total, share.total)
-        return loss if self.communicator.size == 1 else loss * part
+        return loss * part
 
     def _backward(self, loss: Variable, is_last: bool) -> None:
         if is_last:

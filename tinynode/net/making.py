@@ -1,7 +1,7 @@
 """Whether a net is made now: recorded, or differentiated.
 
-Requirement: a net is made from a run whose values do not count. The functions that speak to other
-processes stay silent there, since the other processes may make no net at this time.
+Requirement: a net is made from a run whose values do not count. Functions for messages between
+processes send nothing there, since the other processes may make no net at the time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tinynode.core.hooks import is_recording_net
 
 
 class _State(threading.local):
-    """The number of gradient nets that this thread makes now."""
+    """The number of gradient nets in the making, for each thread."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -34,5 +34,5 @@ def making_net() -> Iterator[None]:
 
 
 def is_making_net() -> bool:
-    """True while this thread records a function, or makes a gradient net."""
+    """True while the thread records a function, or makes a gradient net."""
     return _state.depth > 0 or is_recording_net()
