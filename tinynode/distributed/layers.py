@@ -14,7 +14,7 @@ Source: Ioffe and Szegedy, Batch Normalization, 2015; C. Peng et al., MegDet, 20
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import numpy
 
@@ -89,8 +89,8 @@ class SyncBatchNorm(BatchNorm):
         x = as_operands("SyncBatchNorm", as_input(x, self.gamma), self.gamma, names=names)[0]
         if x.ndim < 2 or x.shape[1] != self.gamma.size:
             raise ValueError(
-                f"SyncBatchNorm: x must be (n, channels, ...) with channels={self.gamma.size}, got "
-                f"shape {x.shape}."
+                f"SyncBatchNorm: x must be (n, channels, ...) with channels={self.gamma.size}, "
+                f"got shape {x.shape}."
             )
         dtype = x.dtype
         x, gamma, beta = [_widened(one) for one in (x, self.gamma, self.beta)]
@@ -111,24 +111,16 @@ class SyncBatchNorm(BatchNorm):
         comm = self.communicator or world()
         axes = tuple(i for i in range(x.ndim) if i != 1)
         n = math.prod(x.shape[axis] for axis in axes)
-        own = wrap_array(x.device.from_host(numpy.asarray([n], dtype_name(x.dtype))), x.device, False)
+        host = numpy.asarray([n], dtype_name(x.dtype))
+        own = wrap_array(x.device.from_host(host), x.device, False)
         sums = allreduce(functions.concat([functions.sum(x, axes), own]), comm)
         count = sums[-1:].detach()
         if n < 2 and (comm.size == 1 or not is_making_net()):
-            self._check_count(float(count), x.shape)
+            _check_count(n if comm.size == 1 else int(count), x.shape)
         count = functions.where(count < 2.0, math.nan, count)  # for nets, without a check
         mean = sums[:-1] / count
         centred = x - functions.reshape(mean, (1, -1) + (1,) * (x.ndim - 2))
         return mean, allreduce(functions.sum(centred * centred, axes), comm) / count, count
-
-    def _check_count(self, count: float, shape: tuple[int, ...]) -> None:
-        """Raises on all ranks: each of them has fewer than two values, and knows the count."""
-        if count < 2:
-            raise ValueError(
-                f"SyncBatchNorm: all ranks together have {count:.0f} values for each channel "
-                f"(shape {shape} here): there is no variance to divide by. Train on larger "
-                "batches; to evaluate call eval() on the model first."
-            )
 
     def __repr__(self) -> str:
         return f"Sync{super().__repr__()}"
@@ -230,4 +222,14 @@ def _converted(layer: BatchNorm, communicator: Communicator | None) -> SyncBatch
 def _widened(x: Variable) -> Variable:
     """x; float32 for float16, as the sum of the squares is infinite in float16."""
     is_half = dtype_name(x.dtype) == "float16"
-    return cast(Variable, functions.astype(x, x.xp.float32)) if is_half else x
+    return functions.astype(x, x.xp.float32) if is_half else x
+
+
+def _check_count(count: int, shape: tuple[int, ...]) -> None:
+    """Raises on all ranks: each of them has fewer than two values, and knows the count."""
+    if count < 2:
+        raise ValueError(
+            f"SyncBatchNorm: all ranks together have {count} values for each channel (shape "
+            f"{shape} here): there is no variance to divide by. Train on larger batches; to "
+            "evaluate call eval() on the model first."
+        )
