@@ -392,6 +392,36 @@ def check_training_with_sync_batch_norm() -> None:
         np.testing.assert_allclose(array, results[1][name], rtol=0, atol=1e-12)
 
 
+def check_trainer_with_sync_batch_norm() -> None:
+    """The trainer on all ranks, and on one rank with BatchNorm, end at the same state."""
+    rng = np.random.default_rng(32)
+    inputs, targets = rng.normal(size=(31, 3)), rng.normal(size=(31, 2))  # batches of 7 and 3
+    states = []
+    for comm in (COMM, distributed.Communicator()):
+        tn.seed(0)
+        first = nn.Linear(3, 4, bias=False, dtype="float64")  # a bias would have the gradient 0
+        norm, last = nn.BatchNorm(4, dtype="float64"), nn.Linear(4, 2, dtype="float64")
+        model = nn.Sequential(first, norm, last)
+        if comm is COMM:
+            model = distributed.convert_batch_norm(model)
+        data = nn.ArrayDataset(inputs, targets)
+        trainer = distributed.DistributedTrainer(
+            model,
+            trainer_loss,
+            nn.Adam(model, lr=0.01),
+            nn.DataLoader(data, 7, shuffle=True, seed=0),
+            communicator=comm,
+        )
+        trainer.run(3, quiet=True)
+        states.append(model.state_dict())
+    for name, array in states[0].items():
+        np.testing.assert_allclose(array, states[1][name], rtol=0, atol=1e-12)
+
+
+def trainer_loss(model: Any, x: Any, t: Any) -> Any:
+    return tn.functions.mean_squared_error(model(x), t)
+
+
 def check_errors() -> None:
     """Wrong arguments raise on every rank, and the communicator still works."""
     bad: list[tuple[Callable[[], Any], str]] = [
@@ -428,6 +458,7 @@ def main() -> None:
         check_sync_batch_norm(device, compiled=True)
     check_few_examples()
     check_training_with_sync_batch_norm()
+    check_trainer_with_sync_batch_norm()
     check_overlap()
     check_errors()
     print(f"rank {COMM.rank} of {COMM.size}: fine")

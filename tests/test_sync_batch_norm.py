@@ -22,6 +22,7 @@ def test_one_process_gives_batch_norm(device: str) -> None:
 def test_errors_and_training_on_one_process() -> None:
     mpi_program.check_few_examples()
     mpi_program.check_training_with_sync_batch_norm()
+    mpi_program.check_trainer_with_sync_batch_norm()
     layer = distributed.SyncBatchNorm(2)
     with pytest.raises(ValueError, match=r"channels=2, got shape \(4, 3\)"):
         layer(np.ones((4, 3), "float32"))
