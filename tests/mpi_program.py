@@ -6,6 +6,7 @@ Each rank knows the numbers of all ranks, from seeds. So each rank can check its
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -197,7 +198,8 @@ def train(
         xs, ts = rng.normal(size=(count, 4)), rng.normal(size=(count, 3))
         own = slice(comm.rank, None, comm.size)
         x, t = tn.asarray(xs[own], device=device), tn.asarray(ts[own], device=device)
-        step.run(x.detach(), t.detach(), count)
+        # without the count, the ranks record nets at different steps
+        step.run(x.detach(), t.detach(), count if way == "sum" else 0)
     if comm.size > 1:
         assert optimizer.sent > 0
     return [tn.to_host(p.array) for p in (model.w, model.b)]
@@ -213,6 +215,8 @@ def check_training(device: str, ways: tuple[str, ...] = WAYS) -> None:
     ]
     for kind, clip in (*[(kind, None) for kind in kinds], (kinds[0], 0.1)):
         expected = train(device, kind, alone, "after", clip)
+        if clip is not None:
+            assert np.abs(expected[0] - train(device, kind, alone, "after")[0]).max() > 1e-3
         for way in ways:
             for a, b in zip(train(device, kind, COMM, way, clip), expected, strict=True):
                 np.testing.assert_allclose(a, b, rtol=0, atol=1e-12, err_msg=way)
@@ -222,38 +226,84 @@ def check_training(device: str, ways: tuple[str, ...] = WAYS) -> None:
 def check_overlap() -> None:
     """Buckets leave while the backward pass runs, also for shared and unused parameters."""
     rng = np.random.default_rng(3)
-    widths = [tn.nn.Parameter(rng.normal(size=(5, 5))) for _ in range(6)]
+    weights = [tn.nn.Parameter(rng.normal(size=(5, 5))) for _ in range(6)]
     unused = tn.nn.Parameter(rng.normal(size=(2,)))
-    optimizer = distributed.DistributedOptimizer(
-        tn.nn.SGD([*widths, unused], lr=0.1, allow_missing=True), bucket_bytes=1
-    )
-    started: list[int] = []
-    original = distributed.exchange.Exchange.start_next
-
-    def noted(self: Any, gradients: Any) -> None:
-        started.append(is_running[-1])
-        original(self, gradients)
-
-    is_running = [0]
-    distributed.exchange.Exchange.start_next = noted  # type: ignore[method-assign]
-    try:
-        x = tn.asarray(draws(COMM.rank, 9, (3, 5)))
-        h = x
-        for w in (*widths, widths[-1]):  # the last parameter has two uses
-            h = tn.functions.tanh(h @ w)
-        loss = tn.functions.sum(h)
-        expected = tn.grad([loss], widths)
-        is_running.append(1)
-        optimizer.backward(loss)
-        is_running.append(0)
+    for is_lazy in (False, True):  # sums of gradients wait in the table, if lazy
+        optimizer = distributed.DistributedOptimizer(
+            tn.nn.SGD([*weights, unused], lr=0.1, allow_missing=True), bucket_bytes=1
+        )
+        buckets = optimizer.new_exchange(1.0).buckets
+        assert [bucket.parameters for bucket in buckets] == [
+            [unused],
+            *[[w] for w in weights[::-1]],
+        ]
+        optimizer.cleargrads()
+        with tn.using_config(lazy_grad_sum=is_lazy):
+            x = tn.asarray(draws(COMM.rank, 9, (3, 5)))
+            h = x
+            for w in (*weights, weights[-1]):  # the last parameter has two uses
+                h = tn.functions.tanh(h @ w)
+            loss = tn.functions.sum(h)
+            expected = tn.grad([loss], weights)
+            optimizer.backward(loss)
+        exchange = optimizer._exchange
+        if COMM.size > 1 and not is_lazy:
+            assert exchange is not None and len(exchange.pending) == 7  # before update()
         optimizer.average_gradients()
-    finally:
-        distributed.exchange.Exchange.start_next = original  # type: ignore[method-assign]
-    if COMM.size > 1:
-        assert started == [1] * 6 + [1], started  # the unused parameter is complete at once
-        for w, gradient in zip(widths, expected, strict=True):
+        for w, gradient in zip(weights, expected, strict=True):
             close(w.grad, COMM.allreduce(gradient.array) / COMM.size)
-    assert unused.grad is None
+        assert unused.grad is None
+    check_inner_passes(weights)
+
+
+class Inner(tn.FunctionNode):
+    """y = 2x; backward also writes to the gradient of a parameter, by a backward pass."""
+
+    def __init__(self, parameter: tn.Variable) -> None:
+        self.parameter = parameter
+
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0] * 2,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        with tn.force_backprop_mode():
+            tn.functions.sum(self.parameter * 3.0).backward()
+        return (grad_outputs[0] * 2,)
+
+
+def check_inner_passes(weights: list[tn.nn.Parameter]) -> None:
+    """Functions that run a backward pass: no bucket leaves before the gradients are complete."""
+    optimizer = distributed.DistributedOptimizer(tn.nn.SGD(weights, lr=0.1), bucket_bytes=1)
+
+    def layers(h: Any) -> Any:
+        for w in weights:
+            h = tn.functions.tanh(h @ w)
+        return h
+
+    x = tn.asarray(draws(COMM.rank, 9, (3, 5)))
+    expected = tn.grad([tn.functions.sum(layers(layers(layers(x))))], weights)
+    optimizer.cleargrads()
+    # the parameters are used before, inside and after
+    optimizer.backward(tn.functions.sum(layers(tn.checkpoint(layers, layers(x)))))
+    optimizer.average_gradients()
+    for w, gradient in zip(weights, expected, strict=True):
+        close(w.grad, COMM.allreduce(gradient.array) / COMM.size)
+    optimizer.cleargrads()
+    loss = tn.functions.sum(layers(Inner(weights[-1]).apply((x * weights[0][0, 0],))[0]))
+    if COMM.size == 1:
+        return
+    try:
+        optimizer.backward(loss)
+    except tn.errors.GraphError as error:
+        assert "runs_backward = True" in str(error)
+    else:
+        raise AssertionError("a bucket left too early, without an error")
+    Inner.runs_backward = True  # type: ignore[attr-defined]
+    optimizer = distributed.DistributedOptimizer(tn.nn.SGD(weights, lr=0.1), bucket_bytes=1)
+    optimizer.cleargrads()
+    optimizer.backward(tn.functions.sum(Inner(weights[-1]).apply((x * weights[0][0, 0],))[0]))
+    optimizer.average_gradients()
+    close(weights[-1].grad, np.full((5, 5), 3.0))
 
 
 def collectives(x: Any, w: Any) -> Any:
@@ -296,12 +346,85 @@ def check_unused_and_nan(device: str) -> None:
     assert np.isnan(tn.to_host(model.w.grad)).all()
     if COMM.size > 1:
         np.testing.assert_allclose(tn.to_host(model.extra.grad), np.full(3, 2.0 / COMM.size))
+    optimizer.cleargrads()
+    empty = COMM.rank == COMM.size - 1 and COMM.size > 1  # a rank without an example
+    loss = tn.functions.sum(model.w * (np.nan if empty else 3.0))
+    optimizer.backward(loss, weight=0 if empty else 2)
+    optimizer.average_gradients()
+    np.testing.assert_allclose(tn.to_host(model.w.grad), np.full((4, 3), 3.0))
     means = distributed.all_metrics({"loss": float(COMM.rank)}, weight=1 + COMM.rank)
     weights = np.arange(1.0, COMM.size + 1)
     np.testing.assert_allclose(means["loss"], (weights * RANKS).sum() / weights.sum())
     parts = COMM.allgather_objects([int(i) for i in distributed.scatter_dataset(range(10), 3)])
     assert sorted(i for part in parts for i in part) == list(range(10))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+class Normalised(tn.nn.Module):
+    """A model with a buffer and with random numbers."""
+
+    def __init__(self) -> None:
+        self.layers = tn.nn.Sequential(
+            tn.nn.Linear(3, 4), tn.nn.BatchNorm(4), tn.nn.Dropout(0.5), tn.nn.Linear(4, 1)
+        )
+
+    def forward(self, x: Any) -> Any:
+        return self.layers(x)
+
+
+def error_of(model: Any, x: Any, t: Any) -> Any:
+    return tn.functions.mean_squared_error(model(x), t)
+
+
+def check_trainer(folder: str) -> None:
+    """A trainer on all ranks: one history, one checkpoint, equal parameters and buffers."""
+    tn.seed(COMM.rank)  # the trainer gives all ranks the parameters of rank 0
+    rng = np.random.default_rng(8)
+    xs, ts = rng.normal(size=(28, 3)), rng.normal(size=(28, 1))
+    model = Normalised()
+
+    def trainer() -> distributed.DistributedTrainer:
+        loader = tn.nn.DataLoader(tn.nn.ArrayDataset(xs, ts), 7, shuffle=True, seed=4)
+        return distributed.DistributedTrainer(
+            model,
+            error_of,
+            tn.nn.Adam(model, lr=0.01),
+            loader,
+            validation=loader,
+            clip=1.0,
+            accumulate=2,
+            checkpoint=f"{folder}/run.npz",
+            log=f"{folder}/run.csv",
+            rank_logs=f"{folder}/logs",
+        )
+
+    first = trainer()
+    history = first.run(2, quiet=True)
+    assert [history] * COMM.size == COMM.allgather_objects(history)
+    state = {name: tn.to_host(x) for name, x in model.state_dict().items()}
+    for name, host in state.items():
+        for other in COMM.allgather(host):
+            np.testing.assert_array_equal(other, host, err_msg=name)
+    (mean,) = [host for name, host in state.items() if name.endswith("running_mean")]
+    assert np.abs(mean).max() > 0
+    drawn = COMM.allgather_objects(float(tn.random.get_generator().random()))
+    assert len(set(drawn)) == COMM.size, drawn
+    first.run(1, quiet=True)
+    again = trainer()
+    again.resume(f"{folder}/run.npz")
+    assert again.epoch == 3 and again.history == first.history
+    xs[3] = np.nan  # an example of a single rank
+    try:
+        first.run(1, quiet=True)
+    except tn.errors.NaNError as error:
+        assert "the loss is nan" in str(error)
+    else:
+        raise AssertionError("a NaN passed")
+    COMM.barrier()
+
+
+def failing(text: str) -> None:
+    raise tn.errors.StateError(text)
 
 
 def check_errors() -> None:
@@ -319,6 +442,17 @@ def check_errors() -> None:
             assert text in str(error), str(error)
         else:
             raise AssertionError(text)
+    try:
+        COMM.on_main(failing, "no file")
+    except tn.errors.StateError as error:
+        assert str(error) == "no file"
+    else:
+        raise AssertionError("on_main hides an error")
+    assert COMM.on_main(str.upper, "a") == "A"
+    single = np.ones((1, 2)), [np.zeros(1), "text"]
+    (share,) = distributed.scatter_batches([single])
+    assert (share.examples, share.total) == (int(COMM.is_main), 1)
+    assert share.batch[0].shape == (1, 2)  # another rank has the example too, with weight 0
     assert COMM.allgather_objects(COMM.rank) == list(RANKS)
     assert COMM.broadcast_object({"seed": COMM.rank}) == {"seed": 0}
 
@@ -337,6 +471,8 @@ def main() -> None:
         check_training(device)
         check_compiled_collectives(device)
     check_overlap()
+    with tempfile.TemporaryDirectory() as folder:
+        check_trainer(COMM.broadcast_object(folder))
     check_errors()
     print(f"rank {COMM.rank} of {COMM.size}: fine")
 

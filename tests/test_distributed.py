@@ -62,6 +62,16 @@ def test_training_on_one_process() -> None:
     mpi_program.check_training("numpy")
 
 
+def test_trainer_on_one_process(tmp_path: Path) -> None:
+    mpi_program.check_trainer(str(tmp_path))
+    assert (tmp_path / "logs" / "rank0.log").read_text().count("epoch ") == 3
+
+
+def test_collectives_in_nets_on_one_process() -> None:
+    mpi_program.check_compiled_collectives("numpy")
+    mpi_program.check_overlap()
+
+
 def test_misuse_of_the_optimizer() -> None:
     p = tn.nn.Parameter(np.ones(2))
     with pytest.raises(TypeError, match=r"must be an optimizer of tinynode\.nn"):
