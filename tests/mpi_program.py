@@ -285,6 +285,9 @@ def check_inner_passes(weights: list[tn.nn.Parameter]) -> None:
     optimizer.cleargrads()
     # the parameters are used before, inside and after
     optimizer.backward(tn.functions.sum(layers(tn.checkpoint(layers, layers(x)))))
+    exchange = optimizer._exchange
+    if exchange is not None:  # all have left after the checkpointed function, in the outer pass
+        assert len(exchange.pending) == len(weights)
     optimizer.average_gradients()
     for w, gradient in zip(weights, expected, strict=True):
         close(w.grad, COMM.allreduce(gradient.array) / COMM.size)
