@@ -155,8 +155,12 @@ class DistributedOptimizer:
             loss.backward()
         else:
             exchange = self.new_exchange(weight)
-            with Departures(exchange):
+            if len(exchange.buckets) > 1:
+                with Departures(exchange):
+                    loss.backward()
+            else:  # a single bucket leaves at the end in any case
                 loss.backward()
+                exchange.start_rest()
             self._exchange = exchange
         self._weight = weight
 
