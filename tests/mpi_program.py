@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import tinynode as tn
-from tinynode import distributed
+from tinynode import distributed, nn
 from tinynode.distributed import functions
 
 COMM = distributed.world()
@@ -428,6 +428,92 @@ def check_trainer(folder: str) -> None:
 
 def failing(text: str) -> None:
     raise tn.errors.StateError(text)
+def normalised(layer: Any, x: Any, w: Any, gw: Any) -> list[Any]:
+    """The loss of a layer, gradients and second gradients, by x, gamma and beta."""
+    y = layer(x)
+    targets = [x, layer.gamma, layer.beta]
+    loss = tn.functions.sum(tn.functions.tanh(y) * w)
+    first = tn.grad([loss], targets, enable_double_backprop=True)
+    inner = tn.functions.sum(first[0] * gw)
+    return [y, first, tn.grad([inner], targets)]
+
+
+def check_sync_batch_norm(device: str, compiled: bool = False) -> None:
+    """Uneven parts of a batch on the ranks, against BatchNorm on the whole batch."""
+    counts = [3 * (r % 2) + 2 * (r + 1) for r in RANKS] if COMM.size < 3 else [4, 0, 1]
+    starts = np.cumsum([0, *counts])
+    own = slice(starts[COMM.rank], starts[COMM.rank + 1])
+    for places in ((), (2, 3)):
+        shape = (starts[-1], 2, *places)
+        x, w, gw = (draws(0, seed, shape) for seed in (21, 22, 23))
+        x = 3 * x + 5
+        with tn.using_device(device):
+            whole, part = nn.BatchNorm(2, dtype="float64"), nn.BatchNorm(2, dtype="float64")
+        for layer in (whole, part):
+            layer.gamma.array = tn.get_device(device).from_host(np.asarray([0.5, -2.0]))
+        synced = distributed.convert_batch_norm(part)
+        function = tn.compile(synced) if compiled else synced
+        for _ in range(2):
+            y, first, second = normalised(whole, *(variable(one, device) for one in (x, w, gw)))
+            parts = [variable(one[own], device) for one in (x, w, gw)]
+            y_own, first_own, second_own = normalised(Calls(function, synced), *parts)
+            close(y_own, tn.to_host(y.array)[own])
+            for wide, narrow in ((first, first_own), (second, second_own)):
+                close(narrow[0], tn.to_host(wide[0].array)[own])
+                for a, b in zip(wide[1:], narrow[1:], strict=True):
+                    if a is None:  # beta has no second gradient by x
+                        continue
+                    close(COMM.allreduce(b), tn.to_host(a.array))
+            for name in ("running_mean", "running_variance"):
+                running = getattr(synced, name)
+                close(running, tn.to_host(getattr(whole, name).array))
+                host = tn.to_host(running.array)
+                assert all((one == host).all() for one in COMM.allgather(host))
+
+
+class Calls:
+    """A layer's parameters beside the function to call."""
+
+    def __init__(self, function: Any, layer: Any) -> None:
+        self.function = function
+        self.gamma, self.beta = layer.gamma, layer.beta
+
+    def __call__(self, x: Any) -> Any:
+        return self.function(x)
+
+
+def check_few_examples() -> None:
+    """All ranks together have one value for each channel: an error on each rank."""
+    layer = distributed.SyncBatchNorm(2)
+    for count in (0, 1):
+        try:
+            layer(np.ones((count if COMM.is_main else 0, 2), "float32"))
+        except ValueError as error:
+            assert f"have {count} values" in str(error), str(error)
+        else:
+            raise AssertionError(count)
+
+
+def check_training_with_sync_batch_norm() -> None:
+    """The loss of the program is the sum over the ranks: a rank divides by all examples."""
+    results = []
+    for comm in (COMM, distributed.Communicator()):
+        rng = np.random.default_rng(31)
+        layer = distributed.SyncBatchNorm(3, communicator=comm, dtype="float64")
+        optimizer = distributed.DistributedOptimizer(
+            nn.SGD(layer, lr=0.1, momentum=0.9), comm, operation="sum"
+        )
+        for _ in range(20):
+            x, t = rng.normal(size=(7, 3)), rng.normal(size=(7, 3))
+            own = slice(comm.rank, None, comm.size)
+            y = layer(layer(x[own]))
+            loss = tn.functions.sum(tn.functions.square(y - t[own])) / float(t.size)
+            optimizer.cleargrads()
+            optimizer.backward(loss)
+            optimizer.update()
+        results.append(layer.state_dict())
+    for name, array in results[0].items():
+        np.testing.assert_allclose(array, results[1][name], rtol=0, atol=1e-12)
 
 
 def check_errors() -> None:
@@ -470,9 +556,13 @@ def main() -> None:
         if COMM.size > 1:
             check_pipeline(device)
         check_unused_and_nan(device)
+        check_sync_batch_norm(device)
     for device in ("numpy", "fast"):
         check_training(device)
         check_compiled_collectives(device)
+        check_sync_batch_norm(device, compiled=True)
+    check_few_examples()
+    check_training_with_sync_batch_norm()
     check_overlap()
     with tempfile.TemporaryDirectory() as folder:
         check_trainer(COMM.broadcast_object(folder))

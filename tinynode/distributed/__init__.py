@@ -16,6 +16,7 @@ from tinynode.distributed.data import (
     scatter_batches,
     scatter_dataset,
 )
+from tinynode.distributed.layers import SyncBatchNorm, convert_batch_norm
 from tinynode.distributed.optimizer import DistributedOptimizer
 from tinynode.distributed.trainer import DistributedTrainer
 
@@ -25,9 +26,11 @@ __all__ = [
     "DistributedTrainer",
     "Pending",
     "Share",
+    "SyncBatchNorm",
     "all_metrics",
     "average_buffers",
     "broadcast_parameters",
+    "convert_batch_norm",
     "functions",
     "is_launched",
     "scatter_batches",

@@ -206,12 +206,12 @@ def batch_norm(
     if config.recompute_phase != "again":  # the first run has updated both
         with no_backprop_mode():
             sample_variance = maximum(variance, 0.0) * (n / (n - 1))  # rounding may give below 0
-            _follow(running_mean, mean, momentum)
-            _follow(running_variance, sample_variance, momentum)
+            follow_statistic(running_mean, mean, momentum)
+            follow_statistic(running_variance, sample_variance, momentum)
     return y
 
 
-def _follow(running: Variable | None, batch: Variable, momentum: float) -> None:
+def follow_statistic(running: Variable | None, batch: Variable, momentum: float) -> None:
     """running <- (1 - momentum) * running + momentum * batch, in the dtype of ``running``.
 
     Computed with Variables, so that a net can record the update.
