@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -309,6 +310,101 @@ def check_inner_passes(weights: list[tn.nn.Parameter]) -> None:
     close(weights[-1].grad, np.full((5, 5), 3.0))
 
 
+def check_messages_in_step() -> None:
+    """Messages of gradients mix neither with other collectives nor with a failed pass."""
+    parameters = [tn.nn.Parameter(np.ones(3)) for _ in range(2)]
+    a, b = parameters
+    x = tn.asarray(np.ones(3), requires_grad=True)
+    optimizer = distributed.DistributedOptimizer(
+        tn.nn.SGD(parameters, lr=1.0, allow_missing=True), bucket_bytes=8
+    )
+    loss = tn.functions.sum(a * 2.0 + b * 2.0) if COMM.is_main else tn.functions.sum(x)
+    optimizer.backward(loss)
+    np.testing.assert_array_equal(COMM.allreduce(np.arange(5.0)), COMM.size * np.arange(5.0))
+    optimizer.average_gradients()
+    close(a.grad, np.full(3, 2.0 / COMM.size))
+    optimizer.cleargrads()
+    total = functions.allreduce(a * 2.0)  # a collective in the graph, too
+    loss = tn.functions.sum(total * b) if COMM.is_main else tn.functions.sum(total * 5.0)
+    optimizer.operation = "sum"
+    optimizer.backward(loss)
+    optimizer.average_gradients()
+    others = COMM.size - 1
+    close(a.grad, np.full(3, COMM.size * 2.0 * (1 + 5 * others)))
+    close(b.grad, np.full(3, 2.0 * COMM.size))
+    optimizer.cleargrads()
+    chain = [tn.functions.sin(x * a), Failing().apply((x * b,))[0]]
+    loss = tn.functions.sum(sum(chain if COMM.is_main else chain[::-1]))
+    try:
+        optimizer.backward(loss)
+    except ArithmeticError:
+        pass
+    else:
+        raise AssertionError("the backward did not fail")
+    assert a.grad is None
+    optimizer.backward(tn.functions.sum((a + b) * 3.0))
+    optimizer.average_gradients()
+    for p in parameters:
+        close(p.grad, np.full(3, 3.0 * COMM.size))
+
+
+class Failing(tn.FunctionNode):
+    """y = x; backward raises."""
+
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0] * 1,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        raise ArithmeticError("planned")
+
+
+def check_half_precision() -> None:
+    """Gradients of float16 travel as float32, with weights of any size."""
+    p = tn.nn.Parameter(np.ones(3, np.float16))
+    optimizer = distributed.DistributedOptimizer(tn.nn.SGD([p], lr=1.0))
+    for gradient, weight in ((1000.0, 128), (1.0, 70000), (2.0, np.int64(3))):
+        p.grad = np.full(3, gradient, np.float16)
+        optimizer.average_gradients(weight)
+        close(p.grad, np.full(3, gradient), "float16")
+
+
+def check_two_messages_with_a_tag() -> None:
+    """The gradients of messages with equal tags reach the right sender."""
+    x = [tn.asarray(np.full(2, v), requires_grad=True) for v in (1.0, 2.0)]
+    if COMM.rank == 0:
+        tokens = [functions.send(v, 1) for v in x]
+        tn.backward(tokens, [t * 0 for t in tokens])
+        close(x[0].grad_var, np.full(2, 10.0))
+        close(x[1].grad_var, np.full(2, 100.0))
+        COMM.send(np.ones(1), 1, "late")
+        COMM.send(np.zeros(1), 1, "early")
+    elif COMM.rank == 1:
+        first, second = functions.receive(0), functions.receive(0)
+        tn.functions.sum(second * 100.0 + first * 10.0).backward()
+        assert COMM.receive(0, "early")[0] == 0 and COMM.receive(0, "late")[0] == 1
+    COMM.barrier()
+
+
+class UnpicklableError(Exception):
+    """An exception that pickle cannot make anew."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        super().__init__(f"{a} and {b}")
+
+
+def raise_unpicklable() -> None:
+    raise UnpicklableError("left", "right")
+
+
+def check_loaders() -> None:
+    """A loader without a seed has the order of rank 0 on all ranks."""
+    tn.seed(COMM.rank)
+    loader = tn.nn.DataLoader(list(range(40)), 8, shuffle=True)
+    seen = [int(v) for s in distributed.scatter_batches(loader) for v in s.batch.array]
+    every = [v for part in COMM.allgather_objects(seen) for v in part]
+    assert sorted(every) == list(range(40)), every
+
+
 def collectives(x: Any, w: Any) -> Any:
     """All collectives, and a loss."""
     total = functions.allreduce(x * w)
@@ -426,8 +522,13 @@ def check_trainer(folder: str) -> None:
     COMM.barrier()
 
 
+SOME = tn.nn.SGD([tn.nn.Parameter(np.ones(2))], lr=0.1)
+
+
 def failing(text: str) -> None:
     raise tn.errors.StateError(text)
+
+
 def normalised(layer: Any, x: Any, w: Any, gw: Any) -> list[Any]:
     """The loss of a layer, gradients and second gradients, by x, gamma and beta."""
     y = layer(x)
@@ -523,6 +624,14 @@ def check_errors() -> None:
         (lambda: COMM.broadcast(np.ones(2), COMM.size), f"from 0 to {COMM.size - 1}"),
         (lambda: COMM.send(np.ones(2), COMM.rank), "this rank"),
         (lambda: COMM.allreduce([1.0, 2.0]), "allreduce"),
+        (lambda: COMM.allreduce(np.ones(2, int), "mean"), "mean of integers"),
+        (lambda: COMM.allreduce(np.ones(2, bool)), "booleans have no sum"),
+        (lambda: COMM.allreduce(np.ones(2, complex), "max"), "complex numbers have no max"),
+        (lambda: COMM.send(np.ones(2), (COMM.rank + 1) % max(COMM.size, 2), 1.5), "must be a"),
+        (lambda: distributed.Communicator("world"), "communicator of mpi4py"),  # type: ignore[arg-type]
+        (lambda: distributed.DistributedOptimizer(SOME, 2), "must be a Communicator"),  # type: ignore[arg-type]
+        (lambda: distributed.broadcast_parameters(SOME), "model must be a Module"),
+        (lambda: distributed.all_metrics({"a": None}), "metric 'a'"),  # type: ignore[dict-item]
     ]
     for call, text in bad:
         try:
@@ -538,6 +647,18 @@ def check_errors() -> None:
     else:
         raise AssertionError("on_main hides an error")
     assert COMM.on_main(str.upper, "a") == "A"
+    try:
+        COMM.on_main(raise_unpicklable)
+    except (UnpicklableError, tn.errors.RankError) as error:
+        assert "left and right" in str(error)
+    else:
+        raise AssertionError("on_main hides an error")
+    try:
+        COMM.on_main(threading.Lock)
+    except TypeError as error:
+        assert "cannot be sent" in str(error)
+    else:
+        raise AssertionError("a lock was sent")
     single = np.ones((1, 2)), [np.zeros(1), "text"]
     (share,) = distributed.scatter_batches([single])
     assert (share.examples, share.total) == (int(COMM.is_main), 1)
@@ -564,6 +685,11 @@ def main() -> None:
     check_few_examples()
     check_training_with_sync_batch_norm()
     check_overlap()
+    check_messages_in_step()
+    check_half_precision()
+    check_loaders()
+    if COMM.size > 1:
+        check_two_messages_with_a_tag()
     with tempfile.TemporaryDirectory() as folder:
         check_trainer(COMM.broadcast_object(folder))
     check_errors()

@@ -19,7 +19,8 @@ from typing import Any
 from tinynode.core.hooks import FunctionHook
 from tinynode.core.variable_node import VariableNode
 from tinynode.distributed.buckets import Bucket
-from tinynode.distributed.communicator import Communicator, Pending
+from tinynode.distributed.communicator import Communicator
+from tinynode.distributed.transport import Pending
 from tinynode.errors import GraphError
 
 
@@ -57,6 +58,17 @@ class Exchange:
         """Send the other buckets, with the present gradients of the parameters."""
         for bucket in self.buckets[len(self.pending) :]:
             self.start_next([p.grad for p in bucket.parameters])
+
+    def abandon(self) -> None:
+        """After an exception: send zeros in the other buckets, and drop all results.
+
+        So the messages of the ranks stay in step.
+        """
+        self.weight = 0.0
+        for bucket in self.buckets[len(self.pending) :]:
+            self.start_next([None] * len(bucket.parameters))
+        for pending in self.pending:
+            pending.wait()
 
     def help(self) -> None:
         """Let MPI go on with the messages on the way."""
