@@ -1,7 +1,7 @@
 """What an allreduce costs on paper: the alpha-beta model of rings and trees.
 
-A message of n bytes takes alpha + n beta seconds: alpha for the start, beta for each byte. The model
-leaves out the additions, and assumes that a rank sends and receives at once.
+A message of n bytes takes alpha + n beta seconds: alpha for the start, beta for each byte. The
+model leaves out the additions, and assumes that a rank sends and receives at once.
 
 | algorithm | steps | bytes sent by a rank | seconds |
 |---|---|---|---|
@@ -9,9 +9,9 @@ leaves out the additions, and assumes that a rank sends and receives at once.
 | recursive doubling | L = ceil(log2 p) | L n | L (alpha + n beta) |
 | binomial tree | 2 L | at most L n | 2 L (alpha + n beta) |
 
-Source: R. Thakur, R. Rabenseifner and W. Gropp, Optimization of Collective Communication Operations
-in MPICH, 2005; P. Patarasuk and X. Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of
-Workstations, 2009.
+Source: R. Thakur, R. Rabenseifner and W. Gropp, Optimization of Collective Communication
+Operations in MPICH, 2005; P. Patarasuk and X. Yuan, Bandwidth Optimal All-reduce Algorithms for
+Clusters of Workstations, 2009.
 
     python -m benchmarks.collective_model --bytes 104488 --compute-ms 0.9
 """
@@ -19,7 +19,6 @@ Workstations, 2009.
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -104,7 +103,10 @@ def speedup(p: int, n: float, compute: float, network: Network) -> float:
 
 
 def stops_paying(n: float, compute: float, network: Network, most: int = 2**16) -> int:
-    """The number of ranks, a power of two, after which twice as many are no quicker; 1: none pay."""
+    """The number of ranks, a power of two, after which twice as many are no quicker.
+
+    1 if two ranks are no quicker than one.
+    """
     p = 1
     quickest = compute
     while p < most:
@@ -138,14 +140,7 @@ def table(n: float, compute: float, networks: Sequence[Network]) -> list[list[st
 
 
 HEAD = [
-    "network",
-    "ranks",
-    "ring",
-    "doubling",
-    "tree",
-    "best",
-    "step, ms",
-    "speedup",
+    *("network", "ranks", "ring", "doubling", "tree", "best", "step, ms", "speedup"),
     "efficiency",
 ]
 

@@ -29,9 +29,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"  # before NumPy is imported
-
 import numpy as np
 
 import tinynode as tn
@@ -46,6 +43,7 @@ JOBS: list[tuple[str, Callable[[], nn.Module], int]] = [
     ("convolutional network", digits_cnn.make_model, 64),
     ("convolutional network", digits_cnn.make_model, 256),
 ]
+THREADS = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 WAYS = "compute", "exchange", "after", "overlapped"
 
 
@@ -130,7 +128,8 @@ def on_ranks(number: int, rounds: int) -> dict[str, Any]:
         path = Path(folder, "figures.json")
         worker = ["-m", "benchmarks.distributed", "--worker", str(path), "--rounds", str(rounds)]
         start = [] if number == 1 else [launcher() or "mpiexec", "-n", str(number)]
-        subprocess.run([*start, sys.executable, *worker], check=True)
+        environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
+        subprocess.run([*start, sys.executable, *worker], check=True, env=environment)
         found: dict[str, Any] = json.loads(path.read_text())
         return found
 

@@ -18,6 +18,7 @@ import pytest
 import tinynode as tn
 from tinynode import distributed
 from tinynode.distributed.communicator import SIZE_VARIABLES
+from tinynode.nn import schedules
 
 ROOT = Path(__file__).resolve().parent.parent
 HAS_MPI = importlib.util.find_spec("mpi4py") is not None
@@ -78,7 +79,7 @@ def test_misuse_of_the_optimizer() -> None:
     p = tn.nn.Parameter(np.ones(2))
     with pytest.raises(TypeError, match=r"must be an optimizer of tinynode\.nn"):
         distributed.DistributedOptimizer([p])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="bucket_bytes must be positive"):
+    with pytest.raises(ValueError, match="bucket_bytes must be at least 1"):
         distributed.DistributedOptimizer(tn.nn.SGD([p], lr=0.1), bucket_bytes=0)
     optimizer = distributed.DistributedOptimizer(tn.nn.SGD([p], lr=0.1))
     with pytest.raises(ValueError, match="weight must be a number"):
@@ -145,7 +146,7 @@ def test_a_child_process_of_a_rank_is_alone(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_schedule_takes_the_distributed_optimizer() -> None:
     plain = tn.nn.SGD([tn.nn.Parameter(np.ones(2))], lr=0.5)
     optimizer = distributed.DistributedOptimizer(plain)
-    schedule = tn.nn.StepSchedule(optimizer, 1)  # type: ignore[arg-type]
+    schedule = schedules.StepSchedule(optimizer, 1)  # type: ignore[arg-type]
     schedule.step()
     assert optimizer.lr == plain.lr < 0.5
     assert list(optimizer.groups) == [plain]
