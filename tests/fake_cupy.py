@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -30,8 +31,20 @@ from tinynode.devices import registry
 COMPILER = shutil.which("g++") or shutil.which("c++")
 NUMBER_OF_DEVICES = 2
 
-state = SimpleNamespace(current=0, ranges=[], errstate={}, failure=None)
-"""The current device; the names of open profiler ranges; what getDeviceCount raises."""
+
+class State(threading.local):
+    """Of a thread: the current device, the names of open profiler ranges, the error of
+    getDeviceCount.
+    """
+
+    def __init__(self) -> None:
+        self.current = 0
+        self.ranges: list[str] = []
+        self.errstate: dict[str, str] = {}
+        self.failure: Any = None
+
+
+state = State()
 
 
 class CUDARuntimeError(RuntimeError):
@@ -66,6 +79,10 @@ class Device:
     def synchronize(self) -> None:
         """There is nothing to wait for."""
 
+    @property
+    def pci_bus_id(self) -> str:
+        return f"0000:0{self.id}:00.0"
+
 
 class ndarray(np.ndarray):  # noqa: N801 - CuPy's name
     """An array on a device: every operation is NumPy's, and its result is such an array again."""
@@ -78,6 +95,11 @@ class ndarray(np.ndarray):  # noqa: N801 - CuPy's name
     @property
     def device(self) -> Device:
         return Device(self._index)
+
+    @property
+    def data(self) -> Any:  # type: ignore[override]
+        """CuPy's pointer; here to the host's memory."""
+        return SimpleNamespace(ptr=self.ctypes.data)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         out = options.pop("out", None)
@@ -141,6 +163,11 @@ def array(obj: Any, dtype: Any = None, copy: Any = True, blocking: bool = False)
 def asarray(obj: Any, dtype: Any = None) -> Any:
     same = isinstance(obj, ndarray) and dtype in (None, obj.dtype)
     return obj if same else array(obj, dtype)
+
+
+def ascontiguousarray(obj: Any) -> Any:
+    """CuPy's gives at least one axis."""
+    return wrap(np.ascontiguousarray(host(obj)))
 
 
 def asnumpy(obj: Any) -> Any:
@@ -344,6 +371,7 @@ def make_modules() -> dict[str, ModuleType]:
         __version__="0 (tests/fake_cupy.py)",
         array=array,
         asarray=asarray,
+        ascontiguousarray=ascontiguousarray,
         asnumpy=asnumpy,
         cuda=cuda,
         get_default_memory_pool=lambda: SimpleNamespace(

@@ -17,6 +17,7 @@ from tinynode.distributed.data import (
     scatter_dataset,
 )
 from tinynode.distributed.layers import SyncBatchNorm, convert_batch_norm
+from tinynode.distributed.nccl import gpu_of_rank
 from tinynode.distributed.optimizer import DistributedOptimizer
 from tinynode.distributed.trainer import DistributedTrainer
 from tinynode.distributed.transport import Pending
@@ -33,6 +34,7 @@ __all__ = [
     "broadcast_parameters",
     "convert_batch_norm",
     "functions",
+    "gpu_of_rank",
     "is_launched",
     "scatter_batches",
     "scatter_dataset",

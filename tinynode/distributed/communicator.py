@@ -3,8 +3,9 @@
 Requirement: the same script runs on a single rank and on many. So a program without MPI has a
 communicator of size 1, and each method works there.
 
-MPI reads and writes NumPy arrays directly. Arrays of other devices go through the host. MPI has no
-float16, so such arrays travel as float32. All calls of MPI are non-blocking: see ``requests``.
+MPI reads and writes NumPy arrays directly. Arrays of other devices go through the host. Where each
+rank has a GPU, CuPy arrays go from GPU to GPU: see ``nccl``. MPI has no float16, so such arrays
+travel as float32. All calls of MPI are non-blocking: see ``requests``.
 
 Source: MPI: A Message-Passing Interface Standard, version 4.1, 2023; mpi4py.
 """
@@ -25,6 +26,7 @@ from tinynode.configuration import config
 from tinynode.devices import Array, device_of
 from tinynode.distributed.endings import Ending
 from tinynode.distributed.heartbeat import watch
+from tinynode.distributed.nccl import NcclTransport, transport_for
 from tinynode.distributed.requests import ORDER
 from tinynode.distributed.transport import (
     Mailbox,
@@ -119,6 +121,9 @@ class Communicator:
             ValueError: the operation is unknown.
             OperandError: the argument is no array.
         """
+        transport = self._nccl("allreduce", array, operation)
+        if transport is not None:
+            return transport.allreduce(raw_of(array), operation)
         device, host = host_array("allreduce", array)
         return back(self.start_allreduce(host, operation).wait(), host.dtype, device)
 
@@ -160,6 +165,9 @@ class Communicator:
         Raises:
             OperandError: the argument is no array.
         """
+        transport = self._nccl("allgather", array)
+        if transport is not None and len({*self.allgather_objects(array.shape)}) == 1:
+            return transport.allgather(raw_of(array))
         device, host = host_array("allgather", array)
         sent = sendable(host)
         if self.mpi is None:
@@ -169,6 +177,16 @@ class Communicator:
         parts = self._gathered("allgather", sent.reshape(-1), [math.prod(one) for one in shapes])
         pairs = zip(parts, shapes, strict=True)
         return tuple([back(part.reshape(shape), host.dtype, device) for part, shape in pairs])
+
+    def _nccl(self, method: str, array: Any, setting: Any = None) -> NcclTransport | None:
+        """NCCL for an array; None for the way through the host."""
+        raw = raw_of(array)
+        transport = transport_for(self, device_of(raw, f"Communicator.{method}", "array"))
+        if transport is None or (method == "allreduce" and not transport.takes(raw, setting)):
+            return None
+        shape = None if method == "allgather" else raw.shape
+        self._check_agreement(method, shape, raw.dtype, setting)
+        return transport
 
     def _gathered(self, what: str, flat: Any, counts: list[int]) -> list[Any]:
         """The one-dimensional arrays of all ranks, of the given lengths."""
@@ -187,6 +205,9 @@ class Communicator:
             ValueError: there is no such rank.
         """
         self._check_rank("broadcast", "root", root)
+        transport = self._nccl("broadcast", array, root)
+        if transport is not None:
+            return transport.broadcast(raw_of(array), root)
         device, host = host_array("broadcast", array)
         sent = sendable(host).copy()
         if self.mpi is not None:

@@ -35,12 +35,15 @@ def mpi_module() -> Any:
 
 
 def raw_of(array: Any) -> Any:
+    """The array of a Variable, and of a scalar of NumPy; other arrays as they are."""
+    if isinstance(array, numpy.generic):
+        return numpy.asarray(array)
     return array.filled_array() if isinstance(array, ArrayMethods) else array
 
 
 def host_array(method: str, array: Any) -> tuple[Device, Any]:
     """The device of an array, and the values as a NumPy array."""
-    raw = numpy.asarray(array) if isinstance(array, numpy.generic) else raw_of(array)
+    raw = raw_of(array)
     device = device_of(raw, f"Communicator.{method}", "array")
     host = numpy.asarray(host_of(raw))
     if host.dtype.kind not in "biufc" or host.dtype.itemsize > 16:
