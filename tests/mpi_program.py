@@ -6,6 +6,8 @@ Each rank knows the numbers of all ranks, from seeds. So each rank can check its
 from __future__ import annotations
 
 import sys
+import tempfile
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -197,7 +199,8 @@ def train(
         xs, ts = rng.normal(size=(count, 4)), rng.normal(size=(count, 3))
         own = slice(comm.rank, None, comm.size)
         x, t = tn.asarray(xs[own], device=device), tn.asarray(ts[own], device=device)
-        step.run(x.detach(), t.detach(), count)
+        # without the count, the ranks record nets at different steps
+        step.run(x.detach(), t.detach(), count if way == "sum" else 0)
     if comm.size > 1:
         assert optimizer.sent > 0
     return [tn.to_host(p.array) for p in (model.w, model.b)]
@@ -213,6 +216,8 @@ def check_training(device: str, ways: tuple[str, ...] = WAYS) -> None:
     ]
     for kind, clip in (*[(kind, None) for kind in kinds], (kinds[0], 0.1)):
         expected = train(device, kind, alone, "after", clip)
+        if clip is not None:
+            assert np.abs(expected[0] - train(device, kind, alone, "after")[0]).max() > 1e-3
         for way in ways:
             for a, b in zip(train(device, kind, COMM, way, clip), expected, strict=True):
                 np.testing.assert_allclose(a, b, rtol=0, atol=1e-12, err_msg=way)
@@ -222,38 +227,182 @@ def check_training(device: str, ways: tuple[str, ...] = WAYS) -> None:
 def check_overlap() -> None:
     """Buckets leave while the backward pass runs, also for shared and unused parameters."""
     rng = np.random.default_rng(3)
-    widths = [tn.nn.Parameter(rng.normal(size=(5, 5))) for _ in range(6)]
+    weights = [tn.nn.Parameter(rng.normal(size=(5, 5))) for _ in range(6)]
     unused = tn.nn.Parameter(rng.normal(size=(2,)))
-    optimizer = distributed.DistributedOptimizer(
-        tn.nn.SGD([*widths, unused], lr=0.1, allow_missing=True), bucket_bytes=1
-    )
-    started: list[int] = []
-    original = distributed.exchange.Exchange.start_next
-
-    def noted(self: Any, gradients: Any) -> None:
-        started.append(is_running[-1])
-        original(self, gradients)
-
-    is_running = [0]
-    distributed.exchange.Exchange.start_next = noted  # type: ignore[method-assign]
-    try:
-        x = tn.asarray(draws(COMM.rank, 9, (3, 5)))
-        h = x
-        for w in (*widths, widths[-1]):  # the last parameter has two uses
-            h = tn.functions.tanh(h @ w)
-        loss = tn.functions.sum(h)
-        expected = tn.grad([loss], widths)
-        is_running.append(1)
-        optimizer.backward(loss)
-        is_running.append(0)
+    for is_lazy in (False, True):  # sums of gradients wait in the table, if lazy
+        optimizer = distributed.DistributedOptimizer(
+            tn.nn.SGD([*weights, unused], lr=0.1, allow_missing=True), bucket_bytes=1
+        )
+        buckets = optimizer.new_exchange(1.0).buckets
+        assert [bucket.parameters for bucket in buckets] == [
+            [unused],
+            *[[w] for w in weights[::-1]],
+        ]
+        optimizer.cleargrads()
+        with tn.using_config(lazy_grad_sum=is_lazy):
+            x = tn.asarray(draws(COMM.rank, 9, (3, 5)))
+            h = x
+            for w in (*weights, weights[-1]):  # the last parameter has two uses
+                h = tn.functions.tanh(h @ w)
+            loss = tn.functions.sum(h)
+            expected = tn.grad([loss], weights)
+            optimizer.backward(loss)
+        exchange = optimizer._exchange
+        if COMM.size > 1 and not is_lazy:
+            assert exchange is not None and len(exchange.pending) == 7  # before update()
         optimizer.average_gradients()
-    finally:
-        distributed.exchange.Exchange.start_next = original  # type: ignore[method-assign]
-    if COMM.size > 1:
-        assert started == [1] * 6 + [1], started  # the unused parameter is complete at once
-        for w, gradient in zip(widths, expected, strict=True):
+        for w, gradient in zip(weights, expected, strict=True):
             close(w.grad, COMM.allreduce(gradient.array) / COMM.size)
-    assert unused.grad is None
+        assert unused.grad is None
+    check_inner_passes(weights)
+
+
+class Inner(tn.FunctionNode):
+    """y = 2x; backward also writes to the gradient of a parameter, by a backward pass."""
+
+    def __init__(self, parameter: tn.Variable) -> None:
+        self.parameter = parameter
+
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0] * 2,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        with tn.force_backprop_mode():
+            tn.functions.sum(self.parameter * 3.0).backward()
+        return (grad_outputs[0] * 2,)
+
+
+def check_inner_passes(weights: list[tn.nn.Parameter]) -> None:
+    """Functions that run a backward pass: no bucket leaves before the gradients are complete."""
+    optimizer = distributed.DistributedOptimizer(tn.nn.SGD(weights, lr=0.1), bucket_bytes=1)
+
+    def layers(h: Any) -> Any:
+        for w in weights:
+            h = tn.functions.tanh(h @ w)
+        return h
+
+    x = tn.asarray(draws(COMM.rank, 9, (3, 5)))
+    expected = tn.grad([tn.functions.sum(layers(layers(layers(x))))], weights)
+    optimizer.cleargrads()
+    # the parameters are used before, inside and after
+    optimizer.backward(tn.functions.sum(layers(tn.checkpoint(layers, layers(x)))))
+    exchange = optimizer._exchange
+    if exchange is not None:  # all have left after the checkpointed function, in the outer pass
+        assert len(exchange.pending) == len(weights)
+    optimizer.average_gradients()
+    for w, gradient in zip(weights, expected, strict=True):
+        close(w.grad, COMM.allreduce(gradient.array) / COMM.size)
+    optimizer.cleargrads()
+    loss = tn.functions.sum(layers(Inner(weights[-1]).apply((x * weights[0][0, 0],))[0]))
+    if COMM.size == 1:
+        return
+    try:
+        optimizer.backward(loss)
+    except tn.errors.GraphError as error:
+        assert "runs_backward = True" in str(error)
+    else:
+        raise AssertionError("a bucket left too early, without an error")
+    Inner.runs_backward = True  # type: ignore[attr-defined]
+    optimizer = distributed.DistributedOptimizer(tn.nn.SGD(weights, lr=0.1), bucket_bytes=1)
+    optimizer.cleargrads()
+    optimizer.backward(tn.functions.sum(Inner(weights[-1]).apply((x * weights[0][0, 0],))[0]))
+    optimizer.average_gradients()
+    close(weights[-1].grad, np.full((5, 5), 3.0))
+
+
+def check_messages_in_step() -> None:
+    """Messages of gradients mix neither with other collectives nor with a failed pass."""
+    parameters = [tn.nn.Parameter(np.ones(3)) for _ in range(2)]
+    a, b = parameters
+    x = tn.asarray(np.ones(3), requires_grad=True)
+    optimizer = distributed.DistributedOptimizer(
+        tn.nn.SGD(parameters, lr=1.0, allow_missing=True), bucket_bytes=8
+    )
+    loss = tn.functions.sum(a * 2.0 + b * 2.0) if COMM.is_main else tn.functions.sum(x)
+    optimizer.backward(loss)
+    np.testing.assert_array_equal(COMM.allreduce(np.arange(5.0)), COMM.size * np.arange(5.0))
+    optimizer.average_gradients()
+    close(a.grad, np.full(3, 2.0 / COMM.size))
+    optimizer.cleargrads()
+    total = functions.allreduce(a * 2.0)  # a collective in the graph, too
+    loss = tn.functions.sum(total * b) if COMM.is_main else tn.functions.sum(total * 5.0)
+    optimizer.operation = "sum"
+    optimizer.backward(loss)
+    optimizer.average_gradients()
+    others = COMM.size - 1
+    close(a.grad, np.full(3, COMM.size * 2.0 * (1 + 5 * others)))
+    close(b.grad, np.full(3, 2.0 * COMM.size))
+    optimizer.cleargrads()
+    chain = [tn.functions.sin(x * a), Failing().apply((x * b,))[0]]
+    loss = tn.functions.sum(sum(chain if COMM.is_main else chain[::-1]))
+    try:
+        optimizer.backward(loss)
+    except ArithmeticError:
+        pass
+    else:
+        raise AssertionError("the backward did not fail")
+    assert a.grad is None
+    optimizer.backward(tn.functions.sum((a + b) * 3.0))
+    optimizer.average_gradients()
+    for p in parameters:
+        close(p.grad, np.full(3, 3.0 * COMM.size))
+
+
+class Failing(tn.FunctionNode):
+    """y = x; backward raises."""
+
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0] * 1,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        raise ArithmeticError("planned")
+
+
+def check_half_precision() -> None:
+    """Gradients of float16 travel as float32, with weights of any size."""
+    p = tn.nn.Parameter(np.ones(3, np.float16))
+    optimizer = distributed.DistributedOptimizer(tn.nn.SGD([p], lr=1.0))
+    for gradient, weight in ((1000.0, 128), (1.0, 70000), (2.0, np.int64(3))):
+        p.grad = np.full(3, gradient, np.float16)
+        optimizer.average_gradients(weight)
+        close(p.grad, np.full(3, gradient), "float16")
+
+
+def check_two_messages_with_a_tag() -> None:
+    """The gradients of messages with equal tags reach the right sender."""
+    x = [tn.asarray(np.full(2, v), requires_grad=True) for v in (1.0, 2.0)]
+    if COMM.rank == 0:
+        tokens = [functions.send(v, 1) for v in x]
+        tn.backward(tokens, [t * 0 for t in tokens])
+        close(x[0].grad_var, np.full(2, 10.0))
+        close(x[1].grad_var, np.full(2, 100.0))
+        COMM.send(np.ones(1), 1, "late")
+        COMM.send(np.zeros(1), 1, "early")
+    elif COMM.rank == 1:
+        first, second = functions.receive(0), functions.receive(0)
+        tn.functions.sum(second * 100.0 + first * 10.0).backward()
+        assert COMM.receive(0, "early")[0] == 0 and COMM.receive(0, "late")[0] == 1
+    COMM.barrier()
+
+
+class UnpicklableError(Exception):
+    """An exception that pickle cannot make anew."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        super().__init__(f"{a} and {b}")
+
+
+def raise_unpicklable() -> None:
+    raise UnpicklableError("left", "right")
+
+
+def check_loaders() -> None:
+    """A loader without a seed has the order of rank 0 on all ranks."""
+    tn.seed(COMM.rank)
+    loader = tn.nn.DataLoader(list(range(40)), 8, shuffle=True)
+    seen = [int(v) for s in distributed.scatter_batches(loader) for v in s.batch.array]
+    every = [v for part in COMM.allgather_objects(seen) for v in part]
+    assert sorted(every) == list(range(40)), every
 
 
 def collectives(x: Any, w: Any) -> Any:
@@ -296,12 +445,88 @@ def check_unused_and_nan(device: str) -> None:
     assert np.isnan(tn.to_host(model.w.grad)).all()
     if COMM.size > 1:
         np.testing.assert_allclose(tn.to_host(model.extra.grad), np.full(3, 2.0 / COMM.size))
+    optimizer.cleargrads()
+    empty = COMM.rank == COMM.size - 1 and COMM.size > 1  # a rank without an example
+    loss = tn.functions.sum(model.w * (np.nan if empty else 3.0))
+    optimizer.backward(loss, weight=0 if empty else 2)
+    optimizer.average_gradients()
+    np.testing.assert_allclose(tn.to_host(model.w.grad), np.full((4, 3), 3.0))
     means = distributed.all_metrics({"loss": float(COMM.rank)}, weight=1 + COMM.rank)
     weights = np.arange(1.0, COMM.size + 1)
     np.testing.assert_allclose(means["loss"], (weights * RANKS).sum() / weights.sum())
     parts = COMM.allgather_objects([int(i) for i in distributed.scatter_dataset(range(10), 3)])
     assert sorted(i for part in parts for i in part) == list(range(10))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+class Normalised(tn.nn.Module):
+    """A model with a buffer and with random numbers."""
+
+    def __init__(self) -> None:
+        self.layers = tn.nn.Sequential(
+            tn.nn.Linear(3, 4), tn.nn.BatchNorm(4), tn.nn.Dropout(0.5), tn.nn.Linear(4, 1)
+        )
+
+    def forward(self, x: Any) -> Any:
+        return self.layers(x)
+
+
+def error_of(model: Any, x: Any, t: Any) -> Any:
+    return tn.functions.mean_squared_error(model(x), t)
+
+
+def check_trainer(folder: str) -> None:
+    """A trainer on all ranks: one history, one checkpoint, equal parameters and buffers."""
+    tn.seed(COMM.rank)  # the trainer gives all ranks the parameters of rank 0
+    rng = np.random.default_rng(8)
+    xs, ts = rng.normal(size=(28, 3)), rng.normal(size=(28, 1))
+    model = Normalised()
+
+    def trainer() -> distributed.DistributedTrainer:
+        loader = tn.nn.DataLoader(tn.nn.ArrayDataset(xs, ts), 7, shuffle=True, seed=4)
+        return distributed.DistributedTrainer(
+            model,
+            error_of,
+            tn.nn.Adam(model, lr=0.01),
+            loader,
+            validation=loader,
+            clip=1.0,
+            accumulate=2,
+            checkpoint=f"{folder}/run.npz",
+            log=f"{folder}/run.csv",
+            rank_logs=f"{folder}/logs",
+        )
+
+    first = trainer()
+    history = first.run(2, quiet=True)
+    assert [history] * COMM.size == COMM.allgather_objects(history)
+    state = {name: tn.to_host(x) for name, x in model.state_dict().items()}
+    for name, host in state.items():
+        for other in COMM.allgather(host):
+            np.testing.assert_array_equal(other, host, err_msg=name)
+    (mean,) = [host for name, host in state.items() if name.endswith("running_mean")]
+    assert np.abs(mean).max() > 0
+    drawn = COMM.allgather_objects(float(tn.random.get_generator().random()))
+    assert len(set(drawn)) == COMM.size, drawn
+    first.run(1, quiet=True)
+    again = trainer()
+    again.resume(f"{folder}/run.npz")
+    assert again.epoch == 3 and again.history == first.history
+    xs[3] = np.nan  # an example of a single rank
+    try:
+        first.run(1, quiet=True)
+    except tn.errors.NaNError as error:
+        assert "the loss is nan" in str(error)
+    else:
+        raise AssertionError("a NaN passed")
+    COMM.barrier()
+
+
+SOME = tn.nn.SGD([tn.nn.Parameter(np.ones(2))], lr=0.1)
+
+
+def failing(text: str) -> None:
+    raise tn.errors.StateError(text)
 
 
 def normalised(layer: Any, x: Any, w: Any, gw: Any) -> list[Any]:
@@ -429,6 +654,14 @@ def check_errors() -> None:
         (lambda: COMM.broadcast(np.ones(2), COMM.size), f"from 0 to {COMM.size - 1}"),
         (lambda: COMM.send(np.ones(2), COMM.rank), "this rank"),
         (lambda: COMM.allreduce([1.0, 2.0]), "allreduce"),
+        (lambda: COMM.allreduce(np.ones(2, int), "mean"), "mean of integers"),
+        (lambda: COMM.allreduce(np.ones(2, bool)), "booleans have no sum"),
+        (lambda: COMM.allreduce(np.ones(2, complex), "max"), "complex numbers have no max"),
+        (lambda: COMM.send(np.ones(2), (COMM.rank + 1) % max(COMM.size, 2), 1.5), "must be a"),
+        (lambda: distributed.Communicator("world"), "communicator of mpi4py"),  # type: ignore[arg-type]
+        (lambda: distributed.DistributedOptimizer(SOME, 2), "must be a Communicator"),  # type: ignore[arg-type]
+        (lambda: distributed.broadcast_parameters(SOME), "model must be a Module"),
+        (lambda: distributed.all_metrics({"a": None}), "metric 'a'"),  # type: ignore[dict-item]
     ]
     for call, text in bad:
         try:
@@ -437,6 +670,29 @@ def check_errors() -> None:
             assert text in str(error), str(error)
         else:
             raise AssertionError(text)
+    try:
+        COMM.on_main(failing, "no file")
+    except tn.errors.StateError as error:
+        assert str(error) == "no file"
+    else:
+        raise AssertionError("on_main hides an error")
+    assert COMM.on_main(str.upper, "a") == "A"
+    try:
+        COMM.on_main(raise_unpicklable)
+    except (UnpicklableError, tn.errors.RankError) as error:
+        assert "left and right" in str(error)
+    else:
+        raise AssertionError("on_main hides an error")
+    try:
+        COMM.on_main(threading.Lock)
+    except TypeError as error:
+        assert "cannot be sent" in str(error)
+    else:
+        raise AssertionError("a lock was sent")
+    single = np.ones((1, 2)), [np.zeros(1), "text"]
+    (share,) = distributed.scatter_batches([single])
+    assert (share.examples, share.total) == (int(COMM.is_main), 1)
+    assert share.batch[0].shape == (1, 2)  # another rank has the example too, with weight 0
     assert COMM.allgather_objects(COMM.rank) == list(RANKS)
     assert COMM.broadcast_object({"seed": COMM.rank}) == {"seed": 0}
 
@@ -460,6 +716,13 @@ def main() -> None:
     check_training_with_sync_batch_norm()
     check_trainer_with_sync_batch_norm()
     check_overlap()
+    check_messages_in_step()
+    check_half_precision()
+    check_loaders()
+    if COMM.size > 1:
+        check_two_messages_with_a_tag()
+    with tempfile.TemporaryDirectory() as folder:
+        check_trainer(COMM.broadcast_object(folder))
     check_errors()
     print(f"rank {COMM.rank} of {COMM.size}: fine")
 

@@ -18,6 +18,7 @@ import pytest
 import tinynode as tn
 from tinynode import distributed
 from tinynode.distributed.communicator import SIZE_VARIABLES
+from tinynode.nn import schedules
 
 ROOT = Path(__file__).resolve().parent.parent
 HAS_MPI = importlib.util.find_spec("mpi4py") is not None
@@ -62,11 +63,23 @@ def test_training_on_one_process() -> None:
     mpi_program.check_training("numpy")
 
 
+def test_trainer_on_one_process(tmp_path: Path) -> None:
+    mpi_program.check_trainer(str(tmp_path))
+    assert (tmp_path / "logs" / "rank0.log").read_text().count("epoch ") == 3
+
+
+def test_collectives_in_nets_on_one_process() -> None:
+    mpi_program.check_compiled_collectives("numpy")
+    mpi_program.check_overlap()
+    mpi_program.check_messages_in_step()
+    mpi_program.check_loaders()
+
+
 def test_misuse_of_the_optimizer() -> None:
     p = tn.nn.Parameter(np.ones(2))
     with pytest.raises(TypeError, match=r"must be an optimizer of tinynode\.nn"):
         distributed.DistributedOptimizer([p])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="bucket_bytes must be positive"):
+    with pytest.raises(ValueError, match="bucket_bytes must be at least 1"):
         distributed.DistributedOptimizer(tn.nn.SGD([p], lr=0.1), bucket_bytes=0)
     optimizer = distributed.DistributedOptimizer(tn.nn.SGD([p], lr=0.1))
     with pytest.raises(ValueError, match="weight must be a number"):
@@ -121,6 +134,27 @@ def test_without_mpi4py_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv(SIZE_VARIABLES[0], "2")
     with pytest.raises(ImportError, match=r"pip install 'tinynode\[mpi\]'"):
         distributed.world()
+
+
+def test_a_child_process_of_a_rank_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SIZE_VARIABLES[0], "2")
+    assert distributed.is_launched()
+    monkeypatch.setenv("TINYNODE_RANK_PROCESS", "1")
+    assert not distributed.is_launched()
+
+
+def test_a_schedule_takes_the_distributed_optimizer() -> None:
+    plain = tn.nn.SGD([tn.nn.Parameter(np.ones(2))], lr=0.5)
+    optimizer = distributed.DistributedOptimizer(plain)
+    schedule = schedules.StepSchedule(optimizer, 1)  # type: ignore[arg-type]
+    schedule.step()
+    assert optimizer.lr == plain.lr < 0.5
+    assert list(optimizer.groups) == [plain]
+
+
+def test_lbfgs_is_refused() -> None:
+    with pytest.raises(TypeError, match="LBFGS computes the loss several times"):
+        distributed.DistributedOptimizer(tn.nn.LBFGS([tn.nn.Parameter(np.ones(2))]))
 
 
 def test_one_process_imports_no_mpi() -> None:

@@ -144,6 +144,15 @@ def test_an_exception_of_a_rank_ends_all(tmp_path: Path) -> None:
     assert 'script.py", line 5' in errors
 
 
+def test_an_exception_of_all_ranks_is_told_once(tmp_path: Path) -> None:
+    program = "from tinynode import distributed\ndistributed.world()\n1 / 0\n"
+    (tmp_path / "script.py").write_text(program)
+    with running(tmp_path, str(LAUNCHER), "-n", "3", sys.executable, "script.py") as process:
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode != 0
+    assert errors.count("ZeroDivisionError: division by zero") == 1, errors
+
+
 def test_a_rank_that_ends_early_is_named(tmp_path: Path) -> None:
     program = (
         "from tinynode import distributed\n"

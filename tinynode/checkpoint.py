@@ -35,6 +35,8 @@ class Checkpoint(FunctionNode):
     requires a gradient, the node has an extra input that does: ``func`` may use parameters.
     """
 
+    runs_backward = True
+
     def __init__(
         self, func: Callable[..., Any], device: Device, requires_grad: tuple[bool, ...]
     ) -> None:

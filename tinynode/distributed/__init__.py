@@ -7,7 +7,7 @@ of a single process where MPI did not start the program. So a script needs no ``
 """
 
 from tinynode.distributed import functions
-from tinynode.distributed.communicator import Communicator, Pending, is_launched, world
+from tinynode.distributed.communicator import Communicator, is_launched, world
 from tinynode.distributed.data import (
     Share,
     all_metrics,
@@ -20,6 +20,7 @@ from tinynode.distributed.layers import SyncBatchNorm, convert_batch_norm
 from tinynode.distributed.nccl import gpu_of_rank
 from tinynode.distributed.optimizer import DistributedOptimizer
 from tinynode.distributed.trainer import DistributedTrainer
+from tinynode.distributed.transport import Pending
 
 __all__ = [
     "Communicator",

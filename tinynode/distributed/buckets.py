@@ -18,7 +18,8 @@ import numpy
 
 from tinynode.core.variable import Variable
 from tinynode.devices import to_host
-from tinynode.distributed.communicator import Communicator, Pending
+from tinynode.distributed.communicator import Communicator
+from tinynode.distributed.transport import Pending
 
 
 class Bucket:
@@ -60,9 +61,8 @@ class Bucket:
             if not has:
                 part[...] = 0
             elif is_mean and weight != 1:
-                numpy.multiply(
-                    to_host(gradient).reshape(-1), weight, out=part, casting="same_kind"
-                )
+                host = to_host(gradient).reshape(-1)
+                numpy.multiply(host, weight, out=part, dtype=self.dtype, casting="same_kind")
             else:
                 part[...] = to_host(gradient).reshape(-1)
         message[self.count] = weight

@@ -12,7 +12,6 @@ Source: MPI: A Message-Passing Interface Standard, version 4.1, 2023; mpi4py.
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 import pickle
@@ -24,58 +23,32 @@ from typing import Any
 import numpy
 
 from tinynode.configuration import config
-from tinynode.core.array_methods import ArrayMethods
-from tinynode.devices import Array, Device, device_of
-from tinynode.devices import to_host as host_of
+from tinynode.devices import Array, device_of
 from tinynode.distributed.endings import Ending
 from tinynode.distributed.heartbeat import watch
 from tinynode.distributed.nccl import NcclTransport, transport_for
-from tinynode.distributed.requests import ORDER, wait_for
+from tinynode.distributed.requests import ORDER
+from tinynode.distributed.transport import (
+    Mailbox,
+    Pending,
+    back,
+    host_array,
+    mpi_module,
+    raw_of,
+    sendable,
+)
 from tinynode.errors import OperandError, RankError, describe
 
 OPERATIONS = {"sum": "SUM", "max": "MAX", "min": "MIN", "prod": "PROD"}
 """The operations of ``allreduce``, with their names in MPI. ``mean`` divides a sum by the size."""
 SIZE_VARIABLES = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
 """The variables of the environment that launchers of MPI set."""
-_SCATTERED = 32_000
-"""The tag of the messages of ``scatter``."""
+COUNT_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+"""Those with the number of processes."""
+RANK_VARIABLE = "TINYNODE_RANK_PROCESS"
+"""Names the process of a rank: a child process is no rank."""
 _lock = threading.Lock()
 _world: Communicator | None = None
-
-
-class Pending:
-    """A collective on the way, while the program goes on.
-
-    Args:
-        request: the request of MPI; None if the collective is done.
-        result: the array to be filled.
-        what: the method of the communicator, for messages.
-        rank: this rank.
-        sent: the array for MPI to read, kept until the end.
-    """
-
-    def __init__(
-        self, request: Any, result: Array, what: str = "", rank: int = 0, sent: Any = None
-    ) -> None:
-        self._request = request
-        self._result = result
-        self._what, self._rank, self._sent = what, rank, sent
-
-    def is_done(self) -> bool:
-        """Ask MPI, which goes on with the collective meanwhile."""
-        if self._request is not None and self._request.Test():
-            self._request = self._sent = None
-        return self._request is None
-
-    def wait(self) -> Array:
-        """The NumPy array, after the collective has ended.
-
-        Raises:
-            RankError: another rank has ended, or did not come in time.
-        """
-        if self._request is not None:
-            wait_for(self.is_done, self._what, self._rank)
-        return self._result
 
 
 class Communicator:
@@ -87,6 +60,9 @@ class Communicator:
     Args:
         mpi: a communicator of mpi4py; None for a single process.
 
+    Raises:
+        OperandError: ``mpi`` is no communicator of mpi4py.
+
     Attributes:
         rank: the number of the process, from 0.
         size: the number of processes.
@@ -94,12 +70,21 @@ class Communicator:
     """
 
     def __init__(self, mpi: Any = None) -> None:
-        self.mpi = mpi
+        if mpi is not None and (not isinstance(mpi, mpi_module().Intracomm) or not mpi):
+            raise OperandError(
+                f"Communicator: mpi must be a communicator of mpi4py, such as "
+                f"MPI.COMM_WORLD.Split(0), got {describe(mpi)}. For all ranks use world()."
+            )
+        self.mpi: Any = mpi
         self.rank = 0 if mpi is None else int(mpi.Get_rank())
         self.size = 1 if mpi is None else int(mpi.Get_size())
         self.local_rank = 0
+        self._is_world = False
+        self._exchange: Communicator | None = None
+        self._mailbox = Mailbox(mpi, self.rank)
+        self._counts: dict[tuple[str, int, Any], int] = {}
         if mpi is not None:
-            shared = mpi.Split_type(_mpi().COMM_TYPE_SHARED)
+            shared = mpi.Split_type(mpi_module().COMM_TYPE_SHARED)
             self.local_rank = int(shared.Get_rank())
             shared.Free()
 
@@ -110,6 +95,16 @@ class Communicator:
     def is_main(self) -> bool:
         """True on rank 0, which writes files and progress."""
         return self.rank == 0
+
+    def for_exchange(self) -> Communicator:
+        """The same ranks, for messages that do not mix with those of this communicator.
+
+        Every rank has to call the method. All calls give the same object.
+        """
+        if self._exchange is None:
+            self._exchange = Communicator(None if self.mpi is None else self.mpi.Dup())
+            self._exchange._is_world = self._is_world
+        return self._exchange
 
     # --- arrays ------------------------------------------------------------------------------
 
@@ -128,9 +123,9 @@ class Communicator:
         """
         transport = self._nccl("allreduce", array, operation)
         if transport is not None:
-            return transport.allreduce(_raw(array), operation)
-        device, host = _host("allreduce", array)
-        return _back(self.start_allreduce(host, operation).wait(), host.dtype, device)
+            return transport.allreduce(raw_of(array), operation)
+        device, host = host_array("allreduce", array)
+        return back(self.start_allreduce(host, operation).wait(), host.dtype, device)
 
     def start_allreduce(self, host: Any, operation: str = "sum") -> Pending:
         """``allreduce`` of a NumPy array, in the background."""
@@ -144,18 +139,25 @@ class Communicator:
                 f"Communicator.allreduce: booleans have no {operation}. Cast to integers, or use "
                 "max for any, min for all."
             )
-        sent = _sendable(host.view(numpy.uint8) if host.dtype == bool else host)
+        if operation == "mean" and host.dtype.kind in "iu":
+            raise OperandError(
+                f"Communicator.allreduce: the mean of integers ({host.dtype}) is no integer. Cast "
+                "to a floating dtype, or use sum."
+            )
+        if operation in ("max", "min") and host.dtype.kind == "c":
+            raise OperandError(f"Communicator.allreduce: complex numbers have no {operation}.")
+        sent = sendable(host.view(numpy.uint8) if host.dtype == bool else host)
         if operation == "mean":
             sent = sent / numpy.asarray(self.size, sent.dtype)
         if self.mpi is None:
             return Pending(None, sent.copy())
         self._check_agreement("allreduce", sent.shape, sent.dtype, operation)
         result = numpy.empty_like(sent)
-        kind = getattr(_mpi(), OPERATIONS.get(operation, "SUM"))
+        kind = getattr(mpi_module(), OPERATIONS.get(operation, "SUM"))
         return self._pending("allreduce", self.mpi.Iallreduce(sent, result, kind), result, sent)
 
     def _pending(self, what: str, request: Any, result: Any, sent: Any = None) -> Pending:
-        return Pending(request, result, what, self.rank, sent)
+        return Pending(request, result, what, self.rank, sent, -1 if self._is_world else None)
 
     def allgather(self, array: Any) -> tuple[Array, ...]:
         """The arrays of all ranks, by rank; the shapes may differ.
@@ -165,20 +167,20 @@ class Communicator:
         """
         transport = self._nccl("allgather", array)
         if transport is not None and len({*self.allgather_objects(array.shape)}) == 1:
-            return transport.allgather(_raw(array))
-        device, host = _host("allgather", array)
-        sent = _sendable(host)
+            return transport.allgather(raw_of(array))
+        device, host = host_array("allgather", array)
+        sent = sendable(host)
         if self.mpi is None:
-            return (_back(sent.copy(), host.dtype, device),)
+            return (back(sent.copy(), host.dtype, device),)
         shapes = self.allgather_objects(sent.shape)
         self._check_agreement("allgather", sent.dtype)
         parts = self._gathered("allgather", sent.reshape(-1), [math.prod(one) for one in shapes])
         pairs = zip(parts, shapes, strict=True)
-        return tuple([_back(part.reshape(shape), host.dtype, device) for part, shape in pairs])
+        return tuple([back(part.reshape(shape), host.dtype, device) for part, shape in pairs])
 
     def _nccl(self, method: str, array: Any, setting: Any = None) -> NcclTransport | None:
         """NCCL for an array; None for the way through the host."""
-        raw = _raw(array)
+        raw = raw_of(array)
         transport = transport_for(self, device_of(raw, f"Communicator.{method}", "array"))
         if transport is None or (method == "allreduce" and not transport.takes(raw, setting)):
             return None
@@ -205,13 +207,13 @@ class Communicator:
         self._check_rank("broadcast", "root", root)
         transport = self._nccl("broadcast", array, root)
         if transport is not None:
-            return transport.broadcast(_raw(array), root)
-        device, host = _host("broadcast", array)
-        sent = _sendable(host).copy()
+            return transport.broadcast(raw_of(array), root)
+        device, host = host_array("broadcast", array)
+        sent = sendable(host).copy()
         if self.mpi is not None:
             self._check_agreement("broadcast", sent.shape, sent.dtype, root)
             self._pending("broadcast", self.mpi.Ibcast(sent, root), sent).wait()
-        return _back(sent, host.dtype, device)
+        return back(sent, host.dtype, device)
 
     def scatter(self, arrays: Sequence[Any] | None, root: int = 0) -> Array:
         """Array number ``rank`` of the arrays of rank ``root``; the shapes may differ.
@@ -231,55 +233,61 @@ class Communicator:
                 f"rank, got {count}."
             )
         if self.rank != root or arrays is None:
-            return self._received("scatter", root, _SCATTERED)
-        hosts = [_host("scatter", array)[1] for array in arrays]
+            return self._mailbox.receive("scatter", root, "scatter")
+        hosts = [host_array("scatter", array)[1] for array in arrays]
         requests = []
         for rank, host in enumerate(hosts):
             if rank != self.rank:
-                requests += self._start_send("scatter", host, rank, _SCATTERED)
+                requests += self._mailbox.start_send("scatter", host, rank, "scatter")
         for pending in requests:
             pending.wait()
-        device = device_of(_raw(arrays[self.rank]), "Communicator.scatter", "arrays")
+        device = device_of(raw_of(arrays[self.rank]), "Communicator.scatter", "arrays")
         return device.from_host(hosts[self.rank].copy())
 
-    def send(self, array: Any, to: int, tag: int = 0) -> None:
+    def send(self, array: Any, to: int, tag: Any = 0) -> int:
         """Give an array to another rank. The other rank calls ``receive``.
 
+        Args:
+            array: an array of any backend, or a Variable.
+            to: the other rank.
+            tag: a number or a text; the other rank asks for the same.
+
+        Returns:
+            The number of earlier messages to that rank with that tag.
+
         Raises:
             ValueError: there is no such rank, or it is this rank.
+            OperandError: the argument is no array, or the tag is no number or text.
         """
         self._check_partner("send", "to", to)
-        _, host = _host("send", array)
-        for pending in self._start_send("send", host, to, tag):
+        _check_tag("send", tag)
+        _, host = host_array("send", array)
+        for pending in self._mailbox.start_send("send", host, to, tag):
             pending.wait()
+        return self._count("send", to, tag)
 
-    def _start_send(self, what: str, host: Any, to: int, tag: int) -> list[Pending]:
-        """Send what the array is, and the array."""
-        sent = _sendable(host)
-        head = pickle.dumps((sent.shape, sent.dtype, host.dtype))
-        return [
-            self._pending(what, self.mpi.Isend(bytearray(head), to, tag), None, head),
-            self._pending(what, self.mpi.Isend(sent, to, tag), None, sent),
-        ]
-
-    def receive(self, source: int, tag: int = 0) -> Any:
-        """The NumPy array of another rank.
+    def receive(self, source: int, tag: Any = 0) -> Any:
+        """The NumPy array of another rank: the first with the tag, in the order sent.
 
         Raises:
             ValueError: there is no such rank, or it is this rank.
+            OperandError: the tag is no number or text.
         """
-        self._check_partner("receive", "source", source)
-        return self._received("receive", source, tag)
+        return self.receive_numbered(source, tag)[0]
 
-    def _received(self, what: str, source: int, tag: int) -> Any:
-        status = _mpi().Status()
-        message = wait_for(_Probe(self.mpi, source, tag, status).found, what, self.rank)
-        head = bytearray(status.Get_count(_mpi().BYTE))
-        message.Recv(head)
-        shape, dtype, own = pickle.loads(head)
-        result = numpy.empty(shape, dtype)
-        self._pending(what, self.mpi.Irecv(result, source, tag), result).wait()
-        return result.astype(own, copy=False)
+    def receive_numbered(self, source: int, tag: Any = 0) -> tuple[Any, int]:
+        """``receive``, and the number of earlier messages from that rank with that tag."""
+        self._check_partner("receive", "source", source)
+        _check_tag("receive", tag)
+        array = self._mailbox.receive("receive", source, tag)
+        return array, self._count("receive", source, tag)
+
+    def _count(self, kind: str, partner: int, tag: Any) -> int:
+        """The number of earlier messages; counts this message."""
+        key = kind, partner, tag
+        number = self._counts.get(key, 0)
+        self._counts[key] = number + 1
+        return number
 
     # --- objects, and time ---------------------------------------------------------------------
 
@@ -310,21 +318,22 @@ class Communicator:
         """Call a function on rank 0 alone; the picklable result on every rank.
 
         Raises:
-            Exception: the exception of the function, on every rank.
+            Exception: the exception of the function, on every rank. An exception that cannot be
+                pickled is a RankError with the text on the other ranks.
+            TypeError: the result cannot be pickled.
         """
-        result: Any = None
-        error: Exception | None = None
-        if self.is_main:
-            try:
-                result = function(*arguments)
-            except Exception as raised:
-                error = raised
-        if error is not None:
-            self.broadcast_object((None, error))
-            raise error
-        result, told = self.broadcast_object((result, None))
-        if told is not None:
-            raise told
+        if not self.is_main:
+            result, told = self.broadcast_object(None)
+            if told is not None:
+                raise told
+            return result
+        try:
+            result = function(*arguments)
+            told = _picklable((result, None))
+        except (Exception, SystemExit) as error:
+            self.broadcast_object((None, _as_told(error)))
+            raise
+        self.broadcast_object(told)
         return result
 
     def barrier(self) -> None:
@@ -344,7 +353,8 @@ class Communicator:
             raise RankError(f"Communicator.{method}: the ranks differ: {told}. {ORDER}")
 
     def _check_rank(self, method: str, argument: str, rank: Any) -> None:
-        if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < self.size:
+        is_number = hasattr(rank, "__index__") and not isinstance(rank, bool)
+        if not is_number or not 0 <= int(rank) < self.size:
             raise ValueError(
                 f"Communicator.{method}: {argument} must be a rank from 0 to {self.size - 1}, got "
                 f"{describe(rank)}."
@@ -368,75 +378,98 @@ def world() -> Communicator:
 
     Raises:
         ImportError: a launcher started the program, and mpi4py is not installed.
+        RankError: the launcher is that of another MPI.
     """
     global _world
     with _lock:
         if _world is None:
             is_mpi = is_launched() or "mpi4py.MPI" in sys.modules
-            mpi = _mpi().COMM_WORLD.Dup() if is_mpi else None
-            _world = Communicator(mpi)
-            if _world.size > 1:
+            mpi = mpi_module().COMM_WORLD.Dup() if is_mpi else None
+            found = Communicator(mpi)
+            _check_launcher(found.size)
+            if found.size > 1:
+                found._is_world = True
+                os.environ[RANK_VARIABLE] = str(os.getpid())
                 _watch_over(mpi)
+            _world = found
         return _world
 
 
 def is_launched() -> bool:
-    """True if a launcher of MPI started this process."""
+    """True if a launcher of MPI started this process; False in a child process of a rank."""
+    if os.environ.get(RANK_VARIABLE, str(os.getpid())) != str(os.getpid()):
+        return False
     return any(name in os.environ for name in SIZE_VARIABLES)
+
+
+def _check_launcher(size: int) -> None:
+    """Refuse the launcher of another MPI, under which each process would be alone.
+
+    Raises:
+        RankError: the launcher started more processes than MPI knows.
+    """
+    for name in COUNT_VARIABLES:
+        text = os.environ.get(name, "")
+        if is_launched() and text.isdigit() and int(text) > size:
+            raise RankError(
+                f"world: the launcher started {text} processes ({name}), and mpi4py sees {size}. "
+                "mpi4py belongs to another MPI. Start with the mpiexec of the same installation: "
+                "for the wheel mpich, the mpiexec beside python."
+            )
 
 
 def _watch_over(mpi: Any) -> None:
     """End all ranks when a rank raises an exception, is killed, or stops."""
     Ending(mpi).install()
-    if _mpi().Query_thread() == _mpi().THREAD_MULTIPLE:  # else threads may not call MPI
+    if (
+        mpi_module().Query_thread() == mpi_module().THREAD_MULTIPLE
+    ):  # else threads may not call MPI
         watch.begin(mpi)
 
 
-class _Probe:
-    """Asks for a message of another rank."""
+def checked_communicator(caller: str, given: Any) -> Communicator:
+    """The communicator, by default that of all ranks.
 
-    def __init__(self, mpi: Any, source: int, tag: int, status: Any) -> None:
-        self._mpi = mpi
-        self._arguments = source, tag, status
-
-    def found(self) -> Any:
-        """The message, or None."""
-        return self._mpi.Improbe(*self._arguments)
-
-
-def _mpi() -> Any:
-    """The module ``mpi4py.MPI``: the import starts MPI."""
-    try:
-        return importlib.import_module("mpi4py.MPI")
-    except ImportError as error:
-        raise ImportError(
-            "tinynode.distributed: several ranks need mpi4py, which is not installed: "
-            f"{error}. Install it with: pip install 'tinynode[mpi]'"
-        ) from error
-
-
-def _raw(array: Any) -> Any:
-    return array.filled_array() if isinstance(array, ArrayMethods) else array
-
-
-def _host(method: str, array: Any) -> tuple[Device, Any]:
-    """The device of an array, and the values as a NumPy array."""
-    raw = _raw(array)
-    device = device_of(raw, f"Communicator.{method}", "array")
-    host = numpy.asarray(host_of(raw))
-    if host.dtype.kind not in "biufc":
+    Raises:
+        OperandError: the argument is no Communicator.
+    """
+    if given is None:
+        return world()
+    if not isinstance(given, Communicator):
         raise OperandError(
-            f"Communicator.{method}: array must hold numbers, got {describe(array)}."
+            f"{caller}: communicator must be a Communicator, such as distributed.world(), got "
+            f"{describe(given)}."
         )
-    return device, host
+    return given
 
 
-def _sendable(host: Any) -> Any:
-    """A contiguous array of a dtype of MPI."""
-    wide = host.astype(numpy.float32) if host.dtype == numpy.float16 else host
-    return numpy.ascontiguousarray(wide).reshape(host.shape)
+def _check_tag(method: str, tag: Any) -> None:
+    if isinstance(tag, bool) or not isinstance(tag, int | str | tuple):
+        raise OperandError(
+            f"Communicator.{method}: tag must be a number or a text, got {describe(tag)}."
+        )
 
 
-def _back(host: Any, dtype: Any, device: Device) -> Array:
-    """A result of MPI, of the dtype and on the device of the argument."""
-    return device.from_host(host.astype(dtype, copy=False))
+def _picklable(value: Any) -> Any:
+    """The value, if other ranks can get it.
+
+    Raises:
+        TypeError: the value cannot be pickled.
+    """
+    try:
+        pickle.loads(pickle.dumps(value))
+    except Exception as error:
+        raise TypeError(
+            f"Communicator.on_main: the result cannot be sent to other ranks: {error}. Return "
+            "numbers, texts, arrays of NumPy, or lists of these."
+        ) from None
+    return value
+
+
+def _as_told(error: BaseException) -> BaseException:
+    """An exception as the other ranks raise it."""
+    try:
+        copy: BaseException = pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RankError(f"rank 0 raised {type(error).__name__}: {error}")
+    return copy

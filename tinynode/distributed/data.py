@@ -14,9 +14,10 @@ import numpy
 from tinynode.core.conversion import assign
 from tinynode.core.variable import Variable
 from tinynode.devices import is_array, is_floating
-from tinynode.distributed.communicator import Communicator, world
+from tinynode.distributed.communicator import Communicator, checked_communicator
 from tinynode.errors import OperandError, describe
 from tinynode.nn.data import Subset
+from tinynode.nn.module import Module
 
 
 def broadcast_parameters(
@@ -25,9 +26,12 @@ def broadcast_parameters(
     """Give each rank the parameters and buffers of the rank ``root``.
 
     Raises:
+        OperandError: the model is no Module.
         ValueError: there is no such rank.
     """
-    comm = communicator or world()
+    comm = checked_communicator("broadcast_parameters", communicator)
+    if not isinstance(model, Module):
+        raise OperandError(f"broadcast_parameters: model must be a Module, got {describe(model)}.")
     buffers = [buffer for _, buffer in model.named_buffers()]
     for x in (*model.parameters(), *buffers):
         assign(x, comm.broadcast(x.raw, root), x.device)
@@ -46,7 +50,7 @@ def scatter_dataset(
     Returns:
         A Subset. The lengths of the ranks differ by at most an example.
     """
-    comm = communicator or world()
+    comm = checked_communicator("scatter_dataset", communicator)
     order = numpy.arange(len(dataset))
     if seed is not None:
         order = numpy.random.default_rng(seed).permutation(order)
@@ -64,9 +68,16 @@ def all_metrics(
         communicator: by default the communicator of all ranks.
 
     Raises:
+        OperandError: a metric is no number.
         ValueError: the names of two ranks differ, or all weights are 0.
     """
-    comm = communicator or world()
+    comm = checked_communicator("all_metrics", communicator)
+    for name, value in metrics.items():
+        if not hasattr(value, "__float__"):
+            raise OperandError(
+                f"all_metrics: metric {name!r} must be a number, got {describe(value)}."
+            )
+    metrics = {name: float(value) for name, value in metrics.items()}
     every = comm.allgather_objects((dict(metrics), float(weight)))
     names = [sorted(given) for given, _ in every]
     if any(one != names[0] for one in names):
@@ -82,7 +93,7 @@ def average_buffers(model: Any, communicator: Communicator | None = None) -> Non
 
     Buffers of integers get the values of rank 0.
     """
-    comm = communicator or world()
+    comm = checked_communicator("average_buffers", communicator)
     if comm.size == 1:
         return
     for _, buffer in model.named_buffers():
@@ -131,8 +142,8 @@ def scatter_batches(loader: Any, communicator: Communicator | None = None) -> Sh
             loss = loss_of(model, *share.batch) * (share.examples / share.total)
 
     Each rank makes the whole batch, and keeps the examples ``rank``, ``rank + size`` and so on.
-    Give the loader the same seed on each rank. Then the batches are those of a single rank, also
-    with a shuffle and with random transforms.
+    The loader of each rank gets the seed of rank 0. So the batches are those of a single rank,
+    also with a shuffle and with random transforms.
 
     Args:
         loader: gives batches: a DataLoader, or a list of tuples.
@@ -146,7 +157,22 @@ def scatter_batches(loader: Any, communicator: Communicator | None = None) -> Sh
             f"scatter_batches: loader must be batches with len(), such as a DataLoader, got "
             f"{describe(loader)}."
         )
-    return Shares(loader, communicator or world())
+    comm = checked_communicator("scatter_batches", communicator)
+    share_order(loader, comm)
+    return Shares(loader, comm)
+
+
+def share_order(loader: Any, communicator: Communicator) -> None:
+    """Give each rank the seed and the position of the loader of rank 0.
+
+    Raises:
+        StateError: the loaders differ, such as in the number of samples.
+    """
+    if communicator.size == 1 or not hasattr(loader, "load_state_dict"):
+        return
+    state = communicator.broadcast_object(loader.state_dict())
+    if not communicator.is_main:
+        loader.load_state_dict(state)
 
 
 def share_of(batch: Any, communicator: Communicator) -> Share:

@@ -1,19 +1,22 @@
 """The end of a program of several ranks.
 
 Requirement: an exception on a rank ends all ranks, since the others would wait for ever.
-The traceback is shown with the number of the rank.
+The traceback is shown with the number of the rank. If all ranks raise, rank 0 alone tells.
 """
 
 from __future__ import annotations
 
 import atexit
 import sys
+import time
 import traceback
 from types import TracebackType
 from typing import Any
 
 from tinynode.distributed.heartbeat import watch
 
+PATIENCE_SECONDS = 0.3
+"""The time for rank 0 to tell of the same exception, and to end all ranks."""
 INTERRUPTED = 130
 """The exit status after Ctrl-C."""
 
@@ -40,6 +43,8 @@ class Ending:
         trace: TracebackType | None,
     ) -> None:
         """Show the traceback with the rank, and end all ranks."""
+        if self.mpi.rank:
+            time.sleep(PATIENCE_SECONDS)
         title = f"rank {self.mpi.rank} of {self.mpi.size}"
         if issubclass(kind, KeyboardInterrupt):
             self._write(f"{title}: interrupted, so all ranks end.\n")

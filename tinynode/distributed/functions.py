@@ -26,7 +26,7 @@ import numpy
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Array, Arrays, Device, get_device, namespace_of
-from tinynode.distributed.communicator import Communicator, world
+from tinynode.distributed.communicator import Communicator, checked_communicator
 from tinynode.errors import TraceError
 from tinynode.functions.data_types import astype
 from tinynode.functions.operands import as_operand
@@ -156,7 +156,7 @@ class Send(FunctionNode):
 
     is_collective = True
 
-    def __init__(self, communicator: Communicator, to: int, tag: int) -> None:
+    def __init__(self, communicator: Communicator, to: int, tag: Any) -> None:
         self.communicator = communicator
         self.to = to
         self.tag = tag
@@ -164,12 +164,13 @@ class Send(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (x,) = inputs
         refuse_in_net("send")
-        self.communicator.send(x, self.to, self.tag)
+        self._number = self.communicator.send(x, self.to, self.tag)
         return (namespace_of(x).zeros((), dtype=x.dtype, device=x.device),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Any:
         (gtoken,) = grad_outputs
-        return Receive(self.communicator, self.to, self.tag, gtoken.device).apply((gtoken,))
+        tag = ("gradient", self.tag, self._number)  # so that no two gradients are mixed up
+        return Receive(self.communicator, self.to, tag, gtoken.device).apply((gtoken,))
 
 
 class Receive(FunctionNode):
@@ -179,7 +180,7 @@ class Receive(FunctionNode):
 
     output_device: Device
 
-    def __init__(self, communicator: Communicator, source: int, tag: int, device: Device) -> None:
+    def __init__(self, communicator: Communicator, source: int, tag: Any, device: Device) -> None:
         self.communicator = communicator
         self.source = source
         self.tag = tag
@@ -187,11 +188,13 @@ class Receive(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         refuse_in_net("receive")
-        return (self.output_device.from_host(self.communicator.receive(self.source, self.tag)),)
+        found, self._number = self.communicator.receive_numbered(self.source, self.tag)
+        return (self.output_device.from_host(found),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (token,) = self.inputs or ()
-        sent = Send(self.communicator, self.source, self.tag).apply(grad_outputs)[0]
+        tag = ("gradient", self.tag, self._number)
+        sent = Send(self.communicator, self.source, tag).apply(grad_outputs)[0]
         return (sent if sent.dtype == token.dtype else astype(sent, token.dtype),)
 
 
@@ -203,7 +206,9 @@ def allreduce(x: Any, communicator: Communicator | None = None) -> Variable:
     Raises:
         OperandError: x is neither a Variable nor an array.
     """
-    return AllReduce(communicator or world()).apply((as_operand("allreduce", "x", x),))[0]
+    return AllReduce(checked_communicator("allreduce", communicator)).apply(
+        (as_operand("allreduce", "x", x),)
+    )[0]
 
 
 def allgather(x: Any, communicator: Communicator | None = None) -> Variable:
@@ -214,7 +219,9 @@ def allgather(x: Any, communicator: Communicator | None = None) -> Variable:
     Raises:
         OperandError: x is neither a Variable nor an array.
     """
-    return AllGather(communicator or world()).apply((as_operand("allgather", "x", x),))[0]
+    return AllGather(checked_communicator("allgather", communicator)).apply(
+        (as_operand("allgather", "x", x),)
+    )[0]
 
 
 def broadcast(x: Any, root: int = 0, communicator: Communicator | None = None) -> Variable:
@@ -226,14 +233,14 @@ def broadcast(x: Any, root: int = 0, communicator: Communicator | None = None) -
         OperandError: x is neither a Variable nor an array.
         ValueError: there is no such rank.
     """
-    node = Broadcast(communicator or world(), root)
+    node = Broadcast(checked_communicator("broadcast", communicator), root)
     return node.apply((as_operand("broadcast", "x", x),))[0]
 
 
-def send(x: Any, to: int, tag: int = 0, communicator: Communicator | None = None) -> Variable:
+def send(x: Any, to: int, tag: Any = 0, communicator: Communicator | None = None) -> Variable:
     """Give x to the rank ``to``, for pipelines of layers. The other rank calls ``receive``.
 
-    x: (s) -> token: (), the number 0.
+    x: (s) -> token: (), the number 0. The k-th message with a tag meets the k-th ``receive``.
 
     Returns:
         A token. ``token.backward()`` waits for the gradient of x from the other rank, and goes on
@@ -243,13 +250,13 @@ def send(x: Any, to: int, tag: int = 0, communicator: Communicator | None = None
         OperandError: x is neither a Variable nor an array.
         ValueError: there is no such rank, or it is this rank.
     """
-    node = Send(communicator or world(), to, tag)
+    node = Send(checked_communicator("send", communicator), to, tag)
     return node.apply((as_operand("send", "x", x),))[0]
 
 
 def receive(
     source: int,
-    tag: int = 0,
+    tag: Any = 0,
     device: Any = None,
     token: Variable | None = None,
     communicator: Communicator | None = None,
@@ -273,4 +280,6 @@ def receive(
     target = get_device(device)
     if token is None:
         token = wrap_array(target.from_host(numpy.zeros(())), target, True)
-    return Receive(communicator or world(), source, tag, target).apply((token,))[0]
+    return Receive(checked_communicator("receive", communicator), source, tag, target).apply(
+        (token,)
+    )[0]

@@ -21,7 +21,7 @@ from tinynode.errors import RankError
 PERIOD_SECONDS = 0.5
 """The time between two beats."""
 LIMIT_VARIABLE = "TINYNODE_HEARTBEAT"
-LIMIT_SECONDS = 5.0
+LIMIT_SECONDS = 8.0
 """The silence after which a rank counts as stopped."""
 BEAT, GOODBYE = b"b", b"g"
 GRACE_SECONDS = 1.0
@@ -95,7 +95,8 @@ class Heartbeat(threading.Thread):
 
     def _give_up(self, seconds: float) -> None:
         text = f"rank {self.before} of {self.mpi.size} has not answered for {seconds:.1f} s"
-        print(f"{text}: rank {self.mpi.rank} ends the run.", file=sys.stderr, flush=True)
+        hint = f"For longer silences set {LIMIT_VARIABLE}, in seconds; 0 for no watch."
+        print(f"{text}: rank {self.mpi.rank} ends the run. {hint}", file=sys.stderr, flush=True)
         self.mpi.Abort(1)
 
     def stop(self) -> None:
@@ -123,14 +124,18 @@ class Watch:
             self.heartbeat.stop()
             self.heartbeat = None
 
-    def check(self, what: str) -> None:
+    def check(self, what: str, partner: int | None) -> None:
         """Refuse to wait for an ended rank.
+
+        Args:
+            what: the method of the communicator, for the message.
+            partner: as for ``wait_for``.
 
         Raises:
             RankError: the rank before has ended.
         """
         beat = self.heartbeat
-        if beat is None or beat.left_at is None:
+        if beat is None or beat.left_at is None or partner not in (-1, beat.before):
             return
         if time.monotonic() - beat.left_at > GRACE_SECONDS:
             raise RankError(

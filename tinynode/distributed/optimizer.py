@@ -20,7 +20,8 @@ S. Li et al., PyTorch Distributed, 2020, section 3.2: buckets, and messages duri
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import numbers
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tinynode.configuration import no_backprop_mode
@@ -29,12 +30,13 @@ from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, namespace_of
 from tinynode.distributed.buckets import buckets_of
-from tinynode.distributed.communicator import Communicator, world
+from tinynode.distributed.communicator import Communicator, checked_communicator
 from tinynode.distributed.exchange import Departures, Exchange
 from tinynode.errors import GraphError, OperandError, describe
 from tinynode.net.making import is_making_net
-from tinynode.nn.checks import checked_number
+from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.clipping import clip_gradients
+from tinynode.nn.lbfgs import LBFGS
 from tinynode.nn.optimizers import Optimizer
 
 BUCKET_BYTES = 4 * 2**20
@@ -85,9 +87,10 @@ class DistributedOptimizer:
                 f"DistributedOptimizer: optimizer must be an optimizer of tinynode.nn, got "
                 f"{describe(optimizer)}."
             )
-        if bucket_bytes < 1:
-            raise ValueError(
-                f"DistributedOptimizer: bucket_bytes must be positive, got {bucket_bytes}."
+        if isinstance(optimizer, LBFGS):
+            raise OperandError(
+                "DistributedOptimizer: LBFGS computes the loss several times in an update, and "
+                "the ranks would take different steps. Use another optimizer."
             )
         if operation not in OPERATIONS:
             raise ValueError(
@@ -98,8 +101,8 @@ class DistributedOptimizer:
         if clip == 0:
             raise ValueError("DistributedOptimizer: clip must be above 0.")
         self.optimizer = optimizer
-        self.communicator = communicator or world()
-        self.bucket_bytes = bucket_bytes
+        self.communicator = checked_communicator("DistributedOptimizer", communicator)
+        self.bucket_bytes = checked_size("DistributedOptimizer: bucket_bytes", bucket_bytes)
         self.operation = operation
         self.overlap = bool(overlap)
         self.clip = clip
@@ -140,6 +143,9 @@ class DistributedOptimizer:
             loss: the loss of this rank.
             weight: the number of examples of this rank, if the loss is a mean over the examples.
 
+        After an exception the messages are in step again, if all ranks got one. The gradients are
+        as before.
+
         Raises:
             ValueError: the weight is negative or not finite.
             GraphError: ``backward`` was called before, and ``update`` was not.
@@ -154,11 +160,23 @@ class DistributedOptimizer:
         if self.communicator.size == 1 or not self.overlap or is_recording_net():
             loss.backward()
         else:
-            exchange = self.new_exchange(weight)
-            with Departures(exchange):
-                loss.backward()
-            self._exchange = exchange
+            self._exchange = self._backward_and_start(loss, weight)
         self._weight = weight
+
+    def _backward_and_start(self, loss: Variable, weight: float) -> Exchange:
+        """The backward pass; all messages have left after the pass."""
+        exchange = self.new_exchange(weight)
+        try:
+            if len(exchange.buckets) > 1:
+                with Departures(exchange):
+                    loss.backward()
+            else:  # a single bucket leaves at the end in any case
+                loss.backward()
+        except Exception:
+            exchange.abandon()
+            raise
+        exchange.start_rest()
+        return exchange
 
     def update(
         self, closure: Callable[[], Any] | None = None, *, weight: float | None = None
@@ -217,15 +235,16 @@ class DistributedOptimizer:
     def new_exchange(self, weight: float) -> Exchange:
         """The messages of a step, none of which has left."""
         buckets = buckets_of(self._parameters, self.bucket_bytes)
-        return Exchange(self.communicator, buckets, weight, self.operation == "mean")
+        is_mean = self.operation == "mean"
+        return Exchange(self.communicator.for_exchange(), buckets, weight, is_mean)
 
     def _check_weight(self, weight: Any) -> None:
-        if isinstance(weight, bool) or not isinstance(weight, int | float):
+        if isinstance(weight, bool) or not isinstance(weight, numbers.Real):
             raise OperandError(
                 f"DistributedOptimizer: weight must be a number of examples, got "
                 f"{describe(weight)}. Write len(batch)."
             )
-        if not 0.0 <= weight < math.inf:
+        if not 0.0 <= float(weight) < math.inf:
             raise ValueError(
                 f"DistributedOptimizer: weight must be a number of examples, got {weight!r}."
             )
@@ -250,6 +269,14 @@ class DistributedOptimizer:
         self.waited += exchange.waited
         self.sent += sum(bucket.bytes for bucket in exchange.buckets)
         return found
+
+    step = update
+    """``update``, by PyTorch's name."""
+
+    @property
+    def groups(self) -> Sequence[Optimizer]:
+        """The groups of parameters of the optimizer of the rank."""
+        return self.optimizer.groups
 
     def cleargrads(self) -> None:
         """Set every parameter's gradient to None; needed before each backward."""

@@ -44,13 +44,15 @@ def timeout() -> float:
     return seconds
 
 
-def wait_for(is_done: Callable[[], Any], what: str, rank: int) -> Any:
+def wait_for(is_done: Callable[[], Any], what: str, rank: int, partner: int | None = None) -> Any:
     """Call ``is_done`` again and again; the first true result.
 
     Args:
         is_done: asks MPI.
         what: the method of the communicator, for messages.
         rank: the waiting rank.
+        partner: the other rank of a message; -1 if all ranks of the world have to come, None if
+            nothing is known.
 
     Raises:
         RankError: another rank has ended, or nothing came before ``timeout``.
@@ -66,7 +68,7 @@ def wait_for(is_done: Callable[[], Any], what: str, rank: int) -> Any:
             _yield()
             continue
         time.sleep(PAUSE_SECONDS)
-        watch.check(what)
+        watch.check(what, partner)
         if waited > NOTICE_SECONDS and not has_told:
             has_told = True
             print(_notice(what, rank, waited), file=sys.stderr, flush=True)

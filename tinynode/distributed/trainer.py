@@ -22,8 +22,13 @@ import numpy
 
 from tinynode import random
 from tinynode.core.variable import Variable
-from tinynode.distributed.communicator import Communicator, world
-from tinynode.distributed.data import average_buffers, broadcast_parameters, share_of
+from tinynode.distributed.communicator import Communicator, checked_communicator
+from tinynode.distributed.data import (
+    average_buffers,
+    broadcast_parameters,
+    share_of,
+    share_order,
+)
 from tinynode.distributed.optimizer import DistributedOptimizer
 from tinynode.errors import OperandError
 from tinynode.nn.interrupt import Interrupt
@@ -47,7 +52,7 @@ class DistributedTrainer(Trainer):
         model: as for ``nn.Trainer``, as are ``loss``, ``train`` and the other arguments.
         loss: the mean loss over the examples of a batch.
         optimizer: an optimizer of ``tinynode.nn``. The trainer makes a ``DistributedOptimizer``.
-        train: equal batches on each rank: the same data, and the same seed.
+        train: the batches of all ranks: the same data on each rank. A loader gets rank 0's seed.
         communicator: by default the communicator of all ranks.
         rank_logs: a folder. Each rank appends lines to the file ``rank0.log``, ``rank1.log`` ...
             there: times, bytes and the loss of the rank in each epoch.
@@ -77,7 +82,7 @@ class DistributedTrainer(Trainer):
                 "DistributedTrainer: optimizer is a DistributedOptimizer, and the trainer makes "
                 f"that itself. Give {optimizer.optimizer!r}."
             )
-        self.communicator = communicator or world()
+        self.communicator = checked_communicator("DistributedTrainer", communicator)
         if not self.communicator.is_main:
             options["log"] = None
         super().__init__(model, loss, optimizer, train, **options)
@@ -90,6 +95,8 @@ class DistributedTrainer(Trainer):
             self._rank_log = RankLog(Path(rank_logs), self.communicator)
         if self.communicator.size > 1:
             broadcast_parameters(model, communicator=self.communicator)
+            for loader in (self.train, self.validation):
+                share_order(loader, self.communicator)
             self._own_random_numbers()
 
     def run(self, epochs: int, *, quiet: bool = False) -> list[Row]:

@@ -53,6 +53,7 @@ class Schedule(RefusesKeywords):
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
+        optimizer = getattr(optimizer, "saved_part", optimizer)  # a DistributedOptimizer has one
         if not isinstance(optimizer, Optimizer):
             raise TypeError(
                 f"{type(self).__name__}: optimizer must be an Optimizer, got "
