@@ -1,7 +1,7 @@
 """Exchange: the gradients of all ranks are added, also while the backward pass still runs.
 
 Requirement: the messages travel while the processor computes. A parameter's gradient is complete
-when the backward of the parameter's last user has run. So ``Departures`` observes the sweep, and a
+when the backward of the parameter's last user has run. So ``Departures`` observes the users, and a
 bucket leaves as soon as all gradients are complete.
 
 A function may run a backward pass of its own, as ``tn.checkpoint`` does. Before the last of these
@@ -14,10 +14,14 @@ buckets leave at the end of the pass.
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Self
+
+import numpy
 
 from tinynode.core.hooks import FunctionHook
+from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
+from tinynode.devices import to_host
 from tinynode.distributed.buckets import Bucket
 from tinynode.distributed.communicator import Communicator
 from tinynode.distributed.transport import Pending
@@ -94,83 +98,101 @@ class Exchange:
 class Departures(FunctionHook):
     """Starts each bucket of an exchange as soon as the gradients are complete.
 
+        with Departures(exchange, loss) as departures:
+            loss.backward()
+        departures.check()
+
+    The hook is registered for the users of parameters alone, so other functions cost nothing.
+
     Attributes:
         uses: for each parameter's node, the number of uses whose backward has not run.
         inner: the number of functions with an own backward pass that have not run.
+        sent: the parameters that have left, with the gradients of the sweep and of the message.
     """
 
     name = "tinynode.distributed.Departures"
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, loss: Variable) -> None:
         self.exchange = exchange
+        self.loss = loss
         self.nodes = {p.node: p for bucket in exchange.buckets for p in bucket.parameters}
         self.uses: dict[VariableNode, int] = {}
         self.inner = 0
-        self._sweep: Any = None
+        self.sent: list[tuple[Variable, Any, Any]] = []
+        self._watched: list[Any] = []
 
-    def sweep_began(self, sweep: Any) -> None:
-        """Count the uses of each parameter in the graph of the first sweep."""
-        if self._sweep is not None:
-            return
-        self._sweep = sweep
-        waiting = [function for _, _, function in sweep.heap]
+    def __enter__(self) -> Self:
+        """Count the uses of each parameter in the graph of the loss, and watch the users."""
+        creator = self.loss.creator_node
+        waiting = [] if creator is None else [creator]
         seen = set(waiting)
         while waiting:
             function = waiting.pop()
-            self.inner += runs_backward(function)
+            is_watched = runs_backward(function)
+            self.inner += is_watched
             for node in function.inputs or ():
                 if node in self.nodes:
                     self.uses[node] = self.uses.get(node, 0) + 1
+                    is_watched = True
                 creator = node.creator_node
                 if creator is not None and creator not in seen:
                     seen.add(creator)
                     waiting.append(creator)
+            if is_watched:
+                function.add_hook(self)
+                self._watched.append(function)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for function in self._watched:
+            function.delete_hook(self.name)
 
     def after_accumulate(self, sweep: Any, function: Any) -> None:
-        """Count a use, and send the complete buckets."""
-        if sweep is not self._sweep:
-            return
-        exchange, is_new = self.exchange, runs_backward(function)
-        self.inner -= is_new
+        """Count the uses, and send the complete buckets."""
+        self.inner -= runs_backward(function)
         for node in function.inputs or ():
             if node in self.uses:
                 self.uses[node] -= 1
-                is_new = is_new or self.uses[node] == 0
-        while is_new and not self.inner and len(exchange.pending) < len(exchange.buckets):
+        exchange = self.exchange
+        while not self.inner and len(exchange.pending) < len(exchange.buckets):
             bucket = exchange.buckets[len(exchange.pending)]
             if any(self._is_open(p.node, sweep.table) for p in bucket.parameters):
                 break
             exchange.start_next([self._complete(p, sweep.table) for p in bucket.parameters])
         exchange.help()
 
-    def sweep_ended(self, sweep: Any, error: BaseException | None) -> None:
-        """Refuse a gradient of an inner pass that comes after the parameter's bucket has left.
-
-        Raises:
-            GraphError: a bucket has left too early.
-        """
-        if sweep is self._sweep or error is not None:
-            return
-        for bucket in self.exchange.buckets[: len(self.exchange.pending)]:
-            for p in bucket.parameters:
-                if p.node in sweep.results:
-                    raise GraphError(
-                        f"DistributedOptimizer.backward: a function ran a backward pass of its "
-                        f"own, which changed the gradient of {p.label} after it had left. Set the "
-                        "attribute runs_backward = True in the class of the function, or give "
-                        "the optimizer overlap=False."
-                    )
-
     def _is_open(self, node: VariableNode, table: Any) -> bool:
         """True if the sweep may still add to the gradient."""
         return self.uses.get(node, 0) > 0 or node in table.waiting
 
-    def _complete(self, p: Any, table: Any) -> Any:
+    def _complete(self, p: Variable, table: Any) -> Any:
         """The gradient of the parameter after the pass."""
-        gradient = table.gradients.get(p.node)
-        if gradient is None:
-            return p.grad
-        return gradient.raw if p.grad is None else p.grad + gradient.raw
+        gradient, own = table.gradients.get(p.node), p.grad
+        total = own if gradient is None else gradient.raw
+        if gradient is not None and own is not None:
+            total = own + gradient.raw
+        self.sent.append((p, gradient, total))
+        return total
+
+    def check(self) -> None:
+        """Compare the gradients after the pass with the sent gradients.
+
+        Raises:
+            GraphError: a gradient has changed after the message had left.
+        """
+        for p, gradient, total in self.sent:
+            if gradient is not None and p.grad_var is gradient:
+                continue  # the usual case: nothing was added
+            if p.grad is None and total is None:
+                continue
+            same = p.grad is not None and total is not None
+            if not same or not numpy.array_equal(to_host(p.grad), to_host(total), equal_nan=True):
+                raise GraphError(
+                    f"DistributedOptimizer.backward: a function ran a backward pass of its own, "
+                    f"which changed the gradient of {p.label} after the gradient had left. Set "
+                    "the attribute runs_backward = True in the class of the function, or give "
+                    "the optimizer overlap=False."
+                )
 
 
 def runs_backward(function: Any) -> bool:

@@ -168,8 +168,9 @@ class DistributedOptimizer:
         exchange = self.new_exchange(weight)
         try:
             if len(exchange.buckets) > 1:
-                with Departures(exchange):
+                with Departures(exchange, loss) as departures:
                     loss.backward()
+                departures.check()
             else:  # a single bucket leaves at the end in any case
                 loss.backward()
         except Exception:
