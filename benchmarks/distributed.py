@@ -4,7 +4,7 @@
 
 The program starts itself by ``mpiexec``. The whole batch is the same for each number of ranks. All
 figures are medians over rounds, and each rank has a single thread. In a round the ways of a step
-take turns. A step begins and ends with a barrier, so the slowest rank counts.
+take turns, in a random order. A step begins and ends with a barrier, so the slowest rank counts.
 
 - compute: forward, backward and update, without an exchange.
 - exchange: the exchange of the gradients alone.
@@ -19,6 +19,7 @@ import argparse
 import importlib.util
 import json
 import os
+import random
 import shutil
 import statistics
 import subprocess
@@ -114,8 +115,10 @@ def measured(rounds: int) -> dict[str, Any]:
         step = Step(make_model, batch, comm)
         step.seconds("compute")  # the first step leaves gradients for the exchange
         times: dict[str, list[float]] = {way: [] for way in WAYS}
+        order, shuffler = list(WAYS), random.Random(0)  # the same order on each rank
         for _ in range(rounds):
-            for way in WAYS:
+            shuffler.shuffle(order)
+            for way in order:
                 times[way].append(step.seconds(way))
         medians = {way: statistics.median(times[way][1:]) for way in WAYS}
         jobs.append({"name": name, "batch": batch, "bytes": step.bytes, **medians})

@@ -11,6 +11,7 @@ no further message is needed.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,12 +34,21 @@ class Bucket:
     def __init__(self, parameters: Sequence[Variable], dtype: Any) -> None:
         self.parameters = list(parameters)
         self.dtype = dtype
-        self.count = sum(p.size for p in self.parameters)
+        self.forms = [(p.shape, p.dtype) for p in self.parameters]
+        ends = list(itertools.accumulate(p.size for p in self.parameters))
+        self.parts = [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+        self.count = ends[-1]
+        # memory for all messages: the next message leaves after the wait for this message
+        self._message = numpy.empty(self.count + 1 + len(self.parameters), dtype)
 
     @property
     def bytes(self) -> int:
         """The bytes of the message."""
         return int((self.count + 1 + len(self.parameters)) * self.dtype.itemsize)
+
+    def fits(self) -> bool:
+        """True if the parameters have the shapes and dtypes of the constructor's call."""
+        return self.forms == [(p.shape, p.dtype) for p in self.parameters]
 
     def start(
         self, communicator: Communicator, gradients: Sequence[Any], weight: float, is_mean: bool
@@ -51,21 +61,19 @@ class Bucket:
             weight: the weight of this rank; for the weight 0 all gradients count as zeros.
             is_mean: True for the operation ``mean``.
         """
-        message = numpy.empty(self.count + 1 + len(self.parameters), self.dtype)
-        start = 0
-        for i, (p, gradient) in enumerate(zip(self.parameters, gradients, strict=True)):
-            part = message[start : start + p.size]
-            start += p.size
+        message = self._message
+        message[self.count] = weight
+        for i, (place, gradient) in enumerate(zip(self.parts, gradients, strict=True)):
             has = gradient is not None and weight > 0
             message[self.count + 1 + i] = has
             if not has:
-                part[...] = 0
+                message[place] = 0
             elif is_mean and weight != 1:
-                host = to_host(gradient).reshape(-1)
+                host = _host(gradient).reshape(-1)
+                part = message[place]
                 numpy.multiply(host, weight, out=part, dtype=self.dtype, casting="same_kind")
             else:
-                part[...] = to_host(gradient).reshape(-1)
-        message[self.count] = weight
+                message[place] = _host(gradient).reshape(-1)
         return communicator.start_allreduce(message)
 
     def finish(self, message: Any, is_mean: bool) -> list[Any]:
@@ -80,15 +88,20 @@ class Bucket:
         if is_mean and total != 1:
             message[: self.count] /= self.dtype.type(total)
         found: list[Any] = []
-        start = 0
+        has = message[self.count + 1 :].real > 0
         for i, p in enumerate(self.parameters):
-            part = message[start : start + p.size].reshape(p.shape)
-            start += p.size
-            if not message[self.count + 1 + i].real > 0:
+            if not has[i]:
                 found.append(None)
                 continue
-            found.append(p.device.from_host(part.astype(to_host(p.raw).dtype, copy=False)))
+            part = message[self.parts[i]].reshape(self.forms[i][0])
+            own = _host(p.raw).dtype
+            found.append(p.device.from_host(part if part.dtype == own else part.astype(own)))
         return found
+
+
+def _host(array: Any) -> Any:
+    """The array on the host; quickly for arrays of NumPy."""
+    return array if type(array) is numpy.ndarray else to_host(array)
 
 
 def buckets_of(parameters: Sequence[Variable], most: int) -> list[Bucket]:

@@ -29,7 +29,7 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, namespace_of
-from tinynode.distributed.buckets import buckets_of
+from tinynode.distributed.buckets import Bucket, buckets_of
 from tinynode.distributed.communicator import Communicator, checked_communicator
 from tinynode.distributed.exchange import Departures, Exchange
 from tinynode.errors import GraphError, OperandError, describe
@@ -111,6 +111,7 @@ class DistributedOptimizer:
         self.waited = 0.0
         self._weight: float | None = None  # of ``backward``, until ``update``
         self._exchange: Exchange | None = None
+        self._buckets: list[Bucket] = []
 
     def __repr__(self) -> str:
         return f"DistributedOptimizer({self.optimizer!r}, {self.communicator!r})"
@@ -235,9 +236,10 @@ class DistributedOptimizer:
 
     def new_exchange(self, weight: float) -> Exchange:
         """The messages of a step, none of which has left."""
-        buckets = buckets_of(self._parameters, self.bucket_bytes)
+        if not self._buckets or any(not bucket.fits() for bucket in self._buckets):
+            self._buckets = buckets_of(self._parameters, self.bucket_bytes)
         is_mean = self.operation == "mean"
-        return Exchange(self.communicator.for_exchange(), buckets, weight, is_mean)
+        return Exchange(self.communicator.for_exchange(), self._buckets, weight, is_mean)
 
     def _check_weight(self, weight: Any) -> None:
         if isinstance(weight, bool) or not isinstance(weight, numbers.Real):
