@@ -9,7 +9,8 @@ take turns, in a random order. A step begins and ends with a barrier, so the slo
 - compute: forward, backward and update, without an exchange.
 - exchange: the exchange of the gradients alone.
 - after: all gradients leave after the backward pass, as a single message.
-- overlapped: buckets leave during the backward pass.
+- overlapped: buckets of 4 MiB leave during the backward pass. Small gradients fit a bucket, and
+  then leave after the pass too.
 - hidden: (after - overlapped) / (after - compute), the share of the communication that is hidden.
 """
 
@@ -38,11 +39,29 @@ from tinynode import distributed, nn
 from tinynode.commands import digits, digits_cnn
 
 SIZES = [8, 128, 1024, 8192, 65536, 524288, 4194304, 16777216]
-BUCKET_BYTES = 64 * 1024
+
+
+def wide_model() -> nn.Module:
+    """A convolutional network with 2.1 million weights in the first linear layer: 8 MiB."""
+    return nn.Sequential(
+        digits_cnn.AsImages(),
+        nn.Conv2d(1, 32, 3, padding=1),
+        tn.functions.relu,
+        nn.Conv2d(32, 64, 3, padding=1),
+        tn.functions.relu,
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64 * 4 * 4, 2048),
+        tn.functions.relu,
+        nn.Linear(2048, 10),
+    )
+
+
 JOBS: list[tuple[str, Callable[[], nn.Module], int]] = [
     ("digits perceptron", digits.make_model, 64),
     ("convolutional network", digits_cnn.make_model, 64),
     ("convolutional network", digits_cnn.make_model, 256),
+    ("wide convolutional network", wide_model, 64),
 ]
 THREADS = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 WAYS = "compute", "exchange", "after", "overlapped"
@@ -79,7 +98,7 @@ class Step:
         self.examples = share.examples
         plain = nn.Adam(self.model, lr=1e-4)
         after = distributed.DistributedOptimizer(plain, comm, 2**30, overlap=False)
-        overlapped = distributed.DistributedOptimizer(plain, comm, BUCKET_BYTES)
+        overlapped = distributed.DistributedOptimizer(plain, comm)
         self.plain, self.optimizers = plain, {"after": after, "overlapped": overlapped}
         self.bytes = sum(p.size * p.dtype.itemsize for p in self.model.parameters())
 
