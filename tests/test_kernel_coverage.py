@@ -437,7 +437,9 @@ class Seen(Fallback):
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[tuple[str, int]]]:
     for module in list(sys.modules.values()):
-        if module.__name__.startswith("tinynode_fast") and hasattr(module, "Fallback"):
+        if str(getattr(module, "__name__", "")).startswith("tinynode_fast") and hasattr(
+            module, "Fallback"
+        ):
             monkeypatch.setattr(module, "Fallback", Seen)
     Seen.lines.clear()
     fallback_uses.clear()
