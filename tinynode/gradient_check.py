@@ -44,7 +44,8 @@ import numpy
 
 from tinynode.configuration import config, force_backprop_mode
 from tinynode.core.backprop import backward, grad
-from tinynode.core.variable import Variable, restore
+from tinynode.core.conversion import restore
+from tinynode.core.variable import Variable
 from tinynode.devices import Array, device_of, is_floating, to_host
 from tinynode.differences import HostArray, as_float64, numerical_grad
 from tinynode.doctor import blame

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, Never
 
+from tinynode.core.array_pass import constant_beside, raw_of
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of, sum_array
 from tinynode.errors import unknown_keywords
 from tinynode.functions.data_types import AsType
@@ -19,6 +20,7 @@ from tinynode.functions.operands import (
     input_nodes,
     input_shape,
     normalize_axes,
+    unchanged,
 )
 
 
@@ -51,7 +53,7 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
     source = as_operand("reshape", "x", x)
     full = _without_minus_one(source, as_shape("reshape", "shape", shape))
     if full == source.shape:
-        return source
+        return unchanged(source)
     return Reshape(full).apply((source,))[0]
 
 
@@ -103,7 +105,7 @@ def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
             f"permute_dims: axes {given} must name each axis of x (shape {source.shape}) once."
         )
     if order == tuple(range(source.ndim)):
-        return source
+        return unchanged(source)
     return PermuteDims(order).apply((source,))[0]
 
 
@@ -187,7 +189,7 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Variable:
     source = as_operand("broadcast_to", "x", x)
     wanted = as_shape("broadcast_to", "shape", shape)
     if wanted == source.shape:
-        return source
+        return unchanged(source)
     if not broadcasts_to(source.shape, wanted) or any(n < 0 for n in wanted):
         raise ValueError(
             f"broadcast_to: x has shape {source.shape}, which cannot become {wanted}. Axes line "
@@ -274,7 +276,7 @@ def sum_to(x: Any, shape: Sequence[int]) -> Variable:
     source = as_operand("sum_to", "x", x)
     wanted = as_shape("sum_to", "shape", shape)
     if wanted == source.shape:
-        return source
+        return unchanged(source)
     if not broadcasts_to(wanted, source.shape):
         raise ValueError(
             f"sum_to: x has shape {source.shape}, which is no broadcast of {wanted}. Give the "
@@ -286,16 +288,20 @@ def sum_to(x: Any, shape: Sequence[int]) -> Variable:
 def unbroadcast(gx: Variable, function: FunctionNode, i: int) -> Variable:
     """A gradient brought back to input ``i``: summed over broadcast axes, and cast."""
     node = input_nodes(function)[i]
-    if gx.raw.shape != node.shape:
+    if gx.shape != node.shape:
         gx = SumTo(node.shape).apply((gx,))[0]
-    if gx.raw.dtype != node.dtype:
+    if gx.dtype != node.dtype:
         gx = AsType(node.dtype).apply((gx,))[0]
     return gx
 
 
+def full_beside(example: Variable, shape: Shape, value: float) -> Variable:
+    """A constant of the example's dtype and device, outside the graph; an array for an array."""
+    array = raw_of(example)
+    full = namespace_of(array).full(shape, value, dtype=array.dtype, device=array.device)
+    return constant_beside(example, full)
+
+
 def zeros_beside(example: Variable, shape: Shape) -> Variable:
     """Zeros of the example's dtype and device, outside the graph."""
-    array = example.raw
-    zeros = example.xp.zeros(shape, dtype=array.dtype, device=array.device)
-    # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
-    return wrap_array(zeros, example.device, False)
+    return full_beside(example, shape, 0.0)
