@@ -53,7 +53,8 @@ def takes_arrays(function: Any, device: Device) -> bool:
         if not vars(cls).get("backward_takes_arrays", is_ours):
             return False
         _backwards[cls] = cls.backward
-    if function._local_hooks or function.is_complex or "backward" in vars(function):
+    is_own = getattr(function.backward, "__func__", None) is not cls.backward
+    if is_own or function._local_hooks or function.is_complex:  # ``is_own``: of the instance
         return False
     return function.output_device is None and function.inputs[0].device is device
 

@@ -143,8 +143,8 @@ class FunctionNode(HookOwner):
 
     def _check_types(self, arrays: Arrays) -> None:
         """Run ``check_type_forward``, if the class or the instance brings one."""
-        own = type(self).check_type_forward is not FunctionNode.check_type_forward
-        if (own or "check_type_forward" in vars(self)) and config.type_check:
+        check = getattr(self.check_type_forward, "__func__", None)
+        if check is not FunctionNode.check_type_forward and config.type_check:
             run_check(self, arrays)
 
     def _wrap(self, results: Arrays, device: Device, requires_grad: bool) -> tuple[Variable, ...]:
