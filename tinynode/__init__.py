@@ -24,6 +24,7 @@ from tinynode import (
     show,
     transforms,
 )
+from tinynode import collector as collector  # raises the threshold of Python's collector
 from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
 from tinynode import numpy_functions as numpy_functions  # NumPy's functions of Variables
 from tinynode import old_names as old_names  # the modules of version 0.1, as the next lines
