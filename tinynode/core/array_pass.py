@@ -132,6 +132,16 @@ class Operand(ArrayMethods):
         """The device of the pass."""
         return self._device
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The array's shape."""
+        return tuple(self.raw.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.raw.shape)
+
 
 def raw_of(x: Any) -> Array:
     """The array of a Variable or an ``Operand``; an array unchanged."""
@@ -159,18 +169,21 @@ def array_operand(value: Any) -> Variable | None:
 
 def apply_to_arrays(function: Any, inputs: tuple[Any, ...]) -> Arrays:
     """``FunctionNode.apply`` in a pass on arrays: arrays in, arrays out, and no graph."""
-    device = thread_state.array_device
-    arrays = [x if type(x) in device.array_types else device.lift(raw_of(x)) for x in inputs]
-    if any(array is None for array in arrays):  # a number takes the dtype of the array beside
-        arrays = _numbers_as_arrays(function, inputs, arrays, device)
+    device, arrays = thread_state.array_device, []
+    for x in inputs:
+        array = x.raw if type(x) is Operand else x
+        if type(array) not in device.array_types:
+            array = device.lift(raw_of(x))
+            if array is None:  # a number takes the dtype of the array beside
+                return apply_to_arrays(function, _with_numbers_wrapped(function, inputs, device))
+        arrays.append(array)
     return run_forward(function, tuple(arrays), device, function.output_device or device)
 
 
-def _numbers_as_arrays(
-    function: Any, inputs: tuple[Any, ...], arrays: list[Any], device: Device
-) -> list[Array]:
-    operands = [
-        x if array is None else wrap_array(array, device, False)
-        for x, array in zip(inputs, arrays, strict=True)
-    ]
-    return [x.raw for x in function.as_variables(tuple(operands))]
+def _with_numbers_wrapped(
+    function: Any, inputs: tuple[Any, ...], device: Device
+) -> tuple[Variable, ...]:
+    arrays = [(x, device.lift(raw_of(x))) for x in inputs]
+    wrapped = [x if array is None else wrap_array(array, device, False) for x, array in arrays]
+    variables: tuple[Variable, ...] = function.as_variables(tuple(wrapped))
+    return variables

@@ -278,7 +278,7 @@ def as_shape(function: str, argument: str, shape: int | Sequence[int]) -> Shape:
     try:
         if isinstance(shape, int | numpy.integer):
             return (operator.index(shape),)
-        return tuple(operator.index(n) for n in shape)
+        return tuple(map(operator.index, shape))
     except TypeError:
         raise OperandError(
             f"{function}: {argument} must be an integer or a tuple of integers, got "

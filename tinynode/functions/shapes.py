@@ -59,15 +59,15 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
 
 def _without_minus_one(x: Variable, shape: Shape) -> Shape:
     """The shape with -1 replaced; refuses a shape with another number of elements."""
+    if min(shape, default=0) >= 0 and math.prod(shape) == math.prod(x.shape):
+        return shape
     known = math.prod(n for n in shape if n != -1)
     if shape.count(-1) == 1 and known > 0 and x.size % known == 0:
         return tuple(x.size // known if n == -1 else n for n in shape)
-    if any(n < 0 for n in shape) or math.prod(shape) != x.size:
-        raise ValueError(
-            f"reshape: x has shape {x.shape}, {x.size} elements, which do not fill {shape}. "
-            "At most one entry may be -1."
-        )
-    return shape
+    raise ValueError(
+        f"reshape: x has shape {x.shape}, {x.size} elements, which do not fill {shape}. "
+        "At most one entry may be -1."
+    )
 
 
 class PermuteDims(FunctionNode):
@@ -99,12 +99,13 @@ def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
     """
     source = as_operand("permute_dims", "x", x)
     given = as_shape("permute_dims", "axes", axes)
-    order = tuple(axis + source.ndim if axis < 0 else axis for axis in given)
-    if sorted(order) != list(range(source.ndim)):
+    ndim = source.ndim
+    order = tuple([axis + ndim if axis < 0 else axis for axis in given])
+    if sorted(order) != list(range(ndim)):
         raise ValueError(
             f"permute_dims: axes {given} must name each axis of x (shape {source.shape}) once."
         )
-    if order == tuple(range(source.ndim)):
+    if order == tuple(range(ndim)):
         return unchanged(source)
     return PermuteDims(order).apply((source,))[0]
 
