@@ -8,6 +8,7 @@ y.backward()
 x.grad                            # array([2., 4., 6.], dtype=float32)
 """
 
+import importlib
 import typing
 
 from tinynode import (
@@ -21,7 +22,6 @@ from tinynode import (
     net,
     nn,
     random,
-    show,
     transforms,
 )
 from tinynode import collector as collector  # raises the threshold of Python's collector
@@ -67,7 +67,6 @@ from tinynode.devices import (
     synchronize,
     using_device,
 )
-from tinynode.doctor import diagnose
 from tinynode.errors import TinynodeError
 from tinynode.net import compile, trace
 from tinynode.random import seed
@@ -157,8 +156,22 @@ __all__ = [
 ]
 
 
-if not typing.TYPE_CHECKING:
+_LATE = {"show": "tinynode.show", "diagnose": "tinynode.doctor"}
+"""The names that import a module at the first use: many programs draw no pictures."""
 
-    def __getattr__(name: str) -> typing.Never:
-        """The error for a wrong name; Python asks only for names that do not exist."""
-        raise habits.missing_attribute("tn", name, __all__, functions.__all__)
+if typing.TYPE_CHECKING:
+    from tinynode import show as show
+    from tinynode.doctor import diagnose as diagnose
+else:
+
+    def __getattr__(name: str) -> typing.Any:
+        """A late name, or the error for a wrong name; Python asks for missing names only."""
+        if name not in _LATE:
+            raise habits.missing_attribute("tn", name, __all__, functions.__all__)
+        module = importlib.import_module(_LATE[name])
+        globals()[name] = module if name == "show" else getattr(module, name)
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        """All names, the late ones too."""
+        return sorted({*globals(), *_LATE})
