@@ -176,14 +176,17 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         (h,) = grad_outputs
         log_p, g, *constants = self.get_retained_inputs()
         arguments = (self.reduction, self.ignore_label, self.smoothing)
-        # gx is linear in g, so the derivative by g is gx at g = 1
-        one = full_beside(g, g.shape, 1.0)
-        per_g = SoftmaxCrossEntropyGrad(*arguments).apply((log_p, one, *constants))[0]
-        # pragma: no mutate (CutGraph log_p): RowWeights has no gradient for log_p
-        rows = RowWeights(*arguments).apply((log_p, g, *constants))[0]
-        axis = 1 if self.reduction == "none" else None
-        gradients = (h * exp(log_p) * rows, sum(h * per_g, axis=axis))
-        return (*gradients, *(None for _ in constants))
+        glog_p = gg = None
+        if 0 in target_input_indexes:
+            # pragma: no mutate (CutGraph log_p): RowWeights has no gradient for log_p
+            rows = RowWeights(*arguments).apply((log_p, g, *constants))[0]
+            glog_p = h * exp(log_p) * rows
+        if 1 in target_input_indexes:
+            # gx is linear in g, so the derivative by g is gx at g = 1
+            one = full_beside(g, g.shape, 1.0)
+            per_g = SoftmaxCrossEntropyGrad(*arguments).apply((log_p, one, *constants))[0]
+            gg = sum(h * per_g, axis=1 if self.reduction == "none" else None)
+        return (glog_p, gg, *(None for _ in constants))
 
 
 class RowWeights(SoftmaxCrossEntropyGrad):
