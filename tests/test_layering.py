@@ -37,6 +37,7 @@ LAYERS = [
         "tinynode.core.not_finite",
         "tinynode.core.origins",
     },
+    {"tinynode.core.array_pass"},
     {"tinynode.core.function_node"},
     {"tinynode.core.gradient_table", "tinynode.core.function", "tinynode.core.paths"},
     {"tinynode.core.accumulation"},

@@ -8,6 +8,7 @@ y.backward()
 x.grad                            # array([2., 4., 6.], dtype=float32)
 """
 
+import importlib
 import typing
 
 from tinynode import (
@@ -21,9 +22,9 @@ from tinynode import (
     net,
     nn,
     random,
-    show,
     transforms,
 )
+from tinynode import collector as collector  # raises the threshold of Python's collector
 from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
 from tinynode import numpy_functions as numpy_functions  # NumPy's functions of Variables
 from tinynode import old_names as old_names  # the modules of version 0.1, as the next lines
@@ -66,7 +67,6 @@ from tinynode.devices import (
     synchronize,
     using_device,
 )
-from tinynode.doctor import diagnose
 from tinynode.errors import TinynodeError
 from tinynode.net import compile, trace
 from tinynode.random import seed
@@ -156,8 +156,22 @@ __all__ = [
 ]
 
 
-if not typing.TYPE_CHECKING:
+_LATE = {"show": "tinynode.show", "diagnose": "tinynode.doctor"}
+"""The names that import a module at the first use: many programs draw no pictures."""
 
-    def __getattr__(name: str) -> typing.Never:
-        """The error for a wrong name; Python asks only for names that do not exist."""
-        raise habits.missing_attribute("tn", name, __all__, functions.__all__)
+if typing.TYPE_CHECKING:
+    from tinynode import show as show
+    from tinynode.doctor import diagnose as diagnose
+else:
+
+    def __getattr__(name: str) -> typing.Any:
+        """A late name, or the error for a wrong name; Python asks for missing names only."""
+        if name not in _LATE:
+            raise habits.missing_attribute("tn", name, __all__, functions.__all__)
+        module = importlib.import_module(_LATE[name])
+        globals()[name] = module if name == "show" else getattr(module, name)
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        """All names, the late ones too."""
+        return sorted({*globals(), *_LATE})

@@ -44,10 +44,10 @@ import numpy
 
 from tinynode.configuration import config, force_backprop_mode
 from tinynode.core.backprop import backward, grad
-from tinynode.core.variable import Variable, restore
+from tinynode.core.conversion import restore
+from tinynode.core.variable import Variable
 from tinynode.devices import Array, device_of, is_floating, to_host
 from tinynode.differences import HostArray, as_float64, numerical_grad
-from tinynode.doctor import blame
 from tinynode.errors import GraphError, NondifferentiableError, describe, dtype_name
 from tinynode.functions import astype
 from tinynode.transforms.trees import or_zeros
@@ -428,6 +428,8 @@ class _Check:
 
     def _culprits(self) -> list[str]:
         """The functions behind the outputs with a wrong backward, each checked alone."""
+        from tinynode.doctor import blame  # with all pictures: only a failed check needs these
+
         with force_backprop_mode(), _lent(self.params):
             return blame(self._call_again)
 

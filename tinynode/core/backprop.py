@@ -16,6 +16,7 @@ from typing import Any, Self
 from tinynode.configuration import backprop_mode, config
 from tinynode.core import messages
 from tinynode.core.accumulation import fused_backward
+from tinynode.core.array_pass import device_of_pass, step_on_variables, takes_arrays
 from tinynode.core.function_node import FunctionNode, Indexes
 from tinynode.core.gradient_table import GradientTable
 from tinynode.core.hooks import active_hooks, retained_and_gradients, tell_failed, thread_state
@@ -50,22 +51,27 @@ class Sweep:
     def __enter__(self) -> Self:
         for hook in list(self.hooks.values()):
             hook.sweep_began(self)
+        self.outer_device = thread_state.array_device
+        thread_state.array_device = self.table.device = device_of_pass(self.table)
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        thread_state.array_device = self.outer_device
         for hook in list(self.hooks.values()):
             hook.sweep_ended(self, error)
 
     def run(self) -> dict[VariableNode, Variable]:
         """Run the backward of each function in reach; gives the remaining gradients."""
-        wanted = self.wanted
+        wanted, device = self.wanted, self.table.device
         while self.heap:
             function, targets = heappop(self.heap)[2], []
             for i, node in enumerate(function.inputs or ()):
                 if node.requires_grad and (wanted is None or node in wanted):
                     targets.append(i)
-            if targets:
+            if targets and (device is None or takes_arrays(function, device)):
                 self._step(function, tuple(targets))
+            elif targets:
+                step_on_variables(self, function, tuple(targets))
         return self.table.finish()
 
     def _step(self, function: FunctionNode, targets: Indexes) -> None:

@@ -20,6 +20,7 @@ from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.hooks import tell_detached, tell_value_read, thread_hooks
 from tinynode.core.messages import check_inputs, checked_array, decide_requires_grad
 from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
     Array,
     Device,
@@ -295,6 +296,19 @@ def wrap_inputs(function: Any, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         wrapped = tinynode.transforms.batched(wrapped)
     check_inputs(function, wrapped)
     return tuple(wrapped)
+
+
+def restore(
+    variable: Variable, node: VariableNode | None, array: Array | None, grad_var: Variable | None
+) -> None:
+    """Bring a Variable back to a node, an array and a gradient; None starts a new leaf."""
+    if variable._node is not node:
+        variable.leave_node()
+        variable._node = node
+    if node is not None:
+        node.set_variable(variable)
+        variable._device, variable._requires_grad = node.device, node.requires_grad
+    variable.raw, variable._grad_var = array, grad_var
 
 
 def reduce_variable(x: Variable) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from tinynode.configuration import config
 from tinynode.core import messages
+from tinynode.core.array_pass import apply_to_arrays
 from tinynode.core.conversion import wrap_inputs
 from tinynode.core.dispatch import run_forward
 from tinynode.core.hooks import HookOwner, active_hooks, tell_failed, thread_state
@@ -58,6 +59,7 @@ class FunctionNode(HookOwner):
         complex_rule: "" refuses complex arrays; "conjugate" retains their conjugates; "own" not.
         is_complex: True if an input or output is complex.
         output_device: the device of the outputs, if different from the device of the inputs.
+        backward_takes_arrays: True in a class with a ``backward`` for Variables and for arrays.
     """
 
     inputs: tuple[VariableNode, ...] | None = None
@@ -69,6 +71,7 @@ class FunctionNode(HookOwner):
     is_broadcasting: bool = False
     complex_rule: str = ""
     is_complex: bool = False
+    backward_takes_arrays: bool = False
     output_device: Device | None = None
     retained_checksums: tuple[tuple[str, Array, int], ...] = ()
 
@@ -76,8 +79,8 @@ class FunctionNode(HookOwner):
     _retained_as: Callable[..., tuple[Variable, ...]] = tuple  # or ``messages.conjugated``
     _retained_input_indexes: Indexes = ()
     _retained_output_indexes: Indexes = ()
-    _input_data: tuple[Array | None, ...] = ()
-    _output_data: tuple[Array | None, ...] = ()
+    _input_data: tuple[Any, ...] = ()
+    _output_data: tuple[Any, ...] = ()
 
     # --- apply, phase by phase ---------------------------------------------------------------
 
@@ -103,6 +106,8 @@ class FunctionNode(HookOwner):
         raws, requires_grad = [], False
         for x in inputs:
             if not isinstance(x, Variable) or x._device is not device or x.raw is None:
+                if thread_state.array_device is not None:
+                    return apply_to_arrays(self, inputs)
                 return self.apply(self.as_variables(inputs))
             requires_grad = requires_grad or x._requires_grad
             raws.append(x.raw)
@@ -138,8 +143,8 @@ class FunctionNode(HookOwner):
 
     def _check_types(self, arrays: Arrays) -> None:
         """Run ``check_type_forward``, if the class or the instance brings one."""
-        own = type(self).check_type_forward is not FunctionNode.check_type_forward
-        if (own or "check_type_forward" in vars(self)) and config.type_check:
+        check = getattr(self.check_type_forward, "__func__", None)
+        if check is not FunctionNode.check_type_forward and config.type_check:
             run_check(self, arrays)
 
     def _wrap(self, results: Arrays, device: Device, requires_grad: bool) -> tuple[Variable, ...]:
@@ -269,6 +274,8 @@ class FunctionNode(HookOwner):
         if self.inputs is None:
             return ()
         indexes, arrays = self._retained_input_indexes, self._input_data
+        if thread_state.array_device is not None:
+            return tuple([arrays[i] for i in indexes])
         return self._retained_as([variable_holding(self.inputs[i], arrays[i]) for i in indexes])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:
@@ -278,6 +285,8 @@ class FunctionNode(HookOwner):
         """
         if self.outputs is None or self.inputs is None:
             return ()
+        if thread_state.array_device is not None:
+            return tuple([self._output_data[i] for i in self._retained_output_indexes])
         retained: list[Any] = []
         for i in self._retained_output_indexes:
             array, node = self._output_data[i], self.outputs[i]()

@@ -5,21 +5,24 @@ before the pass has ended. So the gradients stand in a table, and not in the Var
 
 There are three ways to add. In a *recorded* pass a sum is a function of the graph. Otherwise a sum
 is a plain addition of arrays. With ``lazy_grad_sum`` contributions wait in a list, and a function
-adds all contributions when the sum is needed.
+adds all contributions when the sum is needed. During a pass on arrays (``array_pass.py``) the
+table has arrays in place of Variables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import tinynode
 from tinynode.configuration import config
+from tinynode.core.array_pass import checked_gradient, finish_pass
 from tinynode.core.dispatch import add_arrays
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net, thread_state
-from tinynode.core.messages import check_backward_gradient
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
+from tinynode.devices import Device
 
 
 class GradientTable:
@@ -31,18 +34,20 @@ class GradientTable:
     Attributes:
         gradients: the gradients of leaves, and of nodes before the creator has run.
         waiting: further contributions to ``gradients``, under ``lazy_grad_sum``.
-        summed_here: the nodes with a sum made by the table, which alone holds the sum.
         kept: the gradients of the nodes in ``keep``, after the creators have run.
         recorded: True if sums are functions: for double backprop, and while a net is recorded.
             So make the table inside of ``backprop_mode``.
+        device: the device of a pass on arrays, else None.
+        seeds: in a pass on arrays, Variables to give back if the gradient is the same array.
     """
 
     def __init__(self, keep: Collection[VariableNode] | None = ()) -> None:
         self.keep = keep
         self.recorded = config.enable_backprop or (bool(thread_state.hooks) and is_recording_net())
-        self.gradients: dict[VariableNode, Variable] = {}
-        self.waiting: dict[VariableNode, list[Variable]] = {}
-        self.summed_here: set[VariableNode] = set()
+        self.device: Device | None = None
+        self.seeds: dict[VariableNode, Variable] = {}
+        self.gradients: dict[VariableNode, Any] = {}
+        self.waiting: dict[VariableNode, list[Any]] = {}
         self.kept: dict[VariableNode, Variable] = {}
 
     def add_seed(self, y: Variable, gy: Variable) -> None:
@@ -66,55 +71,47 @@ class GradientTable:
             node, gx = inputs[i], grad_inputs[position]
             if gx is None:
                 continue
-            if type(gx) is not Variable or gx.raw.shape != node.shape:
-                check_backward_gradient(gx, function, i)
-            if gx.raw.dtype is not node.dtype or gx._device is not node.device:
-                check_backward_gradient(gx, function, i)
-            if node in self.gradients:
-                self._add_contribution(node, gx, function.lazy_grad_sum)
-                continue
-            self.gradients[node] = gx
-            if node._creator_node is not None:
-                creators.append(node._creator_node)
+            if self.device is None:
+                fits = type(gx) is Variable and gx._device is node.device
+                array: Any = gx.raw if fits else None
+            else:
+                fits, array = type(gx) in self.device.array_types, gx
+            if not fits or array.shape != node.shape or array.dtype is not node.dtype:
+                gx = checked_gradient(gx, function, i, self.device)
+            if node not in self.gradients:
+                self.gradients[node] = gx
+                if node._creator_node is not None:
+                    creators.append(node._creator_node)
+            elif function.lazy_grad_sum:
+                self.waiting.setdefault(node, []).append(gx)
+            else:
+                self.gradients[node] = self.sum_of(self.gradients[node], gx)
         return creators
 
-    def _add_contribution(self, node: VariableNode, gx: Variable, lazy: bool) -> None:
-        """Add a further contribution to the gradient of a node."""
-        current = self.gradients[node]
-        if lazy:
-            self.waiting.setdefault(node, []).append(gx)
-        elif node in self.summed_here and gx._device is current._device:
-            current.raw = add_arrays(current.raw, gx.raw, current._device)
-        else:
-            self.gradients[node] = self.sum_of(current, gx)
-            self.summed_here.update(() if self.recorded else (node,))
-
-    def sum_of(self, a: Variable, b: Variable) -> Variable:
+    def sum_of(self, a: Any, b: Any) -> Any:
         """a + b: a function if recorded, or inside vmap; else a plain addition of arrays."""
+        if self.device is not None:
+            return add_arrays(a, b, self.device)
         if self.recorded or a._device is not b._device:
             return a + b
         return wrap_array(add_arrays(a.raw, b.raw, a.device), a.device, a.requires_grad)
 
-    def take(self, node: VariableNode) -> Variable | None:
+    def take(self, node: VariableNode) -> Any:
         """Remove the gradient of a node from the table, all contributions added."""
         gradient = self.gradients.pop(node, None)
-        self.summed_here.discard(node)
         if node in self.waiting and gradient is not None:
             gradient = tinynode.functions.add_all(gradient, *self.waiting.pop(node))
         return gradient
 
     def take_grad_outputs(self, function: FunctionNode) -> Gradients:
         """Remove the gradients of a function's outputs; None for an output without gradient."""
-        grad_outputs: list[Variable | None] = []
+        grad_outputs: list[Any] = []
         for reference in function.outputs or ():
             node = reference()
             if node is None or node._creator_node is not function:  # freed, or unchained since
                 grad_outputs.append(None)
                 continue
-            if self.waiting or node in self.summed_here:
-                gradient = self.take(node)
-            else:
-                gradient = self.gradients.pop(node, None)
+            gradient = self.take(node) if self.waiting else self.gradients.pop(node, None)
             if gradient is not None and (self.keep is None or node in self.keep):
                 self.kept[node] = gradient
             grad_outputs.append(gradient)
@@ -125,4 +122,6 @@ class GradientTable:
         for node in list(self.waiting):
             if (total := self.take(node)) is not None:
                 self.gradients[node] = total
+        if self.device is not None:
+            finish_pass(self)
         return self.gradients

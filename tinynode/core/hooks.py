@@ -39,11 +39,13 @@ class _ThreadState(threading.local):
     Attributes:
         hooks: the hooks, by name, in the order of registration.
         differentiating: the number of differentiating transforms with a function that runs now.
+        array_device: the device of the backward pass on arrays that runs now, else None.
     """
 
     def __init__(self) -> None:
         self.hooks: dict[str, FunctionHook] = {}
         self.differentiating = 0
+        self.array_device: Any = None
 
 
 thread_state = _ThreadState()

@@ -309,16 +309,3 @@ def variable_on_node(node: VariableNode, array: Array | None) -> Variable:
     variable = wrap_array(array, node.device, False)
     variable._requires_grad, variable._name, variable._node = node.requires_grad, node.name, node
     return variable
-
-
-def restore(
-    variable: Variable, node: VariableNode | None, array: Array | None, grad_var: Variable | None
-) -> None:
-    """Bring a Variable back to a node, an array and a gradient; None starts a new leaf."""
-    if variable._node is not node:
-        variable.leave_node()
-        variable._node = node
-    if node is not None:
-        node.set_variable(variable)
-        variable._device, variable._requires_grad = node.device, node.requires_grad
-    variable.raw, variable._grad_var = array, grad_var

@@ -39,8 +39,7 @@ class BroadcastingNode(FunctionNode):
     def as_variables(self, inputs: tuple[Any, ...]) -> tuple[Variable, ...]:
         """The inputs as Variables: a number or an array takes the other's device and dtype."""
         x, y = inputs
-        names = (self.input_names[0], self.input_names[1])
-        x, y = as_operands(snake_case(type(self).__name__), x, y, names)
+        x, y = as_operands(snake_case(type(self).__name__), x, y, self.input_names)
         if x.device is y.device and x.raw is not None and y.raw is not None:
             return x, y
         return super().as_variables((x, y))
@@ -50,10 +49,10 @@ class BroadcastingNode(FunctionNode):
     ) -> tuple[Variable | None, Variable | None]:
         """Gradients brought back to the inputs: summed over broadcast axes, cast to the dtypes."""
         x, y = self.inputs or ()
-        if gx is not None and (gx.raw.shape != x.shape or gx.raw.dtype is not x.dtype):
-            gx = unbroadcast(gx, self, 0)
-        if gy is not None and (gy.raw.shape != y.shape or gy.raw.dtype is not y.dtype):
-            gy = unbroadcast(gy, self, 1)
+        if x.shape == y.shape and x.dtype is y.dtype:
+            return gx, gy
+        gx = None if gx is None else unbroadcast(gx, self, 0)
+        gy = None if gy is None else unbroadcast(gy, self, 1)
         return gx, gy
 
     def _check_types(self, arrays: Arrays) -> None:

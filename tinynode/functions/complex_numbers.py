@@ -14,7 +14,7 @@ from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Index
 from tinynode.core.variable import Variable
 from tinynode.devices import COMPLEX, Arrays, kind_of, namespace_of
 from tinynode.functions.data_types import astype
-from tinynode.functions.operands import as_operand, input_nodes
+from tinynode.functions.operands import as_operand, input_nodes, unchanged
 
 
 class Real(FunctionNode):
@@ -34,7 +34,7 @@ class Real(FunctionNode):
 def real(x: Any) -> Variable:
     """The real part, elementwise; a real x is unchanged."""
     x = as_operand("real", "x", x)
-    return Real().apply((x,))[0] if is_complex(x) else x
+    return Real().apply((x,))[0] if is_complex(x) else unchanged(x)
 
 
 class Imag(FunctionNode):
@@ -74,7 +74,7 @@ class Conj(FunctionNode):
 def conj(x: Any) -> Variable:
     """The complex conjugate, elementwise; a real x is unchanged."""
     x = as_operand("conj", "x", x)
-    return Conj().apply((x,))[0] if is_complex(x) else x
+    return Conj().apply((x,))[0] if is_complex(x) else unchanged(x)
 
 
 def is_complex(x: Variable) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, add_at, namespace_of
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
@@ -40,7 +40,7 @@ from tinynode.functions.operands import (
     require_one_dtype,
 )
 from tinynode.functions.searching import where
-from tinynode.functions.shapes import broadcasts_to, reshape, unbroadcast
+from tinynode.functions.shapes import broadcasts_to, full_beside, reshape, unbroadcast
 from tinynode.functions.statistical import sum
 from tinynode.type_check import TypeInfoTuple, expect, is_floating, is_integer
 
@@ -176,15 +176,17 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         (h,) = grad_outputs
         log_p, g, *constants = self.get_retained_inputs()
         arguments = (self.reduction, self.ignore_label, self.smoothing)
-        # gx is linear in g, so the derivative by g is gx at g = 1
-        # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
-        one = wrap_array(g.xp.ones_like(g.raw), g.device, False)
-        per_g = SoftmaxCrossEntropyGrad(*arguments).apply((log_p, one, *constants))[0]
-        # pragma: no mutate (CutGraph log_p): RowWeights has no gradient for log_p
-        rows = RowWeights(*arguments).apply((log_p, g, *constants))[0]
-        axis = 1 if self.reduction == "none" else None
-        gradients = (h * exp(log_p) * rows, sum(h * per_g, axis=axis))
-        return (*gradients, *(None for _ in constants))
+        glog_p = gg = None
+        if 0 in target_input_indexes:
+            # pragma: no mutate (CutGraph log_p): RowWeights has no gradient for log_p
+            rows = RowWeights(*arguments).apply((log_p, g, *constants))[0]
+            glog_p = h * exp(log_p) * rows
+        if 1 in target_input_indexes:
+            # gx is linear in g, so the derivative by g is gx at g = 1
+            one = full_beside(g, g.shape, 1.0)
+            per_g = SoftmaxCrossEntropyGrad(*arguments).apply((log_p, one, *constants))[0]
+            gg = sum(h * per_g, axis=1 if self.reduction == "none" else None)
+        return (glog_p, gg, *(None for _ in constants))
 
 
 class RowWeights(SoftmaxCrossEntropyGrad):
@@ -206,9 +208,7 @@ class RowWeights(SoftmaxCrossEntropyGrad):
         # pragma: no mutate (ReplaceComparisonOperator_Eq_NotEq): ones of either shape broadcast
         # alike
         shape = (log_p.shape[0],) if self.reduction == "none" else ()
-        ones = gc.xp.ones(shape, dtype=gc.dtype, device=gc.raw.device)
-        # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
-        one = wrap_array(ones, gc.device, False)
+        one = full_beside(gc, shape, 1.0)
         node = RowWeights(self.reduction, self.ignore_label, self.smoothing)
         # pragma: no mutate (CutGraph log_p): RowWeights has no gradient for log_p
         total = gc * node.apply((log_p, one, *constants))[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tinynode.core.array_pass import raw_of
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import (
@@ -20,7 +21,7 @@ from tinynode.devices import (
     to_host,
 )
 from tinynode.errors import OperandError, dtype_name
-from tinynode.functions.operands import as_operand, input_nodes
+from tinynode.functions.operands import as_operand, input_nodes, unchanged
 
 
 class Identity(FunctionNode):
@@ -115,7 +116,8 @@ def widened(x: Variable) -> Variable:
 
     Another x is unchanged.
     """
-    return AsType(x.xp.float32).apply((x,))[0] if is_float16(x.raw) else x
+    array = raw_of(x)
+    return AsType(namespace_of(array).float32).apply((x,))[0] if is_float16(array) else x
 
 
 def narrowed(y: Variable, x: Variable) -> Variable:
@@ -154,5 +156,5 @@ def to_device(x: Any, device: str | Device) -> Variable:
     source = as_operand("to_device", "x", x)
     target = get_device(device)
     if target is source.device:
-        return source
+        return unchanged(source)
     return ToDevice(source.device, target).apply((source,))[0]

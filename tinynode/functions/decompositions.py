@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from tinynode.core.array_pass import constant_beside, raw_of
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, is_float16, namespace_of
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions.operands import as_operand
@@ -73,10 +74,9 @@ def as_matrices(function: str, argument: str, value: Any) -> Variable:
 
 def eye_beside(like: Variable) -> Variable:
     """The identity matrix as long as the last axis of ``like``, outside the graph."""
-    array = like.raw
-    eye = like.xp.eye(array.shape[-1], dtype=array.dtype, device=array.device)
-    # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
-    return wrap_array(eye, like.device, False)
+    array = raw_of(like)
+    eye = namespace_of(array).eye(array.shape[-1], dtype=array.dtype, device=array.device)
+    return constant_beside(like, eye)
 
 
 def symmetric(x: Variable) -> Variable:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy
 
+from tinynode.core.array_pass import array_operand
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, backend_of, is_integer, namespace_of, put
@@ -312,9 +313,11 @@ def pow(x: Any, y: Any) -> Variable:
     Raises:
         OperandError: x is an integer Variable and y a negative number.
     """
-    if isinstance(x, Variable) and isinstance(y, int | float | numpy.integer | numpy.floating):
+    base = x if isinstance(x, Variable) else array_operand(x)
+    is_number = isinstance(y, int | float | numpy.integer | numpy.floating)
+    if base is not None and is_number and array_operand(y) is None:
         exponent = y.item() if isinstance(y, numpy.generic) else y
-        if exponent < 0 and is_integer(x.raw):
+        if exponent < 0 and is_integer(base.raw):
             raise OperandError(
                 f"pow: x is {dtype_name(x.dtype)}, and has no power {exponent} among the "
                 "integers. Cast it first with astype."

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Never
 
 import numpy
 
+from tinynode.core.array_pass import constant_beside, raw_of
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable
 from tinynode.devices import Array, Arrays, namespace_of, without_hidden_axes
 from tinynode.errors import OperandError, describe
 from tinynode.functions.arithmetic import abs, multiply, zero_safe_multiply
@@ -190,20 +191,22 @@ class Det(SquareMatrixNode):
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        if x.shape[-1] <= 32 and _has_zero(y.raw):
+        if x.shape[-1] <= 32 and _has_zero(raw_of(y)):
             return (column(column(gy)) * _cofactors(x),)
         return (column(column(gy * y)) * matrix_transpose(inv(x)),)
 
 
 def _cofactors(x: Variable) -> Variable:
     """At (i, j) the determinant of x without row i and column j, times (-1)^(i + j)."""
+    x = as_operand("det", "x", x)
     n = x.shape[-1]
     kept = [k for i in range(n) for k in range(n) if k != i]
     minors = take(take(x, kept, axis=-2), kept, axis=-1)
     minors = reshape(minors, (*x.shape[:-2], n, n - 1, n, n - 1))
     dets = det(moveaxis(minors, -2, -3))
     signs = (-1.0) ** numpy.add.outer(numpy.arange(n), numpy.arange(n))
-    return multiply(dets, as_operands("det", x.device.from_host(signs), x)[0])
+    constant = as_operand("det", "signs", x.device.from_host(signs), x)
+    return multiply(dets, astype(constant, x.dtype))
 
 
 def det(x: Any) -> Variable:
@@ -274,14 +277,14 @@ class Cholesky(SquareMatrixNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gl,) = grad_outputs
         (lower,) = self.get_retained_outputs()
-        xp, array = lower.xp, lower.raw
+        array = raw_of(lower)
+        xp = namespace_of(array)
         # pragma: no mutate (NextNumber 1): the matrix is square
         mask = xp.tril(xp.ones_like(array)) - 0.5 * xp.eye(
             array.shape[-1], dtype=array.dtype, device=array.device
         )
         transposed = matrix_transpose(lower)
-        # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
-        inner = matmul(transposed, gl) * wrap_array(mask, lower.device, False)
+        inner = matmul(transposed, gl) * constant_beside(lower, mask)
         half = solve(transposed, inner)
         return (symmetric(solve(transposed, matrix_transpose(half))),)
 

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy
 
+from tinynode.core.array_pass import Operand, array_operand
 from tinynode.core.conversion import RawArgument
 from tinynode.core.function_node import FunctionNode
+from tinynode.core.hooks import thread_state
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
@@ -57,6 +59,8 @@ def as_operands(
         return _beside(x, y, function, names[0]), y
     if isinstance(x, RawArgument) and isinstance(y, RawArgument):
         return x.variable, y.variable  # two arrays: the array library promotes
+    if (operand := array_operand(y)) is not None:
+        return _beside(x, operand, function, names[0]), operand
     x = as_operand(function, names[0], x, beside)
     return x, _beside(y, x, function, names[1])
 
@@ -74,6 +78,8 @@ def as_operand(function: str, argument: str, value: Any, beside: Any = None) -> 
         return value
     if isinstance(value, RawArgument):
         return value.variable
+    if (operand := array_operand(value)) is not None:
+        return operand
     if isinstance(beside, Variable):
         return wrap_array(value, _device_beside(value, beside, function, argument), False)
     device = find_device(value)
@@ -105,6 +111,12 @@ def _device_beside(
         f"{function}: {argument} is an array on {found}, beside a Variable on {device}. "
         f"Move it with tinynode.asarray({argument}, device={str(device)!r})."
     )
+
+
+def unchanged(x: Any) -> Variable:
+    """An operand that is the result of a function: an array in a pass on arrays."""
+    result: Variable = x.raw if type(x) is Operand else x
+    return result
 
 
 def as_operand_list(function: str, argument: str, values: Iterable[Any]) -> list[Variable]:
@@ -173,6 +185,11 @@ def require_one_dtype(function: str, names: tuple[str, str], x: Variable, y: Var
         )
 
 
+def is_number(value: Any) -> bool:
+    """True for a Python number; False in a pass on arrays for a scalar of the array library."""
+    return isinstance(value, int | float) and array_operand(value) is None
+
+
 def as_number(function: str, argument: str, value: Any) -> float:
     """A setting of a function as a float.
 
@@ -206,6 +223,8 @@ def is_index(value: Any) -> bool:
 
 def _beside(value: Any, other: Variable, function: str, argument: str) -> Variable:
     """A number or an array as a Variable, with the dtype for a place beside ``other``."""
+    if thread_state.array_device and (operand := array_operand(value)) is not None:
+        return operand
     if isinstance(value, bool | int | float | complex | numpy.generic):
         return _scalar_beside(value, other)
     if isinstance(value, RawArgument):
@@ -259,7 +278,7 @@ def as_shape(function: str, argument: str, shape: int | Sequence[int]) -> Shape:
     try:
         if isinstance(shape, int | numpy.integer):
             return (operator.index(shape),)
-        return tuple(operator.index(n) for n in shape)
+        return tuple(map(operator.index, shape))
     except TypeError:
         raise OperandError(
             f"{function}: {argument} must be an integer or a tuple of integers, got "

@@ -72,12 +72,13 @@ def matmul(x: Any, y: Any) -> Variable:
         InvalidType: the shapes do not fit together.
     """
     x, y = as_operands("matmul", x, y)
-    row = reshape(x, (1, *x.shape)) if x.ndim == 1 else x
-    column = reshape(y, (*y.shape, 1)) if y.ndim == 1 else y
+    is_row, is_column = x.ndim == 1, y.ndim == 1
+    row = reshape(x, (1, *x.shape)) if is_row else x
+    column = reshape(y, (*y.shape, 1)) if is_column else y
     z = MatMul().apply((row, column))[0]
-    if x.ndim == 1:
+    if is_row:
         z = reshape(z, (*z.shape[:-2], z.shape[-1]))
-    return reshape(z, z.shape[:-1]) if y.ndim == 1 else z
+    return reshape(z, z.shape[:-1]) if is_column else z
 
 
 def matrix_transpose(x: Any) -> Variable:
@@ -87,9 +88,10 @@ def matrix_transpose(x: Any) -> Variable:
         ValueError: x has fewer than two axes.
     """
     x = as_operand("matrix_transpose", "x", x)
-    if x.ndim < 2:
+    ndim = x.ndim
+    if ndim < 2:
         raise ValueError(f"matrix_transpose: x needs two axes at least, its shape is {x.shape}.")
-    return permute_dims(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+    return permute_dims(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
 def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Variable:

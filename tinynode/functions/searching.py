@@ -18,6 +18,7 @@ from tinynode.functions.operands import (
     as_operand,
     as_operands,
     first_variable,
+    is_number,
     normalize_axis,
     require_elements,
 )
@@ -75,9 +76,9 @@ def where(condition: Any, x: Any, y: Any) -> Variable:
         raise OperandError(
             f"where: condition must be bool, got {describe(condition)}. Compare first: x > 0."
         )
-    if isinstance(x, int | float) and isinstance(y, int | float):
+    if is_number(x) and is_number(y):
         x = _number_beside(condition, x, y)
-    elif isinstance(x, int | float):
+    elif is_number(x):
         y = as_operand("where", "y", y, condition)
     x, y = as_operands("where", x, y, beside=condition)
     return Where().apply((condition, x, y))[0]

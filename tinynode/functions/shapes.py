@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, Never
 
+from tinynode.core.array_pass import constant_beside, raw_of
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable
 from tinynode.devices import Arrays, namespace_of, sum_array
 from tinynode.errors import unknown_keywords
 from tinynode.functions.data_types import AsType
@@ -19,6 +20,7 @@ from tinynode.functions.operands import (
     input_nodes,
     input_shape,
     normalize_axes,
+    unchanged,
 )
 
 
@@ -51,21 +53,21 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Variable:
     source = as_operand("reshape", "x", x)
     full = _without_minus_one(source, as_shape("reshape", "shape", shape))
     if full == source.shape:
-        return source
+        return unchanged(source)
     return Reshape(full).apply((source,))[0]
 
 
 def _without_minus_one(x: Variable, shape: Shape) -> Shape:
     """The shape with -1 replaced; refuses a shape with another number of elements."""
+    if min(shape, default=0) >= 0 and math.prod(shape) == math.prod(x.shape):
+        return shape
     known = math.prod(n for n in shape if n != -1)
     if shape.count(-1) == 1 and known > 0 and x.size % known == 0:
         return tuple(x.size // known if n == -1 else n for n in shape)
-    if any(n < 0 for n in shape) or math.prod(shape) != x.size:
-        raise ValueError(
-            f"reshape: x has shape {x.shape}, {x.size} elements, which do not fill {shape}. "
-            "At most one entry may be -1."
-        )
-    return shape
+    raise ValueError(
+        f"reshape: x has shape {x.shape}, {x.size} elements, which do not fill {shape}. "
+        "At most one entry may be -1."
+    )
 
 
 class PermuteDims(FunctionNode):
@@ -97,13 +99,14 @@ def permute_dims(x: Any, axes: Sequence[int]) -> Variable:
     """
     source = as_operand("permute_dims", "x", x)
     given = as_shape("permute_dims", "axes", axes)
-    order = tuple(axis + source.ndim if axis < 0 else axis for axis in given)
-    if sorted(order) != list(range(source.ndim)):
+    ndim = source.ndim
+    order = tuple([axis + ndim if axis < 0 else axis for axis in given])
+    if sorted(order) != list(range(ndim)):
         raise ValueError(
             f"permute_dims: axes {given} must name each axis of x (shape {source.shape}) once."
         )
-    if order == tuple(range(source.ndim)):
-        return source
+    if order == tuple(range(ndim)):
+        return unchanged(source)
     return PermuteDims(order).apply((source,))[0]
 
 
@@ -187,7 +190,7 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Variable:
     source = as_operand("broadcast_to", "x", x)
     wanted = as_shape("broadcast_to", "shape", shape)
     if wanted == source.shape:
-        return source
+        return unchanged(source)
     if not broadcasts_to(source.shape, wanted) or any(n < 0 for n in wanted):
         raise ValueError(
             f"broadcast_to: x has shape {source.shape}, which cannot become {wanted}. Axes line "
@@ -274,7 +277,7 @@ def sum_to(x: Any, shape: Sequence[int]) -> Variable:
     source = as_operand("sum_to", "x", x)
     wanted = as_shape("sum_to", "shape", shape)
     if wanted == source.shape:
-        return source
+        return unchanged(source)
     if not broadcasts_to(wanted, source.shape):
         raise ValueError(
             f"sum_to: x has shape {source.shape}, which is no broadcast of {wanted}. Give the "
@@ -286,16 +289,20 @@ def sum_to(x: Any, shape: Sequence[int]) -> Variable:
 def unbroadcast(gx: Variable, function: FunctionNode, i: int) -> Variable:
     """A gradient brought back to input ``i``: summed over broadcast axes, and cast."""
     node = input_nodes(function)[i]
-    if gx.raw.shape != node.shape:
+    if gx.shape != node.shape:
         gx = SumTo(node.shape).apply((gx,))[0]
-    if gx.raw.dtype != node.dtype:
+    if gx.dtype != node.dtype:
         gx = AsType(node.dtype).apply((gx,))[0]
     return gx
 
 
+def full_beside(example: Variable, shape: Shape, value: float) -> Variable:
+    """A constant of the example's dtype and device, outside the graph; an array for an array."""
+    array = raw_of(example)
+    full = namespace_of(array).full(shape, value, dtype=array.dtype, device=array.device)
+    return constant_beside(example, full)
+
+
 def zeros_beside(example: Variable, shape: Shape) -> Variable:
     """Zeros of the example's dtype and device, outside the graph."""
-    array = example.raw
-    zeros = example.xp.zeros(shape, dtype=array.dtype, device=array.device)
-    # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
-    return wrap_array(zeros, example.device, False)
+    return full_beside(example, shape, 0.0)

@@ -23,6 +23,7 @@ from tinynode.functions.arithmetic import divide
 from tinynode.functions.comparison import equal
 from tinynode.functions.data_types import astype, narrowed, widened
 from tinynode.functions.exponential import exp, sqrt
+from tinynode.functions.indexing import get_item
 from tinynode.functions.manipulation import concat, flip
 from tinynode.functions.operands import (
     as_floating,
@@ -513,11 +514,11 @@ class CumulativeProd(FunctionNode):
         all_but_first = (slice(None),) * self.axis + (slice(1, None),)
         all_but_last = (slice(None),) * self.axis + (slice(None, -1),)
         # pragma: no mutate (NextNumber 0): a scan does not use its first factor
-        factors = concat([x[all_but_first], _first(x, self.axis, 0)], axis=self.axis)
+        factors = concat([get_item(x, all_but_first), _first(x, self.axis, 0)], axis=self.axis)
         scan = LinearScan(self.axis).apply(
             (flip(factors, axis=self.axis), flip(gy, axis=self.axis))
         )
-        before = concat([_first(x, self.axis, 1), y[all_but_last]], axis=self.axis)
+        before = concat([_first(x, self.axis, 1), get_item(y, all_but_last)], axis=self.axis)
         return (flip(scan[0], axis=self.axis) * before,)
 
 
@@ -574,8 +575,8 @@ class LinearScan(FunctionNode):
         all_but_first = (slice(None),) * axis + (slice(1, None),)
         all_but_last = (slice(None),) * axis + (slice(None, -1),)
         # pragma: no mutate (NextNumber 0): a scan does not use its first factor
-        factors = concat([a[all_but_first], _first(a, axis, 0)], axis=axis)
+        factors = concat([get_item(a, all_but_first), _first(a, axis, 0)], axis=axis)
         scan = LinearScan(axis).apply((flip(factors, axis=axis), flip(gs, axis=axis)))
         t = flip(scan[0], axis=axis)
-        before = concat([_first(s, axis, 0), s[all_but_last]], axis=axis)
+        before = concat([_first(s, axis, 0), get_item(s, all_but_last)], axis=axis)
         return t * before, t

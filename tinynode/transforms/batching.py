@@ -19,11 +19,11 @@ from typing import Any
 from tinynode.array_api import namespace_of_device
 from tinynode.configuration import config
 from tinynode.core.backprop import grad
-from tinynode.core.conversion import as_variable
+from tinynode.core.conversion import as_variable, restore
 from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode, Indexes
 from tinynode.core.hooks import is_recording_net
-from tinynode.core.variable import Variable, restore, wrap_array
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
     Array,
     Arrays,

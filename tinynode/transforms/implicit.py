@@ -34,10 +34,10 @@ from typing import Any, NamedTuple, Self
 
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode
 from tinynode.core.backprop import grad
-from tinynode.core.conversion import asarray
+from tinynode.core.conversion import asarray, restore
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.hooks import FunctionHook, tell_detached, thread_state
-from tinynode.core.variable import Variable, restore, wrap_array
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, Device, current_device, is_floating
 from tinynode.errors import ConvergenceError, OperandError, VmapError, describe
 from tinynode.functions import astype, identity, reshape

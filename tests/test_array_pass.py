@@ -1,0 +1,227 @@
+"""A backward pass on arrays gives the gradients of a pass on Variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from op_drivers import call, differentiable, draw_inputs, draw_like, make_inputs
+from op_table import CASES, Case
+
+import tinynode as tn
+import tinynode.functions as fn
+from tinynode.core import array_pass, backprop
+from tinynode.core.hooks import thread_state
+
+OPERATIONS = sorted({case.operation for case in CASES})
+
+
+def gradients(case: Case, dtype: str) -> list[Any]:
+    """The gradients of a row's inputs, and the results of the functions in backward."""
+    hosts = draw_inputs(case, dtype)
+    xs = make_inputs(case, hosts, tn.get_device("numpy"))
+    ys = [y for y in call(case, xs) if y.requires_grad]
+    return tn.grad(ys, differentiable(xs), draw_like(ys, 1)) if ys else []
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_each_row_gives_equal_gradients_both_ways(operation: str) -> None:
+    """A hook that hears nothing makes it a pass on Variables."""
+    for case in [case for case in CASES if case.operation == operation]:
+        for dtype in case.dtypes:
+            on_arrays = gradients(case, dtype)
+            with tn.FunctionHook():
+                on_variables = gradients(case, dtype)
+            for one, other in zip(on_arrays, on_variables, strict=True):
+                assert (one is None) == (other is None), case.id
+                if one is None or other is None:
+                    continue
+                assert (one.dtype, one.shape) == (other.dtype, other.shape), case.id
+                assert one.creator_node is other.creator_node is None
+                eps = 8 * float(np.finfo(one.dtype).eps)
+                np.testing.assert_allclose(
+                    one.array, other.array, rtol=eps, atol=eps, err_msg=case.id
+                )
+
+
+def test_the_library_s_functions_take_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_variables: set[str] = set()
+
+    def note(sweep: Any, function: Any, targets: Any) -> None:
+        on_variables.add(f"{type(function).__module__}.{type(function).__name__}")
+        array_pass.step_on_variables(sweep, function, targets)
+
+    monkeypatch.setattr(backprop, "step_on_variables", note)
+    for case in CASES:
+        if case.operation != "to_device":
+            gradients(case, case.dtypes[0])
+    assert not {name for name in on_variables if name.startswith("tinynode.functions.")}
+
+
+class Cube(tn.FunctionNode):
+    """x^3, by a user: ``backward`` uses methods of Variables."""
+
+    seen: tuple[Any, ...] = ()
+
+    def forward(self, inputs: Any) -> Any:
+        self.retain_inputs((0,))
+        self.retain_outputs((0,))
+        return (inputs[0] ** 3,)
+
+    def backward(self, indexes: Any, grad_outputs: Any) -> Any:
+        (gy,), (x,), (y,) = grad_outputs, self.get_retained_inputs(), self.get_retained_outputs()
+        type(self).seen = (type(gy), type(x), type(y), type(fn.exp(x)), type(fn.exp(gy * x)))
+        return (
+            ((3 * gy * x * x).reshape(x.shape),)
+            if isinstance(x, tn.Variable)
+            else (3 * gy * x * x,)
+        )
+
+
+class OfArrays(Cube):
+    backward_takes_arrays = True
+
+
+class Inherits(OfArrays):
+    """The subclass does not say what it takes."""
+
+
+class OfLibrary(fn.arithmetic.Multiply):
+    """A subclass of a class of the library, with a ``backward`` for Variables."""
+
+    def backward(self, indexes: Any, grad_outputs: Any) -> Any:
+        assert isinstance(grad_outputs[0], tn.Variable)
+        return super().backward(indexes, grad_outputs)
+
+
+def leaf() -> tn.Variable:
+    return tn.Variable(np.asarray([1.0, -2.0, 3.0]))
+
+
+@pytest.mark.parametrize(
+    ("node", "kind"), [(Cube, tn.Variable), (OfArrays, np.ndarray), (Inherits, tn.Variable)]
+)
+def test_a_class_says_whether_its_backward_takes_arrays(node: Any, kind: type) -> None:
+    x = leaf()
+    fn.sum(node().apply((x * 2.0,))[0] * x).backward()
+    assert node.seen == (kind,) * 5
+    np.testing.assert_allclose(x.grad, 32 * x.array**3)
+    assert thread_state.array_device is None
+
+
+def test_a_subclass_of_a_class_of_the_library_gets_variables() -> None:
+    x = leaf()
+    fn.sum(OfLibrary().apply((x, x))[0]).backward()
+    np.testing.assert_array_equal(x.grad, 2 * x.array)
+
+
+def test_arrays_from_a_backward_for_variables_are_refused() -> None:
+    class Wrong(Cube):
+        def backward(self, indexes: Any, grad_outputs: Any) -> Any:
+            return (grad_outputs[0].array,)
+
+    x = leaf()
+    y = fn.sum(Wrong().apply((x * 2.0,))[0])
+    with pytest.raises(tn.errors.GradientTypeError, match="expected a Variable"):
+        y.backward()
+    assert x.grad is None and thread_state.array_device is None
+
+
+@pytest.mark.parametrize("wrong", ["shape", "dtype", "type"])
+def test_wrong_arrays_are_refused(wrong: str) -> None:
+    class Wrong(OfArrays):
+        backward_takes_arrays = True
+
+        def backward(self, indexes: Any, grad_outputs: Any) -> Any:
+            (gy,) = grad_outputs
+            return {"shape": (gy[:2],), "dtype": (gy.astype("f4"),), "type": ([1.0],)}[wrong]
+
+    x = leaf()
+    y = fn.sum(Wrong().apply((x,))[0])
+    with pytest.raises(tn.errors.GradientError, match="Function `Wrong` has a bug"):
+        y.backward()
+    assert x.grad is None and thread_state.array_device is None
+
+
+def test_a_method_of_an_instance_gets_variables() -> None:
+    node, x, given = fn.exponential.Exp(), leaf(), []
+
+    def backward(indexes: Any, grad_outputs: Any) -> Any:
+        given.extend(grad_outputs)
+        return grad_outputs
+
+    node.backward = backward  # type: ignore[method-assign]
+    fn.sum(node.apply((x,))[0]).backward()
+    assert [type(gy) for gy in given] == [tn.Variable]
+
+
+def test_a_method_put_into_a_class_gets_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, given = leaf(), []
+
+    def backward(self: Any, indexes: Any, grad_outputs: Any) -> Any:
+        given.extend(grad_outputs)
+        return grad_outputs
+
+    fn.sum(fn.exp(x)).backward()
+    monkeypatch.setattr(fn.exponential.Exp, "backward", backward)
+    fn.sum(fn.exp(x)).backward()
+    assert [type(gy) for gy in given] == [tn.Variable]
+
+
+def test_a_backward_pass_inside_of_a_backward_leaves_the_outer_one_alone() -> None:
+    class Inner(Cube):
+        def backward(self, indexes: Any, grad_outputs: Any) -> Any:
+            x = tn.Variable(self.get_retained_inputs()[0].array)
+            with tn.enable_grad():
+                y = fn.sum(x * x * x)
+            y.backward()
+            assert isinstance(fn.exp(x), tn.Variable)
+            return (grad_outputs[0] * x.grad_var,)
+
+    x = leaf()
+    fn.sum(fn.exp(Inner().apply((x * 1.0,))[0]) * x).backward()
+    expected = np.exp(x.array**3) * (1 + x.array * 3 * x.array**2)
+    np.testing.assert_allclose(x.grad, expected)
+
+
+def test_scalars_of_numpy_are_arrays() -> None:
+    """Products of 0-d arrays are scalars in NumPy; a float64 stays one beside a number."""
+    x = tn.Variable(np.asarray(3.0))
+    condition = np.asarray(True)
+    y = fn.where(condition, x * x, 0.0) ** 3 / x
+    y.backward()
+    assert isinstance(x.grad, np.ndarray) and x.grad.dtype == np.float64
+    np.testing.assert_allclose(x.grad, 5 * 3.0**4)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_contributions_of_both_kinds_add_up(lazy: bool) -> None:
+    with tn.using_config("lazy_grad_sum", lazy):
+        x = leaf()
+        y = x * 2.0
+        fn.sum(Cube().apply((y,))[0] + y * y + OfArrays().apply((y,))[0] + y).backward()
+    np.testing.assert_allclose(x.grad, 48 * x.array**2 + 8 * x.array + 2)
+
+
+def test_gradients_that_stay_are_variables() -> None:
+    x = leaf()
+    y = x * x
+    fn.sum(fn.exp(y)).backward(retain_grad=True)
+    assert isinstance(y.grad_var, tn.Variable) and isinstance(x.grad_var, tn.Variable)
+    assert x.grad_var.requires_grad and y.grad_var.requires_grad
+    (gx,) = tn.grad([y], [y], [start := leaf()])
+    assert gx is start
+
+
+def test_a_hook_of_a_function_sees_what_it_always_sees() -> None:
+    x, seen = leaf(), []
+
+    class Watch(tn.FunctionHook):
+        def after_backward(self, *event: Any) -> None:
+            seen.append([type(gx) for gx in event[-1]])
+
+    y = x * x
+    y.creator_node.add_hook(Watch())
+    fn.sum(fn.exp(y) * x).backward()
+    assert seen == [[tn.Variable, tn.Variable]]
