@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,14 @@ F = tn.get_device("fast")
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     folder = tmp_path_factory.getbasetemp() / "native-cache"
     folder.mkdir(mode=0o700, exist_ok=True)
     monkeypatch.setenv("TINYNODE_CACHE", str(folder))
-    monkeypatch.setattr(tn.global_config, "compiler", "auto")
-    return folder
+    with tn.using_config(compiler="auto"):
+        yield folder
 
 
 @pytest.fixture
@@ -52,7 +55,10 @@ def compiled_plan(node: Any, arrays: list[Any]) -> FastPlan:
     expected = node.forward(tuple(arrays))
     outputs = [f"y{i}" for i in range(len(expected))]
     operator = operator_of(node, names, outputs)
-    forms = {n: (a.shape, a.dtype) for n, a in zip([*names, *outputs], [*arrays, *expected])}
+    forms = {
+        n: (a.shape, a.dtype)
+        for n, a in zip([*names, *outputs], [*arrays, *expected], strict=True)
+    }
     base = FastPlan([operator], dict.fromkeys(names, F), outputs, forms)
     return FastPlan(*base.net, Native(base.packing, "auto"))
 
@@ -140,6 +146,6 @@ def check_layouts(kind: Any, arrays: list[Any], ulp: int) -> None:
     plan = compiled_plan(kind(), arrays) if arrays[0].size else None
     if plan is None:
         return
-    for layout in zip(*map(layouts_of, arrays)):
-        for actual, wanted in zip(plan.run(layout), expected):
+    for layout in zip(*map(layouts_of, arrays), strict=True):
+        for actual, wanted in zip(plan.run(layout), expected, strict=True):
             close_in_ulp(actual, wanted, ulp, kind)

@@ -223,7 +223,9 @@ class FastPlan:
         self.constants = dict(self.arrays)  # pragma: no mutate: later arrays are of the plan
         self.orders = lowering.orders
         if self.native is not None:
-            nests = into_nests(lowering.actions, self.forms, self.outputs, self.orders)
+            nests = into_nests(
+                lowering.actions, self.forms, self.outputs, self.orders, self.constants
+            )
             return self.native.build(nests)
         return list[Step](fuse(lowering.actions, self.forms, self.outputs, self.orders))
 
@@ -342,7 +344,8 @@ class FastPlan:
             self._append(action.function, (read,), self._new_slot(write))
             return
         view = action.function(self.arrays[read])
-        if not view.size or numpy.may_share_memory(view, self.arrays[read]):
+        is_shared = not view.size or numpy.may_share_memory(view, self.arrays[read])
+        if is_shared and write not in self.packing.packed:
             self.arrays[write] = view
             return
         self._provide(write)  # in memory the elements have another order: a copy at each run

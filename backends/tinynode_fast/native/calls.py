@@ -64,12 +64,13 @@ class NestCall:
 
     def fits(self, known: dict[str, Any]) -> bool:
         """True if the arrays known before lie as the function expects."""
-        return all(
-            name not in known
-            or known[name].strides == self._strides(name)
-            or known[name].size == 1
-            for name in self.nest.reads
-        )
+        for name in self.nest.reads:
+            if name in known:
+                array = known[name]
+                steps = zip(array.shape, array.strides, self._strides(name), strict=True)
+                if any(n > 1 and found != step for n, found, step in steps):
+                    return False
+        return True
 
     def __call__(self, *arrays: Any) -> None:
         """Run on the arrays that are new at this run."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy
@@ -253,14 +253,12 @@ def _log_softmax(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
     yield Call(formula("log_softmax", "d l", text), (d, log), writes, True)
 
 
-def _mean(to: Any, axes: tuple[int, ...], x: str) -> Iterator[Any]:
-    """The calls of a mean; then the name of the mean."""
+def _mean(to: Any, axes: tuple[int, ...], x: str, mean: str) -> Actions:
+    """The sum over axes, and the mean."""
     call, total = to.reduced("sum", axes, x)
     yield call
     n = math.prod(to.shape(x)[axis] for axis in axes)
-    call, mean = to.computed(formula("mean", "s", f"s / {float(n)!r}"), total)
-    yield call
-    yield mean
+    yield Call(formula("mean", "s", f"s / {float(n)!r}"), (total,), (mean,), True)
 
 
 def _standardize(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
@@ -269,18 +267,16 @@ def _standardize(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
         return
     (d,), (y, m, r) = reads, writes
     if node.center:
-        *calls, mean = _mean(to, node.axes, d)
-        yield from calls
-        yield Call(FORMULAS[functions.Positive], (mean,), (m,), True)
-        call, d = to.computed(SUBTRACT, d, mean)
+        yield from _mean(to, node.axes, d, m)
+        call, d = to.computed(SUBTRACT, d, m)
         yield call
     else:
         zero = to.number(0.0, m)
         yield Call(FORMULAS[functions.Positive], (zero,), (m,), True)
     call, square = to.computed(FORMULAS[functions.Square], d)
     yield call
-    *calls, mean = _mean(to, node.axes, square)
-    yield from calls
+    mean = to.fresh(to.shape(m), m)
+    yield from _mean(to, node.axes, square, mean)
     text = f"1.0 / sqrt(q + {number(node.eps)})"
     yield Call(formula("inverse_root", "q", text), (mean,), (r,), True)
     yield Call(MULTIPLY, (d, r), (y,), True)
@@ -293,12 +289,12 @@ def _standardize_grad(to: Any, node: Any, reads: Names, writes: Names) -> Action
         return
     call, product = to.computed(MULTIPLY, g, y)
     yield call
-    *calls, share = _mean(to, node.axes, product)
-    yield from calls
+    share = to.fresh(rows.kept_shape(to.shape(g), node.axes), g)
+    yield from _mean(to, node.axes, product, share)
     reads, letters, text = (g, y, share, r), "g y a r", "(g - y * a) * r"
     if node.center:
-        *calls, mean = _mean(to, node.axes, g)
-        yield from calls
+        mean = to.fresh(to.shape(share), g)
+        yield from _mean(to, node.axes, g, mean)
         reads, letters, text = (*reads, mean), "g y a r m", "(g - y * a - m) * r"
     yield Call(formula("standardize_grad", letters, text), reads, writes, True)
 
@@ -307,13 +303,17 @@ def _reduce(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
     """Sum, max and mean; a shape without the axes is a view."""
     if not to.one_dtype(reads + writes):
         return
+    (x,), (y,) = reads, writes
+    shape = to.shape(x)
+    axes = node.axes_of(shape) if type(node) is functions.SumTo else node.axes
+    kept = rows.kept_shape(shape, axes)
+    wide = y if to.shape(y) == kept else to.fresh(kept, y)
     if type(node) is functions.Mean:
-        *calls, wide = _mean(to, node.axes, reads[0])
+        yield from _mean(to, axes, x, wide)
     else:
-        name = "max" if type(node) is functions.Max else "sum"
-        *calls, wide = to.reduced(name, node.axes, reads[0])
-    yield from calls
-    yield from lowering._view(to, node, (wide,), writes)
+        yield Call(Reduction("max" if type(node) is functions.Max else "sum", axes), (x,), (wide,))
+    if wide != y:
+        yield from lowering._view(to, node, (wide,), writes)
 
 
 def _update(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
@@ -362,7 +362,7 @@ RULES: dict[type, Callable[[Any, Any, Names, Names], Actions]] = {
     **dict.fromkeys(FORMULAS, _formula),
     **dict.fromkeys(SETTINGS, _with_settings),
     **dict.fromkeys(UPDATES, _update),
-    **dict.fromkeys([functions.Sum, functions.Max, functions.Mean], _reduce),
+    **dict.fromkeys([functions.Sum, functions.SumTo, functions.Max, functions.Mean], _reduce),
     activation.Softmax: _softmax,
     activation.LogSoftmax: _log_softmax,
     functions.Standardize: _standardize,

@@ -258,6 +258,7 @@ def into_nests(
     forms: Mapping[str, ArraySpec],
     outputs: set[str],
     orders: Mapping[str, tuple[int, ...]],
+    constants: Mapping[str, Any],
 ) -> list[Any]:
     """The actions, with calls in nests.
 
@@ -265,6 +266,8 @@ def into_nests(
     nest, and do not fit, wait until the nest is closed.
     """
     layouts = Layouts(forms, orders)
+    for name, array in constants.items():
+        layouts.views[name] = tuple([step // array.itemsize for step in array.strides])
     for action in actions:
         if isinstance(action, View):
             layouts.add_view(action)
