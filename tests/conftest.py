@@ -16,6 +16,10 @@ import tinynode as tn
 
 tn.register_backend(strict_backend)
 
+# a test that compiles C says so: a compiler for each plan of a test would take minutes
+if "TINYNODE_COMPILER" not in os.environ:
+    tn.global_config.compiler = "none"
+
 # SciPy reads the setting when it is imported: its functions then take arrays of any library
 os.environ["SCIPY_ARRAY_API"] = "1"
 

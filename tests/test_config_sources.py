@@ -99,7 +99,10 @@ def test_a_working_folder_that_was_deleted(tmp_path, monkeypatch):
     ("text", "message"),
     [
         ('devise = "fast"', "there is no setting 'devise'; did you mean 'device'"),
-        ("colour = 1", "there is no setting 'colour'; Settings are debug, debug_infinite, device"),
+        (
+            "colour = 1",
+            "there is no setting 'colour'; Settings are compiler, debug",
+        ),
         ("in_recomputing = true", "there is no setting 'in_recomputing'"),
         ('device = ""', "device must not be empty"),
         ('[tool.tinynode]\ndevice = "fast"', r"needs no header: leave \[tool.tinynode\] out"),

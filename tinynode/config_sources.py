@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from tinynode.errors import ConfigError, describe, dtype_name
 
 KINDS: dict[str, type] = {
+    "compiler": str,
     "debug": bool,
     "debug_infinite": bool,
     "device": str,

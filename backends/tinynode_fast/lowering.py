@@ -37,7 +37,7 @@ class Call(NamedTuple):
     ``elementwise``: any slice of the one result depends on the same slices of the reads.
     """
 
-    function: Callable[..., Any]
+    function: Any
     reads: Names
     writes: Names
     elementwise: bool = False
@@ -141,16 +141,21 @@ class Lowering:
         """Append the actions of one operator."""
         node = operator.make_node()
         kind, names = type(node), (tuple(operator.input_names), tuple(operator.output_names))
-        rule = RULES.get(kind)
         actions: list[Action] = []
-        if rule is not None and (kind in UPDATES or self.one_dtype(names[0] + names[1])):
-            actions += rule(self, node, *names)
+        for rule in self.rules_of(node, names[0] + names[1]):
+            actions = actions or list(rule(self, node, *names))
         for action in actions or [OpaqueCall(operator, *names)]:
             self.actions.append(action)
             if kind in TO_CHANNELS_LAST and isinstance(action, Call | OpaqueCall):
                 self.orders[action.writes[0]] = CHANNELS_LAST
             elif kind is functions.MaxPool2d or (isinstance(action, Call) and action.elementwise):
                 self._keep_order(action)
+
+    def rules_of(self, node: Any, names: Names) -> list[Rule]:
+        """The rules that may hold for a FunctionNode, the best first."""
+        rule = RULES.get(type(node))
+        fits = rule is not None and (type(node) in UPDATES or self.one_dtype(names))
+        return [rule] if rule is not None and fits else []
 
     def _keep_order(self, action: Action) -> None:
         """Lay out the results as the first operand: NumPy then passes over memory in one run."""
@@ -295,7 +300,8 @@ UPDATES = SGDUpdate, MomentumUpdate, AdamUpdate
 TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX, functions.MaxPool2dGrad}
 """The kernels for images lay out these results with the channels last."""
 
-RULES: dict[type, Callable[[Lowering, Any, Names, Names], Actions]] = {
+Rule: TypeAlias = Callable[[Lowering, Any, Names, Names], Actions]
+RULES: dict[type, Rule] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys([functions.Reshape, functions.Identity, StopGradient], _view),
     **dict.fromkeys([functions.PermuteDims, functions.BroadcastTo], _view),

@@ -11,6 +11,7 @@ of the plan.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import sys
@@ -19,10 +20,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
+from tinynode import config
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device, get_device
 from tinynode.net.operator import EMPTY, Operator
@@ -32,9 +34,18 @@ from tinynode_fast.blocks import in_order
 from tinynode_fast.fused import Fused, fuse
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.lowering import Action, Call, Lowering, OpaqueCall, View
+from tinynode_fast.native import build
+from tinynode_fast.native.build import NotBuiltError
+from tinynode_fast.native.calls import NestCall
+from tinynode_fast.native.emit import source_of
+from tinynode_fast.native.formulas import NativeLowering
+from tinynode_fast.native.nests import Nest, into_nests
 
 PACKED = "@packed"
 """The name of the array that holds the small arrays of a layout."""
+
+
+Step: TypeAlias = Action | Fused | Nest
 
 
 class BoundCall(NamedTuple):
@@ -163,8 +174,12 @@ class FastPlan:
         forms: Mapping[str, ArraySpec],
         saved: Sequence[str] = (),
         layout: Layout | None = None,
+        native: Native | None = None,
     ) -> None:
         self.net = operators, devices, outputs, forms, saved, layout
+        self.native = native
+        self.compiled: FastPlan | None = None  # the plan that calls C, once it is built
+        self.is_asked_for = native is not None  # to build that plan
         self.number = len(outputs)
         self.lock = threading.Lock()
         self.other: FastPlan | None = None  # the plan for a second thread
@@ -180,10 +195,11 @@ class FastPlan:
         self.steps: list[BoundCall | LateCall] = []
         self.roots: dict[str, str] = {}
         self.owned: dict[str, Any] = {}
+        self.kept: list[NestCall] = []  # their arrays stay in memory
         actions = self._actions(operators)
         self.ends = self._last_uses(actions)
         self.leaving = {self._root(name) for name in self.outputs}
-        self.packing = self._pack(actions, saved, outputs)
+        self.packing = native.packing if native else self._pack(actions, saved, outputs)
         self.layout = self.packing if self.packing.packed else None
         self.arena = numpy.empty(self.packing.size, numpy.uint8)
         self._take_inputs(given, layout)
@@ -196,8 +212,8 @@ class FastPlan:
         kept = (*self.memory.all, self.arena, *self.constants.values())
         self.own = set(map(id, map(owner_of, kept)))
 
-    def _actions(self, operators: Sequence[Operator]) -> list[Action | Fused]:
-        lowering = Lowering(self.forms)
+    def _actions(self, operators: Sequence[Operator]) -> list[Step]:
+        lowering = NativeLowering(self.forms) if self.native else Lowering(self.forms)
         for operator in operators:
             if operator.type == "constant":
                 self.arrays[operator.output_names[0]] = operator.attrs["value"]
@@ -206,9 +222,14 @@ class FastPlan:
         self.arrays.update(lowering.constants)
         self.constants = dict(self.arrays)  # pragma: no mutate: later arrays are of the plan
         self.orders = lowering.orders
-        return fuse(lowering.actions, self.forms, self.outputs, self.orders)
+        if self.native is not None:
+            nests = into_nests(
+                lowering.actions, self.forms, self.outputs, self.orders, self.constants
+            )
+            return self.native.build(nests)
+        return list[Step](fuse(lowering.actions, self.forms, self.outputs, self.orders))
 
-    def _last_uses(self, actions: Sequence[Action | Fused]) -> dict[int, list[str]]:
+    def _last_uses(self, actions: Sequence[Step]) -> dict[int, list[str]]:
         """For each action, the roots of memory without later readers."""
         last: dict[str, int] = {}
         for number, action in enumerate(actions):
@@ -233,10 +254,10 @@ class FastPlan:
         return self.roots.get(name, name)
 
     def _pack(
-        self, actions: Sequence[Action | Fused], saved: Sequence[str], outputs: Sequence[str]
+        self, actions: Sequence[Step], saved: Sequence[str], outputs: Sequence[str]
     ) -> Layout:
         """Places in the arena for the small saved values that calls write."""
-        calls = [action for action in actions if isinstance(action, Call | Fused)]
+        calls = [action for action in actions if isinstance(action, Call | Fused | Nest)]
         written = {name for call in calls for name in call.writes}.difference(outputs)
         packed, size = {}, 0
         for name in saved:
@@ -259,7 +280,7 @@ class FastPlan:
                 self.arrays[name] = array_in(memory, self.forms[name], None)
                 self.copied.append((slot, self.arrays[name]))
 
-    def _add(self, action: Action | Fused) -> None:
+    def _add(self, action: Step) -> None:
         if isinstance(action, View):
             self._add_view(action)
         elif isinstance(action, OpaqueCall):
@@ -267,8 +288,23 @@ class FastPlan:
         else:
             for name in action.writes:
                 self._provide(name)
+            if isinstance(action, Nest):
+                self._add_nest(action)
+                return
             function = action if isinstance(action, Fused) else action.function
             self._append(function, (*action.reads, *action.writes), -1)
+
+    def _add_nest(self, nest: Nest) -> None:
+        """A call of C, on pointers that are known where the arrays are."""
+        assert self.native is not None
+        call = NestCall(nest, self.native.library, self.arrays)
+        if not call.fits(self.arrays):  # a view that lies in memory in an unforeseen way
+            raise NotBuiltError(f"{nest.name}: an operand lies in another order")
+        if call.late or call.shares > 1:
+            self._append(call, call.late, -1)
+            return
+        self.steps.append(BoundCall(call.function, (call.pointers, 0, call.length)))
+        self.kept.append(call)
 
     def _free(self, number: int) -> None:
         """Let later values use the memory that has no readers after an action."""
@@ -308,7 +344,8 @@ class FastPlan:
             self._append(action.function, (read,), self._new_slot(write))
             return
         view = action.function(self.arrays[read])
-        if not view.size or numpy.may_share_memory(view, self.arrays[read]):
+        is_shared = not view.size or numpy.may_share_memory(view, self.arrays[read])
+        if is_shared and write not in self.packing.packed:
             self.arrays[write] = view
             return
         self._provide(write)  # in memory the elements have another order: a copy at each run
@@ -325,6 +362,10 @@ class FastPlan:
 
     def run(self, arrays: Arrays) -> Arrays:
         """The outputs' arrays, from those of the inputs."""
+        if self.compiled is not None and not raises_errors():
+            return self.compiled.run(arrays)
+        if not self.is_asked_for:
+            self._ask_for_c()
         if not self.lock.acquire(blocking=False):  # another thread uses the memory of the plan
             if self.other is None:
                 self.other = FastPlan(*self.net)
@@ -334,8 +375,34 @@ class FastPlan:
         finally:
             self.lock.release()
 
+    def _ask_for_c(self) -> None:
+        """Build the plan that calls C, in the background."""
+        self.is_asked_for = True
+        if config.compiler != "none":
+            build.in_background(partial(self._build, config.compiler))
+
+    def _build(self, compiler: str) -> None:
+        try:
+            self.compiled = FastPlan(*self.net, Native(self.packing, compiler))
+        except NoNestError:
+            return
+        except NotBuiltError as error:
+            build.note(str(error))
+
+    def c_source(self) -> str:
+        """The C of the net's nests."""
+        native = Native(self.packing, None)
+        with contextlib.suppress(NoNestError, NotBuiltError):
+            FastPlan(*self.net, native)
+        return native.source
+
     def describe(self) -> Iterator[str]:
-        """The calls, line by line."""
+        """The calls, line by line, and the C of the net."""
+        yield from self._calls() if self.compiled is None else self.compiled._calls()
+        yield "  as C:" if self.compiled is None else "  as C, in use:"
+        yield from [f"    {line}" for line in self.c_source().splitlines()]
+
+    def _calls(self) -> Iterator[str]:
         bound = sum(isinstance(step, BoundCall) for step in self.steps)
         yield f"  {len(self.steps)} calls, {bound} of them on arrays that are known before"
         yield f"  {self.memory.bytes} bytes of memory that the plan keeps"
@@ -373,6 +440,39 @@ class FastPlan:
         base = result.base
         owns = type(base) is numpy.ndarray and base.base is None and id(base) not in self.own
         return base is None or (owns and bool(result.flags.writeable))
+
+
+@dataclass
+class Native:
+    """What a plan in C needs from the plan in NumPy, and the library.
+
+    Attributes:
+        packing: where the small saved values lie, for the backward plan.
+        compiler: the value of ``config.compiler``; None emits the source alone.
+    """
+
+    packing: Layout
+    compiler: str | None
+    source: str = ""
+    library: Any = None
+
+    def build(self, actions: list[Step]) -> list[Step]:
+        """Compile the nests among the actions, or raise NotBuiltError."""
+        nests = [action for action in actions if isinstance(action, Nest)]
+        if not nests:
+            raise NoNestError
+        self.source = source_of(nests)
+        self.library = build.library(self.source, self.compiler or "none")
+        return actions
+
+
+class NoNestError(Exception):
+    """No operator of a net has C."""
+
+
+def raises_errors() -> bool:
+    """True if numpy.errstate asks for more than warnings: C finds no errors of floating point."""
+    return not {"raise", "call", "log", "print"}.isdisjoint(numpy.geterr().values())
 
 
 def grouped(steps: list[BoundCall | LateCall]) -> list[Any]:

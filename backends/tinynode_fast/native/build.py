@@ -1,0 +1,266 @@
+"""Build: C source becomes functions, by the compiler of the system, with a cache on disk.
+
+Requirement: a plan asks for a library and gets the library, or a reason in one line. A library is
+compiled once for each source, compiler, set of flags and machine. The cache's folder is
+``TINYNODE_CACHE``, or ``tinynode`` in the user's cache folder. A file of another user, or a file
+that others may write, is never loaded. Two processes may build the same library at once: each
+writes a file of its own, and renames the file when the file is complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tinynode import config
+from tinynode.devices import count_use, fallback_uses
+
+FLAGS = (
+    "-std=c11",
+    "-O3",
+    "-march=native",
+    "-fno-math-errno",  # sqrt becomes an instruction
+    "-fno-trapping-math",  # a choice becomes an instruction: no one reads the flags of errors
+    "-ffp-contract=off",  # x * y + z rounds twice, as in NumPy
+    "-fopenmp-simd",
+    "-shared",
+    "-fPIC",
+)
+LIBRARIES = ("-lmvec", "-lm")
+SECONDS = 60.0
+"""The time that a compiler may take."""
+CACHE_BYTES = 64 << 20
+"""The size of the cache on disk; the libraries that were not used for longest go first."""
+
+
+class NotBuiltError(Exception):
+    """No library: the message is the reason, in one line."""
+
+
+_lock = threading.Lock()
+_loaded: dict[str, ctypes.CDLL] = {}
+_running: set[threading.Thread] = set()
+_reasons: set[str] = set()
+
+
+def _after_fork() -> None:
+    """A thread that builds does not live on in the child, and holds no lock there."""
+    global _lock
+    _lock = threading.Lock()
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# --- the compiler --------------------------------------------------------------------------------
+
+
+def compiler(wanted: str | None = None) -> str:
+    """The path of the compiler that ``config.compiler`` names, or that is wanted.
+
+    Raises:
+        NotBuiltError: the setting is "none", or there is no such program.
+    """
+    wanted = config.compiler if wanted is None else wanted
+    if wanted == "none":
+        raise NotBuiltError("config.compiler is 'none'")
+    if not hasattr(os, "getuid"):  # the owner of a file could not be checked
+        raise NotBuiltError("nets are compiled on POSIX systems alone")
+    found = _first_of(("cc", "gcc", "clang") if wanted == "auto" else (wanted,))
+    if found is None:
+        what = "no cc, gcc or clang" if wanted == "auto" else f"no program {wanted!r}"
+        raise NotBuiltError(f"there is {what} in the path")
+    return found
+
+
+@functools.lru_cache(8)
+def _first_of(names: tuple[str, ...]) -> str | None:
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+@functools.lru_cache(8)
+def version_of(path: str) -> str:
+    """The first line of the compiler's ``--version``."""
+    text = _run([path, "--version"])
+    return text.partition("\n")[0]
+
+
+def _run(command: list[str], folder: str | None = None) -> str:
+    """The output of a program, or ``NotBuiltError``."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NotBuiltError(
+            f"{command[0]}: {type(error).__name__}: {error}".splitlines()[0]
+        ) from None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if "error" in line] or ["no message"]
+        raise NotBuiltError(f"{command[0]} failed: {lines[0].strip()[:200]}")
+    return done.stdout
+
+
+@functools.cache
+def machine() -> str:
+    """The processor, for which ``-march=native`` compiles."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        named = {line for line in lines if line.startswith(("model name", "flags", "Features"))}
+        return " ".join([platform.machine(), *sorted(named)])
+    return f"{platform.machine()} {platform.processor()} {platform.node()}"
+
+
+@functools.cache
+def has_vector_functions() -> bool:
+    """True if the C library has vector forms of exp, tanh and the others: glibc 2.35 and later."""
+    name, version = platform.libc_ver()
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    return name == "glibc" and numbers >= (2, 35) and platform.machine() == "x86_64"
+
+
+# --- the cache -----------------------------------------------------------------------------------
+
+
+def cache_folder() -> Path:
+    """The folder of the libraries."""
+    given = os.environ.get("TINYNODE_CACHE")
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "tinynode"
+
+
+def is_safe(path: Path) -> bool:
+    """True for a file or folder of this user that no other user may write."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    kind = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+    writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return kind and not writable and found.st_uid == os.getuid()
+
+
+def _own_folder() -> Path:
+    """The cache's folder, made for this user alone."""
+    try:
+        folder = cache_folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:
+        raise NotBuiltError(f"the cache's folder cannot be made: {error}") from None
+    if not is_safe(folder):
+        raise NotBuiltError(f"the cache's folder {folder} is not this user's alone")
+    return folder
+
+
+def library(source: str, wanted: str | None = None) -> ctypes.CDLL:
+    """The functions of C source: loaded before, from the cache, or compiled now.
+
+    A thread that builds has no settings of the caller, so ``wanted`` is the caller's setting.
+
+    Raises:
+        NotBuiltError: there is no compiler, or the source could not be compiled or loaded.
+    """
+    path = compiler(wanted)
+    parts = (source, path, version_of(path), *FLAGS, *LIBRARIES, machine())
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    with _lock:  # a single compiler at a time
+        if key not in _loaded:
+            _loaded[key] = _load(_own_folder() / f"{key}.so", source, path)
+        return _loaded[key]
+
+
+def _load(target: Path, source: str, path: str) -> ctypes.CDLL:
+    try:
+        if not target.exists():
+            _compile(target, source, path)
+            _shrink(target.parent)
+        if not is_safe(target):
+            raise NotBuiltError(f"{target} is not this user's alone")
+        with contextlib.suppress(OSError):
+            os.utime(target)  # used now
+        return ctypes.CDLL(str(target))
+    except OSError as error:
+        raise NotBuiltError(f"{target} cannot be written or loaded: {error}"[:200]) from None
+
+
+def _compile(target: Path, source: str, path: str) -> None:
+    """Compile in a folder of its own beside the target; a rename makes the library appear."""
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as folder:
+        Path(folder, "net.c").write_text(source, encoding="utf-8")
+        _run([path, *FLAGS, "net.c", "-o", "net.so", *LIBRARIES], folder)
+        made = Path(folder, "net.so")
+        made.chmod(0o700)
+        made.replace(target)
+
+
+def _shrink(folder: Path) -> None:
+    """Remove the libraries that were not used for longest, until the cache is small enough."""
+    sizes = []
+    for path in folder.glob("*.so"):
+        with contextlib.suppress(OSError):  # another process may remove the same file
+            sizes.append((path.stat().st_mtime, path.stat().st_size, path))
+    total = sum(size for _, size, _ in sizes)
+    for _, size, path in sorted(sizes):
+        if total <= CACHE_BYTES:
+            return
+        with contextlib.suppress(OSError):
+            path.unlink()
+        total -= size
+
+
+# --- in the background ---------------------------------------------------------------------------
+
+
+def note(reason: str) -> None:
+    """Count a plan that stays on NumPy, with the reason, for ``show.fallbacks()``."""
+    _reasons.add(reason)
+    count_use(fallback_uses, ("fast", "a compiled net", reason), 0.0)
+
+
+def in_background(work: Callable[[], None]) -> None:
+    """Build in a thread that does not keep the program from its end."""
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            _running.discard(threading.current_thread())
+
+    thread = threading.Thread(target=run, name="tinynode_fast build", daemon=True)
+    _running.add(thread)
+    try:
+        thread.start()
+    except RuntimeError:  # the program ends
+        _running.discard(thread)
+
+
+def wait() -> None:
+    """Wait until every plan that was asked for is compiled, or has failed."""
+    for work in list(_running):
+        work.join()
+        _running.discard(work)
+
+
+def status() -> Iterator[str]:
+    """Lines about the compiler, for ``python -m tinynode backends``."""
+    try:
+        path = compiler()
+        yield f"{path}, {version_of(path)}"
+    except NotBuiltError as error:
+        yield f"none: {error}"
+    yield from sorted(_reasons)

@@ -1,0 +1,117 @@
+"""Calls of compiled functions on arrays.
+
+Requirement: a call costs next to nothing where the plan knows the arrays. The function takes one
+array of pointers, made once. Arrays that are new at each run write their addresses there. An
+operand that lies in memory in another way than the function expects is copied.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from tinynode.devices import Arrays
+from tinynode_fast.blocks import in_order, in_shares, thread_count
+from tinynode_fast.limits import LIMITS
+from tinynode_fast.native.nests import Nest
+
+
+def address(array: Any) -> int:
+    """Where an array begins in memory."""
+    found: int = array.__array_interface__["data"][0]
+    return found
+
+
+class NestCall:
+    """A nest's compiled function, on some arrays.
+
+    Attributes:
+        late: the names of the arrays that ``__call__`` gets, in order.
+        kept: the arrays known before, whose memory the pointers show.
+    """
+
+    def __init__(self, nest: Nest, library: ctypes.CDLL, known: dict[str, Any]) -> None:
+        self.nest = nest
+        self.function = library[nest.name]
+        self.function.restype = None
+        self.function.argtypes = [ctypes.c_void_p, ctypes.c_long, ctypes.c_long]
+        names = (*nest.reads, *nest.writes)
+        self.__name__ = nest.name
+        self.pointers = (ctypes.c_void_p * len(names))()
+        self.length = nest.dims[0] if nest.dims else 1
+        self.kept = list[Any]()
+        self.late = [name for name in names if name not in known]
+        self.places: list[tuple[int, tuple[int, ...] | None]] = []
+        for place, name in enumerate(names):
+            is_read = place < len(nest.reads)
+            if name in known:
+                array = known[name]
+                self.kept.append(array)
+                self.pointers[place] = address(array)
+            else:
+                self.places.append((place, self._strides(name) if is_read else None))
+        self.shares = 1
+        if self.length > 1 and nest.size >= LIMITS.threaded and nest.is_shareable:
+            self.shares = min(thread_count(), self.length)
+
+    def _strides(self, name: str) -> tuple[int, ...]:
+        """The steps in bytes that the function expects."""
+        size = int(self.nest.forms[name][1].itemsize)
+        return tuple([step * size for step in self.nest.layouts.of(name)])
+
+    def fits(self, known: dict[str, Any]) -> bool:
+        """True if the arrays known before lie as the function expects."""
+        for name in self.nest.reads:
+            if name in known:
+                array = known[name]
+                steps = zip(array.shape, array.strides, self._strides(name), strict=True)
+                if any(n > 1 and found != step for n, found, step in steps):
+                    return False
+        return True
+
+    def __call__(self, *arrays: Any) -> None:
+        """Run on the arrays that are new at this run."""
+        copies = []
+        for (place, strides), array in zip(self.places, arrays, strict=True):
+            if strides is not None and (array.strides != strides or not array.flags.aligned):
+                array = laid_out(array, strides)
+                copies.append(array)
+            self.pointers[place] = array.__array_interface__["data"][0]
+        if self.shares == 1:
+            self.function(self.pointers, 0, self.length)
+        else:
+            self._run_shares()
+
+    def _run_shares(self) -> None:
+        """Run in several threads; each has memory of its own for reductions of the whole."""
+        ends = self.nest.shared_ends()
+        spaces: dict[int, Any] = {}
+
+        def work(start: int, stop: int) -> Arrays:
+            pointers = (ctypes.c_void_p * len(self.pointers))(*self.pointers)
+            partial = []
+            for place, _, shape, dtype in ends:
+                partial.append(numpy.empty(shape, dtype))
+                pointers[place] = address(partial[-1])
+            self.function(pointers, start, stop)
+            return tuple(partial)
+
+        found = in_shares(self.length, -(-self.length // self.shares), work)
+        for i, (place, name, _, dtype) in enumerate(ends):
+            parts = numpy.stack([part[i] for part in found])
+            total = parts.sum(axis=0) if name == "sum" else parts.max(axis=0)
+            spaces[place] = numpy.ascontiguousarray(total, dtype)
+            target = self.pointers[place] or 0
+            ctypes.memmove(target, address(spaces[place]), spaces[place].nbytes)
+
+
+def laid_out(array: Any, strides: Sequence[int]) -> Any:
+    """A copy of an array with other steps in memory."""
+    order = sorted(range(array.ndim), key=[-step for step in strides].__getitem__)
+    straight = numpy.empty([array.shape[i] for i in order], array.dtype)
+    copy = in_order(straight, order)
+    numpy.copyto(copy, array)
+    return copy

@@ -1,0 +1,370 @@
+"""Formulas: what an operator computes for an element, as C.
+
+Requirement: the C of an operator is a line that a learner can read and change. The letters of a
+formula are the operands in order. ``s = e; y`` names a part of the formula. Functions have their
+names for double, and numbers are written with a point. The emitter adds ``f`` for float32.
+Rules bring an operator with rows, such as softmax, down to formulas and reductions.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy
+
+from tinynode import functions
+from tinynode.functions import activation, comparison, exponential
+from tinynode.net.operator import EMPTY
+from tinynode.net.passes import ArraySpec, TimesNumber
+from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
+from tinynode_fast import lowering, rows
+from tinynode_fast.kernel import FLOATS
+from tinynode_fast.lowering import Actions, Call, Lowering, Names, SumOver
+from tinynode_fast.native.build import has_vector_functions
+
+_NAMES = """acos acosh asin asinh atan atan2 atanh cos cosh erf exp expm1 hypot log log10 log1p
+log2 pow sin sinh tan tanh"""
+FUNCTIONS = frozenset(_NAMES.split())
+"""The functions that a loop calls in a vector form; without such a form NumPy is quicker."""
+_CALL = re.compile(r"\b([a-z][a-z0-9]*)\(")
+
+
+class Formula(NamedTuple):
+    """An elementwise operator: ``text`` computes an element from the operands' elements."""
+
+    name: str
+    letters: tuple[str, ...]
+    text: str
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """The functions of the C library that need a vector form."""
+        return FUNCTIONS.intersection(_CALL.findall(self.text))
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+
+class Reduction(NamedTuple):
+    """The sum or the largest element over axes; the axes stay, with length 1."""
+
+    name: str  # "sum" or "max"
+    axes: tuple[int, ...]
+
+
+Operation: TypeAlias = Formula | Reduction
+
+
+def formula(name: str, letters: str, text: str) -> Formula:
+    """A formula whose operands are separate letters."""
+    return Formula(name, tuple(letters.split()), text)
+
+
+_SIGMOID = "e = exp(-fabs(x)); s = (x < 0 ? e : 1.0) / (1.0 + e)"
+_CUBIC, _SCALE = 0.044715, math.sqrt(2.0 / math.pi)
+_UNARY = {
+    functions.Negative: "-x",
+    functions.Positive: "x",
+    functions.Abs: "fabs(x)",
+    functions.Square: "x * x",
+    functions.Sqrt: "sqrt(x)",
+    functions.Reciprocal: "1.0 / x",
+    functions.Floor: "floor(x)",
+    functions.Ceil: "ceil(x)",
+    functions.Round: "rint(x)",
+    functions.Trunc: "trunc(x)",
+    functions.Sign: "x > 0 ? 1.0 : x < 0 ? -1.0 : x == 0 ? 0.0 : x",
+    functions.ReLU: "x > 0 || x != x ? x : 0.0",
+    functions.Sigmoid: f"{_SIGMOID}; s",
+    activation.SiLU: f"{_SIGMOID}; s * x",
+    activation.TanhGELU: f"t = tanh((x * x * {_CUBIC * _SCALE!r} + {_SCALE!r}) * x); "
+    "(t + 1.0) * (x * 0.5)",
+    **{
+        getattr(functions, name.capitalize()): f"{name}(x)"
+        for name in FUNCTIONS - {"erf", "atan2", "hypot", "pow"}
+    },
+    exponential.Erf: "erf(x)",
+    comparison.IsFinite: "isfinite(x)",
+    comparison.IsInf: "isinf(x)",
+    comparison.IsNaN: "x != x",
+}
+_BINARY = {
+    functions.Add: "x + y",
+    functions.Subtract: "x - y",
+    functions.Multiply: "x * y",
+    functions.Divide: "x / y",
+    functions.Maximum: "x >= y || x != x ? x : y",
+    functions.Minimum: "x <= y || x != x ? x : y",
+    functions.CopySign: "copysign(x, y)",
+    functions.Hypot: "hypot(x, y)",
+    functions.Atan2: "atan2(x, y)",
+    functions.Equal: "x == y",
+    functions.NotEqual: "x != y",
+    functions.Less: "x < y",
+    functions.LessEqual: "x <= y",
+    functions.Greater: "x > y",
+    functions.GreaterEqual: "x >= y",
+    functions.ReLUGrad: "x > 0 ? y : 0.0",
+    activation.SiLUGrad: f"{_SIGMOID}; ((1.0 - s) * x + 1.0) * s * y",
+    activation.TanhGELUGrad: "h = x < -10.0 ? -10.0 : x > 10.0 ? 10.0 : x; "
+    f"t = tanh((h * h * {_CUBIC * _SCALE!r} + {_SCALE!r}) * h); "
+    f"u = (h * h * {3.0 * _CUBIC * _SCALE!r} + {_SCALE!r}) * h; "
+    "((1.0 - t * t) * u + t + 1.0) * 0.5 * y",
+}
+FORMULAS: dict[type, Formula] = {
+    **{kind: formula(kind.__name__.lower(), "x", text) for kind, text in _UNARY.items()},
+    **{kind: formula(kind.__name__.lower(), "x y", text) for kind, text in _BINARY.items()},
+    functions.Where: formula("where", "c x y", "c ? x : y"),
+}
+"""The formulas of operators without settings."""
+ADD, MULTIPLY = FORMULAS[functions.Add], FORMULAS[functions.Multiply]
+SUBTRACT, EXP = FORMULAS[functions.Subtract], FORMULAS[functions.Exp]
+OF_CALLS = {numpy.add: ADD, numpy.multiply: MULTIPLY}
+"""The formulas of calls that rules of NumPy's plan make."""
+
+
+def as_c(call: Call, shape: tuple[int, ...]) -> Operation | None:
+    """What a call computes, as a formula or a reduction of a value of a shape; None if neither."""
+    function = call.function
+    if isinstance(function, Formula | Reduction):
+        return function
+    if isinstance(function, SumOver) and function.keepdims:
+        return Reduction("sum", tuple([axis % len(shape) for axis in function.axes]))
+    if function is lowering.sum_channels:
+        return Reduction("sum", (0, 2, 3))
+    found = [made for known, made in OF_CALLS.items() if function is known]
+    return found[0] if found else None
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+
+class NativeLowering(Lowering):
+    """Lowering for a plan that calls C: the rules of this file come first."""
+
+    def __init__(self, forms: dict[str, ArraySpec]) -> None:
+        super().__init__(forms)
+        self.singles: dict[tuple[Formula, Names], str] = {}  # the same for every parameter
+
+    def rules_of(self, node: Any, names: Names) -> list[Any]:
+        found = super().rules_of(node, names)
+        sizes = [math.prod(self.shape(name)) for name in names if name != EMPTY]
+        rule = RULES.get(type(node)) if all(sizes) else None
+        return [rule, *found] if rule is not None else found
+
+    def reduced(self, name: str, axes: tuple[int, ...], read: str) -> tuple[Call, str]:
+        """A reduction over axes, to a new value."""
+        write = self.fresh(rows.kept_shape(self.shape(read), axes), read)
+        return Call(Reduction(name, axes), (read,), (write,)), write
+
+    def computed(self, made: Formula, *reads: str) -> tuple[Call, str]:
+        """A formula of some values, to a new value of their broadcast shape."""
+        shape = numpy.broadcast_shapes(*map(self.shape, reads))
+        write = self.singles.get((made, reads)) or self.fresh(shape, reads[0])
+        if not shape:
+            self.singles[made, reads] = write
+        return Call(made, reads, (write,), True), write
+
+
+def is_usable(made: Formula) -> bool:
+    """True if the loop of a formula is as quick as NumPy."""
+    return has_vector_functions() or not made.functions
+
+
+def _formula(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    made = FORMULAS[type(node)]
+    dtypes = {to.forms[name][1] for name in (*reads, *writes)} - {numpy.dtype(bool)}
+    if is_usable(made) and len(dtypes) == 1 and dtypes <= FLOATS:
+        yield Call(made, reads, writes, True)
+
+
+def _with_settings(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    made = SETTINGS[type(node)](node)
+    if made is not None and is_usable(made) and to.one_dtype(reads + writes):
+        yield Call(made, reads, writes, True)
+
+
+def _times(node: Any) -> Formula:
+    return formula("times", "x", f"x * {number(node.number)}")
+
+
+def _leaky_relu(node: Any) -> Formula | None:
+    usual = 0.0 < node.slope <= 1.0
+    return formula("leaky_relu", "x", f"x > 0 ? x : x * {node.slope!r}") if usual else None
+
+
+def _elu(node: Any) -> Formula:
+    a, b = number(node.scale), number(node.scale * node.alpha)
+    return formula("elu", "x", f"e = expm1(x > 0 ? 0.0 : x); (x > 0 ? x : 0.0) * {a} + e * {b}")
+
+
+def number(value: float) -> str:
+    """A number as C."""
+    if math.isnan(value):
+        return "NAN"
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "(-INFINITY)"
+    return repr(float(value)) if value >= 0 else f"({float(value)!r})"
+
+
+SETTINGS: dict[type, Callable[[Any], Formula | None]] = {
+    TimesNumber: _times,
+    functions.LeakyReLU: _leaky_relu,
+    functions.ELU: _elu,
+}
+"""The formulas of operators with settings, from the FunctionNode."""
+
+
+def _softmax(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    """e = e^(x - max), y = e / sum of e; 0 where every x is -inf."""
+    if not (is_usable(EXP) and to.one_dtype(reads + writes)):
+        return
+    (x,), axes = reads, (node.axis % len(to.shape(reads[0])),)
+    call, largest = to.reduced("max", axes, x)
+    yield call
+    shifted = formula("exp_shifted", "x m", "exp(x - (m == -INFINITY ? 0.0 : m))")
+    call, e = to.computed(shifted, x, largest)
+    yield call
+    call, total = to.reduced("sum", axes, e)
+    yield call
+    yield Call(formula("softmax", "e s", "e / (s == 0 ? 1.0 : s)"), (e, total), writes, True)
+
+
+def _log_softmax(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    """y = (x - max) - log of the sum of e^(x - max)."""
+    if not (is_usable(EXP) and to.one_dtype(reads + writes)):
+        return
+    (x,), axes = reads, (node.axis % len(to.shape(reads[0])),)
+    call, largest = to.reduced("max", axes, x)
+    yield call
+    call, d = to.computed(formula("shifted", "x m", "x - (m == -INFINITY ? 0.0 : m)"), x, largest)
+    yield call
+    call, e = to.computed(EXP, d)
+    yield call
+    call, total = to.reduced("sum", axes, e)
+    yield call
+    call, log = to.computed(FORMULAS[functions.Log], total)
+    yield call
+    text = "y = d - l; y > 0 ? 0.0 : y"
+    yield Call(formula("log_softmax", "d l", text), (d, log), writes, True)
+
+
+def _mean(to: Any, axes: tuple[int, ...], x: str, mean: str) -> Actions:
+    """The sum over axes, and the mean."""
+    call, total = to.reduced("sum", axes, x)
+    yield call
+    n = math.prod(to.shape(x)[axis] for axis in axes)
+    yield Call(formula("mean", "s", f"s / {float(n)!r}"), (total,), (mean,), True)
+
+
+def _standardize(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    """m = mean x, d = x - m, r = 1 / sqrt(mean of d^2 + eps), y = d r."""
+    if EMPTY in writes or not to.one_dtype(reads + writes):
+        return
+    (d,), (y, m, r) = reads, writes
+    if node.center:
+        yield from _mean(to, node.axes, d, m)
+        call, d = to.computed(SUBTRACT, d, m)
+        yield call
+    else:
+        zero = to.number(0.0, m)
+        yield Call(FORMULAS[functions.Positive], (zero,), (m,), True)
+    call, square = to.computed(FORMULAS[functions.Square], d)
+    yield call
+    mean = to.fresh(to.shape(m), m)
+    yield from _mean(to, node.axes, square, mean)
+    text = f"1.0 / sqrt(q + {number(node.eps)})"
+    yield Call(formula("inverse_root", "q", text), (mean,), (r,), True)
+    yield Call(MULTIPLY, (d, r), (y,), True)
+
+
+def _standardize_grad(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    """gx = r (g - mean g - y mean(g y))."""
+    g, y, r = reads
+    if not to.one_dtype(reads + writes) or to.shape(g) != to.shape(y):
+        return
+    call, product = to.computed(MULTIPLY, g, y)
+    yield call
+    share = to.fresh(rows.kept_shape(to.shape(g), node.axes), g)
+    yield from _mean(to, node.axes, product, share)
+    reads, letters, text = (g, y, share, r), "g y a r", "(g - y * a) * r"
+    if node.center:
+        mean = to.fresh(to.shape(share), g)
+        yield from _mean(to, node.axes, g, mean)
+        reads, letters, text = (*reads, mean), "g y a r m", "(g - y * a - m) * r"
+    yield Call(formula("standardize_grad", letters, text), reads, writes, True)
+
+
+def _reduce(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    """Sum, max and mean; a shape without the axes is a view."""
+    if not to.one_dtype(reads + writes):
+        return
+    (x,), (y,) = reads, writes
+    shape = to.shape(x)
+    axes = node.axes_of(shape) if type(node) is functions.SumTo else node.axes
+    kept = rows.kept_shape(shape, axes)
+    wide = y if to.shape(y) == kept else to.fresh(kept, y)
+    if type(node) is functions.Mean:
+        yield from _mean(to, axes, x, wide)
+    else:
+        yield Call(Reduction("max" if type(node) is functions.Max else "sum", axes), (x,), (wide,))
+    if wide != y:
+        yield from lowering._view(to, node, (wide,), writes)
+
+
+def _update(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
+    if to.one_dtype(arrays + writes) and {to.forms[n][0] for n in numbers} <= {()}:
+        done = set(to.actions)
+        calls = UPDATES[type(node)](to, node, reads, writes)
+        yield from [call for call in calls if call not in done]
+
+
+def _adam(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    """m' = b1 m + c1 g, v' = b2 v + c2 g^2, p' = p - rate m' / (sqrt(v') + eps)."""
+    (p, g, m, v, lr, count), (new, new_m, new_v), (b1, b2) = reads, writes, node.betas
+    root = f"sqrt(1.0 - pow({number(b2)}, n))"
+    text = f"a * {root} / (1.0 - pow({number(b1)}, n))"
+    call, rate = to.computed(formula("rate", "a n", text), lr, count)
+    yield call
+    call, eps = to.computed(formula("eps", "n", f"{number(node.eps)} * {root}"), count)
+    yield call
+    moment = f"m * {number(b1)} + g * {number(1 - b1)}"
+    yield Call(formula("adam", "m g", moment), (m, g), (new_m,), True)
+    moment = f"v * {number(b2)} + g * g * {number(1 - b2)}"
+    yield Call(formula("moment", "v g", moment), (v, g), (new_v,), True)
+    text, letters, reads = "p - m / (sqrt(v) + e) * a", "p m v e a", (p, new_m, new_v, eps, rate)
+    if node.weight_decay:
+        kept_share = formula("kept", "a", f"1.0 - a * {number(node.weight_decay)}")
+        call, kept = to.computed(kept_share, lr)
+        yield call
+        text, letters, reads = f"p * k - {text[4:]}", f"{letters} k", (*reads, kept)
+    yield Call(formula("step", letters, text), reads, (new,), True)
+
+
+def _sgd(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    p, g, lr = reads
+    yield Call(formula("sgd", "p g a", "p - g * a"), (p, g, lr), writes, True)
+
+
+def _momentum(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    (p, g, v, lr, momentum), (new, new_v) = reads, writes
+    yield Call(formula("momentum", "v g b", "v * b + g"), (v, g, momentum), (new_v,), True)
+    yield Call(formula("step", "p v a", "p - v * a"), (p, new_v, lr), (new,), True)
+
+
+UPDATES = {AdamUpdate: _adam, SGDUpdate: _sgd, MomentumUpdate: _momentum}
+RULES: dict[type, Callable[[Any, Any, Names, Names], Actions]] = {
+    **dict.fromkeys(FORMULAS, _formula),
+    **dict.fromkeys(SETTINGS, _with_settings),
+    **dict.fromkeys(UPDATES, _update),
+    **dict.fromkeys([functions.Sum, functions.SumTo, functions.Max, functions.Mean], _reduce),
+    activation.Softmax: _softmax,
+    activation.LogSoftmax: _log_softmax,
+    functions.Standardize: _standardize,
+    functions.StandardizeGrad: _standardize_grad,
+}
