@@ -107,7 +107,7 @@ class Departures(FunctionHook):
     Attributes:
         uses: for each parameter's node, the number of uses whose backward has not run.
         inner: the number of functions with an own backward pass that have not run.
-        sent: the parameters that have left, with the gradients of the sweep and of the message.
+        sent: the parameters that have left, with the gradients of the messages.
     """
 
     name = "tinynode.distributed.Departures"
@@ -118,7 +118,7 @@ class Departures(FunctionHook):
         self.nodes = {p.node: p for bucket in exchange.buckets for p in bucket.parameters}
         self.uses: dict[VariableNode, int] = {}
         self.inner = 0
-        self.sent: list[tuple[Variable, Any, Any]] = []
+        self.sent: list[tuple[Variable, Any]] = []
         self._watched: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -168,10 +168,9 @@ class Departures(FunctionHook):
     def _complete(self, p: Variable, table: Any) -> Any:
         """The gradient of the parameter after the pass."""
         gradient, own = table.gradients.get(p.node), p.grad
-        total = own if gradient is None else gradient.raw
-        if gradient is not None and own is not None:
-            total = own + gradient.raw
-        self.sent.append((p, gradient, total))
+        array = gradient.raw if isinstance(gradient, Variable) else gradient  # in a pass on arrays
+        total = array if own is None else own if array is None else own + array
+        self.sent.append((p, total))
         return total
 
     def check(self) -> None:
@@ -180,11 +179,9 @@ class Departures(FunctionHook):
         Raises:
             GraphError: a gradient has changed after the message had left.
         """
-        for p, gradient, total in self.sent:
-            if gradient is not None and p.grad_var is gradient:
+        for p, total in self.sent:
+            if p.grad is total:
                 continue  # the usual case: nothing was added
-            if p.grad is None and total is None:
-                continue
             same = p.grad is not None and total is not None
             if not same or not numpy.array_equal(to_host(p.grad), to_host(total), equal_nan=True):
                 raise GraphError(
