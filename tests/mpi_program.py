@@ -346,6 +346,13 @@ def check_messages_in_step() -> None:
     optimizer.average_gradients()
     for p in parameters:
         close(p.grad, np.full(3, 3.0 * COMM.size))
+    optimizer.cleargrads()
+    optimizer.backward(tn.functions.sum((a + b) * 7.0))
+    optimizer.cleargrads()  # a step without an update, as after a bad loss
+    optimizer.backward(tn.functions.sum((a + b) * 2.0))
+    optimizer.average_gradients()
+    for p in parameters:
+        close(p.grad, np.full(3, 2.0 * COMM.size))
 
 
 class Failing(tn.FunctionNode):

@@ -282,7 +282,13 @@ class DistributedOptimizer:
         return self.optimizer.groups
 
     def cleargrads(self) -> None:
-        """Set every parameter's gradient to None; needed before each backward."""
+        """Set every parameter's gradient to None; needed before each backward.
+
+        After a ``backward`` without ``update``, waits for the messages, and drops the results.
+        """
+        if self._exchange is not None:
+            self._exchange.abandon()
+        self._exchange = self._weight = None
         self.optimizer.cleargrads()
 
     zero_grad = cleargrads
