@@ -132,8 +132,8 @@ def test_the_forward_without_a_graph_is_shorter() -> None:
 
 def test_the_backward_of_a_product_stays_within_its_budget() -> None:
     steps = backward_of(product)
-    assert len(steps.lines) <= 250, f"backward executes {len(steps.lines)} lines:\n{steps}"
-    assert len(steps.calls) <= 60, f"backward makes {len(steps.calls)} calls: {steps.calls}"
+    assert len(steps.lines) <= 205, f"backward executes {len(steps.lines)} lines:\n{steps}"
+    assert len(steps.calls) <= 35, f"backward makes {len(steps.calls)} calls: {steps.calls}"
 
 
 def test_the_backward_of_a_product_and_a_sum_stays_in_few_files() -> None:

@@ -76,6 +76,7 @@ def surroundings() -> dict[str, Any]:
     return {
         "settings": dict(vars(tn.config)),
         "hooks": dict(thread_state.hooks),
+        "device of a pass on arrays": thread_state.array_device,
         "noted generators": sys.modules["tinynode.functions.draws"]._notes.opened,
         "noted settings": sys.modules["tinynode.configuration"]._reads.names,
     }

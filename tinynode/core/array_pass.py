@@ -47,16 +47,21 @@ def takes_arrays(function: Any, device: Device) -> bool:
     classes in ``tinynode.functions`` need no such line.
     """
     cls = type(function)
-    if _backwards.get(cls) is not cls.backward:
-        homes = cls.__module__, cls.backward.__module__
-        is_ours = homes[0].startswith("tinynode.functions.") and homes[1].startswith("tinynode.")
-        if not vars(cls).get("backward_takes_arrays", is_ours):
+    backward = getattr(function.backward, "__func__", None)  # None: put into the instance
+    if backward is None or backward is not _backwards.get(cls):
+        if backward is not cls.backward or not _is_for_arrays(cls):
             return False
-        _backwards[cls] = cls.backward
-    is_own = getattr(function.backward, "__func__", None) is not cls.backward
-    if is_own or function._local_hooks or function.is_complex:  # ``is_own``: of the instance
+        _backwards[cls] = backward
+    if function._local_hooks or function.is_complex or function.output_device is not None:
         return False
-    return function.output_device is None and function.inputs[0].device is device
+    return function.inputs[0].device is device
+
+
+def _is_for_arrays(cls: type[Any]) -> bool:
+    """Whether a class says so, or is a function of the library with a method of the library."""
+    homes = cls.__module__, cls.backward.__module__
+    is_ours = homes[0].startswith("tinynode.functions.") and homes[1].startswith("tinynode.")
+    return bool(vars(cls).get("backward_takes_arrays", is_ours))
 
 
 def step_on_variables(sweep: Any, function: Any, targets: tuple[int, ...]) -> None:

@@ -34,8 +34,7 @@ class Sweep:
         wanted: the nodes that need a gradient; None means every node that requires a gradient.
 
     Attributes:
-        heap: the waiting functions, as (-rank, number, function). Ties come out first in, first
-            out; functions are never compared.
+        heap: the waiting functions, as (-rank, number, function). Ties: first in, first out.
         results: the results of the pass; set at the end.
     """
 
@@ -51,28 +50,29 @@ class Sweep:
     def __enter__(self) -> Self:
         for hook in list(self.hooks.values()):
             hook.sweep_began(self)
-        self.outer_device = thread_state.array_device
-        thread_state.array_device = self.table.device = device_of_pass(self.table)
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        thread_state.array_device = self.outer_device
         for hook in list(self.hooks.values()):
             hook.sweep_ended(self, error)
 
     def run(self) -> dict[VariableNode, Variable]:
         """Run the backward of each function in reach; gives the remaining gradients."""
-        wanted, device = self.wanted, self.table.device
-        while self.heap:
-            function, targets = heappop(self.heap)[2], []
-            for i, node in enumerate(function.inputs or ()):
-                if node.requires_grad and (wanted is None or node in wanted):
-                    targets.append(i)
-            if targets and (device is None or takes_arrays(function, device)):
-                self._step(function, tuple(targets))
-            elif targets:
-                step_on_variables(self, function, tuple(targets))
-        return self.table.finish()
+        wanted, outer = self.wanted, thread_state.array_device
+        device = thread_state.array_device = self.table.device = device_of_pass(self.table)
+        try:
+            while self.heap:
+                function, targets = heappop(self.heap)[2], []
+                for i, node in enumerate(function.inputs or ()):
+                    if node.requires_grad and (wanted is None or node in wanted):
+                        targets.append(i)
+                if targets and (device is None or takes_arrays(function, device)):
+                    self._step(function, tuple(targets))
+                elif targets:
+                    step_on_variables(self, function, tuple(targets))
+            return self.table.finish()
+        finally:
+            thread_state.array_device = outer  # Ctrl-C may come before an ``__exit__``
 
     def _step(self, function: FunctionNode, targets: Indexes) -> None:
         """A function's step: take the gradients of outputs, run backward, add up the results."""
