@@ -19,6 +19,10 @@ from tinynode_fast.limits import LIMITS
 from tinynode_fast.native.nests import Nest
 
 
+class RefusedError(Exception):
+    """A function in C met labels that NumPy's plan has to look at."""
+
+
 def address(array: Any) -> int:
     """Where an array begins in memory."""
     found: int = array.__array_interface__["data"][0]
@@ -36,7 +40,7 @@ class NestCall:
     def __init__(self, nest: Nest, library: ctypes.CDLL, known: dict[str, Any]) -> None:
         self.nest = nest
         self.function = library[nest.name]
-        self.function.restype = None
+        self.function.restype = ctypes.c_int
         self.function.argtypes = [ctypes.c_void_p, ctypes.c_long, ctypes.c_long]
         names = (*nest.reads, *nest.writes)
         self.__name__ = nest.name
@@ -81,7 +85,8 @@ class NestCall:
                 copies.append(array)
             self.pointers[place] = array.__array_interface__["data"][0]
         if self.shares == 1:
-            self.function(self.pointers, 0, self.length)
+            if self.function(self.pointers, 0, self.length):
+                raise RefusedError
         else:
             self._run_shares()
 
@@ -96,7 +101,8 @@ class NestCall:
             for place, _, shape, dtype in ends:
                 partial.append(numpy.empty(shape, dtype))
                 pointers[place] = address(partial[-1])
-            self.function(pointers, start, stop)
+            if self.function(pointers, start, stop):
+                raise RefusedError
             return tuple(partial)
 
         found = in_shares(self.length, -(-self.length // self.shares), work)

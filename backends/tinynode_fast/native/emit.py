@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy
 
 from tinynode_fast.lowering import Call
-from tinynode_fast.native.formulas import FUNCTIONS, Formula, Operation, Reduction
+from tinynode_fast.native.formulas import FUNCTIONS, Formula, Operation, Pick, Reduction
 from tinynode_fast.native.nests import TYPES, Nest
 
 LONG_ROW = 4096
@@ -51,6 +51,7 @@ def source_of(nests: Sequence[Nest]) -> str:
 def _header(used: Sequence[str]) -> Iterator[str]:
     """The declarations of the functions with a vector form."""
     yield "#include <math.h>"
+    yield "#include <stdint.h>"
     for name in used:
         base = name.removesuffix("f") if name not in FUNCTIONS else name
         kind = "double" if base == name else "float"
@@ -76,9 +77,8 @@ class Writer:
         self.ends: list[tuple[Call, Reduction]] = []
         for call, what in zip(nest.calls, nest.what, strict=True):
             time = max([self.times.get(name, 0) for name in call.reads], default=0)
-            is_reduction = isinstance(what, Reduction)
-            self.times[call.writes[0]] = time + is_reduction
-            if isinstance(what, Reduction) and not nest.is_row(call.writes[0]):
+            self.times[call.writes[0]] = time + (not isinstance(what, Formula))
+            if isinstance(what, Reduction) and not self._is_of_row(call):
                 self.ends.append((call, what))
         self.kept = {
             name for call in nest.calls for name in call.reads if self._is_read_later(name, call)
@@ -115,13 +115,22 @@ class Writer:
 
     def _time(self, call: Call, what: Operation) -> int:
         """The phase of a call."""
-        return self.times[call.writes[0]] - isinstance(what, Reduction)
+        of_elements = isinstance(what, Reduction) and not self._is_of_rows(call)
+        return self.times[call.writes[0]] - of_elements
 
     def _is_read_later(self, name: str, call: Call) -> bool:
         """True if a call reads an element that an earlier phase made."""
         what = self.nest.what[self.nest.calls.index(call)]
         made = name in self.nest.made and self._is_element(name)
         return made and self.times[name] < self._time(call, what)
+
+    def _is_of_rows(self, call: Call) -> bool:
+        """True for a reduction of values of the rows."""
+        return self.nest.forms[call.reads[0]][0] != self.nest.shape
+
+    def _is_of_row(self, call: Call) -> bool:
+        """True if a reduction along the last dimension alone gives a value of the row."""
+        return self.nest.is_row(call.writes[0]) and not self._is_of_rows(call)
 
     # --- the function ----------------------------------------------------------------------------
 
@@ -130,7 +139,7 @@ class Writer:
         nest = self.nest
         for call, what in zip(nest.calls, nest.what, strict=True):
             yield f"// {self._comment(call, what)}"
-        yield f"void {nest.name}(void **p, long start, long stop) {{"
+        yield f"int {nest.name}(void **p, long start, long stop) {{"
         for i, name in enumerate(nest.reads):
             yield f"    const {self.type(name)} *restrict {self.name(name)}_in = p[{i}];"
         for i, name in enumerate(nest.writes, len(nest.reads)):
@@ -148,6 +157,7 @@ class Writer:
             if self._is_total(call):
                 name = self.name(call.writes[0])
                 yield f"    *{name}_out = ({self.type(call.writes[0])}){name}_total;"
+        yield "    return 0;"
         yield "}"
 
     def _comment(self, call: Call, what: Operation) -> str:
@@ -156,6 +166,8 @@ class Writer:
         if isinstance(what, Reduction):
             axes = ", ".join(map(str, what.axes))
             return f"{write} = the {what.name} of {reads[0]} over the axes ({axes})"
+        if isinstance(what, Pick):
+            return f"{write} = -{reads[0]}[{reads[1]}], 0 where {reads[1]} is {what.ignored}"
         names = dict(zip(what.letters, reads, strict=True))
         return f"{write} = {_substituted(what.text, names)}"
 
@@ -199,7 +211,14 @@ class Writer:
             for call, what in pairs:
                 if self._time(call, what) != time or self._is_single(call, what):
                     continue
-                if isinstance(what, Reduction) or self._is_element(call.writes[0]):
+                if isinstance(what, Pick):
+                    yield from self._pick(call, what)
+                elif (
+                    isinstance(what, Reduction) and self.nest.forms[call.reads[0]][0] != nest.shape
+                ):
+                    name = self.name(call.writes[0])
+                    yield combined(what.name, f"{name}_total", self.name(call.reads[0]))
+                elif isinstance(what, Reduction) or self._is_element(call.writes[0]):
                     elements.append((call, what))
                 else:
                     yield from self._formula(call, what)
@@ -255,7 +274,7 @@ class Writer:
             (write,) = call.writes
             name, kind = self.name(write), self.type(write)
             found = f"({kind}){name}_blocks" if in_blocks else self._partial(call)
-            if self.nest.is_row(write) or not self.nest.dims:
+            if self._is_of_row(call) or not self.nest.dims:
                 yield f"const {kind} {name} = {found};"
                 yield from self._store(write)
             elif self._is_total(call):
@@ -307,7 +326,11 @@ class Writer:
         kinds = [self.type(name) for name in (write, *call.reads) if self.type(name) != "_Bool"]
         operands = {}
         for letter, name in zip(what.letters, call.reads, strict=True):
-            cast = "" if self.type(name) in ("_Bool", kinds[0]) else f"({kinds[0]})"
+            cast = (
+                ""
+                if self.type(name) in ("_Bool", "int64_t", "int32_t", kinds[0])
+                else f"({kinds[0]})"
+            )
             operands[letter] = f"{cast}{self.name(name)}"
         text = in_single(what.text) if kinds[0] == "float" else what.text
         single = "f" if kinds[0] == "float" else ""
@@ -319,6 +342,19 @@ class Writer:
             operands[letter] = f"{self.name(write)}_{letter}"
             yield f"const {kinds[0]} {operands[letter]} = {expression};"
         yield f"const {self.type(write)} {self.name(write)} = {_substituted(last, operands)};"
+        yield from self._store(write)
+
+    def _pick(self, call: Call, what: Pick) -> Iterator[str]:
+        """The lines that take the element at a label."""
+        (row, label), (write,) = call.reads, call.writes
+        y, n = self.name(label), self.nest.dims[-1]
+        source = f"{self.name(row)}_row[{y}]"
+        if row not in self.kept or row in self.nest.writes:
+            pointer = f"{self.name(row)}_{'out' if row in self.nest.writes else 'in'}"
+            source = f"{pointer}[{re.sub(r'j$', y, self.at(row))}]"
+        yield f"if ({y} != {what.ignored} && ({y} < 0 || {y} >= {n})) return 1;"
+        value = f"{y} == {what.ignored} ? 0 : -{source}"
+        yield f"const {self.type(write)} {self.name(write)} = {value};"
         yield from self._store(write)
 
     def _store(self, write: str) -> Iterator[str]:
