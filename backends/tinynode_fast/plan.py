@@ -303,7 +303,7 @@ class FastPlan:
         if call.late or call.shares > 1 or nest.may_refuse:
             self._append(call, call.late, -1)
             return
-        self.steps.append(BoundCall(call.function, (call.pointers, 0, call.length)))
+        self.steps.append(BoundCall(call.function, call.arguments))
         self.kept.append(call)
 
     def _free(self, number: int) -> None:

@@ -55,9 +55,9 @@ class Formula(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """The sum or the largest element over axes; the axes stay, with length 1."""
+    """The sum or the largest element over axes. The axes stay, with length 1."""
 
-    name: str  # "sum" or "max"
+    name: str  # "sum", "max", or "largest": the largest of the numbers that are not NaN
     axes: tuple[int, ...]
 
 
@@ -249,15 +249,19 @@ SETTINGS: dict[type, Callable[[Any], Formula | None]] = {
 """The formulas of operators with settings, from the FunctionNode."""
 
 
+SHIFTED = formula("shifted", "x m", "x - (m == -INFINITY ? 0.0 : m)")
+
+
 def _softmax(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
     """e = e^(x - max), y = e / sum of e; 0 where every x is -inf."""
     if not (is_usable(EXP) and to.one_dtype(reads + writes)):
         return
     (x,), axes = reads, (node.axis % len(to.shape(reads[0])),)
-    call, largest = to.reduced("max", axes, x)
+    call, largest = to.reduced("largest", axes, x)
     yield call
-    shifted = formula("exp_shifted", "x m", "exp(x - (m == -INFINITY ? 0.0 : m))")
-    call, e = to.computed(shifted, x, largest)
+    call, d = to.computed(SHIFTED, x, largest)
+    yield call
+    call, e = to.computed(EXP, d)
     yield call
     call, total = to.reduced("sum", axes, e)
     yield call
@@ -269,9 +273,9 @@ def _log_softmax(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
     if not (is_usable(EXP) and to.one_dtype(reads + writes)):
         return
     (x,), axes = reads, (node.axis % len(to.shape(reads[0])),)
-    call, largest = to.reduced("max", axes, x)
+    call, largest = to.reduced("largest", axes, x)
     yield call
-    call, d = to.computed(formula("shifted", "x m", "x - (m == -INFINITY ? 0.0 : m)"), x, largest)
+    call, d = to.computed(SHIFTED, x, largest)
     yield call
     call, e = to.computed(EXP, d)
     yield call
