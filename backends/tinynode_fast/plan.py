@@ -36,7 +36,7 @@ from tinynode_fast.limits import LIMITS
 from tinynode_fast.lowering import Action, Call, Lowering, OpaqueCall, View
 from tinynode_fast.native import build
 from tinynode_fast.native.build import NotBuiltError
-from tinynode_fast.native.calls import NestCall
+from tinynode_fast.native.calls import NestCall, RefusedError
 from tinynode_fast.native.emit import source_of
 from tinynode_fast.native.formulas import NativeLowering
 from tinynode_fast.native.nests import Nest, into_nests
@@ -300,10 +300,10 @@ class FastPlan:
         call = NestCall(nest, self.native.library, self.arrays)
         if not call.fits(self.arrays):  # a view that lies in memory in an unforeseen way
             raise NotBuiltError(f"{nest.name}: an operand lies in another order")
-        if call.late or call.shares > 1:
+        if call.late or call.shares > 1 or nest.may_refuse:
             self._append(call, call.late, -1)
             return
-        self.steps.append(BoundCall(call.function, (call.pointers, 0, call.length)))
+        self.steps.append(BoundCall(call.function, call.arguments))
         self.kept.append(call)
 
     def _free(self, number: int) -> None:
@@ -363,7 +363,8 @@ class FastPlan:
     def run(self, arrays: Arrays) -> Arrays:
         """The outputs' arrays, from those of the inputs."""
         if self.compiled is not None and not raises_errors():
-            return self.compiled.run(arrays)
+            with contextlib.suppress(RefusedError):
+                return self.compiled.run(arrays)
         if not self.is_asked_for:
             self._ask_for_c()
         if not self.lock.acquire(blocking=False):  # another thread uses the memory of the plan
@@ -388,6 +389,8 @@ class FastPlan:
             return
         except NotBuiltError as error:
             build.note(str(error))
+        except Exception as error:  # the NumPy plan is as right
+            build.note(f"{type(error).__name__}: {error}"[:200])
 
     def c_source(self) -> str:
         """The C of the net's nests."""

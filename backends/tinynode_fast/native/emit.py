@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy
 
 from tinynode_fast.lowering import Call
-from tinynode_fast.native.formulas import FUNCTIONS, Formula, Operation, Reduction
+from tinynode_fast.native.formulas import FUNCTIONS, Formula, Operation, Pick, Reduction
 from tinynode_fast.native.nests import TYPES, Nest
 
 LONG_ROW = 4096
@@ -23,17 +23,51 @@ _FUNCTION = re.compile(r"\b([a-z][a-z0-9]*)\(")
 _WORDS = """auto break case char const continue default do double else enum extern float for goto
 if inline int long register restrict return short signed sizeof static struct switch typedef union
 unsigned void volatile while p j k end start stop gamma isinf isfinite fabs sqrt floor ceil rint
-trunc copysign y0 y1 yn j0 j1 jn signgam main"""
+trunc copysign y0 y1 yn j0 j1 jn signgam main exp_float
+power_of_2"""
 _RESERVED = FUNCTIONS.union(_WORDS.split())
-_IDENTITY = {"sum": "0", "max": "-INFINITY"}
+_IDENTITY = {"sum": "0", "max": "-INFINITY", "largest": "-INFINITY"}
+EXP = """
+static inline float power_of_2(float n) {  // n is an integer from -126 to 127
+    const float shifted = n + 12583039.0f;  // 1.5 * 2^23 + 127: the last bits are n + 127
+    uint32_t bits;
+    memcpy(&bits, &shifted, 4);
+    bits <<= 23;  // to the place of the exponent
+    float y;
+    memcpy(&y, &bits, 4);
+    return y;
+}
+
+// e^x = 2^n e^r, with n the integer nearest to x / ln 2, and a polynomial for e^r
+static inline float exp_float(float x) {
+    const float h = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;  // 0 and infinity beyond
+    const float n = rintf(h * 1.44269504f);
+    const float r = h - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts
+    float p = 1.98756915e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1.0f;
+    const float half = rintf(n * 0.5f);
+    return p * power_of_2(half) * power_of_2(n - half);  // in two steps: 2^n may be subnormal
+}
+"""
+"""e^x for float, with an error below one unit in the last place, and the same time for every x."""
 
 
 def in_single(text: str) -> str:
     """A formula for float: the numbers and the functions of the C library get an ``f``."""
     text = _FLOATING.sub(r"\g<0>f", text)
-    return _FUNCTION.sub(
-        lambda found: f"{found[1]}{'' if found[1].startswith('is') else 'f'}(", text
-    )
+    return _FUNCTION.sub(_single_name, text)
+
+
+def _single_name(found: re.Match[str]) -> str:
+    name = found[1]
+    if name == "exp":
+        return "exp_float("
+    return f"{name}(" if name.startswith("is") else f"{name}f("
 
 
 def source_of(nests: Sequence[Nest]) -> str:
@@ -51,7 +85,12 @@ def source_of(nests: Sequence[Nest]) -> str:
 def _header(used: Sequence[str]) -> Iterator[str]:
     """The declarations of the functions with a vector form."""
     yield "#include <math.h>"
+    yield "#include <stdint.h>"
+    yield "#include <string.h>"
     for name in used:
+        if name == "expf":
+            yield EXP
+            continue
         base = name.removesuffix("f") if name not in FUNCTIONS else name
         kind = "double" if base == name else "float"
         arguments = ", ".join([kind] * (2 if base in ("atan2", "hypot", "pow") else 1))
@@ -76,9 +115,8 @@ class Writer:
         self.ends: list[tuple[Call, Reduction]] = []
         for call, what in zip(nest.calls, nest.what, strict=True):
             time = max([self.times.get(name, 0) for name in call.reads], default=0)
-            is_reduction = isinstance(what, Reduction)
-            self.times[call.writes[0]] = time + is_reduction
-            if isinstance(what, Reduction) and not nest.is_row(call.writes[0]):
+            self.times[call.writes[0]] = time + (not isinstance(what, Formula))
+            if isinstance(what, Reduction) and not self._is_of_row(call):
                 self.ends.append((call, what))
         self.kept = {
             name for call in nest.calls for name in call.reads if self._is_read_later(name, call)
@@ -115,13 +153,22 @@ class Writer:
 
     def _time(self, call: Call, what: Operation) -> int:
         """The phase of a call."""
-        return self.times[call.writes[0]] - isinstance(what, Reduction)
+        of_elements = isinstance(what, Reduction) and not self._is_of_rows(call)
+        return self.times[call.writes[0]] - of_elements
 
     def _is_read_later(self, name: str, call: Call) -> bool:
         """True if a call reads an element that an earlier phase made."""
         what = self.nest.what[self.nest.calls.index(call)]
         made = name in self.nest.made and self._is_element(name)
         return made and self.times[name] < self._time(call, what)
+
+    def _is_of_rows(self, call: Call) -> bool:
+        """True for a reduction of values of the rows."""
+        return self.nest.forms[call.reads[0]][0] != self.nest.shape
+
+    def _is_of_row(self, call: Call) -> bool:
+        """True if a reduction along the last dimension alone gives a value of the row."""
+        return self.nest.is_row(call.writes[0]) and not self._is_of_rows(call)
 
     # --- the function ----------------------------------------------------------------------------
 
@@ -130,7 +177,7 @@ class Writer:
         nest = self.nest
         for call, what in zip(nest.calls, nest.what, strict=True):
             yield f"// {self._comment(call, what)}"
-        yield f"void {nest.name}(void **p, long start, long stop) {{"
+        yield f"int {nest.name}(void **p, long start, long stop) {{"
         for i, name in enumerate(nest.reads):
             yield f"    const {self.type(name)} *restrict {self.name(name)}_in = p[{i}];"
         for i, name in enumerate(nest.writes, len(nest.reads)):
@@ -148,6 +195,7 @@ class Writer:
             if self._is_total(call):
                 name = self.name(call.writes[0])
                 yield f"    *{name}_out = ({self.type(call.writes[0])}){name}_total;"
+        yield "    return 0;"
         yield "}"
 
     def _comment(self, call: Call, what: Operation) -> str:
@@ -156,6 +204,8 @@ class Writer:
         if isinstance(what, Reduction):
             axes = ", ".join(map(str, what.axes))
             return f"{write} = the {what.name} of {reads[0]} over the axes ({axes})"
+        if isinstance(what, Pick):
+            return f"{write} = -{reads[0]}[{reads[1]}], 0 where {reads[1]} is {what.ignored}"
         names = dict(zip(what.letters, reads, strict=True))
         return f"{write} = {_substituted(what.text, names)}"
 
@@ -199,7 +249,14 @@ class Writer:
             for call, what in pairs:
                 if self._time(call, what) != time or self._is_single(call, what):
                     continue
-                if isinstance(what, Reduction) or self._is_element(call.writes[0]):
+                if isinstance(what, Pick):
+                    yield from self._pick(call, what)
+                elif (
+                    isinstance(what, Reduction) and self.nest.forms[call.reads[0]][0] != nest.shape
+                ):
+                    name = self.name(call.writes[0])
+                    yield combined(what.name, f"{name}_total", self.name(call.reads[0]))
+                elif isinstance(what, Reduction) or self._is_element(call.writes[0]):
                     elements.append((call, what))
                 else:
                     yield from self._formula(call, what)
@@ -255,7 +312,7 @@ class Writer:
             (write,) = call.writes
             name, kind = self.name(write), self.type(write)
             found = f"({kind}){name}_blocks" if in_blocks else self._partial(call)
-            if self.nest.is_row(write) or not self.nest.dims:
+            if self._is_of_row(call) or not self.nest.dims:
                 yield f"const {kind} {name} = {found};"
                 yield from self._store(write)
             elif self._is_total(call):
@@ -307,7 +364,11 @@ class Writer:
         kinds = [self.type(name) for name in (write, *call.reads) if self.type(name) != "_Bool"]
         operands = {}
         for letter, name in zip(what.letters, call.reads, strict=True):
-            cast = "" if self.type(name) in ("_Bool", kinds[0]) else f"({kinds[0]})"
+            cast = (
+                ""
+                if self.type(name) in ("_Bool", "int64_t", "int32_t", kinds[0])
+                else f"({kinds[0]})"
+            )
             operands[letter] = f"{cast}{self.name(name)}"
         text = in_single(what.text) if kinds[0] == "float" else what.text
         single = "f" if kinds[0] == "float" else ""
@@ -319,6 +380,19 @@ class Writer:
             operands[letter] = f"{self.name(write)}_{letter}"
             yield f"const {kinds[0]} {operands[letter]} = {expression};"
         yield f"const {self.type(write)} {self.name(write)} = {_substituted(last, operands)};"
+        yield from self._store(write)
+
+    def _pick(self, call: Call, what: Pick) -> Iterator[str]:
+        """The lines that take the element at a label."""
+        (row, label), (write,) = call.reads, call.writes
+        y, n = self.name(label), self.nest.dims[-1]
+        source = f"{self.name(row)}_row[{y}]"
+        if row not in self.kept or row in self.nest.writes:
+            pointer = f"{self.name(row)}_{'out' if row in self.nest.writes else 'in'}"
+            source = f"{pointer}[{re.sub(r'j$', y, self.at(row))}]"
+        yield f"if ({y} != {what.ignored} && ({y} < 0 || {y} >= {n})) return 1;"
+        value = f"{y} == {what.ignored} ? 0 : -{source}"
+        yield f"const {self.type(write)} {self.name(write)} = {value};"
         yield from self._store(write)
 
     def _store(self, write: str) -> Iterator[str]:
@@ -334,7 +408,8 @@ def simple(name: str, total: str, value: str) -> str:
     """A statement that adds a value to a reduction; a flag beside the largest notes NaN."""
     if name == "sum":
         return f"{total} += {value};"
-    return f"{total} = {value} > {total} ? {value} : {total}; {total}_nan |= {value} != {value};"
+    line = f"{total} = {value} > {total} ? {value} : {total};"
+    return f"{line} {total}_nan |= {value} != {value};" if name == "max" else line
 
 
 def combined(name: str, total: str, value: str) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from operator import methodcaller
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy
@@ -22,7 +23,7 @@ from tinynode.net.passes import ArraySpec, TimesNumber
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
 from tinynode_fast import lowering, rows
 from tinynode_fast.kernel import FLOATS
-from tinynode_fast.lowering import Actions, Call, Lowering, Names, SumOver
+from tinynode_fast.lowering import Actions, Call, Lowering, Names, SumOver, View
 from tinynode_fast.native.build import has_vector_functions
 
 _NAMES = """acos acosh asin asinh atan atan2 atanh cos cosh erf exp expm1 hypot log log10 log1p
@@ -30,6 +31,10 @@ log2 pow sin sinh tan tanh"""
 FUNCTIONS = frozenset(_NAMES.split())
 """The functions that a loop calls in a vector form; without such a form NumPy is quicker."""
 _CALL = re.compile(r"\b([a-z][a-z0-9]*)\(")
+
+
+INTEGERS = {numpy.dtype("int64"), numpy.dtype("int32")}
+"""The dtypes of labels."""
 
 
 class Formula(NamedTuple):
@@ -50,13 +55,23 @@ class Formula(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """The sum or the largest element over axes; the axes stay, with length 1."""
+    """The sum or the largest element over axes. The axes stay, with length 1."""
 
-    name: str  # "sum" or "max"
+    name: str  # "sum", "max", or "largest": the largest of the numbers that are not NaN
     axes: tuple[int, ...]
 
 
-Operation: TypeAlias = Formula | Reduction
+class Pick(NamedTuple):
+    """Minus the element of a row at a label; 0 for ``ignored``.
+
+    The function of the nest returns 1 for a label that is no element of the row.
+    """
+
+    name: str
+    ignored: int
+
+
+Operation: TypeAlias = Formula | Reduction | Pick
 
 
 def formula(name: str, letters: str, text: str) -> Formula:
@@ -130,7 +145,7 @@ OF_CALLS = {numpy.add: ADD, numpy.multiply: MULTIPLY}
 def as_c(call: Call, shape: tuple[int, ...]) -> Operation | None:
     """What a call computes, as a formula or a reduction of a value of a shape; None if neither."""
     function = call.function
-    if isinstance(function, Formula | Reduction):
+    if isinstance(function, Operation):
         return function
     if isinstance(function, SumOver) and function.keepdims:
         return Reduction("sum", tuple([axis % len(shape) for axis in function.axes]))
@@ -148,7 +163,8 @@ class NativeLowering(Lowering):
 
     def __init__(self, forms: dict[str, ArraySpec]) -> None:
         super().__init__(forms)
-        self.singles: dict[tuple[Formula, Names], str] = {}  # the same for every parameter
+        self.known: dict[tuple[Any, Names], str] = {}
+        self.done: set[Call] = set()
 
     def rules_of(self, node: Any, names: Names) -> list[Any]:
         found = super().rules_of(node, names)
@@ -158,15 +174,29 @@ class NativeLowering(Lowering):
 
     def reduced(self, name: str, axes: tuple[int, ...], read: str) -> tuple[Call, str]:
         """A reduction over axes, to a new value."""
-        write = self.fresh(rows.kept_shape(self.shape(read), axes), read)
-        return Call(Reduction(name, axes), (read,), (write,)), write
+        made = Reduction(name, axes)
+        write = self.known.get((made, (read,)))
+        write = write or self.fresh(rows.kept_shape(self.shape(read), axes), read)
+        self.known[made, (read,)] = write
+        return Call(made, (read,), (write,)), write
+
+    def lower(self, operator: Any) -> None:
+        before = len(self.actions)
+        super().lower(operator)
+        new = self.actions[before:]
+        del self.actions[before:]
+        for action in new:  # what two operators need is computed once
+            if not (isinstance(action, Call) and isinstance(action.function, Operation)):
+                self.actions.append(action)
+            elif action not in self.done:
+                self.done.add(action)
+                self.actions.append(action)
 
     def computed(self, made: Formula, *reads: str) -> tuple[Call, str]:
         """A formula of some values, to a new value of their broadcast shape."""
         shape = numpy.broadcast_shapes(*map(self.shape, reads))
-        write = self.singles.get((made, reads)) or self.fresh(shape, reads[0])
-        if not shape:
-            self.singles[made, reads] = write
+        write = self.known.get((made, reads)) or self.fresh(shape, reads[0])
+        self.known[made, reads] = write
         return Call(made, reads, (write,), True), write
 
 
@@ -219,15 +249,19 @@ SETTINGS: dict[type, Callable[[Any], Formula | None]] = {
 """The formulas of operators with settings, from the FunctionNode."""
 
 
+SHIFTED = formula("shifted", "x m", "x - (m == -INFINITY ? 0.0 : m)")
+
+
 def _softmax(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
     """e = e^(x - max), y = e / sum of e; 0 where every x is -inf."""
     if not (is_usable(EXP) and to.one_dtype(reads + writes)):
         return
     (x,), axes = reads, (node.axis % len(to.shape(reads[0])),)
-    call, largest = to.reduced("max", axes, x)
+    call, largest = to.reduced("largest", axes, x)
     yield call
-    shifted = formula("exp_shifted", "x m", "exp(x - (m == -INFINITY ? 0.0 : m))")
-    call, e = to.computed(shifted, x, largest)
+    call, d = to.computed(SHIFTED, x, largest)
+    yield call
+    call, e = to.computed(EXP, d)
     yield call
     call, total = to.reduced("sum", axes, e)
     yield call
@@ -239,9 +273,9 @@ def _log_softmax(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
     if not (is_usable(EXP) and to.one_dtype(reads + writes)):
         return
     (x,), axes = reads, (node.axis % len(to.shape(reads[0])),)
-    call, largest = to.reduced("max", axes, x)
+    call, largest = to.reduced("largest", axes, x)
     yield call
-    call, d = to.computed(formula("shifted", "x m", "x - (m == -INFINITY ? 0.0 : m)"), x, largest)
+    call, d = to.computed(SHIFTED, x, largest)
     yield call
     call, e = to.computed(EXP, d)
     yield call
@@ -259,6 +293,69 @@ def _mean(to: Any, axes: tuple[int, ...], x: str, mean: str) -> Actions:
     yield call
     n = math.prod(to.shape(x)[axis] for axis in axes)
     yield Call(formula("mean", "s", f"s / {float(n)!r}"), (total,), (mean,), True)
+
+
+def _counted(to: Any, node: Any, labels: str, like: str) -> Iterator[Any]:
+    """The labels as a column, and the number of counted labels, in the dtype of a value."""
+    key = "column", (labels,)
+    is_new = key not in to.known
+    column = to.known.setdefault(key, to.fresh((*to.shape(labels), 1), labels))
+    if is_new:
+        yield View(methodcaller("reshape", to.shape(column)), (labels,), (column,))
+    count = formula("counted", "x y", f"y == {node.ignore_label} ? 0.0 : 1.0")
+    zero = to.number(0.0, like)
+    call, ones = to.computed(count, zero, column)
+    yield call
+    call, total = to.reduced("sum", (0, 1), ones)
+    yield call
+    yield column, total
+
+
+def _has_usual_labels(to: Any, node: Any, reads: Names) -> bool:
+    x, labels = to.forms[reads[0]], to.forms[reads[-1]]
+    usual = not node.smoothing and node.reduction in ("mean", "sum") and is_usable(EXP)
+    return usual and len(x[0]) == 2 and x[0][1] > 1 and labels[1] in INTEGERS
+
+
+def _cross_entropy(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    """log_p = log_softmax(x), loss_i = -log_p[label_i]; their sum, or mean."""
+    if len(reads) != 2 or not _has_usual_labels(to, node, reads) or writes[0] == EMPTY:
+        return
+    x, labels = reads
+    loss, log_p = writes
+    log_p = to.fresh(to.shape(x), x) if log_p == EMPTY else log_p
+    if not to.one_dtype((x, loss, log_p)):
+        return
+    *calls, (column, count) = _counted(to, node, labels, x)
+    yield from calls
+    yield from _log_softmax(to, activation.LogSoftmax(1), (x,), (log_p,))
+    losses = to.fresh((*to.shape(labels), 1), x)
+    yield Call(Pick("label_loss", node.ignore_label), (log_p, column), (losses,), True)
+    call, total = to.reduced("sum", (0, 1), losses)
+    yield call
+    text = "s / (m == 0 ? 1.0 : m)" if node.reduction == "mean" else "s"
+    mean = to.fresh((1, 1), x)
+    letters, reads = ("s m", (total, count)) if node.reduction == "mean" else ("s", (total,))
+    yield Call(formula("mean", letters, text), reads, (mean,), True)
+    yield View(methodcaller("reshape", ()), (mean,), (loss,))
+
+
+def _cross_entropy_grad(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    """gx = g / m (e^log_p - 1 at the label), 0 in a row whose label is ignored."""
+    if len(reads) != 3 or not _has_usual_labels(to, node, reads) or to.shape(reads[1]):
+        return
+    log_p, g, labels = reads
+    if not to.one_dtype((log_p, g, *writes)):
+        return
+    *calls, (column, scale) = _counted(to, node, labels, g)
+    yield from calls
+    mean = node.reduction == "mean"
+    made = formula("scale", "g m", "g / (m == 0 ? 1.0 : m)" if mean else "g")
+    call, scale = to.computed(made, g, scale)
+    yield call
+    ignored = f"y == {node.ignore_label} ? 0.0 : (e - (j == y ? 1.0 : 0.0)) * s"
+    made = formula("cross_entropy_grad", "l y s", f"e = exp(l); {ignored}")
+    yield Call(made, (log_p, column, scale), writes, True)
 
 
 def _standardize(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
@@ -319,9 +416,7 @@ def _reduce(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
 def _update(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
     arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
     if to.one_dtype(arrays + writes) and {to.forms[n][0] for n in numbers} <= {()}:
-        done = set(to.actions)
-        calls = UPDATES[type(node)](to, node, reads, writes)
-        yield from [call for call in calls if call not in done]
+        yield from UPDATES[type(node)](to, node, reads, writes)
 
 
 def _adam(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
@@ -363,6 +458,8 @@ RULES: dict[type, Callable[[Any, Any, Names, Names], Actions]] = {
     **dict.fromkeys(SETTINGS, _with_settings),
     **dict.fromkeys(UPDATES, _update),
     **dict.fromkeys([functions.Sum, functions.SumTo, functions.Max, functions.Mean], _reduce),
+    functions.SoftmaxCrossEntropy: _cross_entropy,
+    functions.SoftmaxCrossEntropyGrad: _cross_entropy_grad,
     activation.Softmax: _softmax,
     activation.LogSoftmax: _log_softmax,
     functions.Standardize: _standardize,

@@ -20,11 +20,12 @@ import numpy
 from tinynode.net.operator import EMPTY
 from tinynode.net.passes import ArraySpec
 from tinynode_fast.lowering import Action, Call, OpaqueCall, View
-from tinynode_fast.native.formulas import Formula, Operation, Reduction, as_c
+from tinynode_fast.native.formulas import Formula, Operation, Pick, Reduction, as_c
 
 Strides: TypeAlias = tuple[int, ...]
 TYPES = {numpy.dtype("float32"): "float", numpy.dtype("float64"): "double"}
 TYPES[numpy.dtype("bool")] = "_Bool"
+TYPES |= {numpy.dtype("int64"): "int64_t", numpy.dtype("int32"): "int32_t"}  # of labels
 MOST_STATEMENTS = 300
 MOST_DEFERRED = 64
 ROW_BYTES = 1 << 16
@@ -109,6 +110,7 @@ class Nest:
         if not all(math.prod(self.forms[name][0]) for name in names):
             return False
         shape = self.forms[call.reads[0] if isinstance(what, Reduction) else call.writes[0]][0]
+        shape = self.forms[call.reads[0]][0] if isinstance(what, Pick) else shape
         wide = shape if math.prod(shape) > math.prod(self.shape) or not self.calls else self.shape
         if len(self.calls) >= MOST_STATEMENTS:
             return False
@@ -150,8 +152,9 @@ class Nest:
                 return False
             if isinstance(what, Reduction):
                 if self.forms[call.reads[0]][0] != self.shape:
-                    return False
-                if self.is_row(write):
+                    if not self.is_of_rows(call):
+                        return False
+                elif self.is_row(write):
                     known.add(write)
             elif self._has_place(write):
                 known.add(write)
@@ -169,13 +172,29 @@ class Nest:
 
     def _reads_rows(self) -> bool:
         """True if a call reads a reduction of this nest."""
-        ends = {c.writes[0] for c, w in zip(self.calls, self.what, strict=True) if len(w) == 2}
+        ends = {
+            call.writes[0]
+            for call, what in zip(self.calls, self.what, strict=True)
+            if isinstance(what, Reduction)
+        }
         return any(not ends.isdisjoint(call.reads) for call in self.calls)
 
     def is_row(self, write: str) -> bool:
         """True if a reduction runs along the last dimension alone."""
         steps = self.steps[write]
         return bool(steps) and steps[-1] == 0 and 0 not in steps[:-1]
+
+    def is_of_rows(self, call: Call) -> bool:
+        """True if a reduction takes a value of each row, made in this nest, to a single number."""
+        read, write = call.reads[0], call.writes[0]
+        inner = max(len(self.dims) - 1, 0)
+        is_full = math.prod(self.dims[:inner]) == math.prod(self.forms[read][0])
+        return read in self.made and is_full and not any(self.steps[write])
+
+    @property
+    def may_refuse(self) -> bool:
+        """True if the function returns 1 for some labels."""
+        return any(isinstance(what, Pick) for what in self.what)
 
     def depth(self, name: str) -> int:
         """The number of loops around the computation of a value."""
