@@ -180,6 +180,7 @@ class FastPlan:
         self.native = native
         self.compiled: FastPlan | None = None  # the plan that calls C, once it is built
         self.is_asked_for = native is not None  # to build that plan
+        self.is_empty = False
         self.number = len(outputs)
         self.lock = threading.Lock()
         self.other: FastPlan | None = None  # the plan for a second thread
@@ -367,14 +368,16 @@ class FastPlan:
                 return self.compiled.run(arrays)
         if not self.is_asked_for:
             self._ask_for_c()
-        if not self.lock.acquire(blocking=False):  # another thread uses the memory of the plan
-            if self.other is None:
-                self.other = FastPlan(*self.net)
-            return self.other.run(arrays)
-        try:
-            return self._run(arrays)
-        finally:
-            self.lock.release()
+        if self.lock.acquire(blocking=False):
+            try:
+                if not self.is_empty:
+                    return self._run(arrays)
+            finally:
+                self.lock.release()
+        if self.other is None:  # another thread uses the memory, or the memory is given up
+            self.other = FastPlan(*self.net)
+            self.other.is_asked_for = self.is_empty  # the plan in C has refused
+        return self.other.run(arrays)
 
     def _ask_for_c(self) -> None:
         """Build the plan that calls C, in the background."""
@@ -385,12 +388,24 @@ class FastPlan:
     def _build(self, compiler: str) -> None:
         try:
             self.compiled = FastPlan(*self.net, Native(self.packing, compiler))
+            with self.lock:
+                self._give_up_memory()
         except NoNestError:
             return
         except NotBuiltError as error:
             build.note(str(error))
         except Exception as error:  # the NumPy plan is as right
             build.note(f"{type(error).__name__}: {error}"[:200])
+
+    def _give_up_memory(self) -> None:
+        """Keep no arrays beside those of the plan in C; ``other`` is made if NumPy has to run."""
+        self.is_empty = True
+        self.memory, self.arena = Memory(), numpy.empty(0, numpy.uint8)
+        lists: list[list[Any]] = [self.steps, self.groups, self.template, self.copied]
+        for kept in [*lists, self.pools, self.results]:
+            kept.clear()
+        for table in (self.arrays, self.owned, self.constants):
+            table.clear()
 
     def c_source(self) -> str:
         """The C of the net's nests."""

@@ -256,7 +256,7 @@ def wait() -> None:
         _running.discard(work)
 
 
-def status() -> Iterator[str]:
+def compiler_status() -> Iterator[str]:
     """Lines about the compiler, for ``python -m tinynode backends``."""
     try:
         path = compiler()

@@ -15,7 +15,7 @@ from tinynode_fast.lowering import Call
 from tinynode_fast.native.formulas import FUNCTIONS, Formula, Operation, Pick, Reduction
 from tinynode_fast.native.nests import TYPES, Nest
 
-LONG_ROW = 4096
+LONG_ROW = 1024
 """Elements from which a sum adds up blocks in double."""
 _LETTER = re.compile(r"\b[a-z]\b(?!\()")
 _FLOATING = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)")
@@ -270,8 +270,6 @@ class Writer:
         low, high = ("start", "stop") if len(self.nest.dims) == 1 else ("0", str(n))
         body = list(self._body(time, pairs))
         if not self.nest.dims:
-            for call, what in sums:
-                yield f"{self._kind(call)} {self._partial(call)} = {_IDENTITY[what.name]};"
             yield from body
         elif n > LONG_ROW and any(what.name == "sum" for _, what in sums):
             for call, what in sums:
@@ -312,7 +310,7 @@ class Writer:
             (write,) = call.writes
             name, kind = self.name(write), self.type(write)
             found = f"({kind}){name}_blocks" if in_blocks else self._partial(call)
-            if self._is_of_row(call) or not self.nest.dims:
+            if self._is_of_row(call):
                 yield f"const {kind} {name} = {found};"
                 yield from self._store(write)
             elif self._is_total(call):

@@ -26,7 +26,7 @@ Strides: TypeAlias = tuple[int, ...]
 TYPES = {numpy.dtype("float32"): "float", numpy.dtype("float64"): "double"}
 TYPES[numpy.dtype("bool")] = "_Bool"
 TYPES |= {numpy.dtype("int64"): "int64_t", numpy.dtype("int32"): "int32_t"}  # of labels
-MOST_STATEMENTS = 300
+MOST_STATEMENTS = 50  # the time of a compiler grows faster than a function
 MOST_DEFERRED = 64
 ROW_BYTES = 1 << 16
 """The bytes of a row that a later phase reads again: the row stays on the stack."""
@@ -246,6 +246,12 @@ class Nest:
                 dims.append(n)
                 for name, s in steps.items():
                     s.append(wide[name][axis])
+        if not dims and any(isinstance(what, Reduction) for what in self.what):
+            dims.append(1)  # a reduction needs a loop
+            for s in steps.values():
+                s.append(1)
+            for call, what in zip(self.calls, self.what, strict=True):
+                steps[call.writes[0]][0] -= isinstance(what, Reduction)
         self.dims = tuple(dims)
         self.steps = {name: tuple(s) for name, s in steps.items()}
 
