@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
-from tinynode import config
+from tinynode.configuration import config
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device, get_device
 from tinynode.net.operator import EMPTY, Operator
@@ -187,16 +187,7 @@ class FastPlan:
         self.forms = dict(forms)
         self.outputs = {*outputs, *saved}
         given = names_given(list(devices), layout)
-        self.memory = Memory()
-        self.arrays: dict[str, Any] = {}
-        self.slots = {name: slot for slot, name in enumerate(given)}
-        self.template: list[Any] = [None] * len(given)
-        self.copied: list[tuple[int, Any]] = []
-        self.pools: list[tuple[int, ResultPool]] = []
-        self.steps: list[BoundCall | LateCall] = []
-        self.roots: dict[str, str] = {}
-        self.owned: dict[str, Any] = {}
-        self.kept: list[NestCall] = []  # their arrays stay in memory
+        self._begin(given)
         actions = self._actions(operators)
         self.ends = self._last_uses(actions)
         self.leaving = {self._root(name) for name in self.outputs}
@@ -212,6 +203,19 @@ class FastPlan:
         self.groups = grouped(self.steps)
         kept = (*self.memory.all, self.arena, *self.constants.values())
         self.own = set(map(id, map(owner_of, kept)))
+
+    def _begin(self, given: list[str]) -> None:
+        """The tables of a plan without actions."""
+        self.memory = Memory()
+        self.arrays: dict[str, Any] = {}
+        self.slots = {name: slot for slot, name in enumerate(given)}
+        self.template: list[Any] = [None] * len(given)
+        self.copied: list[tuple[int, Any]] = []
+        self.pools: list[tuple[int, ResultPool]] = []
+        self.steps: list[BoundCall | LateCall] = []
+        self.roots: dict[str, str] = {}
+        self.owned: dict[str, Any] = {}
+        self.kept: list[NestCall] = []  # their arrays stay in memory
 
     def _actions(self, operators: Sequence[Operator]) -> list[Step]:
         lowering = NativeLowering(self.forms) if self.native else Lowering(self.forms)
@@ -296,7 +300,7 @@ class FastPlan:
             self._append(function, (*action.reads, *action.writes), -1)
 
     def _add_nest(self, nest: Nest) -> None:
-        """A call of C, on pointers that are known where the arrays are."""
+        """A call of C; the pointers to known arrays are fixed."""
         assert self.native is not None
         call = NestCall(nest, self.native.library, self.arrays)
         if not call.fits(self.arrays):  # a view that lies in memory in an unforeseen way
@@ -380,7 +384,7 @@ class FastPlan:
         return self.other.run(arrays)
 
     def _ask_for_c(self) -> None:
-        """Build the plan that calls C, in the background."""
+        """Build the plan in C, in the background."""
         self.is_asked_for = True
         if config.compiler != "none":
             build.in_background(partial(self._build, config.compiler))
@@ -398,7 +402,7 @@ class FastPlan:
             build.note(f"{type(error).__name__}: {error}"[:200])
 
     def _give_up_memory(self) -> None:
-        """Keep no arrays beside those of the plan in C; ``other`` is made if NumPy has to run."""
+        """Keep no arrays beside the arrays of the plan in C."""
         self.is_empty = True
         self.memory, self.arena = Memory(), numpy.empty(0, numpy.uint8)
         lists: list[list[Any]] = [self.steps, self.groups, self.template, self.copied]
@@ -462,10 +466,10 @@ class FastPlan:
 
 @dataclass
 class Native:
-    """What a plan in C needs from the plan in NumPy, and the library.
+    """The library of a plan in C, and the needs from the plan in NumPy.
 
     Attributes:
-        packing: where the small saved values lie, for the backward plan.
+        packing: the places of the small saved values, for the backward plan.
         compiler: the value of ``config.compiler``; None emits the source alone.
     """
 

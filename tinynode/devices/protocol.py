@@ -12,6 +12,7 @@ author. ``Backend`` has the required members. Each further protocol is an option
 | ``Scatter`` | ``add_at`` | gradients of indexing |
 | ``FunctionalWrites`` | ``put`` | functions that fill an array piece by piece |
 | ``Planner`` | ``make_plan`` | nets: how a compiled net runs |
+| ``NetCompiler`` | ``compiler_status`` | says which compiler of the system compiles nets |
 | ``OptimizerUpdate`` | ``update_parameters`` | optimizers: one update of all parameters |
 | ``Profiler`` | ``range_push``, ``range_pop`` | ``NVTXHook`` |
 | ``MemoryPool`` | ``memory_used``, ``memory_reserved`` | ``CUDAMemoryHook`` |
