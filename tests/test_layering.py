@@ -186,5 +186,7 @@ def test_a_backend_knows_only_the_protocol(name: str) -> None:
     if own != "tinynode_fast":  # which overlays NumPy's memory, and takes all but forward there
         assert not [t for t in used if t.startswith("tinynode_") and not t.startswith(own)]
     protocol = ("tinynode.devices", "tinynode.errors")
+    if own == "tinynode_fast":  # the setting ``compiler``
+        protocol = (*protocol, "tinynode.configuration")
     assert all(target.startswith(protocol) for target in of_tinynode)
     assert name.startswith("tinynode_cupy") or not [t for t in used if t.startswith("cupy")]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +13,7 @@ from typing import Any
 import numpy as np
 import op_drivers
 import pytest
+from fast_kernels import set_limits, two_threads
 from op_table import CASES
 from test_compile_table import Way, check_operation
 
@@ -17,8 +22,9 @@ from tinynode import functions as fn
 from tinynode.functions import activation
 from tinynode.net.operator import operator_of
 from tinynode_fast import plan as plan_module
-from tinynode_fast.native import build, formulas
+from tinynode_fast.native import build, calls, formulas
 from tinynode_fast.native.build import NotBuiltError
+from tinynode_fast.native.nests import Nest
 from tinynode_fast.plan import FastPlan, Native
 
 try:
@@ -149,3 +155,237 @@ def check_layouts(kind: Any, arrays: list[Any], ulp: int) -> None:
     for layout in zip(*map(layouts_of, arrays), strict=True):
         for actual, wanted in zip(plan.run(layout), expected, strict=True):
             close_in_ulp(actual, wanted, ulp, kind)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (9, 1), (3, 8), (5, 1025), (2, 3, 9)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_and_reductions(shape: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    x, g = (rng.normal(size=shape).astype(dtype) for _ in range(2))
+    last = len(shape) - 1
+    nodes = [activation.Softmax(last), activation.LogSoftmax(last), fn.Max((last,), False)]
+    nodes += [fn.Sum((0,), True), fn.Sum((last,), False), fn.Mean((0, last), False)]
+    nodes += [fn.Sum(tuple(range(last + 1)), False), fn.Max((0,), True), activation.Softmax(0)]
+    nodes += [fn.Standardize((last,), 1e-5, center) for center in (True, False)]
+    cases = [(node, [x]) for node in nodes]
+    r = np.abs(x).sum(axis=last, keepdims=True)
+    cases += [(fn.StandardizeGrad((last,), center), [g, x, r]) for center in (True, False)]
+    for node, arrays in cases:
+        with np.errstate(all="ignore"):
+            expected = node.forward(tuple(arrays))
+        tolerance = 2e-5 if dtype == "float32" else 1e-12
+        for _ in range(2):
+            for y, wanted in zip(
+                compiled_plan(node, arrays).run(tuple(arrays)), expected, strict=True
+            ):
+                np.testing.assert_allclose(y, wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_a_long_sum_in_single_precision_stays_exact_enough() -> None:
+    x = np.full(1 << 22, 0.1, "float32")
+    (y,) = compiled_plan(fn.Sum((0,), False), [x]).run((x,))
+    assert abs(float(y) / (0.1 * (1 << 22)) - 1) < 1e-6
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_softmax_and_max_of_rows_that_are_not_finite(bad: float) -> None:
+    x = np.random.default_rng(3).normal(size=(6, 9)).astype("float32")
+    x[1, 4], x[2] = bad, bad
+    for node in (activation.Softmax(1), activation.LogSoftmax(1), fn.Max((1,), False)):
+        with np.errstate(all="ignore"):
+            (expected,) = node.forward((x,))
+            (y,) = compiled_plan(node, [x]).run((x,))
+        np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
+def test_threads_share_a_loop_and_its_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_limits(monkeypatch, threaded=2)
+    monkeypatch.setattr(calls, "thread_count", two_threads)
+    x = np.random.default_rng(4).normal(size=(7, 5))
+    for node in (fn.Sum((0,), True), fn.Sum((0, 1), True), fn.Max((0,), True), fn.Exp()):
+        (expected,) = node.forward((x,))
+        np.testing.assert_allclose(compiled_plan(node, [x]).run((x,))[0], expected, rtol=1e-13)
+
+
+def test_a_label_that_is_no_class_is_an_error_of_the_function(at_once: list[str]) -> None:
+    @tn.compile
+    def loss(x: tn.Variable, labels: tn.Variable) -> tn.Variable:
+        return fn.softmax_cross_entropy(x, labels)
+
+    x = np.random.default_rng(5).normal(size=(4, 3)).astype("float32")
+    with tn.using_device("fast"):
+        for labels in ([0, 1, 2, 0], [0, -1, 2, 0], [-1, -1, -1, -1]):
+            expected = fn.softmax_cross_entropy(tn.asarray(x), tn.asarray(labels))
+            for _ in range(3):
+                found = loss(tn.asarray(x), tn.asarray(labels))
+            np.testing.assert_allclose(found.array, expected.array, rtol=1e-6)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="labels must lie in 0 to 2"):
+                loss(tn.asarray(x), tn.asarray([0, 1, 3, 0]))
+        loss(tn.asarray(x), tn.asarray([0, 1, 2, 0]))
+
+
+# --- a wrong emitter is caught -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "wrong"), [(fn.Add, "x - y"), (fn.Maximum, "x > y ? x : y")])
+def test_a_wrong_formula_is_caught(kind: Any, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(formulas.FORMULAS, kind, formulas.formula("wrong", "x y", wrong))
+    with pytest.raises(AssertionError):
+        test_formulas_on_special_values(kind, "float64")
+
+
+# --- the builder ---------------------------------------------------------------------------------
+
+SOURCE = "int one(void **p, long start, long stop) { return 1; }\n"
+
+
+def test_a_library_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = SOURCE + "// once\n"
+    assert build.library(source).one(None, 0, 0) == 1
+    monkeypatch.setattr(build, "_loaded", {})
+    monkeypatch.setattr(build, "_compile", None)  # not called again
+    assert build.library(source).one(None, 0, 0) == 1
+
+
+def test_a_library_that_others_may_write_is_not_loaded(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = SOURCE + "// writable\n"
+    before = set(cache.glob("*.so"))
+    build.library(source)
+    (made,) = set(cache.glob("*.so")) - before
+    made.chmod(0o722)
+    monkeypatch.setattr(build, "_loaded", {})
+    with pytest.raises(NotBuiltError, match="not this user's alone"):
+        build.library(source)
+    made.unlink()
+    made.symlink_to("/bin/true")
+    with pytest.raises(NotBuiltError, match="not this user's alone"):
+        build.library(source)
+
+
+def test_a_folder_that_others_may_write_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o777)
+    monkeypatch.setenv("TINYNODE_CACHE", str(tmp_path))
+    with pytest.raises(NotBuiltError, match="not this user's alone"):
+        build.library(SOURCE + "// folder\n")
+
+
+def test_the_cache_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for age, name in enumerate(["new", "middle", "old"]):
+        path = tmp_path / f"{name}.so"
+        path.write_bytes(bytes(10))
+        os.utime(path, (100 - age, 100 - age))
+    monkeypatch.setattr(build, "CACHE_BYTES", 15)
+    build._shrink(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["new.so"]
+
+
+@pytest.mark.parametrize(
+    ("compiler", "reason"),
+    [("none", "is 'none'"), ("no-such-cc", "no program 'no-such-cc'"), ("false", "false failed")],
+)
+def test_without_a_compiler_numpy_goes_on(compiler: str, reason: str, at_once: list[str]) -> None:
+    with tn.using_config(compiler=compiler), pytest.raises(NotBuiltError, match=reason):
+        build.library(SOURCE + "// no compiler\n")
+
+    @tn.compile
+    def f(x: tn.Variable) -> tn.Variable:
+        return fn.exp(x) * x
+
+    with tn.using_config(compiler=compiler), tn.using_device("fast"):
+        for _ in range(3):
+            y = f(tn.asarray([1.0, 2.0]))
+    np.testing.assert_allclose(y.array, np.exp([1, 2]) * [1, 2], rtol=1e-6)
+    assert bool(at_once) == (compiler != "none")
+
+
+def test_a_failure_stands_in_the_tables() -> None:
+    build.note("a reason of a test")
+    assert "a reason of a test" in tn.show.fallbacks()
+    assert "a reason of a test" in list(build.compiler_status())
+    build._reasons.discard("a reason of a test")
+
+
+def test_two_processes_build_the_same_library(tmp_path: Path) -> None:
+    code = (
+        "from tinynode_fast.native import build\n"
+        "source = 'int two(void **p, long a, long b) { return 2; }'\n"
+        "print(build.library(source).two(None, 0, 0))"
+    )
+    environment = {**os.environ, "TINYNODE_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", code]
+    running = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    assert [process.communicate()[0].strip() for process in running] == ["2", "2"]
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_the_background_thread_hands_the_plan_over() -> None:
+    @tn.compile
+    def f(x: tn.Variable) -> tn.Variable:
+        return fn.tanh(x) + x
+
+    with tn.using_device("fast"):
+        x = tn.asarray([0.5, 1.5])
+        for _ in range(3):
+            f(x)
+        build.wait()
+        np.testing.assert_allclose(f(x).array, np.tanh(x.array) + x.array, rtol=1e-6)
+        text = f.explain(x)
+        build.wait()
+    assert "as C, in use:" in text and "tanhf(x)" in text
+    assert not [thread for thread in threading.enumerate() if "build" in thread.name]
+
+
+def test_errors_of_floating_point_are_raised_by_numpy(at_once: list[str]) -> None:
+    @tn.compile
+    def f(x: tn.Variable) -> tn.Variable:
+        return fn.log(x) * 2.0
+
+    with tn.using_device("fast"):
+        for value in (1.0, 2.0, 3.0):
+            f(tn.asarray([value]))
+        with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+            f(tn.asarray([0.0]))
+
+
+def test_nests_take_what_the_op_table_has_rules_for() -> None:
+    x = np.ones((3, 4))
+    plan = compiled_plan(fn.Exp(), [x])
+    assert [step.function.__name__ for step in plan.steps] == ["exp_0"]
+    assert isinstance(plan.kept[0].nest, Nest)
+
+
+@pytest.mark.slow
+def test_no_memory_error_and_no_undefined_behaviour(tmp_path: Path) -> None:
+    """The tests of special values run on code with the checks of gcc's sanitizers."""
+    compiler = build.compiler("auto")
+    found = subprocess.run(
+        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if not Path(found).is_absolute() or not Path(found).exists():
+        pytest.skip("the compiler has no libasan")
+    program = (
+        "import sys, pytest\n"
+        "from tinynode_fast.native import build\n"
+        "checks = '-fsanitize=address,undefined', '-fno-sanitize-recover=undefined', '-g'\n"
+        "build.FLAGS = (*build.FLAGS, *checks)\n"
+        "chosen = '(special_values and not GELU) or rows or label or threads'\n"
+        "sys.exit(pytest.main(['-q', '-n', '0', '-p', 'no:cacheprovider', '-k', chosen, "
+        f"{__file__!r}]))"
+    )
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": found,
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "PYTHONMALLOC": "malloc",
+    }
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

@@ -15,6 +15,7 @@ from typing import Any
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
 from tinynode_fast.blocks import keep_pages
+from tinynode_fast.native.build import compiler_status as compiler_status
 from tinynode_fast.plan import FastPlan
 from tinynode_fast.table import KERNELS, PLAIN
 from tinynode_fast.updates import update_parameters as update_parameters

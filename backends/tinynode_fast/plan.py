@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
-from tinynode import config
+from tinynode.configuration import config
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device, get_device
 from tinynode.net.operator import EMPTY, Operator
@@ -180,22 +180,14 @@ class FastPlan:
         self.native = native
         self.compiled: FastPlan | None = None  # the plan that calls C, once it is built
         self.is_asked_for = native is not None  # to build that plan
+        self.is_empty = False
         self.number = len(outputs)
         self.lock = threading.Lock()
         self.other: FastPlan | None = None  # the plan for a second thread
         self.forms = dict(forms)
         self.outputs = {*outputs, *saved}
         given = names_given(list(devices), layout)
-        self.memory = Memory()
-        self.arrays: dict[str, Any] = {}
-        self.slots = {name: slot for slot, name in enumerate(given)}
-        self.template: list[Any] = [None] * len(given)
-        self.copied: list[tuple[int, Any]] = []
-        self.pools: list[tuple[int, ResultPool]] = []
-        self.steps: list[BoundCall | LateCall] = []
-        self.roots: dict[str, str] = {}
-        self.owned: dict[str, Any] = {}
-        self.kept: list[NestCall] = []  # their arrays stay in memory
+        self._begin(given)
         actions = self._actions(operators)
         self.ends = self._last_uses(actions)
         self.leaving = {self._root(name) for name in self.outputs}
@@ -211,6 +203,19 @@ class FastPlan:
         self.groups = grouped(self.steps)
         kept = (*self.memory.all, self.arena, *self.constants.values())
         self.own = set(map(id, map(owner_of, kept)))
+
+    def _begin(self, given: list[str]) -> None:
+        """The tables of a plan without actions."""
+        self.memory = Memory()
+        self.arrays: dict[str, Any] = {}
+        self.slots = {name: slot for slot, name in enumerate(given)}
+        self.template: list[Any] = [None] * len(given)
+        self.copied: list[tuple[int, Any]] = []
+        self.pools: list[tuple[int, ResultPool]] = []
+        self.steps: list[BoundCall | LateCall] = []
+        self.roots: dict[str, str] = {}
+        self.owned: dict[str, Any] = {}
+        self.kept: list[NestCall] = []  # their arrays stay in memory
 
     def _actions(self, operators: Sequence[Operator]) -> list[Step]:
         lowering = NativeLowering(self.forms) if self.native else Lowering(self.forms)
@@ -295,7 +300,7 @@ class FastPlan:
             self._append(function, (*action.reads, *action.writes), -1)
 
     def _add_nest(self, nest: Nest) -> None:
-        """A call of C, on pointers that are known where the arrays are."""
+        """A call of C; the pointers to known arrays are fixed."""
         assert self.native is not None
         call = NestCall(nest, self.native.library, self.arrays)
         if not call.fits(self.arrays):  # a view that lies in memory in an unforeseen way
@@ -367,17 +372,19 @@ class FastPlan:
                 return self.compiled.run(arrays)
         if not self.is_asked_for:
             self._ask_for_c()
-        if not self.lock.acquire(blocking=False):  # another thread uses the memory of the plan
-            if self.other is None:
-                self.other = FastPlan(*self.net)
-            return self.other.run(arrays)
-        try:
-            return self._run(arrays)
-        finally:
-            self.lock.release()
+        if self.lock.acquire(blocking=False):
+            try:
+                if not self.is_empty:
+                    return self._run(arrays)
+            finally:
+                self.lock.release()
+        if self.other is None:  # another thread uses the memory, or the memory is given up
+            self.other = FastPlan(*self.net)
+            self.other.is_asked_for = self.is_empty  # the plan in C has refused
+        return self.other.run(arrays)
 
     def _ask_for_c(self) -> None:
-        """Build the plan that calls C, in the background."""
+        """Build the plan in C, in the background."""
         self.is_asked_for = True
         if config.compiler != "none":
             build.in_background(partial(self._build, config.compiler))
@@ -385,12 +392,24 @@ class FastPlan:
     def _build(self, compiler: str) -> None:
         try:
             self.compiled = FastPlan(*self.net, Native(self.packing, compiler))
+            with self.lock:
+                self._give_up_memory()
         except NoNestError:
             return
         except NotBuiltError as error:
             build.note(str(error))
         except Exception as error:  # the NumPy plan is as right
             build.note(f"{type(error).__name__}: {error}"[:200])
+
+    def _give_up_memory(self) -> None:
+        """Keep no arrays beside the arrays of the plan in C."""
+        self.is_empty = True
+        self.memory, self.arena = Memory(), numpy.empty(0, numpy.uint8)
+        lists: list[list[Any]] = [self.steps, self.groups, self.template, self.copied]
+        for kept in [*lists, self.pools, self.results]:
+            kept.clear()
+        for table in (self.arrays, self.owned, self.constants):
+            table.clear()
 
     def c_source(self) -> str:
         """The C of the net's nests."""
@@ -447,10 +466,10 @@ class FastPlan:
 
 @dataclass
 class Native:
-    """What a plan in C needs from the plan in NumPy, and the library.
+    """The library of a plan in C, and the needs from the plan in NumPy.
 
     Attributes:
-        packing: where the small saved values lie, for the backward plan.
+        packing: the places of the small saved values, for the backward plan.
         compiler: the value of ``config.compiler``; None emits the source alone.
     """
 

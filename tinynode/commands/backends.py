@@ -12,6 +12,7 @@ from typing import Any
 from tinynode.devices import (
     OPTIONAL_PARTS,
     Backend,
+    NetCompiler,
     backend_names,
     backend_origin,
     current_device,
@@ -58,6 +59,8 @@ def describe_backend(name: str) -> Iterator[str]:
     yield f"  capabilities:   {', '.join(sorted(backend.capabilities))}"
     parts = [part.__name__ for part in OPTIONAL_PARTS if supports(backend, part)]
     yield f"  optional parts: {', '.join(parts) or 'none'}"
+    if supports(backend, NetCompiler):
+        yield from [f"  compiler:       {line}" for line in backend.compiler_status()]
     yield f"  from:           {backend_origin(name)}"
 
 

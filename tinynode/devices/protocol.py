@@ -12,6 +12,7 @@ author. ``Backend`` has the required members. Each further protocol is an option
 | ``Scatter`` | ``add_at`` | gradients of indexing |
 | ``FunctionalWrites`` | ``put`` | functions that fill an array piece by piece |
 | ``Planner`` | ``make_plan`` | nets: how a compiled net runs |
+| ``NetCompiler`` | ``compiler_status`` | says which compiler of the system compiles nets |
 | ``OptimizerUpdate`` | ``update_parameters`` | optimizers: one update of all parameters |
 | ``Profiler`` | ``range_push``, ``range_pop`` | ``NVTXHook`` |
 | ``MemoryPool`` | ``memory_used``, ``memory_reserved`` | ``CUDAMemoryHook`` |
@@ -19,7 +20,7 @@ author. ``Backend`` has the required members. Each further protocol is an option
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
 
@@ -131,6 +132,13 @@ class Planner(Protocol):
         """A plan with ``run``, ``describe`` and ``layout``: see ``tinynode.net.plan.plan_of``."""
 
 
+class NetCompiler(Protocol):
+    """A backend that compiles nets by a compiler of the system."""
+
+    def compiler_status(self) -> Iterable[str]:
+        """Lines about the compiler, and the reasons of nets that were not compiled."""
+
+
 class OptimizerUpdate(Protocol):
     """A backend that updates all parameters of an optimizer at once."""
 
@@ -173,6 +181,7 @@ OPTIONAL_PARTS: tuple[type, ...] = (
     Scatter,
     FunctionalWrites,
     Planner,
+    NetCompiler,
     OptimizerUpdate,
     Profiler,
     MemoryPool,

@@ -1,5 +1,5 @@
-"""Nets as C: source that a person can read, compiled by the system's compiler.
+"""Nets as C: readable source, compiled by the compiler of the system.
 
-``formulas`` has the C expression of each operator, ``nests`` brings operators into loop nests,
-``emit`` prints a nest, and ``build`` compiles and loads. ``calls`` calls the functions.
+``formulas`` has the C expression of each operator. ``nests`` brings operators into loop nests.
+``emit`` prints a nest. ``build`` compiles and loads. ``calls`` calls the functions.
 """

@@ -3,8 +3,8 @@
 Requirement: a plan asks for a library and gets the library, or a reason in one line. A library is
 compiled once for each source, compiler, set of flags and machine. The cache's folder is
 ``TINYNODE_CACHE``, or ``tinynode`` in the user's cache folder. A file of another user, or a file
-that others may write, is never loaded. Two processes may build the same library at once: each
-writes a file of its own, and renames the file when the file is complete.
+with write access for others, is never loaded. Two processes may build the same library at once:
+each writes a separate file, and renames the complete file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tinynode import config
+from tinynode.configuration import config
 from tinynode.devices import count_use, fallback_uses
 
 FLAGS = (
@@ -55,7 +55,7 @@ _reasons: set[str] = set()
 
 
 def _after_fork() -> None:
-    """A thread that builds does not live on in the child, and holds no lock there."""
+    """The child of a fork has no building thread, and no lock of a building thread."""
     global _lock
     _lock = threading.Lock()
     _running.clear()
@@ -69,7 +69,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def compiler(wanted: str | None = None) -> str:
-    """The path of the compiler that ``config.compiler`` names, or that is wanted.
+    """The path of the compiler named by ``config.compiler``, or by ``wanted``.
 
     Raises:
         NotBuiltError: the setting is "none", or there is no such program.
@@ -145,7 +145,7 @@ def cache_folder() -> Path:
 
 
 def is_safe(path: Path) -> bool:
-    """True for a file or folder of this user that no other user may write."""
+    """True for a file or folder of the user, without write access for others."""
     try:
         found = path.lstat()
     except OSError:
@@ -156,7 +156,7 @@ def is_safe(path: Path) -> bool:
 
 
 def _own_folder() -> Path:
-    """The cache's folder, made for this user alone."""
+    """The folder of the cache, made for the user alone."""
     try:
         folder = cache_folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -170,7 +170,7 @@ def _own_folder() -> Path:
 def library(source: str, wanted: str | None = None) -> ctypes.CDLL:
     """The functions of C source: loaded before, from the cache, or compiled now.
 
-    A thread that builds has no settings of the caller, so ``wanted`` is the caller's setting.
+    A building thread lacks the settings of the caller, so ``wanted`` is the caller's setting.
 
     Raises:
         NotBuiltError: there is no compiler, or the source could not be compiled or loaded.
@@ -199,7 +199,7 @@ def _load(target: Path, source: str, path: str) -> ctypes.CDLL:
 
 
 def _compile(target: Path, source: str, path: str) -> None:
-    """Compile in a folder of its own beside the target; a rename makes the library appear."""
+    """Compile in a new folder beside the target; a rename makes the library appear."""
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as folder:
         Path(folder, "net.c").write_text(source, encoding="utf-8")
         _run([path, *FLAGS, "net.c", "-o", "net.so", *LIBRARIES], folder)
@@ -209,7 +209,7 @@ def _compile(target: Path, source: str, path: str) -> None:
 
 
 def _shrink(folder: Path) -> None:
-    """Remove the libraries that were not used for longest, until the cache is small enough."""
+    """Remove the libraries with the oldest use, until the cache is small enough."""
     sizes = []
     for path in folder.glob("*.so"):
         with contextlib.suppress(OSError):  # another process may remove the same file
@@ -227,13 +227,13 @@ def _shrink(folder: Path) -> None:
 
 
 def note(reason: str) -> None:
-    """Count a plan that stays on NumPy, with the reason, for ``show.fallbacks()``."""
+    """Count a plan without C, with the reason, for ``show.fallbacks()``."""
     _reasons.add(reason)
     count_use(fallback_uses, ("fast", "a compiled net", reason), 0.0)
 
 
 def in_background(work: Callable[[], None]) -> None:
-    """Build in a thread that does not keep the program from its end."""
+    """Build in a thread; the end of the program does not wait for the thread."""
 
     def run() -> None:
         try:
@@ -250,13 +250,13 @@ def in_background(work: Callable[[], None]) -> None:
 
 
 def wait() -> None:
-    """Wait until every plan that was asked for is compiled, or has failed."""
+    """Wait until every requested plan is compiled, or has failed."""
     for work in list(_running):
         work.join()
         _running.discard(work)
 
 
-def status() -> Iterator[str]:
+def compiler_status() -> Iterator[str]:
     """Lines about the compiler, for ``python -m tinynode backends``."""
     try:
         path = compiler()

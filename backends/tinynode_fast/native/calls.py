@@ -1,8 +1,8 @@
 """Calls of compiled functions on arrays.
 
-Requirement: a call costs next to nothing where the plan knows the arrays. The function takes one
-array of pointers, made once. Arrays that are new at each run write their addresses there. An
-operand that lies in memory in another way than the function expects is copied.
+Requirement: a call costs next to nothing where the plan knows the arrays. The function takes an
+array of pointers, made once. The addresses of new arrays are written there at each run. An operand
+in another order of memory is copied.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tinynode_fast.native.nests import Nest
 
 
 class RefusedError(Exception):
-    """A function in C met labels that NumPy's plan has to look at."""
+    """A function in C met wrong labels: the plan in NumPy runs, and raises the error."""
 
 
 _place, _buffer = ctypes.addressof, ctypes.c_char.from_buffer
@@ -40,8 +40,8 @@ class NestCall:
 
     Attributes:
         arguments: of the function, for a call in a single thread.
-        late: the names of the arrays that ``__call__`` gets, in order.
-        kept: the arrays known before, whose memory the pointers show.
+        late: the names of the arguments of ``__call__``, in order.
+        kept: the arrays known before, kept in memory.
     """
 
     def __init__(self, nest: Nest, library: ctypes.CDLL, known: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ class NestCall:
             self.shares = min(thread_count(), self.length)
 
     def _strides(self, name: str) -> tuple[int, ...]:
-        """The steps in bytes that the function expects."""
+        """The steps in bytes expected by the function."""
         size = int(self.nest.forms[name][1].itemsize)
         return tuple([step * size for step in self.nest.layouts.of(name)])
 
@@ -86,7 +86,7 @@ class NestCall:
         return True
 
     def __call__(self, *arrays: Any) -> None:
-        """Run on the arrays that are new at this run."""
+        """Run on the new arrays."""
         copies = []
         for (place, strides), array in zip(self.places, arrays, strict=True):
             if strides is not None and (array.strides != strides or not array.flags.aligned):
@@ -100,7 +100,7 @@ class NestCall:
             self._run_shares()
 
     def _run_shares(self) -> None:
-        """Run in several threads; each has memory of its own for reductions of the whole."""
+        """Run in several threads, with separate memory for reductions of the whole."""
         ends = self.nest.shared_ends()
         spaces: dict[int, Any] = {}
 

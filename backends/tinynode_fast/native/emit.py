@@ -1,7 +1,7 @@
-"""Emit: a nest as a C function that a person can read.
+"""Emit: a nest as a readable C function.
 
 Requirement: a reader finds the operators, their formulas and the loops, and no macros. A row runs
-in phases: a loop over the row's elements, then the numbers that the loop's reductions gave.
+in phases: a loop over the row's elements, then the results of the reductions of the loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tinynode_fast.lowering import Call
 from tinynode_fast.native.formulas import FUNCTIONS, Formula, Operation, Pick, Reduction
 from tinynode_fast.native.nests import TYPES, Nest
 
-LONG_ROW = 4096
+LONG_ROW = 1024
 """Elements from which a sum adds up blocks in double."""
 _LETTER = re.compile(r"\b[a-z]\b(?!\()")
 _FLOATING = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)")
@@ -102,7 +102,7 @@ class Writer:
     """Writes the function of a nest.
 
     Attributes:
-        functions: the functions with a vector form that the text calls.
+        functions: the called functions with a vector form.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -157,7 +157,7 @@ class Writer:
         return self.times[call.writes[0]] - of_elements
 
     def _is_read_later(self, name: str, call: Call) -> bool:
-        """True if a call reads an element that an earlier phase made."""
+        """True if a call reads an element made by an earlier phase."""
         what = self.nest.what[self.nest.calls.index(call)]
         made = name in self.nest.made and self._is_element(name)
         return made and self.times[name] < self._time(call, what)
@@ -214,7 +214,7 @@ class Writer:
         return not any(self.nest.steps[call.writes[0]])
 
     def _prologue(self) -> Iterator[str]:
-        """The single numbers, and the start of the reductions that end with the nest."""
+        """The single numbers, and the start of the reductions over all loops."""
         nest = self.nest
         for name in nest.reads:
             if self._depth(name) == 0:
@@ -231,7 +231,7 @@ class Writer:
                 yield f"for (long k = 0; k < {size}; k++) {name}_out[k] = {start};"
 
     def _is_single(self, call: Call, what: Operation) -> bool:
-        """True for a formula of single numbers that no phase has to give."""
+        """True for a formula of single numbers known before the loops."""
         (write,) = call.writes
         return isinstance(what, Formula) and not self._depth(write) and not self.times[write]
 
@@ -270,8 +270,6 @@ class Writer:
         low, high = ("start", "stop") if len(self.nest.dims) == 1 else ("0", str(n))
         body = list(self._body(time, pairs))
         if not self.nest.dims:
-            for call, what in sums:
-                yield f"{self._kind(call)} {self._partial(call)} = {_IDENTITY[what.name]};"
             yield from body
         elif n > LONG_ROW and any(what.name == "sum" for _, what in sums):
             for call, what in sums:
@@ -312,7 +310,7 @@ class Writer:
             (write,) = call.writes
             name, kind = self.name(write), self.type(write)
             found = f"({kind}){name}_blocks" if in_blocks else self._partial(call)
-            if self._is_of_row(call) or not self.nest.dims:
+            if self._is_of_row(call):
                 yield f"const {kind} {name} = {found};"
                 yield from self._store(write)
             elif self._is_total(call):
@@ -358,7 +356,7 @@ class Writer:
     # --- statements ------------------------------------------------------------------------------
 
     def _formula(self, call: Call, what: Operation) -> Iterator[str]:
-        """The lines that compute a formula, and store the result if others read it."""
+        """The lines of a formula, and the store of a result with other readers."""
         assert isinstance(what, Formula)
         (write,) = call.writes
         kinds = [self.type(name) for name in (write, *call.reads) if self.type(name) != "_Bool"]
@@ -383,7 +381,7 @@ class Writer:
         yield from self._store(write)
 
     def _pick(self, call: Call, what: Pick) -> Iterator[str]:
-        """The lines that take the element at a label."""
+        """The lines for the element at a label."""
         (row, label), (write,) = call.reads, call.writes
         y, n = self.name(label), self.nest.dims[-1]
         source = f"{self.name(row)}_row[{y}]"
@@ -405,7 +403,7 @@ def _substituted(text: str, operands: dict[str, str]) -> str:
 
 
 def simple(name: str, total: str, value: str) -> str:
-    """A statement that adds a value to a reduction; a flag beside the largest notes NaN."""
+    """The statement of a reduction in a loop; a flag beside the largest notes NaN."""
     if name == "sum":
         return f"{total} += {value};"
     line = f"{total} = {value} > {total} ? {value} : {total};"
@@ -413,13 +411,13 @@ def simple(name: str, total: str, value: str) -> str:
 
 
 def combined(name: str, total: str, value: str) -> str:
-    """A statement that adds a value to a reduction; NaN stays."""
+    """The statement of a reduction in memory; NaN stays."""
     if name == "sum":
         return f"{total} += {value};"
     return f"{total} = {value} > {total} || {value} != {value} ? {value} : {total};"
 
 
 def indented(lines: Iterator[str] | Sequence[str], depth: int = 1) -> Iterator[str]:
-    """Lines, moved to the right; a pragma too."""
+    """Lines, moved to the right."""
     for line in lines:
         yield "    " * depth + line

@@ -1,6 +1,6 @@
 """Formulas: what an operator computes for an element, as C.
 
-Requirement: the C of an operator is a line that a learner can read and change. The letters of a
+Requirement: a learner reads and changes the C of an operator, in a line. The letters of a
 formula are the operands in order. ``s = e; y`` names a part of the formula. Functions have their
 names for double, and numbers are written with a point. The emitter adds ``f`` for float32.
 Rules bring an operator with rows, such as softmax, down to formulas and reductions.
@@ -29,7 +29,7 @@ from tinynode_fast.native.build import has_vector_functions
 _NAMES = """acos acosh asin asinh atan atan2 atanh cos cosh erf exp expm1 hypot log log10 log1p
 log2 pow sin sinh tan tanh"""
 FUNCTIONS = frozenset(_NAMES.split())
-"""The functions that a loop calls in a vector form; without such a form NumPy is quicker."""
+"""Functions of a loop with a vector form; without such a form NumPy is quicker."""
 _CALL = re.compile(r"\b([a-z][a-z0-9]*)\(")
 
 
@@ -46,7 +46,7 @@ class Formula(NamedTuple):
 
     @property
     def functions(self) -> frozenset[str]:
-        """The functions of the C library that need a vector form."""
+        """The called functions with a vector form."""
         return FUNCTIONS.intersection(_CALL.findall(self.text))
 
     @property
@@ -64,7 +64,7 @@ class Reduction(NamedTuple):
 class Pick(NamedTuple):
     """Minus the element of a row at a label; 0 for ``ignored``.
 
-    The function of the nest returns 1 for a label that is no element of the row.
+    The function of the nest returns 1 for a label beyond the row.
     """
 
     name: str
@@ -139,7 +139,7 @@ FORMULAS: dict[type, Formula] = {
 ADD, MULTIPLY = FORMULAS[functions.Add], FORMULAS[functions.Multiply]
 SUBTRACT, EXP = FORMULAS[functions.Subtract], FORMULAS[functions.Exp]
 OF_CALLS = {numpy.add: ADD, numpy.multiply: MULTIPLY}
-"""The formulas of calls that rules of NumPy's plan make."""
+"""The formulas of calls made by the rules for NumPy."""
 
 
 def as_c(call: Call, shape: tuple[int, ...]) -> Operation | None:
@@ -159,7 +159,7 @@ def as_c(call: Call, shape: tuple[int, ...]) -> Operation | None:
 
 
 class NativeLowering(Lowering):
-    """Lowering for a plan that calls C: the rules of this file come first."""
+    """Lowering for a plan in C: the rules of ``RULES`` come first."""
 
     def __init__(self, forms: dict[str, ArraySpec]) -> None:
         super().__init__(forms)
@@ -193,7 +193,7 @@ class NativeLowering(Lowering):
                 self.actions.append(action)
 
     def computed(self, made: Formula, *reads: str) -> tuple[Call, str]:
-        """A formula of some values, to a new value of their broadcast shape."""
+        """A formula of some values, to a new value of the broadcast shape."""
         shape = numpy.broadcast_shapes(*map(self.shape, reads))
         write = self.known.get((made, reads)) or self.fresh(shape, reads[0])
         self.known[made, reads] = write
@@ -318,7 +318,7 @@ def _has_usual_labels(to: Any, node: Any, reads: Names) -> bool:
 
 
 def _cross_entropy(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
-    """log_p = log_softmax(x), loss_i = -log_p[label_i]; their sum, or mean."""
+    """log_p = log_softmax(x), loss_i = -log_p[label_i]; the sum, or the mean."""
     if len(reads) != 2 or not _has_usual_labels(to, node, reads) or writes[0] == EMPTY:
         return
     x, labels = reads

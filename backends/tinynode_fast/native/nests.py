@@ -1,12 +1,13 @@
 """Nests: calls on values of one shape become one pass over memory.
 
-Requirement: a value that the next operator reads at once never goes to memory. A nest holds
-formulas and reductions on values that broadcast to one shape. The nest's dimensions are as few as
-the layouts of the values allow: four axes of arrays in one order are a single dimension.
+Requirement: a value for the next operator never goes to memory. A nest holds formulas and
+reductions on values of a common broadcast shape. The layouts of the values decide about the
+dimensions: four axes of arrays in C order are a single dimension.
 
-A value has one of three places: it varies along the last dimension (an element), only along the
-others (a row), or not at all (a single number). A reduction along the last dimension alone makes a
-value of a row, which the next phase of the row reads. Other reductions end the nest.
+A value that varies along the last dimension is an element. A value that varies along the other
+dimensions alone belongs to a row. The other values are single numbers. A reduction along the last
+dimension alone makes a value of a row, for the next phase of the row. Other reductions end the
+nest.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ Strides: TypeAlias = tuple[int, ...]
 TYPES = {numpy.dtype("float32"): "float", numpy.dtype("float64"): "double"}
 TYPES[numpy.dtype("bool")] = "_Bool"
 TYPES |= {numpy.dtype("int64"): "int64_t", numpy.dtype("int32"): "int32_t"}  # of labels
-MOST_STATEMENTS = 300
+MOST_STATEMENTS = 50  # the time of a compiler grows faster than a function
 MOST_DEFERRED = 64
 ROW_BYTES = 1 << 16
-"""The bytes of a row that a later phase reads again: the row stays on the stack."""
+"""The bytes of the rows kept for later phases: the rows stay on the stack."""
 
 
 class Layouts:
@@ -59,7 +60,7 @@ class Layouts:
         return as_c(call, self.forms[call.reads[0]][0]) if call.reads else None
 
     def add_view(self, view: View) -> None:
-        """Note the steps of a view: the function is called on a stand-in of one byte a number."""
+        """Note the steps of a view: the function is called on bytes in place of numbers."""
         (read,), (write,) = view.reads, view.writes
         shape, steps = self.forms[read][0], self.of(read)
         if not math.prod(shape):
@@ -79,7 +80,7 @@ class Nest:
     Attributes:
         calls: the calls, in order.
         what: what each call computes.
-        shape: the shape that all values broadcast to.
+        shape: the broadcast shape of all values.
         reads, writes: the arrays of the function, in order.
         dims: the lengths of the loops, the outermost first.
         steps: for each value, the steps along ``dims``; 0 where the value does not vary.
@@ -143,7 +144,7 @@ class Nest:
         return self.forms[name][0] == shape and layouts.of(name) == layouts.of(first)
 
     def _is_possible(self) -> bool:
-        """True if each value has a place, and no call reads what the nest's end gives."""
+        """True if each value has a place, and no call reads a result of the end."""
         self.measure()
         known: set[str] = set()
         for call, what in zip(self.calls, self.what, strict=True):
@@ -166,12 +167,12 @@ class Nest:
         return not has_phases or size * len(rows) <= ROW_BYTES or not self._reads_rows()
 
     def _has_place(self, name: str) -> bool:
-        """True for an element, a row or a single number, that varies along all loops around."""
+        """True for an element, a row or a single number."""
         depth = self.depth(name)
         return depth in {0, len(self.dims) - 1, len(self.dims)} and all(self.steps[name][:depth])
 
     def _reads_rows(self) -> bool:
-        """True if a call reads a reduction of this nest."""
+        """True if a call reads a reduction of the nest."""
         ends = {
             call.writes[0]
             for call, what in zip(self.calls, self.what, strict=True)
@@ -185,7 +186,7 @@ class Nest:
         return bool(steps) and steps[-1] == 0 and 0 not in steps[:-1]
 
     def is_of_rows(self, call: Call) -> bool:
-        """True if a reduction takes a value of each row, made in this nest, to a single number."""
+        """True if a reduction takes a value of each row to a single number."""
         read, write = call.reads[0], call.writes[0]
         inner = max(len(self.dims) - 1, 0)
         is_full = math.prod(self.dims[:inner]) == math.prod(self.forms[read][0])
@@ -203,16 +204,16 @@ class Nest:
 
     @property
     def size(self) -> int:
-        """The number of elements that the nest passes over."""
+        """The number of elements of the loops."""
         return math.prod(self.dims)
 
     @property
     def is_shareable(self) -> bool:
-        """False if a call reads a reduction along the loop that threads would share."""
+        """False if a call reads a reduction along the loop of the threads."""
         return len(self.dims) > 1 or not self._reads_rows()
 
     def shared_ends(self) -> list[tuple[int, str, tuple[int, ...], Any]]:
-        """Place, kind, shape and dtype of each result that all of the first loop contribute to."""
+        """Place, kind, shape and dtype of each reduction along the first loop."""
         found = []
         for call, what in zip(self.calls, self.what, strict=True):
             (write,) = call.writes
@@ -246,6 +247,12 @@ class Nest:
                 dims.append(n)
                 for name, s in steps.items():
                     s.append(wide[name][axis])
+        if not dims and any(isinstance(what, Reduction) for what in self.what):
+            dims.append(1)  # a reduction needs a loop
+            for s in steps.values():
+                s.append(1)
+            for call, what in zip(self.calls, self.what, strict=True):
+                steps[call.writes[0]][0] -= isinstance(what, Reduction)
         self.dims = tuple(dims)
         self.steps = {name: tuple(s) for name, s in steps.items()}
 
@@ -256,7 +263,7 @@ class Nest:
         return [0] * (rank - len(shape)) + own
 
     def close(self, needed: set[str]) -> None:
-        """Fix the arrays of the function; ``needed`` are the values that others read."""
+        """Fix the arrays of the function; ``needed`` are the values with other readers."""
         self.measure()
         reads = dict.fromkeys(n for call in self.calls for n in call.reads if n not in self.made)
         self.reads = tuple(reads)
@@ -281,8 +288,7 @@ def into_nests(
 ) -> list[Any]:
     """The actions, with calls in nests.
 
-    A call joins the open nest past calls that do not depend on the nest. Calls that depend on the
-    nest, and do not fit, wait until the nest is closed.
+    A call joins the open nest past independent calls. Other calls wait until the nest is closed.
     """
     layouts = Layouts(forms, orders)
     for name, array in constants.items():
@@ -306,7 +312,7 @@ def into_nests(
 
 
 def _outer_reads(action: Any) -> Iterator[str]:
-    """The values that an action reads and does not make."""
+    """The values from outside of an action."""
     if isinstance(action, Nest):
         for call in action.calls:
             yield from [name for name in call.reads if name not in action.made]
@@ -315,7 +321,7 @@ def _outer_reads(action: Any) -> Iterator[str]:
 
 
 def _take(waiting: Sequence[Action], layouts: Layouts, result: list[Any]) -> list[Action]:
-    """Move actions up to the end of a nest to the result; return the actions that wait."""
+    """Move actions up to the end of a nest to the result; return the waiting actions."""
     nest = Nest(layouts)
     blocked: set[str] = set()  # what the nest or a waiting action makes
     later: list[Action] = []
