@@ -100,7 +100,7 @@ _UNARY = {
     "(t + 1.0) * (x * 0.5)",
     **{
         getattr(functions, name.capitalize()): f"{name}(x)"
-        for name in FUNCTIONS - {"erf", "atan2", "hypot", "pow"}
+        for name in sorted(FUNCTIONS - {"erf", "atan2", "hypot", "pow"})
     },
     exponential.Erf: "erf(x)",
     comparison.IsFinite: "isfinite(x)",
