@@ -215,6 +215,7 @@ class FastPlan:
         self.steps: list[BoundCall | LateCall] = []
         self.roots: dict[str, str] = {}
         self.owned: dict[str, Any] = {}
+        self.straight: dict[str, Any] = {}  # copies in C order, for further views
         self.kept: list[NestCall] = []  # their arrays stay in memory
 
     def _actions(self, operators: Sequence[Operator]) -> list[Step]:
@@ -348,13 +349,20 @@ class FastPlan:
         if read not in self.arrays:
             self._append(action.function, (read,), self._new_slot(write))
             return
-        view = action.function(self.arrays[read])
-        is_shared = not view.size or numpy.may_share_memory(view, self.arrays[read])
+        source = self.arrays[read]
+        view = action.function(source)
+        is_shared = not view.size or numpy.may_share_memory(view, source)
+        if not is_shared and read in self.straight:
+            view = action.function(self.straight[read])
+            is_shared = numpy.may_share_memory(view, self.straight[read])
         if is_shared and write not in self.packing.packed:
             self.arrays[write] = view
             return
         self._provide(write)  # in memory the elements have another order: a copy at each run
         self._append(copy_elements, (read, write), -1)
+        copy = self.arrays.get(write)
+        if copy is not None and write not in self.packing.packed:  # the next view needs no copy
+            self.straight[read] = copy.reshape(source.shape)
 
     def _add_opaque_call(self, action: OpaqueCall) -> None:
         whole = self._new_slot(f"@all {len(self.template)}")
