@@ -19,7 +19,8 @@ from test_compile_table import Way, check_operation
 
 import tinynode as tn
 from tinynode import functions as fn
-from tinynode.functions import activation
+from tinynode.functions import activation, pooling
+from tinynode.functions.convolution import Windows
 from tinynode.net.operator import operator_of
 from tinynode_fast import plan as plan_module
 from tinynode_fast.native import build, calls, formulas
@@ -196,6 +197,26 @@ def test_softmax_and_max_of_rows_that_are_not_finite(bad: float) -> None:
             (expected,) = node.forward((x,))
             (y,) = compiled_plan(node, [x]).run((x,))
         np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [(6, 8), (7, 5)])
+@pytest.mark.parametrize("channels_first", [True, False])
+def test_pooling(size: tuple[int, int], channels_first: bool) -> None:
+    windows = Windows((2, 2), (2, 2), (0, 0), (1, 1))
+    x = np.random.default_rng(6).integers(0, 3, (2, 3, *size)).astype("float32")
+    x[0, 0, 0, 1], x[0, 0, 1, 0], x[1, 2, 1, 1], x[1, 0] = np.nan, np.nan, -np.inf, -np.inf
+    if not channels_first:
+        x = x.transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2)
+    node = pooling.MaxPool2d(windows)
+    best, winners = node.forward((x,))
+    for y, wanted in zip(compiled_plan(node, [x]).run((x,)), (best, winners), strict=True):
+        np.testing.assert_array_equal(y, wanted)
+    gy = np.random.default_rng(7).normal(size=best.shape).astype("float32")
+    grad = pooling.MaxPool2dGrad(windows, size)
+    (expected,) = grad.forward((gy, winners))
+    base = compiled_plan(grad, [gy, winners]) if size == (6, 8) else None
+    if base is not None:  # other windows do not tile the image
+        np.testing.assert_array_equal(base.run((gy, winners))[0], expected)
 
 
 def test_threads_share_a_loop_and_its_sums(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,7 @@ class Lowering:
         for action in actions or [OpaqueCall(operator, *names)]:
             self.actions.append(action)
             if kind in TO_CHANNELS_LAST and isinstance(action, Call | OpaqueCall):
-                self.orders[action.writes[0]] = CHANNELS_LAST
+                self.orders.setdefault(action.writes[0], CHANNELS_LAST)
             elif kind is functions.MaxPool2d or (isinstance(action, Call) and action.elementwise):
                 self._keep_order(action)
 

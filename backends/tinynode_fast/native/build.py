@@ -20,6 +20,7 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -214,6 +215,10 @@ def _shrink(folder: Path) -> None:
     for path in folder.glob("*.so"):
         with contextlib.suppress(OSError):  # another process may remove the same file
             sizes.append((path.stat().st_mtime, path.stat().st_size, path))
+    for path in folder.glob("build-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > 3600:  # a program ended in the middle
+                shutil.rmtree(path, ignore_errors=True)
     total = sum(size for _, size, _ in sizes)
     for _, size, path in sorted(sizes):
         if total <= CACHE_BYTES:

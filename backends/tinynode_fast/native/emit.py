@@ -359,7 +359,8 @@ class Writer:
         """The lines of a formula, and the store of a result with other readers."""
         assert isinstance(what, Formula)
         (write,) = call.writes
-        kinds = [self.type(name) for name in (write, *call.reads) if self.type(name) != "_Bool"]
+        kinds = [self.type(name) for name in (write, *call.reads)]
+        kinds = [kind for kind in kinds if kind in ("float", "double")]
         operands = {}
         for letter, name in zip(what.letters, call.reads, strict=True):
             cast = (

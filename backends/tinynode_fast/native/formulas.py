@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from operator import methodcaller
+from operator import itemgetter, methodcaller
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy
@@ -413,6 +413,56 @@ def _reduce(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
         yield from lowering._view(to, node, (wide,), writes)
 
 
+def _max_pool(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    """The largest of the places of a window, each a view of x, and the number of its place."""
+    (x,), (y, winners), windows = reads, writes, node.windows
+    count = math.prod(windows.size)
+    if windows.padding != (0, 0) or count > len(_PLACES) or to.forms[x][1] not in FLOATS:
+        return
+    if y == EMPTY or winners == EMPTY or to.forms[winners][1] != numpy.dtype("int8"):
+        return
+    places = []
+    for _, _, index in windows.places(to.shape(y)[2:]):
+        places.append(to.fresh(to.shape(y), x))
+        if x in to.orders:
+            to.orders[places[-1]] = to.orders[x]
+        yield View(itemgetter(index), (x,), (places[-1],))
+    best, number, parts = "a", "0", []
+    for i, letter in enumerate(_PLACES[1:count], 1):
+        parts.append(f"{_BEST[i]} = {letter} > {best} || {letter} != {letter} ? {letter} : {best}")
+        number = f"{letter} > {best} || {letter} != {letter} ? {i} : {number}"
+        best = _BEST[i]
+    letters = " ".join(_PLACES[:count])
+    made = "; ".join([*parts, best])
+    yield Call(formula("max_pool", letters, made), tuple(places), (y,), True)
+    made = "; ".join([*parts[:-1], number])
+    yield Call(formula("winner", letters, made), tuple(places), (winners,), True)
+
+
+_PLACES, _BEST = "abcd", "zyxw"
+
+
+def _max_pool_grad(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
+    """gx = gy at the place of the winner, else 0, for windows that tile the image."""
+    (gy, winners), (gx,), (size, stride, padding, dilation) = reads, writes, node.windows
+    n, c, rows, columns = to.shape(gy)
+    tiles = (rows * size[0], columns * size[1]) == tuple(node.image) and size == stride
+    if not tiles or padding != (0, 0) or dilation != (1, 1) or math.prod(size) > 100:
+        return
+    if to.forms[winners][1] != numpy.dtype("int8") or not to.one_dtype((gy, gx)):
+        return
+    tall = [to.fresh((n, c, rows, 1, columns, 1), name) for name in reads]
+    for name, read in zip(tall, reads, strict=True):
+        yield View(methodcaller("reshape", to.shape(name)), (read,), (name,))
+    place = to.fresh((size[0], 1, size[1]), winners)
+    to.constants[place] = numpy.arange(math.prod(size), dtype="int8").reshape(to.shape(place))
+    wide = to.fresh((n, c, rows, size[0], columns, size[1]), gx)
+    to.orders[wide] = 0, 2, 3, 4, 5, 1  # the channels last
+    made = formula("max_pool_grad", "g w k", "w == k ? g : 0.0")
+    yield Call(made, (*tall, place), (wide,), True)
+    yield View(methodcaller("reshape", to.shape(gx)), (wide,), (gx,))
+
+
 def _update(to: Any, node: Any, reads: Names, writes: Names) -> Actions:
     arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
     if to.one_dtype(arrays + writes) and {to.forms[n][0] for n in numbers} <= {()}:
@@ -460,6 +510,8 @@ RULES: dict[type, Callable[[Any, Any, Names, Names], Actions]] = {
     **dict.fromkeys([functions.Sum, functions.SumTo, functions.Max, functions.Mean], _reduce),
     functions.SoftmaxCrossEntropy: _cross_entropy,
     functions.SoftmaxCrossEntropyGrad: _cross_entropy_grad,
+    functions.MaxPool2d: _max_pool,
+    functions.MaxPool2dGrad: _max_pool_grad,
     activation.Softmax: _softmax,
     activation.LogSoftmax: _log_softmax,
     functions.Standardize: _standardize,

@@ -27,6 +27,7 @@ Strides: TypeAlias = tuple[int, ...]
 TYPES = {numpy.dtype("float32"): "float", numpy.dtype("float64"): "double"}
 TYPES[numpy.dtype("bool")] = "_Bool"
 TYPES |= {numpy.dtype("int64"): "int64_t", numpy.dtype("int32"): "int32_t"}  # of labels
+TYPES[numpy.dtype("int8")] = "int8_t"  # of the winners of windows
 MOST_STATEMENTS = 50  # the time of a compiler grows faster than a function
 MOST_DEFERRED = 64
 ROW_BYTES = 1 << 16
