@@ -67,7 +67,7 @@ class Linear(FunctionNode):
             if i == 0:
                 gradients.append(matmul(gy, w))
             elif i == 1:
-                gradients.append(matmul(flat.T, reshape(x, (rows, w.shape[1]))))
+                gradients.append(matmul(matrix_transpose(flat), reshape(x, (rows, w.shape[1]))))
             else:
                 gradients.append(sum(flat, axis=0))
         return tuple(gradients)
