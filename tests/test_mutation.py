@@ -17,7 +17,7 @@ from cosmic_ray.plugins import get_operator
 from coverage import CoverageData
 
 from tools.mutation import __main__ as tool
-from tools.mutation import choice, operators, plan
+from tools.mutation import choice, fresh, operators, plan
 from tools.mutation.fresh import few_files
 from tools.mutation.live import LiveCode, NotLiveError, function_at, same_outside
 from tools.mutation.pragma import marks_of
@@ -348,6 +348,25 @@ class A:
 class D:
     k: int = 1
 """
+
+
+def test_a_new_process_does_not_take_the_bytecode_of_the_original(tmp_path, monkeypatch):
+    """Source and mutant have the same size, and may be written in the same second."""
+    path = tmp_path / "k.py"
+    path.write_text("K = 1\n", encoding="utf-8")
+    mutant = next(iter(plan.mutants_of("k.py", "K = 1\n")))
+    before = int(path.stat().st_mtime)
+    seen = []
+
+    def run(tests, tree):
+        seen.append((int(path.stat().st_mtime), path.read_text(encoding="utf-8")))
+        return Verdict("survived")
+
+    monkeypatch.setattr(fresh, "_run", run)
+    fresh.run_fresh(mutant, "K = 1\n", ["tests/test_k.py::test_k"], tmp_path)
+    assert seen[0][0] != before
+    assert seen[0][1] == mutant.mutated("K = 1\n")
+    assert int(path.stat().st_mtime) == before
 
 
 def test_attributes_of_plain_classes_are_changed_in_place(tmp_path, monkeypatch):
