@@ -7,6 +7,9 @@ intermediate values stay in the cache.
 
 Results, and the arrays saved for a backward plan, are fresh at each run. No caller sees the memory
 of the plan.
+
+Updates of parameters run last. They write over the old arrays that nobody else holds; see
+``overwriting``, and ``tinynode.net.commit`` for the promise of the whole step.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import numpy
 from tinynode.configuration import config
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device, get_device
+from tinynode.net.commit import Commit
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import ArraySpec
 from tinynode.net.plan import Layout, call_node
@@ -40,6 +44,7 @@ from tinynode_fast.native.calls import NestCall, RefusedError
 from tinynode_fast.native.emit import source_of
 from tinynode_fast.native.formulas import NativeLowering
 from tinynode_fast.native.nests import Nest, into_nests
+from tinynode_fast.overwriting import opaque_first, overwritten, updates_last
 
 PACKED = "@packed"
 """The name of the array that holds the small arrays of a layout."""
@@ -163,8 +168,13 @@ class FastPlan:
         copied: the slots of small inputs, and the arrays that they are copied to.
         pools: the slots of large results, and their memory.
         arena: the memory of the small arrays that are saved.
+        over: for each result that may lie over an input, the input.
+        swaps: slots and name of each large result of that kind: input, result, name.
+        dropped: the slots that no update reads.
         results: a slot, or an array that is copied, for each result.
     """
+
+    overwrites = True
 
     def __init__(
         self,
@@ -195,12 +205,17 @@ class FastPlan:
         self.layout = self.packing if self.packing.packed else None
         self.arena = numpy.empty(self.packing.size, numpy.uint8)
         self._take_inputs(given, layout)
+        number_of_first = 0  # of the calls before the updates
         for number, action in enumerate(actions):
+            is_update = not self.updated.isdisjoint(action.writes)
             self._add(action)
             self._free(number)
+            number_of_first = number_of_first if is_update else len(self.steps)
         names = [name for name in (*outputs, *saved) if name not in self.packing.packed]
         self.results = [(self.slots.get(name, -1), self.arrays.get(name)) for name in names]
-        self.groups = grouped(self.steps)
+        self.groups = grouped(self.steps[:number_of_first])
+        self.last_groups = grouped(self.steps[number_of_first:])
+        self.dropped = self._dropped(self.steps[number_of_first:])
         kept = (*self.memory.all, self.arena, *self.constants.values())
         self.own = set(map(id, map(owner_of, kept)))
 
@@ -212,6 +227,8 @@ class FastPlan:
         self.template: list[Any] = [None] * len(given)
         self.copied: list[tuple[int, Any]] = []
         self.pools: list[tuple[int, ResultPool]] = []
+        self.swaps: list[tuple[int, int, str]] = []
+        self.over: dict[str, str] = {}
         self.steps: list[BoundCall | LateCall] = []
         self.roots: dict[str, str] = {}
         self.owned: dict[str, Any] = {}
@@ -220,20 +237,41 @@ class FastPlan:
 
     def _actions(self, operators: Sequence[Operator]) -> list[Step]:
         lowering = NativeLowering(self.forms) if self.native else Lowering(self.forms)
-        for operator in operators:
+        others, updates = updates_last(operators)
+        number = 0
+        for operator in (*others, *updates):
             if operator.type == "constant":
                 self.arrays[operator.output_names[0]] = operator.attrs["value"]
             else:
                 lowering.lower(operator)
+            number = number if operator in updates else len(lowering.actions)
         self.arrays.update(lowering.constants)
         self.constants = dict(self.arrays)  # pragma: no mutate: later arrays are of the plan
         self.orders = lowering.orders
+        first, last, self.updated = opaque_first(lowering.actions, number)
+        small = {name for name in self.slots if name in self.forms and self._is_small(name)}
+        self.over = overwritten(updates, first, last, self.forms, self.orders, self.outputs, small)
         if self.native is not None:
             nests = into_nests(
-                lowering.actions, self.forms, self.outputs, self.orders, self.constants
+                (first, last), self.forms, self.outputs, self.orders, self.constants
             )
-            return self.native.build(nests)
-        return list[Step](fuse(lowering.actions, self.forms, self.outputs, self.orders))
+            return self.native.build(nests, self.over)
+        needed = self.outputs.union(*[action.reads for action in last])
+        fused = fuse(first, self.forms, needed, self.orders)
+        return [*fused, *fuse(last, self.forms, self.outputs, self.orders)]
+
+    def _is_small(self, name: str) -> bool:
+        """True for an array that is copied to memory of the plan."""
+        return bytes_of(self.forms[name]) <= LIMITS.copied_bytes
+
+    def _dropped(self, updates: Sequence[BoundCall | LateCall]) -> list[int]:
+        """The slots of the values that end before the updates: views would hold parameters."""
+        if not self.swaps:
+            return []
+        needed = {slot for step in updates if isinstance(step, LateCall) for slot in step.reads}
+        needed.update(slot for slot, _ in self.results)
+        needed.update(slot for pair in self.swaps for slot in pair[:2])
+        return [slot for slot in range(len(self.template)) if slot not in needed]
 
     def _last_uses(self, actions: Sequence[Step]) -> dict[int, list[str]]:
         """For each action, the roots of memory without later readers."""
@@ -281,7 +319,7 @@ class FastPlan:
                 self.memory.all.append(memory)
                 self.copied.append((slot, memory))
                 self.arrays.update({n: layout.view(memory, n) for n in layout.packed})
-            elif bytes_of(self.forms[name]) <= LIMITS.copied_bytes:
+            elif self._is_small(name):
                 memory = self.memory.take(self.forms[name])  # never given back
                 self.arrays[name] = array_in(memory, self.forms[name], None)
                 self.copied.append((slot, self.arrays[name]))
@@ -323,6 +361,11 @@ class FastPlan:
         form, order = self.forms[name], self.orders.get(name)
         if name in self.packing.packed:
             self.arrays[name] = self.packing.view(self.arena, name)
+        elif name in self.over and self.over[name] in self.arrays:
+            self.arrays[name] = self.arrays[self.over[name]]  # over the plan's copy
+        elif name in self.over:
+            read = self.over[name]
+            self.swaps.append((self.slots[read], self._new_slot(name), read))
         elif name in self.leaving and bytes_of(form) > LIMITS.copied_bytes:
             self.pools.append((self._new_slot(name), ResultPool(form, order)))
         else:
@@ -373,23 +416,27 @@ class FastPlan:
             if name != EMPTY:
                 self.steps.append(LateCall(itemgetter(i), (whole,), self._new_slot(name)))
 
-    def run(self, arrays: Arrays) -> Arrays:
-        """The outputs' arrays, from those of the inputs."""
+    def run(self, arrays: Arrays, commit: Commit | None = None) -> Arrays:
+        """The outputs' arrays, from those of the inputs.
+
+        With ``commit``, updates may write over inputs. All other calls have returned by then, and
+        errors of floating point raise nothing during such updates.
+        """
         if self.compiled is not None and not raises_errors():
             with contextlib.suppress(RefusedError):
-                return self.compiled.run(arrays)
+                return self.compiled.run(arrays, commit)
         if not self.is_asked_for:
             self._ask_for_c()
         if self.lock.acquire(blocking=False):
             try:
                 if not self.is_empty:
-                    return self._run(arrays)
+                    return self._run(arrays, commit)
             finally:
                 self.lock.release()
         if self.other is None:  # another thread uses the memory, or the memory is given up
             self.other = FastPlan(*self.net)
             self.other.is_asked_for = self.is_empty  # the plan in C has refused
-        return self.other.run(arrays)
+        return self.other.run(arrays, commit)
 
     def _ask_for_c(self) -> None:
         """Build the plan in C, in the background."""
@@ -413,8 +460,8 @@ class FastPlan:
         """Keep no arrays beside the arrays of the plan in C."""
         self.is_empty = True
         self.memory, self.arena = Memory(), numpy.empty(0, numpy.uint8)
-        lists: list[list[Any]] = [self.steps, self.groups, self.template, self.copied]
-        for kept in [*lists, self.pools, self.results]:
+        lists: list[list[Any]] = [self.steps, self.groups, self.last_groups, self.template]
+        for kept in [*lists, self.copied, self.pools, self.swaps, self.dropped, self.results]:
             kept.clear()
         for table in (self.arrays, self.owned, self.constants):
             table.clear()
@@ -438,21 +485,48 @@ class FastPlan:
         yield f"  {self.memory.bytes} bytes of memory that the plan keeps"
         yield from [f"    {name_of_call(step.function)}" for step in self.steps]
 
-    def _run(self, arrays: Arrays) -> Arrays:
+    def _run(self, arrays: Arrays, commit: Commit | None) -> Arrays:
         values = self.template.copy()
         values[: len(arrays)] = arrays
         for slot, array in self.copied:
             numpy.copyto(array, values[slot])
         for slot, pool in self.pools:
             values[slot] = pool.take()
-        for group in self.groups:
-            if isinstance(group, list):
-                for function, known in group:
-                    function(*known)
+        call_all(self.groups, values)
+        if self.swaps and self._swap(values, commit) and self.native is None:
+            with numpy.errstate(all="ignore"):
+                call_all(self.last_groups, values)
+        else:
+            call_all(self.last_groups, values)
+        return self._results(values)
+
+    def _swap(self, values: list[Any], commit: Commit | None) -> bool:
+        """Give the updates' results the memory of their inputs, or of copies of inputs.
+
+        Returns:
+            True if an input is overwritten.
+        """
+        for slot in self.dropped:
+            values[slot] = None
+        if raises_errors():
+            commit = None
+        if commit is not None:
+            commit.begin()
+        is_overwriting = False
+        for read, write, name in self.swaps:
+            array = values[read]
+            usable = type(array) is numpy.ndarray and array.base is None and array.flags.carray
+            del array
+            # the table of values and the arguments of ``run`` hold the array too
+            if usable and commit is not None and commit.is_free(name, values, read, 1):
+                values[write] = values[read]
+                is_overwriting = True
             else:
-                result = group.function(*[values[slot] for slot in group.reads])
-                if group.write >= 0:
-                    values[group.write] = result
+                values[write] = numpy.array(values[read], order="C")
+        return is_overwriting
+
+    def _results(self, values: list[Any]) -> Arrays:
+        """The results, with copies of the arrays in memory of the plan."""
         results = []
         for slot, array in self.results:
             if array is not None:
@@ -486,11 +560,16 @@ class Native:
     source: str = ""
     library: Any = None
 
-    def build(self, actions: list[Step]) -> list[Step]:
-        """Compile the nests among the actions, or raise NotBuiltError."""
+    def build(self, actions: list[Step], over: Mapping[str, str]) -> list[Step]:
+        """Compile the nests among the actions, or raise NotBuiltError.
+
+        ``over`` has the results that lie over an input, and the inputs.
+        """
         nests = [action for action in actions if isinstance(action, Nest)]
         if not nests:
             raise NoNestError
+        for nest in nests:
+            nest.over = {write: over[write] for write in nest.writes if write in over}
         self.source = source_of(nests)
         self.library = build.library(self.source, self.compiler or "none")
         return actions
@@ -503,6 +582,18 @@ class NoNestError(Exception):
 def raises_errors() -> bool:
     """True if numpy.errstate asks for more than warnings: C finds no errors of floating point."""
     return not {"raise", "call", "log", "print"}.isdisjoint(numpy.geterr().values())
+
+
+def call_all(groups: list[Any], values: list[Any]) -> None:
+    """Make the calls in order, with the table of values."""
+    for group in groups:
+        if isinstance(group, list):
+            for function, known in group:
+                function(*known)
+        else:
+            result = group.function(*[values[slot] for slot in group.reads])
+            if group.write >= 0:
+                values[group.write] = result
 
 
 def grouped(steps: list[BoundCall | LateCall]) -> list[Any]:

@@ -3,8 +3,9 @@
 Adam and AdamW have a kernel, for eager code and for plans. SGD has none in eager code: NumPy does
 its two to four passes as quickly. In a plan the passes write to memory of the plan.
 
-Every parameter gets a new array, since a graph may retain the old array. The moments get new
-arrays too: after an error the old moments are unchanged.
+In eager code every parameter gets a new array, since a graph may retain the old array. The moments
+get new arrays too: after an error the old moments are unchanged. A plan may give the same memory
+for an input and its output; see ``overwriting``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Step: TypeAlias = tuple[Any, Any, dict[str, Any], int]
 def adam(numbers: Arrays, inputs: Arrays, outputs: Arrays, scratch: Arrays) -> None:
     """m <- b1 m + c1 g, v <- b2 v + c2 g^2, and kept p - rate m / (sqrt(v) + eps).
 
-    The numbers are b1, c1, b2, c2, rate, eps and kept.
+    The numbers are b1, c1, b2, c2, rate, eps and kept. Each output may be its input.
     """
     (p, g, old_m, old_v), (new, m, v), (spare,) = inputs, outputs, scratch
     b1, c1, b2, c2, rate, eps, kept = numbers
@@ -89,13 +90,12 @@ def adam_update(node: AdamUpdate, *arrays: Any) -> Arrays:
 
 
 def descend(p: Any, g: Any, lr: Any, out: Any) -> None:
-    """p - lr g."""
-    multiply(g, lr.astype(g.dtype), out)
-    subtract(p, out, out)
+    """p - lr g; ``out`` may be p."""
+    subtract(p, multiply(g, lr.astype(g.dtype)), out)
 
 
 def gather(v: Any, g: Any, momentum: Any, out: Any) -> None:
-    """momentum v + g."""
+    """momentum v + g; ``out`` may be v."""
     multiply(v, momentum.astype(v.dtype), out)
     add(out, g, out)
 

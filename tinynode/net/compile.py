@@ -33,6 +33,7 @@ from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable
 from tinynode.devices import CurrentDevice, supports
 from tinynode.errors import TraceError, describe
+from tinynode.net.commit import Commit
 from tinynode.net.net_op import NetOp
 from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
@@ -221,6 +222,7 @@ class Recording:
         saving: True if a run records a graph.
         indexes: the index of each result among the program's inputs and outputs.
         detached: the results that require no gradient.
+        holders: the parameters and moments that a run may overwrite, see ``Commit``.
     """
 
     def __init__(
@@ -232,6 +234,7 @@ class Recording:
         # pragma: no mutate (DropCopy): a view of a dict that never changes is as good
         self.captured = list(found.captured.values())
         self.captured_specs = specs_of(self.captured)
+        self.holders = {name: n for one in found.updates for name, n in one.holders()}
         self.written_ids = frozenset(map(id, found.written_variables()))
         operators = found.net.flattened()
         self.draws = [operator for operator in operators if is_random(operator)]
@@ -295,11 +298,21 @@ class Recording:
 
     def run(self, variables: Iterable[Variable]) -> Any:
         """The results of the function, nested as the function returned them."""
-        found = self.trace
         inputs = self.inputs(variables)
-        for update in found.updates:
+        if not self.trace.updates:
+            return self._run(inputs, None)
+        for update in self.trace.updates:
             update.release()
-        outputs = self.outputs(inputs) if self.program.outputs else ()
+        commit = None if thread_state.hooks else Commit(self.holders)  # hooks see the old arrays
+        try:
+            return self._run(inputs, commit)
+        finally:
+            if commit is not None:
+                commit.end()
+
+    def _run(self, inputs: tuple[Variable, ...], commit: Commit | None) -> Any:
+        found = self.trace
+        outputs = self.outputs(inputs, commit) if self.program.outputs else ()
         every = (*inputs, *outputs)
         if found.updates or found.writes:
             names = (*self.program.inputs, *self.program.outputs)
@@ -315,9 +328,11 @@ class Recording:
             results[position] = results[position].detach()
         return unflatten(found.result, results)
 
-    def outputs(self, inputs: tuple[Variable, ...]) -> tuple[Variable, ...]:
+    def outputs(
+        self, inputs: tuple[Variable, ...], commit: Commit | None = None
+    ) -> tuple[Variable, ...]:
         """The outputs of the program: as a function in the graph only if someone sees it."""
-        function = NetFunction(self.program, self.saving)
+        function = NetFunction(self.program, self.saving, commit)
         if thread_state.hooks or self._needs_active_device:
             with using_config("enable_backprop", self.saving):
                 return function.apply(inputs)

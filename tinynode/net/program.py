@@ -22,6 +22,8 @@ from tinynode.core.hooks import is_recording_net
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, Device, current_device, is_differentiable, namespace_of
 from tinynode.errors import TraceError
+from tinynode.net import commit as commits
+from tinynode.net.commit import Commit
 from tinynode.net.gradient import build_backward
 from tinynode.net.making import making_net
 from tinynode.net.net_op import NetOp
@@ -133,12 +135,21 @@ class Program:
         self.is_differentiated = True
         self._plans.pop(False, None)  # frees the plan's memory
 
-    def run(self, arrays: Arrays, saving: bool) -> tuple[Arrays, Saved]:
-        """The outputs from the inputs, and the arrays saved for the gradient net."""
+    def run(
+        self, arrays: Arrays, saving: bool, commit: Commit | None = None
+    ) -> tuple[Arrays, Saved]:
+        """The outputs from the inputs, and the arrays saved for the gradient net.
+
+        With ``commit``, the plan may write updates over inputs.
+        """
         plan = self._plans.get(saving)
         if plan is None:
             return self._first_run(arrays, saving)
-        results: Arrays = plan.run(arrays)
+        results: Arrays
+        if commit is not None and getattr(plan, "overwrites", False):
+            results = plan.run(arrays, commit)
+        else:
+            results = plan.run(arrays)
         number = len(self.outputs)
         if len(results) == number:
             return results, NOTHING_SAVED
@@ -251,9 +262,10 @@ class NetFunction(FunctionNode):
     complex_rule = "own"
     _saved: Saved | None = None
 
-    def __init__(self, program: Program, saving: bool) -> None:
+    def __init__(self, program: Program, saving: bool, commit: Commit | None = None) -> None:
         self.program = program
         self.saving = saving
+        self.commit = commit
         self.output_device = program.device
 
     @property
@@ -263,8 +275,10 @@ class NetFunction(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         program = self.program
+        if commits.active:  # another thread writes over parameters, perhaps over these inputs
+            commits.wait()
         if not self.saving:
-            return program.run(inputs, False)[0]
+            return program.run(inputs, False, self.commit)[0]
         self.retain_inputs(program.indexes)
         if not program.is_differentiated:
             return program.run(inputs, False)[0]

@@ -144,6 +144,16 @@ class Update:
             yield part.parameter, part.result
             yield from zip(part.read.values(), part.written.values(), strict=True)
 
+    def holders(self) -> Iterator[tuple[str, int]]:
+        """Each name that is read and written, and the number of references to its array.
+
+        A parameter holds its array. A moment is held by the optimizer, and by a Variable of
+        ``inputs``.
+        """
+        for part in self.parts:
+            yield part.parameter, 1
+            yield from [(name, 2) for name in part.read.values()]
+
     def release(self) -> None:
         """Free the gradients of the last step: the run may use the memory."""
         for part in self.parts:

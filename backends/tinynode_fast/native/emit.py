@@ -77,7 +77,7 @@ def source_of(nests: Sequence[Nest]) -> str:
     for number, nest in enumerate(nests):
         nest.name = f"{'_'.join(dict.fromkeys(w.name for w in nest.what[:4]))}_{number}"
         writer = Writer(nest)
-        parts.append("\n".join(writer.function()))
+        parts.append(writer.with_single_pointers("\n".join(writer.function())))
         used |= writer.functions
     return "\n\n".join(["\n".join(_header(sorted(used))), *parts]) + "\n"
 
@@ -197,6 +197,17 @@ class Writer:
                 yield f"    *{name}_out = ({self.type(call.writes[0])}){name}_total;"
         yield "    return 0;"
         yield "}"
+
+    def with_single_pointers(self, text: str) -> str:
+        """The function with one pointer, ``_io``, for a value that is read and overwritten.
+
+        ``restrict`` says that no other pointer leads to the memory.
+        """
+        for write, read in self.nest.over.items():
+            text = re.sub(rf" *const \w+ \*restrict {self.name(read)}_in = .*\n", "", text)
+            pattern = rf"\b(?:{self.name(read)}_in|{self.name(write)}_out)\b"
+            text = re.sub(pattern, f"{self.name(read)}_io", text)
+        return text
 
     def _comment(self, call: Call, what: Operation) -> str:
         write = self.name(call.writes[0])

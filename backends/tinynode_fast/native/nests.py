@@ -85,6 +85,7 @@ class Nest:
         reads, writes: the arrays of the function, in order.
         dims: the lengths of the loops, the outermost first.
         steps: for each value, the steps along ``dims``; 0 where the value does not vary.
+        over: for each result in the memory of an array that is read, that array.
     """
 
     def __init__(self, layouts: Layouts) -> None:
@@ -100,6 +101,7 @@ class Nest:
         self.is_plain = True
         self.dims: tuple[int, ...] = ()
         self.steps: dict[str, Strides] = {}
+        self.over: dict[str, str] = {}
 
     def add(self, call: Call) -> bool:
         """Take a call, if the call fits the nest."""
@@ -281,26 +283,27 @@ def broadcasts(shape: Sequence[int], wide: Sequence[int]) -> bool:
 
 
 def into_nests(
-    actions: Sequence[Action],
+    parts: Sequence[Sequence[Action]],
     forms: Mapping[str, ArraySpec],
     outputs: set[str],
     orders: Mapping[str, tuple[int, ...]],
     constants: Mapping[str, Any],
 ) -> list[Any]:
-    """The actions, with calls in nests.
+    """The actions, with calls in nests; a nest has calls of a single part.
 
     A call joins the open nest past independent calls. Other calls wait until the nest is closed.
     """
     layouts = Layouts(forms, orders)
     for name, array in constants.items():
         layouts.views[name] = tuple([step // array.itemsize for step in array.strides])
-    for action in actions:
+    for action in [action for part in parts for action in part]:
         if isinstance(action, View):
             layouts.add_view(action)
     result: list[Any] = []
-    waiting = list(actions)
-    while waiting:
-        waiting = _take(waiting, layouts, result)
+    for part in parts:
+        waiting = list(part)
+        while waiting:
+            waiting = _take(waiting, layouts, result)
     readers: dict[str, int] = {}
     for action in result:
         for name in set(_outer_reads(action)):

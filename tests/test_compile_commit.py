@@ -1,0 +1,378 @@
+"""A compiled training step writes over arrays that nobody else holds: wholly, or not at all."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode import nn
+from tinynode.net import commit
+from tinynode_fast import updates
+from tinynode_fast.native import build
+
+F = tn.functions
+SHAPE = 40, 300
+MAKERS: dict[str, Callable[[Any], Any]] = {
+    "sgd": lambda ps: nn.SGD(ps, lr=0.1),
+    "momentum": lambda ps: nn.SGD(ps, lr=0.1, momentum=0.9),
+    "adam": lambda ps: nn.Adam(ps, lr=0.05),
+    "adamw": lambda ps: nn.AdamW(ps, lr=0.05, weight_decay=0.1),
+    "rmsprop": lambda ps: nn.RMSprop(ps, lr=0.05),
+}
+
+
+@pytest.fixture(params=["none", "auto"], autouse=True)
+def compiler(request: Any) -> Iterator[str]:
+    with (
+        tn.using_device("fast"),
+        tn.using_config(dtype="float64"),
+        tn.using_config(compiler=request.param),
+    ):
+        yield request.param
+
+
+class Training:
+    """A large and a small parameter, the optimizer, and a step on labels."""
+
+    def __init__(self, name: str, shape: tuple[int, int] = SHAPE) -> None:
+        random = np.random.default_rng(0)
+        self.w = nn.Parameter(random.normal(size=shape), name="w")
+        self.b = nn.Parameter(random.normal(size=shape[0]), name="b")
+        self.optimizer = MAKERS[name]([self.w, self.b])
+        self.x = tn.Variable(random.normal(size=(5, shape[1])), requires_grad=False)
+        self.compiled = tn.compile(self.step)
+
+    def step(self, x: Any, labels: Any) -> Any:
+        self.optimizer.cleargrads()
+        loss = F.softmax_cross_entropy(F.tanh(F.linear(x, self.w)) + self.b, labels)
+        loss.backward()
+        self.optimizer.update()
+        return loss
+
+    def run(self, labels: Any = (0, 1, 2, 3, 4), is_eager: bool = False) -> Any:
+        return (self.step if is_eager else self.compiled)(self.x, np.array(labels))
+
+    def warm_up(self, is_eager: bool = False) -> None:
+        for _ in range(4):
+            self.run(is_eager=is_eager)
+            build.wait()
+
+    def state(self) -> list[Any]:
+        state = self.optimizer.state_dict()
+        return [self.w.array.copy(), self.b.array.copy(), *[state[key] for key in sorted(state)]]
+
+
+def assert_equal(found: list[Any], wanted: list[Any]) -> None:
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_steps_in_place_are_the_eager_steps(name: str) -> None:
+    compiled, eager = Training(name), Training(name)
+    compiled.warm_up()
+    eager.warm_up(is_eager=True)
+    for _ in range(3):
+        place = id(compiled.w.array)
+        losses = [float(compiled.run()), float(eager.run(is_eager=True))]
+        np.testing.assert_allclose(*losses, rtol=1e-12)
+        assert_equal(compiled.state(), eager.state())
+        assert (id(compiled.w.array) == place) == (name != "rmsprop")
+
+
+def holders(training: Training) -> dict[str, Callable[[], Any]]:
+    return {
+        "array": lambda: training.w.array,
+        "view": lambda: training.w.array[3:5],
+        "memory": lambda: memoryview(training.w.array),
+        "graph": lambda: F.sum(F.sin(training.w)),
+        "variable": training.w.detach,
+    }
+
+
+@pytest.mark.parametrize("name", ["array", "view", "memory", "graph", "variable"])
+def test_an_array_that_somebody_holds_keeps_its_numbers(name: str) -> None:
+    training = Training("adam")
+    training.warm_up()
+    held, old = holders(training)[name](), training.w.array.copy()
+    training.run()
+    assert not np.array_equal(training.w.array, old)
+    if name == "graph":
+        training.w.cleargrad()
+        held.backward()
+        np.testing.assert_allclose(training.w.grad, np.cos(old), rtol=1e-12)
+    else:
+        found = held.array if name == "variable" else np.asarray(held)
+        np.testing.assert_array_equal(found, old[3:5] if name == "view" else old)
+    del held
+    place = id(training.w.array)
+    training.run()
+    assert id(training.w.array) == place
+
+
+def test_moments_and_saved_states_keep_their_numbers() -> None:
+    training = Training("adam")
+    training.warm_up()
+    slot = training.optimizer.slots[0]
+    held = dict(slot.moments)
+    copies = {name: array.copy() for name, array in held.items()}
+    state = training.optimizer.state_dict()
+    numbers = {name: np.copy(value) for name, value in state.items()}
+    training.run()
+    for name in held:
+        np.testing.assert_array_equal(held[name], copies[name])
+        assert not np.array_equal(slot.moments[name], copies[name])
+    for name in state:
+        np.testing.assert_array_equal(state[name], numbers[name])
+
+
+def test_one_array_in_two_parameters_is_not_overwritten() -> None:
+    training = Training("adam")
+    training.warm_up()
+    twin = nn.Parameter(np.zeros(SHAPE))
+    twin.array = training.w.array
+    old = twin.array.copy()
+    training.run()
+    np.testing.assert_array_equal(twin.array, old)
+
+
+@pytest.mark.parametrize("name", ["sgd", "momentum", "adam"])
+def test_the_gradient_may_be_the_parameter(name: str) -> None:
+    found = []
+    for is_compiled in (False, True):
+        w = nn.Parameter(np.linspace(-1.0, 1.0, 2000))
+        optimizer = MAKERS[name]([w])
+
+        def step(w: Any = w, optimizer: Any = optimizer) -> Any:
+            optimizer.cleargrads()
+            loss = F.sum(w * w) / 2.0
+            loss.backward()
+            optimizer.update()
+            optimizer.cleargrads()  # the gradient is no result
+            return loss
+
+        run = tn.compile(step) if is_compiled else step
+        for _ in range(5):
+            run()
+            build.wait()
+        found.append(w.array)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+
+
+def test_parameters_may_be_the_gradients_of_each_other() -> None:
+    found = []
+    for is_compiled in (False, True):
+        v, w = [nn.Parameter(np.linspace(start, 1.0, 2000)) for start in (-1.0, 3.0)]
+        optimizer = nn.SGD([v, w], lr=0.1)
+
+        def step(v: Any = v, w: Any = w, optimizer: Any = optimizer) -> Any:
+            optimizer.cleargrads()
+            loss = F.sum(v * w)
+            loss.backward()
+            optimizer.update()
+            optimizer.cleargrads()  # the gradient is no result
+            return loss
+
+        run = tn.compile(step) if is_compiled else step
+        for _ in range(5):
+            run()
+            build.wait()
+        found.append((v.array, w.array))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [200, 2000])  # a copy of the plan, and an array of the parameter
+def test_a_result_may_be_a_view_of_the_old_parameter(size: int) -> None:
+    found = []
+    for is_compiled in (False, True):
+        w = nn.Parameter(np.linspace(-1.0, 1.0, size))
+        optimizer = nn.SGD([w], lr=0.1)
+
+        def step(w: Any = w, optimizer: Any = optimizer) -> Any:
+            optimizer.cleargrads()
+            old = F.reshape(w, (20, size // 20)).detach()
+            loss = F.sum(F.sin(w))
+            loss.backward()
+            optimizer.update()
+            return loss, old
+
+        run = tn.compile(step) if is_compiled else step
+        for _ in range(5):
+            _, old = run()
+            found.append(old.array.copy())
+            build.wait()
+    for one, other in zip(found[:5], found[5:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_a_step_with_bad_labels_changes_nothing() -> None:
+    training = Training("adam")
+    training.warm_up()
+    before, held = training.state(), id(training.w.array)
+    with pytest.raises((ValueError, IndexError)):
+        training.run((0, 1, 2, 3, 999))
+    assert_equal(training.state(), before)
+    training.run()
+    assert id(training.w.array) == held
+
+
+def test_errors_of_floating_point_change_nothing() -> None:
+    training = Training("adam")
+    training.warm_up()
+    training.optimizer.slots[0].moments["v"][...] = -1.0  # sqrt of a negative number
+    before = training.state()
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        training.run()
+    assert_equal(training.state(), before)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_waits_for_the_whole_step(
+    times: int, monkeypatch: pytest.MonkeyPatch, compiler: str
+) -> None:
+    if compiler == "auto":
+        pytest.skip("no Python code runs between the updates")
+    training, eager = Training("adam"), Training("adam")
+    training.warm_up()
+    eager.warm_up(is_eager=True)
+    eager.run(is_eager=True)
+    handler, real = signal.getsignal(signal.SIGINT), updates.adam
+    calls = []
+
+    def interrupted(*arrays: Any) -> None:
+        calls.append(None)
+        if len(calls) == times:
+            signal.raise_signal(signal.SIGINT)
+        real(*arrays)
+
+    monkeypatch.setattr(updates, "adam", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        training.run()
+    monkeypatch.undo()
+    assert len(calls) == 2
+    assert_equal(training.state(), eager.state())
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert commit.active == 0
+
+
+def test_hooks_see_the_old_arrays() -> None:
+    training = Training("adam")
+    training.warm_up()
+    place = id(training.w.array)
+
+    class Hook(tn.FunctionHook):
+        name = "watching"
+
+    with Hook():
+        training.run()
+    assert id(training.w.array) != place
+
+
+def test_another_thread_sees_whole_arrays_in_compiled_functions() -> None:
+    w = nn.Parameter(np.zeros(1 << 18))
+    optimizer = nn.Adam([w], lr=0.1)
+
+    @tn.compile
+    def step() -> Any:
+        optimizer.cleargrads()
+        loss = F.sum(w)
+        loss.backward()
+        optimizer.update()
+        return loss
+
+    @tn.compile
+    def spread() -> Any:
+        return F.max(w) - F.min(w)
+
+    for _ in range(3):
+        step()
+        spread()
+        build.wait()
+    place = id(w.array)
+    stop, found = threading.Event(), []
+
+    def watch() -> None:
+        with tn.using_device("fast"), tn.using_config(dtype="float64"):
+            while not stop.is_set():
+                found.append(float(spread()))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        in_place = 0
+        for _ in range(300):
+            step()
+            in_place += id(w.array) == place
+            place = id(w.array)
+    finally:
+        stop.set()
+        thread.join()
+    assert set(found) == {0.0}
+    assert in_place > 0
+
+
+def test_two_threads_run_steps_at_once() -> None:
+    training = Training("adam")
+    training.warm_up()
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with tn.using_device("fast"), tn.using_config(dtype="float64"):
+                for _ in range(50):
+                    training.run()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert np.isfinite(training.w.array).all()
+    assert commit.active == 0
+
+
+def test_a_step_needs_no_second_copy_of_parameters_and_moments() -> None:
+    training = Training("adam", (100, 3000))
+    training.warm_up()
+    size = training.w.array.nbytes
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        training.run()
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * size  # the gradient
+
+
+def test_one_pointer_reads_and_writes() -> None:
+    training = Training("adam")
+    training.warm_up()
+    text = training.compiled.explain(training.x, np.arange(5))
+    assert "w_io[" in text
+    assert "w_in" not in text.partition("as C")[2].partition("adam")[2]
+
+
+def test_the_count_of_a_commit() -> None:
+    array = np.zeros(3)
+    values = [array]
+    del array
+    one = commit.Commit({"w": 0})
+    assert one.is_free("w", values, 0, 0)
+    assert not one.is_free("v", values, 0, 0)
+    held = values[0]
+    assert not one.is_free("w", values, 0, 0)
+    assert one.is_free("w", values, 0, 1)
+    del held
+    one.end()  # nothing has begun
+    assert commit.active == 0
