@@ -30,6 +30,7 @@ from tinynode.functions.exponential import Sigmoid
 from tinynode.net.operator import Operator
 from tinynode.net.passes import ArraySpec, ArraySpecs, TimesNumber, node_class_of
 from tinynode.net.plan import Layout, Plan
+from tinynode.net.registry import OpInfo
 from tinynode.nn.updates import AdamUpdate
 from tinynode_cupy import updates
 from tinynode_cupy.kernels import Elementwise
@@ -116,9 +117,7 @@ class Chain(Operator):
     def __init__(self, operators: Operators, kept: Sequence[str]) -> None:
         reads = _outer_reads(operators)
         self.source = _source(operators, reads, kept)
-        self.type = self.source.name
-        self.inputs = {f"x{i}": [name] for i, name in enumerate(reads)}
-        self.outputs = {f"y{i}": [name] for i, name in enumerate(kept)}
+        self._name(OpInfo(self.source.name, ChainNode), reads, kept)
         self.attrs = {}
 
     def make_node(self) -> FunctionNode:
@@ -129,10 +128,8 @@ class ByKernel(Operator):
     """An operator with a given node, computed by a kernel."""
 
     def __init__(self, node: FunctionNode, reads: Sequence[str], writes: Sequence[str]) -> None:
-        self.type = snake_case(type(node).__name__)
+        self._name(OpInfo(snake_case(type(node).__name__), type(node)), reads, writes)
         self.node = node
-        self.inputs = {f"x{i}": [name] for i, name in enumerate(reads)}
-        self.outputs = {f"y{i}": [name] for i, name in enumerate(writes)}
         self.attrs = {}
 
     def make_node(self) -> FunctionNode:

@@ -34,6 +34,7 @@ from tinynode.core.variable import Variable
 from tinynode.devices import CurrentDevice, supports
 from tinynode.errors import TraceError, describe
 from tinynode.net.commit import Commit
+from tinynode.net.making import paused_collector
 from tinynode.net.net_op import NetOp
 from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
@@ -165,7 +166,7 @@ class CompiledFunction(Wrapper):
 
     def _record(self, variables: list[Variable], treedef: Any, key: Any) -> Recording:
         """A new recording, which is dropped when an argument by identity is freed."""
-        with noted_reads() as values:
+        with noted_reads() as values, paused_collector():
             found = trace_flat(self.function, variables, treedef)
         recording = Recording(found, variables, values)
         forget = functools.partial(_forget, weakref.ref(self), key)

@@ -51,12 +51,11 @@ class NetOp:
             NetError: the operator writes a name already written or read.
         """
         read = [name for name in operator.input_names if name != EMPTY]
-        known = {*self._read, *read}
         written: dict[str, None] = {}
         for name in operator.output_names:
             if name in self._written or name in written:
                 raise self._overwrites(operator, name, "written")
-            if name in known:
+            if name in read or name in self._read:
                 raise self._overwrites(operator, name, "read")
             if name != EMPTY:
                 written[name] = None

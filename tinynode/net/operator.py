@@ -9,6 +9,8 @@ Source: the operators of Paddle's design, 2017: type, inputs, outputs, attribute
 
 from __future__ import annotations
 
+import copy
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -38,6 +40,11 @@ class Operator:
         attrs: the arguments of the function's constructor, by name: ``{"axes": (0,)}``. The
             attribute ``attrs`` has the constructor's results.
 
+    Attributes:
+        node_class: the FunctionNode class of the type.
+        input_names: the names of the inputs, in the function's order.
+        output_names: the names of the outputs, in the function's order.
+
     Raises:
         NetError: the type is unknown, the slots do not fit the type, or the constructor takes
             other arguments.
@@ -51,9 +58,7 @@ class Operator:
         attrs: Mapping[str, Any] | None = None,
     ) -> None:
         info = get_op_info(type)
-        self.type = type
-        self.inputs = _slots(type, inputs, info.inputs, "x")
-        self.outputs = _slots(type, outputs, info.outputs, "y")
+        self._name(info, inputs, outputs)
         self.attrs = _constants(info, attrs or {})
 
     @classmethod
@@ -62,27 +67,30 @@ class Operator:
     ) -> Operator:
         """An operator with the constants of an existing FunctionNode."""
         operator = cls.__new__(cls)
-        info = get_op_info(type)
-        operator.type = type
-        operator.inputs = _slots(type, inputs, info.inputs, "x")
-        operator.outputs = _slots(type, outputs, info.outputs, "y")
+        operator._name(get_op_info(type), inputs, outputs)
         operator.attrs = dict(constants)
         return operator
 
-    @property
-    def input_names(self) -> list[str]:
-        """The names of the inputs, in the function's order."""
-        return [name for names in self.inputs.values() for name in names]
+    def _name(self, info: OpInfo, inputs: Any, outputs: Any) -> None:
+        """Set the type, and the names of inputs and outputs."""
+        self.type = info.name
+        self.node_class = info.node_class
+        self._input_slots, self.input_names = _slots(info.name, inputs, info.inputs)
+        self._output_slots, self.output_names = _slots(info.name, outputs, info.outputs)
 
     @property
-    def output_names(self) -> list[str]:
-        """The names of the outputs, in the function's order."""
-        return [name for names in self.outputs.values() for name in names]
+    def inputs(self) -> Slots:
+        """The names in each input slot."""
+        return _by_slot(self._input_slots, self.input_names, "x")
+
+    @property
+    def outputs(self) -> Slots:
+        """The names in each output slot."""
+        return _by_slot(self._output_slots, self.output_names, "y")
 
     def make_node(self) -> FunctionNode:
         """A fresh FunctionNode with the operator's constants, for a single application."""
-        node_class = get_op_info(self.type).node_class
-        node: FunctionNode = node_class.__new__(node_class)
+        node: FunctionNode = self.node_class.__new__(self.node_class)
         vars(node).update(self.attrs)
         return node
 
@@ -96,13 +104,17 @@ class Operator:
                 scope.set(name, output)
 
     def renamed(self, names: Mapping[str, str]) -> Operator:
-        """The same operator with other names; names without an entry stay."""
-        return Operator.with_constants(
-            self.type,
-            {slot: [names.get(n, n) for n in found] for slot, found in self.inputs.items()},
-            {slot: [names.get(n, n) for n in found] for slot, found in self.outputs.items()},
-            self.attrs,
-        )
+        """The same operator with other names; names without an entry stay.
+
+        An operator without such a name is returned as it is.
+        """
+        known = names.keys()
+        if known.isdisjoint(self.input_names) and known.isdisjoint(self.output_names):
+            return self
+        operator = copy.copy(self)
+        operator.input_names = [names.get(name, name) for name in self.input_names]
+        operator.output_names = [names.get(name, name) for name in self.output_names]
+        return operator
 
     def lines(self, indent: str = "") -> Iterator[str]:
         """The operator's line in ``print(net)``."""
@@ -155,20 +167,33 @@ def _constants(info: OpInfo, arguments: Mapping[str, Any]) -> dict[str, Any]:
         ) from None
 
 
+Counts: TypeAlias = "tuple[tuple[str, int], ...] | None"
+"""The slots and the number of names in each; None for numbered slots of one name."""
+
+
 def _slots(
     type: str,
     given: Mapping[str, Sequence[str]] | Sequence[str],
     expected: tuple[str, ...],
-    prefix: str,
-) -> Slots:
-    """Names by slot; a plain list has a name for each slot, or fills numbered slots."""
+) -> tuple[Counts, list[str]]:
+    """The slots, and all names; a plain list has a name for each slot, or for numbered slots."""
     if isinstance(given, str):
         raise NetError(f"{type}: names must come in a list or by slot, got {given!r}.")
     if not isinstance(given, Mapping):
-        titles = expected or tuple(f"{prefix}{i}" for i in range(len(given)))
-        if len(titles) != len(given):
-            raise NetError(f"{type}: expected {len(titles)} names for {titles}, got {given}.")
-        return {title: [name] for title, name in zip(titles, given, strict=True)}
+        if not expected:
+            return None, list(given)
+        if len(expected) != len(given):
+            raise NetError(f"{type}: expected {len(expected)} names for {expected}, got {given}.")
+        return tuple([(slot, 1) for slot in expected]), list(given)
     if expected and tuple(given) != expected:
         raise NetError(f"{type}: the slots must be {expected}, in that order; got {tuple(given)}.")
-    return {slot: list(names) for slot, names in given.items()}
+    counts = tuple([(slot, len(names)) for slot, names in given.items()])
+    return counts, [name for names in given.values() for name in names]
+
+
+def _by_slot(counts: Counts, names: Sequence[str], prefix: str) -> Slots:
+    """The names by slot."""
+    if counts is None:
+        return {f"{prefix}{i}": [name] for i, name in enumerate(names)}
+    rest = iter(names)
+    return {slot: list(itertools.islice(rest, count)) for slot, count in counts}

@@ -24,7 +24,7 @@ from tinynode.functions.shapes import BroadcastTo, PermuteDims, Reshape, SumTo
 from tinynode.net.helpers import Constant, DummyGradient, StopGradient
 from tinynode.net.operator import EMPTY, Operator, operator_of
 from tinynode.net.recorder import needed_operators
-from tinynode.net.registry import get_op_info, register_op
+from tinynode.net.registry import register_op
 
 Operators: TypeAlias = list[Operator]
 ArraySpec: TypeAlias = tuple[tuple[int, ...], Any]
@@ -43,7 +43,7 @@ def simplify(operators: Operators, outputs: Collection[str], specs: ArraySpecs) 
 
 def node_class_of(operator: Operator) -> type[FunctionNode]:
     """The FunctionNode class of an operator."""
-    return get_op_info(operator.type).node_class
+    return operator.node_class
 
 
 def is_random(operator: Operator) -> bool:
@@ -131,10 +131,13 @@ def fold_constants(operators: Operators, outputs: Collection[str], specs: ArrayS
     values: dict[str, Any] = {}
     kept = []
     for operator in operators:
-        node = operator.make_node()
-        if isinstance(node, Constant):
-            values[operator.output_names[0]] = node
-        elif operator.input_names and not (is_random(operator) or is_collective(operator)):
+        if operator.node_class is Constant:
+            values[operator.output_names[0]] = operator.make_node()
+        elif values and not values.keys().isdisjoint(operator.input_names):
+            if is_random(operator) or is_collective(operator):
+                kept.append(operator)
+                continue
+            node = operator.make_node()
             known: list[Any] = [values.get(name) for name in operator.input_names]
             small = (
                 sum(math.prod(specs[n][0]) for n in operator.output_names if n != EMPTY) <= 1024
@@ -277,13 +280,13 @@ def drop_ones(operators: Operators, outputs: Collection[str], specs: ArraySpecs)
     kept = []
     for operator in operators:
         operator = operator.renamed(names)
-        node = operator.make_node()
-        if isinstance(node, Constant) and math.prod(specs[operator.output_names[0]][0]) <= 1024:
-            if bool((to_host(node.value) == 1).all()):
+        kind, value = operator.node_class, operator.attrs.get("value")
+        if kind is Constant and math.prod(specs[operator.output_names[0]][0]) <= 1024:
+            if bool((to_host(value) == 1).all()):
                 ones.add(operator.output_names[0])
-        elif isinstance(node, BroadcastTo) and operator.input_names[0] in ones:
+        elif kind is BroadcastTo and operator.input_names[0] in ones:
             ones.add(operator.output_names[0])
-        elif isinstance(node, Multiply) and operator.output_names[0] not in outputs:
+        elif kind is Multiply and operator.output_names[0] not in outputs:
             x, y = operator.input_names
             other = y if x in ones else x if y in ones else None
             if other is not None and specs[other] == specs[operator.output_names[0]]:
@@ -364,10 +367,9 @@ def drop_guards(operators: Operators, outputs: Collection[str], specs: ArraySpec
     constants: dict[str, Any] = {}
     kept = []
     for operator in operators:
-        node = operator.make_node()
-        if isinstance(node, Constant):
-            constants[operator.output_names[0]] = node.value
-        elif isinstance(node, ZeroSafeMultiply) and operator.input_names[1] in constants:
+        if operator.node_class is Constant:
+            constants[operator.output_names[0]] = operator.attrs["value"]
+        elif operator.node_class is ZeroSafeMultiply and operator.input_names[1] in constants:
             d = constants[operator.input_names[1]]
             xp = namespace_of(d)
             if bool(xp.all(xp.isfinite(d))):
@@ -383,10 +385,10 @@ def fold_choices(operators: Operators, outputs: Collection[str], specs: ArraySpe
     kept = []
     for operator in operators:
         operator = operator.renamed(names)
-        node, name = operator.make_node(), operator.output_names[0]
-        if isinstance(node, Constant):
-            constants[name] = node.value
-        elif isinstance(node, Where) and operator.input_names[0] in constants:
+        kind, name = operator.node_class, operator.output_names[0]
+        if kind is Constant:
+            constants[name] = operator.attrs["value"]
+        elif kind is Where and operator.input_names[0] in constants:
             condition = to_host(constants[operator.input_names[0]])
             choice = operator.input_names[1 if condition.any() else 2]
             is_equal = bool(condition.all()) or not condition.any()

@@ -15,6 +15,7 @@ from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device, Planner, namespace_of, supports
 from tinynode.net.helpers import Constant
+from tinynode.net.making import paused_collector
 from tinynode.net.operator import Operator
 from tinynode.net.passes import ArraySpec, ArraySpecs, is_random, simplify
 
@@ -199,32 +200,55 @@ def note_specs(specs: ArraySpecs, names: Iterable[str], arrays: Sequence[Any]) -
             specs[name] = tuple(array.shape), array.dtype
 
 
+class Noted(NamedTuple):
+    """What the first run of a net finds out, for the plan of later runs.
+
+    Attributes:
+        operators: the operators of the net, in run order.
+        specs: shape and dtype of every variable.
+        used: the devices of all variables.
+    """
+
+    operators: list[Operator]
+    specs: ArraySpecs
+    used: frozenset[Device]
+
+    def plan(
+        self,
+        devices: Mapping[str, Device],
+        outputs: Sequence[str],
+        saved: Sequence[str] = (),
+        layout: Layout | None = None,
+    ) -> Any:
+        """The plan of later runs; see ``plan_of`` for the arguments."""
+        with paused_collector():
+            simple = simplify(self.operators, [*outputs, *saved], self.specs)
+            return plan_of(simple, devices, outputs, self.specs, saved, layout, self.used)
+
+
 def first_run(
     operators: list[Operator],
     devices: Mapping[str, Device],
-    outputs: Sequence[str],
+    wanted: Sequence[str],
     arrays: Arrays,
-    saved: Sequence[str] = (),
-    layout: Layout | None = None,
-) -> tuple[Arrays, Any]:
-    """Run a net for the first time, by the default plan, and make the plan of later runs.
+) -> tuple[Arrays, Noted]:
+    """Run a net for the first time, by the default plan, and note the specs of all arrays.
 
-    The passes need the specs of all arrays, which the first run notes.
+    The plan of later runs is made by the second run: a net may run only once.
 
     Returns:
-        The arrays of outputs and saved variables, and the plan.
+        The arrays of the wanted names, and the notes for a plan.
     """
     specs: ArraySpecs = {}
     note_specs(specs, devices, arrays)
     for operator in operators:
         if "value" in operator.attrs and not operator.input_names:
             note_specs(specs, operator.output_names, [operator.attrs["value"]])
-    wanted = [*outputs, *saved]
-    first = Plan(operators, devices, wanted)
-    results = first.run(arrays, specs)
+    with paused_collector():
+        first = Plan(operators, devices, wanted)
+        results = first.run(arrays, specs)
     used = {device for step in first.steps for device in (step.device, step.output_device)}
-    simple = simplify(operators, wanted, specs)
-    return results, plan_of(simple, devices, outputs, specs, saved, layout, used)
+    return results, Noted(operators, specs, frozenset(used))
 
 
 def plan_of(

@@ -25,11 +25,11 @@ from tinynode.errors import TraceError
 from tinynode.net import commit as commits
 from tinynode.net.commit import Commit
 from tinynode.net.gradient import build_backward
-from tinynode.net.making import making_net
+from tinynode.net.making import making_net, paused_collector
 from tinynode.net.net_op import NetOp
 from tinynode.net.operator import GRAD, Operator
 from tinynode.net.passes import is_collective
-from tinynode.net.plan import Saved, devices_of, first_run
+from tinynode.net.plan import Noted, Saved, devices_of, first_run
 from tinynode.net.recorder import needed_operators, without_hooks
 from tinynode.net.scope import Scope
 
@@ -50,6 +50,7 @@ class Gradient:
         reached: the targets with a gradient.
         saved_is_sufficient: True if the arrays saved for the full gradient net suffice.
         seeds: the gradient's name for each output that has one.
+        noted: what the first run found out.
         plans: the plans, by True if the saved arrays come packed.
         combined: the program of forward and gradient net, once it was needed.
     """
@@ -60,6 +61,7 @@ class Gradient:
     reached: list[int]
     saved_is_sufficient: bool
     seeds: list[str]
+    noted: Noted | None = None
     plans: dict[bool, Any] = field(default_factory=dict)
     combined: Program | None = None
 
@@ -106,6 +108,7 @@ class Program:
         self.is_differentiated = any(is_collective(one) for one in self.operators)
         self.gradients: dict[Key, Gradient] = {}
         self._plans: dict[bool, Any] = {}
+        self._noted: dict[bool, tuple[Noted, list[str]]] = {}  # with the names of saved arrays
 
     def _checked_device(self) -> Device:
         """The one device of all inputs and outputs: in the graph, a program is one function."""
@@ -134,6 +137,7 @@ class Program:
         """Let later forward runs save intermediates, after the first gradient request."""
         self.is_differentiated = True
         self._plans.pop(False, None)  # frees the plan's memory
+        self._noted.pop(False, None)
 
     def run(
         self, arrays: Arrays, saving: bool, commit: Commit | None = None
@@ -142,7 +146,7 @@ class Program:
 
         With ``commit``, the plan may write updates over inputs.
         """
-        plan = self._plans.get(saving)
+        plan = self._plans.get(saving) or self._plan(saving)
         if plan is None:
             return self._first_run(arrays, saving)
         results: Arrays
@@ -155,12 +159,20 @@ class Program:
             return results, NOTHING_SAVED
         return results[:number], Saved(results[number:], plan.layout)
 
+    def _plan(self, saving: bool) -> Any:
+        """The plan, made from the notes of the first run; None before the first run."""
+        plan, noted = self._plans.get(saving), self._noted.get(saving)
+        if plan is None and noted is not None:
+            plan = self._plans[saving] = noted[0].plan(self.devices, self.outputs, noted[1])
+            self._noted.pop(saving, None)
+        return plan
+
     def _first_run(self, arrays: Arrays, saving: bool) -> tuple[Arrays, Saved]:
         saved = self.gradient(self.full_key, arrays).saved if saving else []
-        operators = needed_operators(self.operators, [*self.outputs, *saved])
-        results, self._plans[saving] = first_run(
-            operators, self.devices, self.outputs, arrays, saved
-        )
+        wanted = [*self.outputs, *saved]
+        operators = needed_operators(self.operators, wanted)
+        results, noted = first_run(operators, self.devices, wanted, arrays)
+        self._noted[saving] = noted, saved
         number = len(self.outputs)
         return results[:number], Saved(results[number:], None)
 
@@ -168,7 +180,7 @@ class Program:
         """The gradient net, built at the first request from these input arrays."""
         found = self.gradients.get(key)
         if found is None:
-            with without_hooks(), making_net():
+            with without_hooks(), making_net(), paused_collector():
                 found = self.gradients[key] = self._build_gradient(key, arrays)
         return found
 
@@ -200,20 +212,24 @@ class Program:
     def run_gradient(self, key: Key, arrays: Arrays, saved: Saved, given: Arrays) -> Arrays:
         """The gradients, from the inputs, the saved arrays and the outputs' gradients."""
         found = self.gradient(key, arrays)
-        plan = found.plans.get(saved.layout is not None)
-        if plan is not None:
-            results: Arrays = plan.run((*arrays, *saved.arrays, *given))
-            return results
+        packed = saved.layout is not None
+        if packed not in found.plans:
+            devices = self._gradient_devices(key, found, arrays)
+            if found.noted is None:
+                everything = (*arrays, *saved.unpacked(), *given)
+                names = found.names
+                results, found.noted = first_run(found.operators, devices, names, everything)
+                return results
+            found.plans[packed] = found.noted.plan(devices, found.names, layout=saved.layout)
+        gradients: Arrays = found.plans[packed].run((*arrays, *saved.arrays, *given))
+        return gradients
+
+    def _gradient_devices(self, key: Key, found: Gradient, arrays: Arrays) -> dict[str, Device]:
+        """The devices of the inputs of a gradient net, by name."""
         where = self._device_of_each()
         devices = self._with_seeds(key, found, where)
         names = self.gradient(self.full_key, arrays).saved
-        devices = {**self.devices, **{name: where[name] for name in names}, **devices}
-        everything = (*arrays, *saved.unpacked(), *given)
-        results, plan = first_run(
-            found.operators, devices, found.names, everything, layout=saved.layout
-        )
-        found.plans[saved.layout is not None] = plan
-        return results
+        return {**self.devices, **{name: where[name] for name in names}, **devices}
 
     def _with_seeds(
         self, key: Key, found: Gradient, where: dict[str, Device]
@@ -236,6 +252,8 @@ class Program:
     def describe(self, arrays: Arrays, text: str) -> Iterator[str]:
         """The net as ``text``, the gradient net, and the plans of both."""
         yield text
+        for saving in tuple(self._noted):
+            self._plan(saving)
         for saving, plan in self._plans.items():
             kept = ", keeping what a backward reads" if saving else ""
             yield from (f"  {line}" for line in (f"run{kept}:", *plan.describe()))
@@ -248,8 +266,10 @@ class Program:
         # pragma: no mutate (NeighbourFunction): a plan depends on no values
         given = tuple([namespace_of(results[i]).ones_like(results[i]) for i in floating])
         key = self.full_key[0], tuple(floating)
-        self.run_gradient(key, arrays, saved, given)
-        plan = self.gradient(key, arrays).plans[saved.layout is not None]
+        packed, plans = saved.layout is not None, self.gradient(key, arrays).plans
+        while packed not in plans:  # a plan is made by the second run
+            self.run_gradient(key, arrays, saved, given)
+        plan = plans[packed]
         yield from (f"  {line}" for line in ("run:", *plan.describe()))
 
 
