@@ -511,13 +511,17 @@ def peak_of(function: Callable[[], Any]) -> float:
     return peak / (8 * BIG)
 
 
-def test_a_first_call_needs_no_more_memory_than_eager_code() -> None:
+@pytest.mark.parametrize("name", ["numpy", "fast"])
+def test_a_first_call_needs_no_more_memory_than_later_calls(name: str) -> None:
     x = tn.Variable(np.linspace(-1.0, 1.0, BIG))
     function = tn.value_and_grad(formula)
-    eager = peak_of(lambda: function(x))
-    compiled = tn.compile(function)
-    first = peak_of(lambda: compiled(x))
-    assert eager - 0.1 < first < eager + 0.1
+    with tn.using_device(name), tn.using_config(compiler="none"):
+        x = tn.asarray(x)
+        eager = peak_of(lambda: function(x))
+        compiled = tn.compile(function)
+        first, later = peak_of(lambda: compiled(x)), peak_of(lambda: compiled(x))
+    assert first < eager - 1.5
+    assert first < later + 0.3  # the plan's memory in blocks
 
 
 def test_a_first_backward_needs_little_more_memory_than_eager_code() -> None:

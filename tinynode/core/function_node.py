@@ -24,7 +24,7 @@ from tinynode.configuration import config
 from tinynode.core import messages
 from tinynode.core.array_pass import apply_to_arrays
 from tinynode.core.conversion import wrap_inputs
-from tinynode.core.dispatch import run_forward
+from tinynode.core.dispatch import run_forward, via
 from tinynode.core.hooks import HookOwner, active_hooks, tell_failed, thread_state
 from tinynode.core.variable import Variable, variable_on_node, wrap_array
 from tinynode.core.variable_node import VariableNode
@@ -122,7 +122,7 @@ class FunctionNode(HookOwner):
         try:
             for hook in hooks:
                 hook.forward_preprocess(self, arrays)
-            results = run_forward(self, arrays, device, output_device)
+            results = (via(hooks) if hooks else run_forward)(self, arrays, device, output_device)
             for hook in hooks:
                 hook.forward_postprocess(self, arrays)
         except BaseException as error:

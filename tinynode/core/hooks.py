@@ -93,6 +93,9 @@ class FunctionHook:
         finally:
             thread_state.hooks.pop(self.name, None)
 
+    forward_runner: Any = None
+    """A recorder that needs no values replaces ``dispatch.run_forward`` by this function."""
+
     # --- registration --------------------------------------------------------------------------
 
     def added(self, function: Any) -> None:

@@ -8,16 +8,17 @@ may bring its own plan (see ``plan_of``).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tinynode.core.dispatch import run_forward
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device, Planner, namespace_of, supports
 from tinynode.net.helpers import Constant
-from tinynode.net.making import paused_collector
+from tinynode.net.making import making_net, paused_collector
 from tinynode.net.operator import Operator
 from tinynode.net.passes import ArraySpec, ArraySpecs, is_random, simplify
+from tinynode.net.stand_ins import StandIns, has_large
 
 
 class Step(NamedTuple):
@@ -136,13 +137,18 @@ class Plan:
             size = start
         return finished[::-1]
 
-    def run(self, arrays: Arrays, specs: ArraySpecs | None = None) -> Arrays:
+    def run(
+        self,
+        arrays: Arrays,
+        specs: ArraySpecs | None = None,
+        forward: Callable[..., Arrays] = run_forward,
+    ) -> Arrays:
         """The outputs from the inputs; ``specs`` is filled with the specs of computed arrays."""
         values = [*arrays, *self.constants]
         value = values.__getitem__
         for operator, node, device, output_device, reads, freed in self.steps:
             try:
-                results = run_forward(node, tuple(map(value, reads)), device, output_device)
+                results = forward(node, tuple(map(value, reads)), device, output_device)
             except Exception as error:
                 name_operator(error, operator)
                 raise
@@ -231,13 +237,14 @@ def first_run(
     devices: Mapping[str, Device],
     wanted: Sequence[str],
     arrays: Arrays,
-) -> tuple[Arrays, Noted]:
+) -> tuple[Arrays | None, Noted]:
     """Run a net for the first time, by the default plan, and note the specs of all arrays.
 
-    The plan of later runs is made by the second run: a net may run only once.
+    The plan of later runs is made by the second run: a net may run only once. But large arrays
+    need the plan's care for memory. So stand-ins find the specs, if no function needs values.
 
     Returns:
-        The arrays of the wanted names, and the notes for a plan.
+        The arrays of the wanted names, or None after a run of stand-ins; the notes for a plan.
     """
     specs: ArraySpecs = {}
     note_specs(specs, devices, arrays)
@@ -246,9 +253,23 @@ def first_run(
             note_specs(specs, operator.output_names, [operator.attrs["value"]])
     with paused_collector():
         first = Plan(operators, devices, wanted)
-        results = first.run(arrays, specs)
+        results = None
+        if not (has_large(arrays) and _run_shapes(first, arrays, specs)):
+            results = first.run(arrays, specs)
     used = {device for step in first.steps for device in (step.device, step.output_device)}
     return results, Noted(operators, specs, frozenset(used))
+
+
+def _run_shapes(plan: Plan, arrays: Arrays, specs: ArraySpecs) -> bool:
+    """Note the specs by a run with stand-ins; False if that is impossible."""
+    found = dict(specs)
+    try:
+        with making_net():
+            plan.run(arrays, found, StandIns().run)
+    except Exception:  # values are needed, or a run of real arrays raises the same error
+        return False
+    specs.update(found)
+    return True
 
 
 def plan_of(

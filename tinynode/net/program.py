@@ -11,6 +11,7 @@ operators of forward and gradient net, and gradients of its own.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -32,6 +33,7 @@ from tinynode.net.passes import is_collective
 from tinynode.net.plan import Noted, Saved, devices_of, first_run
 from tinynode.net.recorder import needed_operators, without_hooks
 from tinynode.net.scope import Scope
+from tinynode.net.stand_ins import ShapesOnly, ValuesNeededError, has_large
 
 Key: TypeAlias = tuple[Indexes, Indexes]
 """The inputs whose gradients are asked for, and the outputs that have a gradient."""
@@ -148,7 +150,7 @@ class Program:
         """
         plan = self._plans.get(saving) or self._plan(saving)
         if plan is None:
-            return self._first_run(arrays, saving)
+            return self._first_run(arrays, saving, commit)
         results: Arrays
         if commit is not None and getattr(plan, "overwrites", False):
             results = plan.run(arrays, commit)
@@ -167,12 +169,16 @@ class Program:
             self._noted.pop(saving, None)
         return plan
 
-    def _first_run(self, arrays: Arrays, saving: bool) -> tuple[Arrays, Saved]:
+    def _first_run(
+        self, arrays: Arrays, saving: bool, commit: Commit | None
+    ) -> tuple[Arrays, Saved]:
         saved = self.gradient(self.full_key, arrays).saved if saving else []
         wanted = [*self.outputs, *saved]
         operators = needed_operators(self.operators, wanted)
         results, noted = first_run(operators, self.devices, wanted, arrays)
         self._noted[saving] = noted, saved
+        if results is None:
+            return self.run(arrays, saving, commit)
         number = len(self.outputs)
         return results[:number], Saved(results[number:], None)
 
@@ -185,6 +191,13 @@ class Program:
         return found
 
     def _build_gradient(self, key: Key, arrays: Arrays) -> Gradient:
+        """The gradient net, from shapes alone if no function needs values."""
+        if has_large(arrays):
+            with contextlib.suppress(ValuesNeededError), ShapesOnly():
+                return self._gradient_of(key, arrays)
+        return self._gradient_of(key, arrays)
+
+    def _gradient_of(self, key: Key, arrays: Arrays) -> Gradient:
         targets, given = key
         scope = Scope()
         for name, array in zip(self.inputs, arrays, strict=True):
@@ -219,7 +232,8 @@ class Program:
                 everything = (*arrays, *saved.unpacked(), *given)
                 names = found.names
                 results, found.noted = first_run(found.operators, devices, names, everything)
-                return results
+                if results is not None:
+                    return results
             found.plans[packed] = found.noted.plan(devices, found.names, layout=saved.layout)
         gradients: Arrays = found.plans[packed].run((*arrays, *saved.arrays, *given))
         return gradients

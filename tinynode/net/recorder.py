@@ -37,6 +37,7 @@ from tinynode.errors import TraceError, printable
 from tinynode.functions.indexing import GetItem, Positions
 from tinynode.net.helpers import Constant, StopGradient
 from tinynode.net.operator import EMPTY, Operator, operator_of
+from tinynode.net.stand_ins import StandIns, run_operators
 from tinynode.net.updates import Update
 
 
@@ -164,10 +165,21 @@ class NetRecorder(FunctionHook):
         self._leaves: dict[VariableNode, _Leaf] = {}
         self._arrays: dict[int, tuple[str, Callable[[], Array | None]]] = {}
         self._bound: dict[VariableNode, Callable[[], Array | None]] = {}
+        self.given: dict[str, tuple[Any, Device]] = {}  # the arguments' arrays
         self._is_connected = config.enable_backprop
         self._chained: list[weakref.ref[VariableNode]] = []  # computed, with a graph
         self._plain: set[str] = set()  # computed without a graph
         self._copies: dict[str, str] = {}  # the copies without a gradient, by the original's name
+
+    def added(self, function: Any) -> None:
+        """Let stand-ins take the place of large arrays, while a whole function is recorded."""
+        if self.records_nets:
+            self.forward_runner = StandIns(self._values_of).run
+
+    def deleted(self, function: Any) -> None:
+        """Free the stand-ins, and the arguments."""
+        self.forward_runner = None
+        self.given.clear()
 
     def failure(self, message: str) -> TraceError:
         """The error to raise; stored, since a function cannot catch the error and be recorded.
@@ -229,6 +241,18 @@ class NetRecorder(FunctionHook):
         if is_cut:
             self._plain.update(written)
         self.operators.append(operator_of(function, read, written))
+
+    def _values_of(self, arrays: list[Any]) -> list[Any]:
+        """The values of recorded arrays, by a run of the recorded operators."""
+        names = [self._name_of_array(x) for x in arrays]
+        wanted = [name for name in dict.fromkeys(names) if name is not None]
+        leaves = {leaf.name: (leaf.array, leaf.device) for leaf in self._leaves.values()}
+        given = {**self.given, **leaves}
+        devices = {name: device for name, (_, device) in given.items()}
+        operators = needed_operators(self.operators, wanted)
+        sources = tuple([array for array, _ in given.values()])
+        found = run_operators(operators, devices, wanted, sources)
+        return [found.get(n or "", x) for n, x in zip(names, arrays, strict=True)]
 
     def name_of(self, variable: Variable) -> str:
         """The name of a Variable; an unknown Variable is a leaf, or was detached from a leaf."""

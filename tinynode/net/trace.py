@@ -112,6 +112,7 @@ def trace_flat(function: Callable[..., Any], variables: Sequence[Variable], tree
     names = _input_names(function, treedef, recorder.namer)
     for stand_in, name in zip(stand_ins, names, strict=True):
         recorder.bind(stand_in, name)
+        recorder.given[name] = stand_in.raw, stand_in.device
     try:
         outputs, flags, result = _record(function, unflatten(treedef, arguments), recorder)
         _check_arguments(recorder.title, names, stand_ins, views)
