@@ -124,8 +124,8 @@ def is_stand_in(x: Any) -> bool:
 
 
 def first_of(x: Any) -> Any:
-    """The first element, with the same number of axes."""
-    return x[(slice(0, 1),) * x.ndim]
+    """The first element, as an array with the same number of axes."""
+    return x[(slice(0, 1),) * x.ndim] if x.ndim else x
 
 
 def spread(y: Any, shape: tuple[int, ...]) -> Any:
