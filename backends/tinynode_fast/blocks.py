@@ -10,6 +10,7 @@ the interpreter's lock while it computes.
 from __future__ import annotations
 
 import contextvars
+import ctypes
 import functools
 import math
 import os
@@ -157,3 +158,22 @@ def keep_pages() -> None:
     MALLOC_MMAP_THRESHOLD_ or MALLOC_TRIM_THRESHOLD_ is set.
     """
     numpy.empty(LIMITS.freed_bytes, numpy.uint8)
+
+
+def give_pages_back() -> None:
+    """Give freed memory back to the system, where the C library can: see malloc_trim(3).
+
+    The recording of a net, and a plan that is given up, need memory that no later run needs.
+    """
+    trim = getattr(_c_library(), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _c_library() -> Any:
+    """The C library of the process; None where it cannot be asked."""
+    try:
+        return ctypes.CDLL(None)
+    except (OSError, TypeError):
+        return None

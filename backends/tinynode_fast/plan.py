@@ -34,7 +34,7 @@ from tinynode.net.commit import Commit
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import ArraySpec
 from tinynode.net.plan import Layout, call_node
-from tinynode_fast.blocks import in_order
+from tinynode_fast.blocks import give_pages_back, in_order
 from tinynode_fast.fused import Fused, fuse
 from tinynode_fast.limits import LIMITS
 from tinynode_fast.lowering import Action, Call, Lowering, OpaqueCall, View
@@ -218,6 +218,8 @@ class FastPlan:
         self.dropped = self._dropped(self.steps[number_of_first:])
         kept = (*self.memory.all, self.arena, *self.constants.values())
         self.own = set(map(id, map(owner_of, kept)))
+        if self.pools or self.swaps:
+            give_pages_back()  # of the recording
 
     def _begin(self, given: list[str]) -> None:
         """The tables of a plan without actions."""
@@ -422,9 +424,10 @@ class FastPlan:
         With ``commit``, updates may write over inputs. All other calls have returned by then, and
         errors of floating point raise nothing during such updates.
         """
-        if self.compiled is not None and not raises_errors():
+        before = self.compiled
+        if before is not None and not raises_errors():
             with contextlib.suppress(RefusedError):
-                return self.compiled.run(arrays, commit)
+                return before.run(arrays, commit)
         if not self.is_asked_for:
             self._ask_for_c()
         if self.lock.acquire(blocking=False):
@@ -433,6 +436,8 @@ class FastPlan:
                     return self._run(arrays, commit)
             finally:
                 self.lock.release()
+        if self.compiled is not before:  # the plan in C was finished at this moment
+            return self.run(arrays, commit)
         if self.other is None:  # another thread uses the memory, or the memory is given up
             self.other = FastPlan(*self.net)
             self.other.is_asked_for = self.is_empty  # the plan in C has refused
@@ -449,6 +454,7 @@ class FastPlan:
             self.compiled = FastPlan(*self.net, Native(self.packing, compiler))
             with self.lock:
                 self._give_up_memory()
+            give_pages_back()
         except NoNestError:
             return
         except NotBuiltError as error:

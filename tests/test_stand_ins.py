@@ -1,0 +1,222 @@
+"""Stand-ins: large arrays without memory, while a function is recorded."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode.functions import linalg
+from tinynode.net import making, stand_ins
+
+F = tn.functions
+SIDE = 200
+
+
+@pytest.fixture(params=["numpy", "fast"], autouse=True)
+def device(request: Any) -> Any:
+    with tn.using_device(request.param), tn.using_config(dtype="float64"):
+        yield tn.get_device()
+
+
+def matrix(seed: int = 0, requires_grad: bool = True) -> Any:
+    host = np.random.default_rng(seed).normal(size=(SIDE, SIDE))
+    return tn.asarray(host, requires_grad=requires_grad)
+
+
+class Rows(tn.FunctionNode):
+    """y = x, where the rows of x add up to 1."""
+
+    runs = 0
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        Rows.runs += 1
+        if abs(x.sum(axis=1) - 1).max() > 1e-9:
+            raise ValueError("the rows do not add up to 1")
+        return (x * 1.0,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        return grad_outputs
+
+
+def rows(x: Any) -> Any:
+    return Rows().apply((x,))[0]
+
+
+def assert_as_eager(function: Any, *arguments: Any) -> None:
+    compiled = tn.compile(function)
+    for _ in range(3):
+        found = []
+        for one in (function, compiled):
+            for x in arguments:
+                x.cleargrad()
+            y = one(*arguments)
+            y.backward()
+            found.append((y.array, *[x.grad for x in arguments]))
+        for ours, theirs in zip(*found, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_a_matrix_that_must_not_be_singular_gets_its_values() -> None:
+    eye = tn.asarray(np.eye(SIDE), requires_grad=False)
+    assert_as_eager(lambda x: F.sum(linalg.inv(F.tanh(x) * 0.01 + eye) * x), matrix())
+
+
+def test_a_function_of_the_user_gets_values() -> None:
+    assert_as_eager(lambda x: F.sum(rows(F.softmax(x * 2.0, axis=1)) * F.sin(x)), matrix())
+
+
+def test_values_are_computed_once() -> None:
+    def function(x: Any) -> Any:
+        y = F.softmax(x * 2.0, axis=1)
+        for _ in range(5):
+            y = rows(F.exp(F.log(y)))
+        return F.sum(y * x)
+
+    Rows.runs = 0
+    with tn.no_backprop_mode():
+        tn.trace(function, matrix(requires_grad=False))
+    assert Rows.runs == 5
+
+
+def test_an_error_about_values_ends_at_the_line_of_the_user() -> None:
+    def function(x: Any) -> Any:
+        y = F.tanh(x)
+        return F.sum(rows(y))  # here
+
+    with pytest.raises(ValueError, match="do not add up") as caught:
+        tn.compile(function)(matrix())
+    names = [frame.name for frame in traceback.extract_tb(caught.tb)]
+    assert "function" in names and "rows" in names
+
+
+def test_captured_parameters_and_numbers_are_sources_of_values() -> None:
+    w = tn.nn.Parameter(np.random.default_rng(5).normal(size=(SIDE, SIDE)))
+    scale = np.full((SIDE, SIDE), 2.0)
+
+    def function(x: Any) -> Any:
+        return F.sum(rows(F.softmax((x + w) * scale, axis=1)) * w)
+
+    assert_as_eager(function, matrix())
+
+
+def test_random_masks_are_drawn_as_without_a_recording() -> None:
+    found = []
+    for is_compiled in (False, True):
+        tn.random.seed(3)
+        function: Any = lambda x: F.sum(F.dropout(F.tanh(x), 0.5) * x)  # noqa: E731
+        run = tn.compile(function) if is_compiled else function
+        found.append([float(run(matrix())) for _ in range(3)])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+
+
+def test_bad_labels_are_refused_at_the_recording() -> None:
+    labels = np.zeros(SIDE, np.int64)
+    labels[7] = SIDE + 1
+    with pytest.raises((ValueError, IndexError)) as eager:
+        F.softmax_cross_entropy(F.tanh(matrix()), labels)
+    with pytest.raises(type(eager.value)) as compiled:
+        tn.compile(lambda x: F.softmax_cross_entropy(F.tanh(x), labels))(matrix())
+    assert str(compiled.value).partition("\n")[0] == str(eager.value).partition("\n")[0]
+
+
+def test_results_of_a_recording_have_steps_of_0() -> None:
+    seen = []
+
+    class Watching(tn.FunctionHook):
+        name = "watching"
+
+        def applied(self, function: Any, inputs: Any, outputs: Any) -> None:
+            seen.append((type(function).__name__, outputs[0].raw))
+
+    def function(x: Any) -> Any:
+        with Watching():
+            y = F.sin(F.tanh(x) @ x)
+            return F.sum(y, axis=0)
+
+    x = matrix(requires_grad=False)
+    tn.trace(function, x)
+    assert [name for name, _ in seen] == ["Tanh", "MatMul", "Sin", "Sum"]
+    assert [stand_ins.is_stand_in(array) for _, array in seen] == [True, True, True, False]
+    assert seen[0][1][5, 7] == np.tanh(x.array[0, 0])
+    assert seen[3][1].shape == (SIDE,)
+
+
+def test_small_arrays_have_values() -> None:
+    side = int((stand_ins.LEAST_BYTES / 8) ** 0.5) - 1
+    small = np.ones((side, side))
+    run = stand_ins.StandIns().run
+    device = tn.get_device()
+    (y,) = run(F.Tanh(), (small,), device, device)
+    np.testing.assert_array_equal(y, np.tanh(small))
+    assert y.strides == small.strides
+
+
+def test_without_a_source_of_values_the_need_is_an_error() -> None:
+    runner, device = stand_ins.StandIns(), tn.get_device()
+    (y,) = runner.run(F.Tanh(), (matrix().array,), device, device)
+    with pytest.raises(stand_ins.ValuesNeededError):
+        runner.run(Rows(), (y,), device, device)
+
+
+# --- the time of a recording ---------------------------------------------------------------------
+
+
+def chain(x: Any, length: int) -> Any:
+    for _ in range(length):
+        x = x * 0.999 + 0.001
+    return x
+
+
+def events_of(length: int) -> int:
+    """The calls of functions for recording, gradient net and plans of a chain."""
+    compiled, count = tn.compile(chain), 0
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    x = tn.asarray(np.ones(3), requires_grad=True)
+    with tn.using_config(compiler="none"):
+        sys.setprofile(note)
+        try:
+            for _ in range(2):
+                F.sum(compiled(x, length)).backward()
+        finally:
+            sys.setprofile(None)
+    return count
+
+
+def test_the_time_of_a_recording_is_linear() -> None:
+    events_of(10)
+    few, many = events_of(100), events_of(400)
+    assert many < 4.1 * few
+    assert many / 800 < 1600  # calls for each operator
+
+
+def test_the_collector_pauses_and_goes_on() -> None:
+    assert gc.isenabled()
+    with making.paused_collector():
+        with making.paused_collector():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with making.paused_collector():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_recording_that_fails_lets_the_collector_go_on() -> None:
+    with pytest.raises(tn.TinynodeError):
+        tn.compile(lambda x: x if F.sum(x) > 0 else -x)(matrix())
+    assert gc.isenabled()
