@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tinynode.configuration import force_backprop_mode
 from tinynode.core.backprop import grad
@@ -28,7 +28,7 @@ from tinynode.functions.data_types import Identity
 from tinynode.net.helpers import FillLike
 from tinynode.net.making import making_net
 from tinynode.net.net_op import AnyOp, NetOp
-from tinynode.net.operator import EMPTY, GRAD, Operator, operator_of
+from tinynode.net.operator import EMPTY, GRAD, Operator, frozen, operator_of
 from tinynode.net.recorder import Namer, NetRecorder, needed_operators
 from tinynode.net.scope import Scope
 
@@ -148,6 +148,7 @@ class _Builder:
 
     Attributes:
         parts: for each variable, the names of the gradient's parts written so far.
+        recorded: the names and the gradient of each kind of operator met so far.
     """
 
     def __init__(
@@ -159,6 +160,7 @@ class _Builder:
         self.zero_fill = zero_fill
         self.parts: dict[str, list[str]] = {}
         self.namer = Namer()
+        self.recorded: dict[Any, tuple[list[str], list[Operator]]] = {}
 
     def seed(self, name: str) -> str:
         """The name of a target's given gradient, ``name@GRAD`` if free."""
@@ -208,13 +210,37 @@ class _Builder:
             for name, wanted in zip(operator.input_names, targets, strict=True)
         ]
         request = _Request(grad_inputs, grad_outputs)
-        found = _record_backward(operator, self.scope, request, self.namer)
+        found = self._gradient_of(operator, request)
         written = {name for one in found for name in one.output_names}
         for name, part in zip(operator.input_names, grad_inputs, strict=True):
             if part in written:
                 self.parts.setdefault(name, []).append(part)
         if found:
             operators.append(_as_one(found, operator))
+
+    def _gradient_of(self, operator: Operator, request: _Request) -> list[Operator]:
+        """The recorded backward; equal operators have equal gradients, with other names."""
+        given = [*operator.input_names, *operator.output_names, *request.grad_inputs]
+        given += request.grad_outputs
+        xs = [self.scope.find(name, operator.type) for name in operator.input_names]
+        specs = tuple([(x.device, tuple(x.raw.shape), x.raw.dtype) for x in xs])
+        positions = {name: i for i, name in enumerate(given)}
+        pattern = tuple([name if name == EMPTY else positions[name] for name in given])
+        key = operator.type, frozen(operator.attrs), specs, pattern
+        try:
+            known = self.recorded.get(key)
+        except TypeError:  # a constant without a hash
+            return _record_backward(operator, self.scope, request, self.namer)
+        if known is None:
+            found = _record_backward(operator, self.scope, request, self.namer)
+            self.recorded[key] = given, found
+            return found
+        names = dict(zip(known[0], given, strict=True))
+        for one in known[1]:
+            for name in one.output_names:
+                if name not in names:
+                    names[name] = self.namer.new(name.rstrip("0123456789") or "t")
+        return [one.renamed(names) for one in known[1]]
 
     def _new_part(self, name: str) -> str:
         """A name for the next part of a gradient."""

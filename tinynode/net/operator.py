@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tinynode.configuration import no_backprop_mode
 from tinynode.core.function_node import FunctionNode
-from tinynode.devices import Device
+from tinynode.devices import Device, find_device, to_host
 from tinynode.errors import NetError, describe, printable
 from tinynode.net.registry import OpInfo, get_op_info, type_name
 from tinynode.net.scope import Scope
@@ -197,3 +198,23 @@ def _by_slot(counts: Counts, names: Sequence[str], prefix: str) -> Slots:
         return {f"{prefix}{i}": [name] for i, name in enumerate(names)}
     rest = iter(names)
     return {slot: list(itertools.islice(rest, count)) for slot, count in counts}
+
+
+def frozen(attrs: Mapping[str, Any]) -> Any:
+    """Constants as a key: values with type; arrays of at most 16 elements by value."""
+    return tuple([(name, type(value), _value_key(value)) for name, value in attrs.items()])
+
+
+def _value_key(value: Any) -> Any:
+    if isinstance(value, float | complex):  # 0.0 == -0.0, and nan != nan
+        return repr(value)
+    if isinstance(value, tuple):
+        return tuple([(type(item), _value_key(item)) for item in value])
+    if isinstance(value, type) or not hasattr(value, "dtype"):  # dtypes have shapes, too
+        return value
+    if find_device(value) is None:  # a scalar of NumPy
+        return repr(value)
+    if math.prod(value.shape) > 16:
+        return id(value)
+    # pragma: no mutate (SwapReturned): the parts of a key may have any order
+    return tuple(value.shape), str(value.dtype), to_host(value).tobytes()

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
-from tinynode.devices import Arrays, find_device, namespace_of, to_host
+from tinynode.devices import Arrays, namespace_of, to_host
 from tinynode.functions.arithmetic import IsDead, Multiply, ZeroSafeMultiply
 from tinynode.functions.data_types import Identity
 from tinynode.functions.network import Linear
@@ -22,7 +22,7 @@ from tinynode.functions.products import MatMul
 from tinynode.functions.searching import Where
 from tinynode.functions.shapes import BroadcastTo, PermuteDims, Reshape, SumTo
 from tinynode.net.helpers import Constant, DummyGradient, StopGradient
-from tinynode.net.operator import EMPTY, Operator, operator_of
+from tinynode.net.operator import EMPTY, Operator, frozen, operator_of
 from tinynode.net.recorder import needed_operators
 from tinynode.net.registry import register_op
 
@@ -89,7 +89,7 @@ def eliminate_common_subexpressions(
     kept = []
     for operator in operators:
         operator = operator.renamed(names)
-        key = (operator.type, tuple(operator.input_names), _frozen(operator.attrs))
+        key = (operator.type, tuple(operator.input_names), frozen(operator.attrs))
         try:
             known = first.setdefault(key, operator)
         except TypeError:  # a constant without a hash
@@ -104,26 +104,6 @@ def eliminate_common_subexpressions(
         else:
             names.update(zip(operator.output_names, known.output_names, strict=True))
     return kept
-
-
-def _frozen(attrs: Mapping[str, Any]) -> Any:
-    """Constants as a key: values with type; arrays of at most 16 elements by value."""
-    return tuple([(name, type(value), _value_key(value)) for name, value in attrs.items()])
-
-
-def _value_key(value: Any) -> Any:
-    if isinstance(value, float | complex):  # 0.0 == -0.0, and nan != nan
-        return repr(value)
-    if isinstance(value, tuple):
-        return tuple([(type(item), _value_key(item)) for item in value])
-    if isinstance(value, type) or not hasattr(value, "dtype"):  # dtypes have shapes, too
-        return value
-    if find_device(value) is None:  # a scalar of NumPy
-        return repr(value)
-    if math.prod(value.shape) > 16:
-        return id(value)
-    # pragma: no mutate (SwapReturned): the parts of a key may have any order
-    return tuple(value.shape), str(value.dtype), to_host(value).tobytes()
 
 
 def fold_constants(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
