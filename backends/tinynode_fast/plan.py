@@ -240,13 +240,14 @@ class FastPlan:
     def _actions(self, operators: Sequence[Operator]) -> list[Step]:
         lowering = NativeLowering(self.forms) if self.native else Lowering(self.forms)
         others, updates = updates_last(operators)
-        number = 0
-        for operator in (*others, *updates):
+        for operator in others:
             if operator.type == "constant":
                 self.arrays[operator.output_names[0]] = operator.attrs["value"]
             else:
                 lowering.lower(operator)
-            number = number if operator in updates else len(lowering.actions)
+        number = len(lowering.actions)
+        for operator in updates:
+            lowering.lower(operator)
         self.arrays.update(lowering.constants)
         self.constants = dict(self.arrays)  # pragma: no mutate: later arrays are of the plan
         self.orders = lowering.orders

@@ -36,8 +36,11 @@ ArraySpecs: TypeAlias = dict[str, ArraySpec]
 def simplify(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:
     """Apply all passes in order."""
     wanted = frozenset(outputs)
+    operators = needed_operators(operators, wanted)
     for one in PASSES:
-        operators = needed_operators(one(operators, wanted, specs), wanted)
+        changed = one(operators, wanted, specs)
+        if changed != operators:
+            operators = needed_operators(changed, wanted)
     return operators
 
 
