@@ -168,6 +168,7 @@ class FastPlan:
         copied: the slots of small inputs, and the arrays that they are copied to.
         pools: the slots of large results, and their memory.
         arena: the memory of the small arrays that are saved.
+        is_first_call: True in the first call of the net: a net may run only once, without C.
         over: for each result that may lie over an input, the input.
         swaps: slots and name of each large result of that kind: input, result, name.
         dropped: the slots that no update reads.
@@ -175,6 +176,7 @@ class FastPlan:
     """
 
     overwrites = True
+    is_first_call = False
 
     def __init__(
         self,
@@ -429,8 +431,9 @@ class FastPlan:
         if before is not None and not raises_errors():
             with contextlib.suppress(RefusedError):
                 return before.run(arrays, commit)
-        if not self.is_asked_for:
+        if not self.is_asked_for and not self.is_first_call:
             self._ask_for_c()
+        self.is_first_call = False
         if self.lock.acquire(blocking=False):
             try:
                 if not self.is_empty:

@@ -178,6 +178,7 @@ class Program:
         results, noted = first_run(operators, self.devices, wanted, arrays)
         self._noted[saving] = noted, saved
         if results is None:
+            self._plan(saving).is_first_call = True  # a plan may prepare more in the second call
             return self.run(arrays, saving, commit)
         number = len(self.outputs)
         return results[:number], Saved(results[number:], None)

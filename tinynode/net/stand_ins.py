@@ -12,6 +12,7 @@ arrays are never replaced.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -26,7 +27,8 @@ from tinynode.devices import Arrays, Device
 LEAST_BYTES = 1 << 18
 """The bytes of the smallest array that is replaced."""
 
-ON_ONE_NUMBER = ELEMENTWISE.union(f"{name}Grad" for name in ELEMENTWISE)
+_UPDATES = {"AdamUpdate", "MomentumUpdate", "SGDUpdate"}
+ON_ONE_NUMBER = ELEMENTWISE.union(_UPDATES, {f"{name}Grad" for name in ELEMENTWISE})
 """The functions with one operand of each input for each element, by class name."""
 _VIEWS = "BroadcastTo ExpandDims Identity PermuteDims Reshape Squeeze StopGradient"
 ON_STAND_INS = frozenset(f"{_VIEWS} Max Mean Min Sum SumTo".split())
@@ -70,14 +72,14 @@ class StandIns:
         return tuple([self._replaced(y, arrays, is_unreal) for y in results])
 
     def _run(self, function: Any, arrays: Arrays, device: Device, output_device: Device) -> Arrays:
-        """The results; an elementwise function is computed for one element."""
+        """The results; where the shape is known, they are computed from single numbers."""
         name = type(function).__name__
-        largest = max([x.nbytes for x in arrays], default=0)
-        if name in ON_ONE_NUMBER and largest >= LEAST_BYTES and all(x.size for x in arrays):
-            shape = numpy.broadcast_shapes(*[x.shape for x in arrays])
+        shape = shape_of(name, arrays) if all(x.size for x in arrays) else None
+        if shape is not None:
             single = tuple([first_of(x) for x in arrays])
             results = run_forward(function, single, device, output_device)
-            return tuple([spread(y, shape) for y in results])
+            if all(math.prod(shape) * y.itemsize >= LEAST_BYTES for y in results):
+                return tuple([spread(y, shape) for y in results])
         if name not in ON_STAND_INS:
             arrays = tuple([contiguous(x) for x in arrays])
         return run_forward(function, arrays, device, output_device)
@@ -116,6 +118,21 @@ class StandIns:
 def has_large(arrays: Sequence[Any]) -> bool:
     """True if one of some arrays is large enough for a stand-in."""
     return any(type(x) is numpy.ndarray and x.nbytes >= LEAST_BYTES for x in arrays)
+
+
+def shape_of(name: str, arrays: Arrays) -> tuple[int, ...] | None:
+    """The shape of the results of a function on large arrays, where the class name tells."""
+    if not has_large(arrays):
+        return None
+    shapes = [x.shape for x in arrays]
+    if name in ON_ONE_NUMBER:
+        return numpy.broadcast_shapes(*shapes)
+    if name == "MatMul" and min(map(len, shapes)) >= 2:
+        x, y = shapes
+        return (*numpy.broadcast_shapes(x[:-2], y[:-2]), x[-2], y[-1])
+    if name == "Linear" and len(shapes[0]) >= 2:
+        return (*shapes[0][:-1], shapes[1][0])
+    return None
 
 
 def is_stand_in(x: Any) -> bool:
