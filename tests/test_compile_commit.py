@@ -1,4 +1,4 @@
-"""A compiled training step writes over arrays that nobody else holds: wholly, or not at all."""
+"""A compiled training step writes over unshared arrays: wholly, or not at all."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def keep_pages() -> None:
 def give_pages_back() -> None:
     """Give freed memory back to the system, where the C library can: see malloc_trim(3).
 
-    The recording of a net, and a plan that is given up, need memory that no later run needs.
+    The recording of a net, and a dropped plan, need more memory than later runs.
     """
     trim = getattr(_c_library(), "malloc_trim", None)
     if trim is not None:
@@ -172,7 +172,7 @@ def give_pages_back() -> None:
 
 @functools.cache
 def _c_library() -> Any:
-    """The C library of the process; None where it cannot be asked."""
+    """The C library of the process; None on systems without access."""
     try:
         return ctypes.CDLL(None)
     except (OSError, TypeError):

@@ -1,8 +1,8 @@
-"""Overwriting: which results of a plan may lie over its inputs.
+"""Overwriting: the results of a plan in the memory of inputs.
 
 Requirement: a training step needs no second copy of parameters and moments. An optimizer's update
 reads the old value of an element, and writes the new value in the same place. So updates run last,
-after every operator that may fail or that reads an old value.
+after all other operators, which may fail or read an old value.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def updates_last(operators: Sequence[Operator]) -> tuple[list[Operator], list[Op
 def opaque_first(
     actions: Sequence[Action], number: int
 ) -> tuple[list[Action], list[Action], set[str]]:
-    """The first ``number`` actions with the opaque updates, the updates, and their results.
+    """The first ``number`` actions with the opaque updates, the updates, and the updates' results.
 
-    An opaque update runs as a FunctionNode: it makes new arrays, and may fail.
+    An opaque update runs as a FunctionNode, makes new arrays, and may fail.
     """
     last: list[Action] = [
         action for action in actions[number:] if not isinstance(action, OpaqueCall)
@@ -49,7 +49,7 @@ def overwritten(
     outputs: Collection[str],
     small: Collection[str],
 ) -> dict[str, str]:
-    """For each result that may lie over an input, the name of the input.
+    """The results in the memory of an input, with the name of the input.
 
     Args:
         updates: the update operators.
@@ -57,7 +57,7 @@ def overwritten(
         forms: shape and dtype of every value.
         orders: the values with another order of memory than C's.
         outputs: the results of the plan.
-        small: the inputs that the plan copies; an opaque call may give a view of the copy.
+        small: the inputs copied by the plan; an opaque call may give a view of the copy.
     """
     roots: dict[str, str] = {}
     for action in (*first, *last):

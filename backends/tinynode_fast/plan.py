@@ -8,7 +8,7 @@ intermediate values stay in the cache.
 Results, and the arrays saved for a backward plan, are fresh at each run. No caller sees the memory
 of the plan.
 
-Updates of parameters run last. They write over the old arrays that nobody else holds; see
+Updates of parameters run last. Old arrays without another holder are overwritten; see
 ``overwriting``, and ``tinynode.net.commit`` for the promise of the whole step.
 """
 
@@ -169,9 +169,9 @@ class FastPlan:
         pools: the slots of large results, and their memory.
         arena: the memory of the small arrays that are saved.
         is_first_call: True in the first call of the net: a net may run only once, without C.
-        over: for each result that may lie over an input, the input.
+        over: for each result in the memory of an input, the input.
         swaps: slots and name of each large result of that kind: input, result, name.
-        dropped: the slots that no update reads.
+        dropped: the slots without an update as reader.
         results: a slot, or an array that is copied, for each result.
     """
 
@@ -573,7 +573,7 @@ class Native:
     def build(self, actions: list[Step], over: Mapping[str, str]) -> list[Step]:
         """Compile the nests among the actions, or raise NotBuiltError.
 
-        ``over`` has the results that lie over an input, and the inputs.
+        ``over`` has the results in the memory of an input, and the inputs.
         """
         nests = [action for action in actions if isinstance(action, Nest)]
         if not nests:

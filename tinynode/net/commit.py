@@ -5,7 +5,7 @@ moments over the old arrays, which saves the memory of a second copy. So a plan 
 operator first. An error of such an operator leaves all parameters unchanged. From ``begin`` to
 ``end`` nothing stops the step: Ctrl-C waits, and compiled functions of other threads wait.
 
-An array is overwritten if nobody else holds the array. A view, a graph or a variable of the user
+An array is overwritten without another holder alone. A view, a graph or a variable of the user
 is a holder. Other holders than references to the array are unknown here. So eager code of another
 thread must not read a parameter during a step.
 """
@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 active = 0
-"""The number of commits that have begun; at most 1, apart from code run by a finalizer."""
+"""The number of open commits; at most 1, apart from code run by a finalizer."""
 _lock = threading.RLock()
 
 
@@ -41,11 +41,11 @@ def wait() -> None:
 
 
 class Commit:
-    """The commit of one step.
+    """The commit of a step.
 
     Args:
-        holders: the arrays that may be overwritten, by name: the number of references held by
-            parameters, moments and the call.
+        holders: the number of references by parameters, moments and the call, for each array
+            to overwrite, by name.
     """
 
     def __init__(self, holders: Mapping[str, int]) -> None:
@@ -70,7 +70,7 @@ class Commit:
         self._interrupt = number, frame
 
     def is_free(self, name: str, arrays: Sequence[Any], place: int, others: int) -> bool:
-        """True if nobody else holds ``arrays[place]``.
+        """True if ``arrays[place]`` has no other holder.
 
         Args:
             name: the name of the array.
@@ -100,4 +100,4 @@ def _count(arrays: Sequence[Any], place: int) -> int:
 
 
 _ALONE = _count([object()], 0)
-"""The count for an object that a list alone holds."""
+"""The count for an object held by a list alone."""

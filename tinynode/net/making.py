@@ -3,8 +3,8 @@
 Requirement: a net is made from a run whose values do not count. Functions for messages between
 processes send nothing there, since the other processes may make no net at the time.
 
-A net of thousands of operators is made of many small objects, and none of them is garbage.
-Python's collector would look at all of them again and again, so the collector pauses meanwhile.
+A net of thousands of operators is made of many small objects, without garbage. Python's collector
+would look at all objects again and again, so the collector pauses meanwhile.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Pause:
 
     Attributes:
         depth: the number of nets in the making, in all threads.
-        was_on: True if the collector was on before the first of them.
+        was_on: True if the collector was on before the first.
     """
 
     def __init__(self) -> None:

@@ -107,7 +107,7 @@ class Operator:
     def renamed(self, names: Mapping[str, str]) -> Operator:
         """The same operator with other names; names without an entry stay.
 
-        An operator without such a name is returned as it is.
+        An operator without such a name is returned unchanged.
         """
         known = names.keys()
         if known.isdisjoint(self.input_names) and known.isdisjoint(self.output_names):

@@ -207,7 +207,7 @@ def note_specs(specs: ArraySpecs, names: Iterable[str], arrays: Sequence[Any]) -
 
 
 class Noted(NamedTuple):
-    """What the first run of a net finds out, for the plan of later runs.
+    """The findings of the first run of a net, for the plan of later runs.
 
     Attributes:
         operators: the operators of the net, in run order.
@@ -261,7 +261,7 @@ def first_run(
 
 
 def _run_shapes(plan: Plan, arrays: Arrays, specs: ArraySpecs) -> bool:
-    """Note the specs by a run with stand-ins; False if that is impossible."""
+    """Note the specs by a run with stand-ins; False without success."""
     found = dict(specs)
     try:
         with making_net():

@@ -52,7 +52,7 @@ class Gradient:
         reached: the targets with a gradient.
         saved_is_sufficient: True if the arrays saved for the full gradient net suffice.
         seeds: the gradient's name for each output that has one.
-        noted: what the first run found out.
+        noted: the findings of the first run.
         plans: the plans, by True if the saved arrays come packed.
         combined: the program of forward and gradient net, once it was needed.
     """

@@ -1,9 +1,9 @@
 """Stand-ins: a recording needs the shapes and dtypes of large arrays, and no memory for them.
 
 Requirement: the recording of a net needs no more memory than a run of the net. While a function is
-recorded, a large result is replaced by a stand-in: an array of the shape and dtype with a single
-number in memory, and 0 as the step of each axis. The number is the first element of the result, so
-an elementwise function of stand-ins is computed from single numbers.
+recorded, a large result is replaced by a stand-in. A stand-in has the shape and the dtype, a
+single number in memory, and 0 as the step of each axis. The number is the first element of the
+result. So an elementwise function of stand-ins is computed from single numbers.
 
 Values may be needed after all: by a function of somebody else, or for a matrix that must not be
 singular. Then the recorded operators are run once, and real arrays are used from there on. Small
@@ -25,18 +25,18 @@ from tinynode.core.nan_hints import ELEMENTWISE
 from tinynode.devices import Arrays, Device
 
 LEAST_BYTES = 1 << 18
-"""The bytes of the smallest array that is replaced."""
+"""The bytes of the smallest replaced array."""
 
 _UPDATES = {"AdamUpdate", "MomentumUpdate", "SGDUpdate"}
 ON_ONE_NUMBER = ELEMENTWISE.union(_UPDATES, {f"{name}Grad" for name in ELEMENTWISE})
-"""The functions with one operand of each input for each element, by class name."""
+"""The functions with an operand of each input for each element, by class name."""
 _VIEWS = "BroadcastTo ExpandDims Identity PermuteDims Reshape Squeeze StopGradient"
 ON_STAND_INS = frozenset(f"{_VIEWS} Max Mean Min Sum SumTo".split())
 """The functions that make views or small results, which need no copy of a stand-in."""
 
 
 class ValuesNeededError(Exception):
-    """A function needs the values of stand-ins, and no one can compute the values."""
+    """A function needs the values of stand-ins, and the values are unknown."""
 
 
 class StandIns:
@@ -44,7 +44,7 @@ class StandIns:
 
     Args:
         values_of: computes the real arrays of stand-ins, and of arrays computed from stand-ins.
-            Without it ``ValuesNeededError`` is raised.
+            None raises ``ValuesNeededError``.
 
     """
 
@@ -72,7 +72,7 @@ class StandIns:
         return tuple([self._replaced(y, arrays, is_unreal) for y in results])
 
     def _run(self, function: Any, arrays: Arrays, device: Device, output_device: Device) -> Arrays:
-        """The results; where the shape is known, they are computed from single numbers."""
+        """The results; with a known shape, from single numbers."""
         name = type(function).__name__
         shape = shape_of(name, arrays) if all(x.size for x in arrays) else None
         if shape is not None:
@@ -103,7 +103,7 @@ class StandIns:
         return reference is not None and reference() is x
 
     def _use_values(self, error: Exception) -> None:
-        """Compute the values of all arrays that are still in use."""
+        """Compute the values of all arrays still in use."""
         if self.values_of is None:
             raise ValuesNeededError from error
         arrays = [x for x in [reference() for reference in self._unreal.values()] if x is not None]
@@ -116,7 +116,7 @@ class StandIns:
 
 
 def has_large(arrays: Sequence[Any]) -> bool:
-    """True if one of some arrays is large enough for a stand-in."""
+    """True if an array is large enough for a stand-in."""
     return any(type(x) is numpy.ndarray and x.nbytes >= LEAST_BYTES for x in arrays)
 
 
@@ -136,7 +136,7 @@ def shape_of(name: str, arrays: Arrays) -> tuple[int, ...] | None:
 
 
 def is_stand_in(x: Any) -> bool:
-    """True if all elements of a large array are one number in memory."""
+    """True if all elements of a large array are the same number in memory."""
     return x.nbytes >= LEAST_BYTES and not any(x.strides)
 
 
@@ -146,7 +146,7 @@ def first_of(x: Any) -> Any:
 
 
 def spread(y: Any, shape: tuple[int, ...]) -> Any:
-    """An array of a shape, with the one element of y everywhere."""
+    """An array of a shape, with the element of y everywhere."""
     return numpy.lib.stride_tricks.as_strided(y, shape, (0,) * len(shape))
 
 

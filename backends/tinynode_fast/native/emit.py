@@ -199,9 +199,9 @@ class Writer:
         yield "}"
 
     def with_single_pointers(self, text: str) -> str:
-        """The function with one pointer, ``_io``, for a value that is read and overwritten.
+        """The function with a single pointer, ``_io``, for a value read and overwritten.
 
-        ``restrict`` says that no other pointer leads to the memory.
+        With ``restrict`` no other pointer may lead to the memory.
         """
         for write, read in self.nest.over.items():
             text = re.sub(rf" *const \w+ \*restrict {self.name(read)}_in = .*\n", "", text)

@@ -85,7 +85,7 @@ class Nest:
         reads, writes: the arrays of the function, in order.
         dims: the lengths of the loops, the outermost first.
         steps: for each value, the steps along ``dims``; 0 where the value does not vary.
-        over: for each result in the memory of an array that is read, that array.
+        over: for each result in the memory of an operand, the operand.
     """
 
     def __init__(self, layouts: Layouts) -> None:
