@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tinynode.core.hooks import FunctionHook
 from tinynode.core.messages import output_not_array, output_not_tuple
 from tinynode.devices import Array, Arrays, Device, Fallback, count_use, fallback_uses
 
@@ -38,7 +39,10 @@ def run_forward(function: Any, arrays: Arrays, device: Device, output_device: De
 
 def via(hooks: Sequence[Any]) -> Callable[..., Arrays]:
     """``run_forward``, or the replacement of a hook."""
-    return next((one.forward_runner for one in hooks if one.forward_runner), run_forward)
+    for one in hooks:
+        if issubclass(type(one), FunctionHook) and one.forward_runner is not None:
+            return one.forward_runner  # type: ignore[no-any-return]
+    return run_forward
 
 
 def _after_fallback(result: Any, function: Any, arrays: Arrays, device: Device) -> Arrays:
