@@ -20,7 +20,7 @@ from tinynode.functions.operands import (
     as_operands,
     first_variable,
 )
-from tinynode.functions.products import matmul, matrix_transpose
+from tinynode.functions.products import matmul, matmul_array, matrix_transpose
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import broadcast_shapes, expand_dims, permute_dims, reshape
 from tinynode.functions.statistical import sum
@@ -51,11 +51,12 @@ class Linear(FunctionNode):
             expect(b.shape[0] == w.shape[0])  # only now: a 0-d array has no shape[0]
 
     def forward(self, inputs: Arrays) -> Arrays:
-        x, w = inputs[0], inputs[1]
-        xp = namespace_of(x)
+        x, w, *b = inputs
         self.retain_inputs((0, 1))
-        y = xp.matmul(x, xp.matrix_transpose(w))
-        return (y,) if len(inputs) == 2 else (xp.add(y, inputs[2]),)
+        y = matmul_array(x, namespace_of(w).matrix_transpose(w))
+        if b:
+            y += b[0]
+        return (y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs

@@ -52,7 +52,7 @@ class MatMul(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         self.retain_inputs((0, 1))
-        return (namespace_of(x).matmul(x, y),)
+        return (matmul_array(x, y),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
@@ -63,6 +63,15 @@ class MatMul(FunctionNode):
         if 1 in target_input_indexes:
             gy = unbroadcast(matmul(matrix_transpose(x), gz), self, 1)
         return gx, gy
+
+
+def matmul_array(x: Array, y: Array) -> Array:
+    """x @ y, of arrays. A stack of matrices times one matrix is computed as a single product."""
+    xp, leading = namespace_of(x), x.shape[:-1]
+    if len(leading) < 2 or len(y.shape) > 2:
+        return xp.matmul(x, y)
+    z = xp.matmul(xp.reshape(x, (math.prod(leading), x.shape[-1])), y)
+    return xp.reshape(z, (*leading, y.shape[1]))
 
 
 def matmul(x: Any, y: Any) -> Variable:
