@@ -129,7 +129,11 @@ class FunctionNode(HookOwner):
             tell_failed(hooks, self, "forward", error)
             raise
         # wrap the outputs
-        outputs = self._wrap(results, output_device, requires_grad)
+        self._applied = True
+        if len(results) == 1:
+            outputs = (wrap_array(results[0], output_device, requires_grad),)
+        else:
+            outputs = self._wrap(results, output_device, requires_grad)
         # connect the nodes of inputs and outputs
         if requires_grad and config.enable_backprop:
             self._connect(inputs, arrays, outputs)
@@ -149,9 +153,6 @@ class FunctionNode(HookOwner):
 
     def _wrap(self, results: Arrays, device: Device, requires_grad: bool) -> tuple[Variable, ...]:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
-        self._applied = True
-        if len(results) == 1:
-            return (wrap_array(results[0], device, requires_grad),)
         if self.is_elementwise:
             messages.check_one_shape(self, results)
         return tuple([wrap_array(y, device, requires_grad) for y in results])
@@ -275,7 +276,8 @@ class FunctionNode(HookOwner):
             return ()
         indexes, arrays = self._retained_input_indexes, self._input_data
         if thread_state.array_device is not None:
-            return tuple([arrays[i] for i in indexes])
+            is_every = indexes == messages.EVERY.get(len(arrays))
+            return arrays if is_every else tuple([arrays[i] for i in indexes])
         return self._retained_as([variable_holding(self.inputs[i], arrays[i]) for i in indexes])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:

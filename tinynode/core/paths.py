@@ -17,7 +17,7 @@ def nodes_between(
     seen: set[FunctionNode] = set()
     waiting = [node for node in outputs if node.requires_grad]
     while waiting:
-        function = waiting.pop().creator_node
+        function = waiting.pop()._creator_node
         if function is None or function in seen:
             continue
         seen.add(function)
@@ -35,7 +35,7 @@ def nodes_between(
         for function in users.get(node, ()):
             for reference in function.outputs or ():
                 output = reference()
-                if output is None or output.creator_node is not function:
+                if output is None or output._creator_node is not function:
                     continue  # dead, or unchained since
                 if output in users or output in outputs:
                     waiting.append(output)

@@ -62,13 +62,14 @@ class Linear(FunctionNode):
         (gy,) = grad_outputs
         x, w = self.get_retained_inputs()
         rows = math.prod(gy.shape[:-1])
-        flat = reshape(gy, (rows, w.shape[0]))
+        flat = gy if gy.ndim == 2 else reshape(gy, (rows, w.shape[0]))
         gradients: list[Variable | None] = []
         for i in target_input_indexes:
             if i == 0:
                 gradients.append(matmul(gy, w))
             elif i == 1:
-                gradients.append(matmul(matrix_transpose(flat), reshape(x, (rows, w.shape[1]))))
+                flat_x = x if x.ndim == 2 else reshape(x, (rows, w.shape[1]))
+                gradients.append(matmul(matrix_transpose(flat), flat_x))
             else:
                 gradients.append(sum(flat, axis=0))
         return tuple(gradients)

@@ -25,7 +25,14 @@ from tinynode.functions.operands import (
     is_index,
     normalize_axes,
 )
-from tinynode.functions.shapes import broadcast_to, expand_dims, permute_dims, reshape, unbroadcast
+from tinynode.functions.shapes import (
+    PermuteDims,
+    broadcast_to,
+    expand_dims,
+    permute_dims,
+    reshape,
+    unbroadcast,
+)
 from tinynode.type_check import TypeInfoTuple, broadcasts, expect
 
 
@@ -100,7 +107,7 @@ def matrix_transpose(x: Any) -> Variable:
     ndim = x.ndim
     if ndim < 2:
         raise ValueError(f"matrix_transpose: x needs two axes at least, its shape is {x.shape}.")
-    return permute_dims(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+    return PermuteDims((*range(ndim - 2), ndim - 1, ndim - 2)).apply((x,))[0]
 
 
 def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Variable:
