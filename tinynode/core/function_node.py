@@ -129,11 +129,7 @@ class FunctionNode(HookOwner):
             tell_failed(hooks, self, "forward", error)
             raise
         # wrap the outputs
-        self._applied = True
-        if len(results) == 1:
-            outputs = (wrap_array(results[0], output_device, requires_grad),)
-        else:
-            outputs = self._wrap(results, output_device, requires_grad)
+        outputs = self._wrap(results, output_device, requires_grad)
         # connect the nodes of inputs and outputs
         if requires_grad and config.enable_backprop:
             self._connect(inputs, arrays, outputs)
@@ -153,6 +149,9 @@ class FunctionNode(HookOwner):
 
     def _wrap(self, results: Arrays, device: Device, requires_grad: bool) -> tuple[Variable, ...]:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
+        self._applied = True
+        if len(results) == 1:
+            return (wrap_array(results[0], device, requires_grad),)
         if self.is_elementwise:
             messages.check_one_shape(self, results)
         return tuple([wrap_array(y, device, requires_grad) for y in results])
@@ -175,8 +174,7 @@ class FunctionNode(HookOwner):
             y._node = VariableNode(y, self, rank + 1)
             references.append(weakref.ref(y._node))
         self.rank, self.inputs, self.outputs = rank, tuple(inputs), tuple(references)
-        self._input_data = kept
-        self.lazy_grad_sum = config.lazy_grad_sum
+        self._input_data, self.lazy_grad_sum = kept, config.lazy_grad_sum
         if self._retained_output_indexes:
             results = tuple([y.raw for y in outputs])
             kept = messages.arrays_to_retain(self, self._retained_output_indexes, results)
