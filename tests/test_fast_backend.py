@@ -673,6 +673,13 @@ def test_blocks_have_as_many_elements_as_the_limit_says(monkeypatch):
     assert sorted(seen) == [((1, 3),) * 3, ((2, 3),) * 3]
 
 
+def test_memory_is_asked_for_once_so_that_the_c_library_keeps_pages(monkeypatch):
+    asked = []
+    monkeypatch.setattr(tinynode_numpy.numpy, "empty", lambda *given: asked.append(given))
+    tinynode_numpy.keep_pages()
+    assert asked == [(tinynode_numpy.FREED_BYTES, np.uint8)]
+
+
 def test_one_long_row_is_not_shared_out(monkeypatch):
     force_kernels(monkeypatch)
     x, y = np.ones((1, 100)), np.empty((1, 100))

@@ -14,7 +14,8 @@ def nodes_between(
     inputs: Sequence[VariableNode], outputs: Collection[VariableNode]
 ) -> set[VariableNode]:
     """The nodes on a way from an input to an output: found backward first, then forward."""
-    reached, seen = set(outputs), set[FunctionNode]()
+    reached = set(outputs)
+    seen: set[FunctionNode] = set()
     waiting = [node._creator_node for node in reached if node.requires_grad]
     while waiting:
         function = waiting.pop()
