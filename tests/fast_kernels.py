@@ -12,7 +12,7 @@ from tinynode_fast.limits import LIMITS, Limits
 HUGE = 1 << 40
 """A limit that no array of a test reaches."""
 
-READ_AT_IMPORT = {"freed_bytes": "taken once from the system", "numbers": "the size of a cache"}
+READ_AT_IMPORT = {"numbers": "the size of a cache"}
 """Limits that the fast backend reads once; a test cannot change these."""
 
 LEAST = {"block": 1, "in_cache": 1, "chain_step": 1, "sampled_rows": 1}

@@ -675,9 +675,9 @@ def test_blocks_have_as_many_elements_as_the_limit_says(monkeypatch):
 
 def test_memory_is_asked_for_once_so_that_the_c_library_keeps_pages(monkeypatch):
     asked = []
-    monkeypatch.setattr(blocks.numpy, "empty", lambda *given: asked.append(given))
-    blocks.keep_pages()
-    assert asked == [(LIMITS.freed_bytes, np.uint8)]
+    monkeypatch.setattr(tinynode_numpy.numpy, "empty", lambda *given: asked.append(given))
+    tinynode_numpy.keep_pages()
+    assert asked == [(tinynode_numpy.FREED_BYTES, np.uint8)]
 
 
 def test_one_long_row_is_not_shared_out(monkeypatch):

@@ -1515,3 +1515,26 @@ def test_wrong_input_is_refused_with_names_and_shapes(name):
     call, exception, words = REFUSED[name]
     with pytest.raises(exception, match=f"(?s){words}"):
         call()
+
+
+@pytest.mark.parametrize("leading", [(2, 3), (2, 1, 3), (0, 3), (3,), ()])
+def test_a_stack_times_a_matrix_is_one_product(
+    monkeypatch: pytest.MonkeyPatch, leading: tuple[int, ...]
+) -> None:
+    rng, matmul = np.random.default_rng(0), np.matmul
+    shapes: list[tuple[int, ...]] = []
+
+    def spy(x: Any, y: Any) -> Any:
+        shapes.append(x.shape)
+        return matmul(x, y)
+
+    x, w, b = (rng.standard_normal(shape) for shape in ((*leading, 4), (5, 4), (5,)))
+    expected = x @ w.T
+    monkeypatch.setattr(np, "matmul", spy)
+    y = fn.linear(tn.Variable(x), w, b)
+    one = leading if len(leading) < 2 else (int(np.prod(leading)),)
+    assert shapes == [(*one, 4)]
+    np.testing.assert_allclose(y.array, expected + b, rtol=1e-12)
+    if len(leading) > 0:
+        np.testing.assert_allclose(fn.matmul(x, w.T).array, expected, rtol=1e-12)
+        assert shapes == [(*one, 4)] * 2

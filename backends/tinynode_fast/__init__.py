@@ -14,7 +14,6 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
-from tinynode_fast.blocks import keep_pages
 from tinynode_fast.native.build import compiler_status as compiler_status
 from tinynode_fast.plan import FastPlan
 from tinynode_fast.table import KERNELS, PLAIN
@@ -29,8 +28,6 @@ from tinynode_numpy import namespace as namespace
 from tinynode_numpy import owns as owns
 from tinynode_numpy import synchronize as synchronize
 from tinynode_numpy import to_host as to_host
-
-keep_pages()
 
 name = "fast"
 make_plan = FastPlan

@@ -149,17 +149,6 @@ def number(value: float, dtype: Any) -> Any:
     return array
 
 
-def keep_pages() -> None:
-    """Let the C library keep freed memory, up to about 60 MB; called once, at import.
-
-    A page given back to the system costs a page fault at the next use. When a mapped block is
-    freed, glibc raises the limits up to 32 MiB; see M_MMAP_THRESHOLD in mallopt(3). The block is
-    never touched, so takes no memory. The call has no effect with other C libraries, or if
-    MALLOC_MMAP_THRESHOLD_ or MALLOC_TRIM_THRESHOLD_ is set.
-    """
-    numpy.empty(LIMITS.freed_bytes, numpy.uint8)
-
-
 def give_pages_back() -> None:
     """Give freed memory back to the system, where the C library can: see malloc_trim(3).
 

@@ -23,7 +23,6 @@ class Limits:  # pragma: no mutate below: the numbers decide about speed
     # memory
     copied_bytes: int = 4096  # bytes of inputs and results that a plan copies, for bound calls
     results_kept: int = 2  # arrays kept for a large result: a loop holds one and asks for the next
-    freed_bytes: int = 31 << 20  # bytes, just below 32 MiB: see ``keep_pages``
     numbers: int = 1024  # constants that are kept as 0-d arrays: about 100 bytes each
 
     # elements of a kernel's first input, below which the portable forward is as quick

@@ -174,8 +174,7 @@ class FunctionNode(HookOwner):
             y._node = VariableNode(y, self, rank + 1)
             references.append(weakref.ref(y._node))
         self.rank, self.inputs, self.outputs = rank, tuple(inputs), tuple(references)
-        self._input_data = kept
-        self.lazy_grad_sum = config.lazy_grad_sum
+        self._input_data, self.lazy_grad_sum = kept, config.lazy_grad_sum
         if self._retained_output_indexes:
             results = tuple([y.raw for y in outputs])
             kept = messages.arrays_to_retain(self, self._retained_output_indexes, results)
@@ -275,7 +274,8 @@ class FunctionNode(HookOwner):
             return ()
         indexes, arrays = self._retained_input_indexes, self._input_data
         if thread_state.array_device is not None:
-            return tuple([arrays[i] for i in indexes])
+            is_every = indexes == messages.EVERY.get(len(arrays))
+            return arrays if is_every else tuple([arrays[i] for i in indexes])
         return self._retained_as([variable_holding(self.inputs[i], arrays[i]) for i in indexes])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:

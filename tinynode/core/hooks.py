@@ -250,8 +250,9 @@ def retained_arrays(
 
 def tell_value_read(what: str) -> None:
     """The gate where values leave Variables. A hook may refuse the reading by an exception."""
-    for hook in thread_hooks():
-        hook.value_read(what)
+    if thread_state.hooks:
+        for hook in thread_hooks():
+            hook.value_read(what)
 
 
 def tell_detached(source: Any, copy: Any) -> None:

@@ -548,7 +548,7 @@ def arrays_to_retain(
     Raises:
         IndexError: a position does not exist.
     """
-    if indexes == _EVERY.get(len(arrays)):
+    if indexes == EVERY.get(len(arrays)):
         return arrays
     if not indexes:
         return _NOTHING.setdefault(len(arrays), (None,) * len(arrays))
@@ -565,7 +565,7 @@ def arrays_to_retain(
     return tuple(kept)
 
 
-_EVERY = {1: (0,), 2: (0, 1), 3: (0, 1, 2)}
+EVERY = {1: (0,), 2: (0, 1), 3: (0, 1, 2)}
 """All positions of a few arrays."""
 _NOTHING: dict[int, tuple[None, ...]] = {}
 """By n: n times None, for functions of n arrays that retain no array."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 from typing import Any
 
 from tinynode.core.function_node import FunctionNode
@@ -13,32 +14,26 @@ def nodes_between(
     inputs: Sequence[VariableNode], outputs: Collection[VariableNode]
 ) -> set[VariableNode]:
     """The nodes on a way from an input to an output: found backward first, then forward."""
-    users: dict[VariableNode, list[FunctionNode]] = {}
+    reached = set(outputs)
     seen: set[FunctionNode] = set()
-    waiting = [node for node in outputs if node.requires_grad]
+    waiting = [node._creator_node for node in reached if node.requires_grad]
     while waiting:
-        function = waiting.pop().creator_node
+        function = waiting.pop()
         if function is None or function in seen:
             continue
         seen.add(function)
         for node in function.inputs or ():
-            if node.requires_grad:
-                users.setdefault(node, []).append(function)
-                waiting.append(node)
-    between: set[VariableNode] = set()
-    waiting = [node for node in inputs if node in users or node in outputs]
-    while waiting:
-        node = waiting.pop()
-        if node in between:
+            if node.requires_grad and node not in reached:
+                reached.add(node)
+                waiting.append(node._creator_node)
+    between = reached.intersection(inputs)
+    for function in sorted(seen, key=attrgetter("rank")):
+        if between.isdisjoint(function.inputs or ()):
             continue
-        between.add(node)
-        for function in users.get(node, ()):
-            for reference in function.outputs or ():
-                output = reference()
-                if output is None or output.creator_node is not function:
-                    continue  # dead, or unchained since
-                if output in users or output in outputs:
-                    waiting.append(output)
+        for reference in function.outputs or ():
+            output = reference()  # None if dead; the creator is another function once unchained
+            if output in reached and output._creator_node is function:
+                between.add(output)
     return between
 
 

@@ -495,17 +495,36 @@ _TANH_ENDS = 10.0  # t is 1 or -1 from there on, in float64: beyond it x^3 may o
 def _tanh_gelu(x: Array) -> Array:
     xp = namespace_of(x)
     held = xp.clip(x, min=-_TANH_ENDS, max=_TANH_ENDS)
-    inner = (held * held * _GELU_CUBIC + 1.0) * held * _GELU_SCALE
-    return x * ((xp.tanh(inner) + 1.0) * 0.5)
+    half = xp.tanh(_tanh_gelu_inner(held * held, held))
+    half += 1.0
+    half *= 0.5
+    return x * half
+
+
+def _tanh_gelu_inner(square: Array, x: Array) -> Array:
+    """c (x + a x^3), from x^2 and x."""
+    inner = square * _GELU_CUBIC
+    inner += 1.0
+    inner *= x
+    inner *= _GELU_SCALE
+    return inner
 
 
 def _tanh_gelu_gradient(x: Array, gy: Array) -> Array:
     xp = namespace_of(x)
     x = xp.clip(x, min=-_TANH_ENDS, max=_TANH_ENDS)
     square = x * x
-    t = xp.tanh((square * _GELU_CUBIC + 1.0) * x * _GELU_SCALE)
-    u = (square * (3.0 * _GELU_CUBIC) + 1.0) * _GELU_SCALE
-    return gy * ((t + 1.0 + x * (1.0 - t * t) * u) * 0.5)
+    t = xp.tanh(_tanh_gelu_inner(square, x))
+    u = square
+    u *= 3.0 * _GELU_CUBIC
+    u += 1.0
+    u *= _GELU_SCALE
+    slope = 1.0 - t * t
+    slope *= x
+    slope *= u
+    slope += t + 1.0
+    slope *= 0.5
+    return gy * slope
 
 
 class TanhGELUGrad(FunctionNode):

@@ -326,7 +326,7 @@ def pow(x: Any, y: Any) -> Variable:
     return Pow().apply((x, y))[0]
 
 
-BLOCK = 1 << 16
+BLOCK = 1 << 17
 
 
 def in_blocks(function: Callable[..., Array], *arrays: Array) -> Array:

@@ -20,7 +20,7 @@ from tinynode.functions.operands import (
     as_operands,
     first_variable,
 )
-from tinynode.functions.products import matmul, matrix_transpose
+from tinynode.functions.products import matmul, matmul_array, matrix_transpose
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import broadcast_shapes, expand_dims, permute_dims, reshape
 from tinynode.functions.statistical import sum
@@ -51,23 +51,25 @@ class Linear(FunctionNode):
             expect(b.shape[0] == w.shape[0])  # only now: a 0-d array has no shape[0]
 
     def forward(self, inputs: Arrays) -> Arrays:
-        x, w = inputs[0], inputs[1]
-        xp = namespace_of(x)
+        x, w, *b = inputs
         self.retain_inputs((0, 1))
-        y = xp.matmul(x, xp.matrix_transpose(w))
-        return (y,) if len(inputs) == 2 else (xp.add(y, inputs[2]),)
+        y = matmul_array(x, namespace_of(w).matrix_transpose(w))
+        if b:
+            y += b[0]
+        return (y,)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         x, w = self.get_retained_inputs()
         rows = math.prod(gy.shape[:-1])
-        flat = reshape(gy, (rows, w.shape[0]))
+        flat = gy if gy.ndim == 2 else reshape(gy, (rows, w.shape[0]))
         gradients: list[Variable | None] = []
         for i in target_input_indexes:
             if i == 0:
                 gradients.append(matmul(gy, w))
             elif i == 1:
-                gradients.append(matmul(matrix_transpose(flat), reshape(x, (rows, w.shape[1]))))
+                flat_x = x if x.ndim == 2 else reshape(x, (rows, w.shape[1]))
+                gradients.append(matmul(matrix_transpose(flat), flat_x))
             else:
                 gradients.append(sum(flat, axis=0))
         return tuple(gradients)

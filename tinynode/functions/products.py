@@ -25,7 +25,14 @@ from tinynode.functions.operands import (
     is_index,
     normalize_axes,
 )
-from tinynode.functions.shapes import broadcast_to, expand_dims, permute_dims, reshape, unbroadcast
+from tinynode.functions.shapes import (
+    PermuteDims,
+    broadcast_to,
+    expand_dims,
+    permute_dims,
+    reshape,
+    unbroadcast,
+)
 from tinynode.type_check import TypeInfoTuple, broadcasts, expect
 
 
@@ -52,7 +59,7 @@ class MatMul(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         self.retain_inputs((0, 1))
-        return (namespace_of(x).matmul(x, y),)
+        return (matmul_array(x, y),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs
@@ -63,6 +70,15 @@ class MatMul(FunctionNode):
         if 1 in target_input_indexes:
             gy = unbroadcast(matmul(matrix_transpose(x), gz), self, 1)
         return gx, gy
+
+
+def matmul_array(x: Array, y: Array) -> Array:
+    """x @ y, of arrays. A stack of matrices times one matrix is computed as a single product."""
+    xp, leading = namespace_of(x), x.shape[:-1]
+    if len(leading) < 2 or len(y.shape) > 2:
+        return xp.matmul(x, y)
+    z = xp.matmul(xp.reshape(x, (math.prod(leading), x.shape[-1])), y)
+    return xp.reshape(z, (*leading, y.shape[1]))
 
 
 def matmul(x: Any, y: Any) -> Variable:
@@ -91,7 +107,7 @@ def matrix_transpose(x: Any) -> Variable:
     ndim = x.ndim
     if ndim < 2:
         raise ValueError(f"matrix_transpose: x needs two axes at least, its shape is {x.shape}.")
-    return permute_dims(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+    return PermuteDims((*range(ndim - 2), ndim - 1, ndim - 2)).apply((x,))[0]
 
 
 def tensordot(x: Any, y: Any, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Variable:

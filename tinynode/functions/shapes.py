@@ -88,7 +88,7 @@ class PermuteDims(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         inverse = sorted(range(len(self.axes)), key=self.axes.__getitem__)
-        return (permute_dims(gy, inverse),)
+        return (PermuteDims(tuple(inverse)).apply((gy,))[0],)
 
 
 def permute_dims(x: Any, axes: Sequence[int]) -> Variable:

@@ -259,7 +259,7 @@ class Optimizer(RefusesKeywords):
 
     def _check_missing(self) -> None:
         """Refuse parameters without a gradient."""
-        missing = [slot for slot in self._slots if slot.parameter.grad is None]
+        missing = [slot for slot in self._slots if slot.parameter.grad_var is None]
         if missing and (not self.allow_missing or len(missing) == len(self._slots)):
             raise GraphError(
                 f"{type(self).__name__}.update: {missing[0]} has no gradient"
@@ -271,7 +271,7 @@ class Optimizer(RefusesKeywords):
 
     def _ready(self) -> list[_Slot]:
         """The slots of the parameters with a gradient; shapes and dtypes are checked."""
-        ready = [slot for slot in self._slots if slot.parameter.grad is not None]
+        ready = [slot for slot in self._slots if slot.parameter.grad_var is not None]
         for slot in ready:
             slot.check(f"{type(self).__name__}.update", "gradient", slot.parameter.grad)
             slot.prepare(f"{type(self).__name__}.update")
@@ -376,8 +376,8 @@ class _Slot:
 
     def check(self, function: str, name: str, other: Array) -> None:
         """Refuse a gradient or a moment with another shape or dtype than the parameter."""
-        p = self.parameter
-        if other.shape != p.shape or other.dtype != p.dtype:
+        array = self.parameter.raw
+        if other.shape != array.shape or other.dtype != array.dtype:
             raise GraphError(
                 f"{function}: {self} has a {name} of shape {tuple(other.shape)}, "
                 f"{dtype_name(other.dtype)}: its array was replaced by an array of another shape "

@@ -112,12 +112,20 @@ class AdamUpdate(UpdateFunction):
         b1, b2 = self.betas
         if self.weight_decay:
             p = p * rounded(1 - lr * self.weight_decay, g)
-        m = b1 * m + (1 - b1) * g
-        v = b2 * v + (1 - b2) * g * g
-        m_hat = m / rounded(1 - b1**count, g)
-        v_hat = v / rounded(1 - b2**count, g)
-        root = namespace_of(g).sqrt(v_hat)  # p may be a scalar of the array library by now
-        return p - rounded(lr, g) * m_hat / (root + self.eps), m, v
+        m = b1 * m
+        m += (1 - b1) * g
+        square = (1 - b2) * g
+        square *= g
+        v = b2 * v
+        v += square
+        # the corrections, as numbers: sqrt(v / r) is sqrt(v) / sqrt(r)
+        r = (1 - b2**count) ** 0.5
+        root = namespace_of(g).sqrt(v)  # p may be a scalar of the array library by now
+        root += rounded(r * self.eps, g)
+        new = rounded(-lr * r / (1 - b1**count), g) * m
+        new /= root
+        new += p
+        return new, m, v
 
 
 class RMSpropUpdate(UpdateFunction):
