@@ -207,17 +207,10 @@ class FastPlan:
         self.layout = self.packing if self.packing.packed else None
         self.arena = numpy.empty(self.packing.size, numpy.uint8)
         self._take_inputs(given, layout)
-        number_of_first = 0  # of the calls before the updates
-        for number, action in enumerate(actions):
-            is_update = not self.updated.isdisjoint(action.writes)
-            self._add(action)
-            self._free(number)
-            number_of_first = number_of_first if is_update else len(self.steps)
+        self._add_all(actions)
         names = [name for name in (*outputs, *saved) if name not in self.packing.packed]
         self.results = [(self.slots.get(name, -1), self.arrays.get(name)) for name in names]
-        self.groups = grouped(self.steps[:number_of_first])
-        self.last_groups = grouped(self.steps[number_of_first:])
-        self.dropped = self._dropped(self.steps[number_of_first:])
+        self.dropped = self._dropped()
         kept = (*self.memory.all, self.arena, *self.constants.values())
         self.own = set(map(id, map(owner_of, kept)))
         if self.pools or self.swaps:
@@ -269,11 +262,12 @@ class FastPlan:
         """True for an array that is copied to memory of the plan."""
         return bytes_of(self.forms[name]) <= LIMITS.copied_bytes
 
-    def _dropped(self, updates: Sequence[BoundCall | LateCall]) -> list[int]:
+    def _dropped(self) -> list[int]:
         """The slots of the values that end before the updates: views would hold parameters."""
         if not self.swaps:
             return []
-        needed = {slot for step in updates if isinstance(step, LateCall) for slot in step.reads}
+        late = [step for step in self.last_groups if isinstance(step, LateCall)]
+        needed = {slot for step in late for slot in step.reads}
         needed.update(slot for slot, _ in self.results)
         needed.update(slot for pair in self.swaps for slot in pair[:2])
         return [slot for slot in range(len(self.template)) if slot not in needed]
@@ -328,6 +322,16 @@ class FastPlan:
                 memory = self.memory.take(self.forms[name])  # never given back
                 self.arrays[name] = array_in(memory, self.forms[name], None)
                 self.copied.append((slot, self.arrays[name]))
+
+    def _add_all(self, actions: Sequence[Step]) -> None:
+        number_of_first = 0  # of the calls before the updates
+        for number, action in enumerate(actions):
+            is_update = not self.updated.isdisjoint(action.writes)
+            self._add(action)
+            self._free(number)
+            number_of_first = number_of_first if is_update else len(self.steps)
+        self.groups = grouped(self.steps[:number_of_first])
+        self.last_groups = grouped(self.steps[number_of_first:])
 
     def _add(self, action: Step) -> None:
         if isinstance(action, View):

@@ -12,18 +12,18 @@ import numpy
 
 name = "numpy"
 capabilities = frozenset({"cpu", "float64"})
-FREED_BYTES = 31 << 20  # just below 32 MiB: see ``keep_pages``
+FREED_BYTES = 31 << 20  # see ``keep_pages``
+WIDE_ROW = 128
 
 
 def keep_pages() -> None:
     """Let the C library keep freed memory, up to about 60 MB; called once, at import.
 
-    A page given back to the system costs a page fault at the next use. When a mapped block is
-    freed, glibc raises the limits up to 32 MiB; see M_MMAP_THRESHOLD in mallopt(3). The block is
-    never touched, so takes no memory. The call has no effect with other C libraries, or if
-    MALLOC_MMAP_THRESHOLD_ or MALLOC_TRIM_THRESHOLD_ is set.
+    A page given back to the system costs a page fault at the next use. When a mapped block below
+    32 MiB is freed, glibc raises the limits: see M_MMAP_THRESHOLD in mallopt(3). The call has no
+    effect with other C libraries, or if MALLOC_MMAP_THRESHOLD_ is set.
     """
-    numpy.empty(FREED_BYTES, numpy.uint8)
+    numpy.empty(FREED_BYTES, numpy.uint8)  # never touched: takes no memory
 
 
 keep_pages()
@@ -67,15 +67,11 @@ def forward(node: Any, arrays: tuple[Any, ...]) -> Any:
     return node.forward(arrays)
 
 
-WIDE_ROW = 128
-
-
 def add_at(indices: Any, values: Any, length: int) -> Any:
     """result[indices[k]] += values[k], from zeros: ``numpy.add.at`` for numbers, else by sorting.
 
     ``add.at`` is quick in one dimension only. For rows, sorting brings equal indices side by side.
-    ``reduceat`` sums the runs of narrow rows. Runs of wide rows are summed in turn, since
-    ``reduceat`` goes through the columns in turn.
+    ``reduceat`` sums the runs of narrow rows; it goes through the columns of wide rows in turn.
     """
     result = numpy.zeros((length, *values.shape[1:]), dtype=values.dtype)
     if values.ndim == 1:
