@@ -8,7 +8,7 @@ kernel or its portable forward.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter, methodcaller
@@ -20,7 +20,7 @@ from tinynode import functions
 from tinynode.functions import convolution
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
-from tinynode.net.passes import ArraySpec, MatMulOfTransposed, TimesNumber
+from tinynode.net.passes import ArraySpec, MatMulOfTransposed, TimesNumber, node_class_of
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
 from tinynode_fast import rows, updates
 from tinynode_fast.blocks import number
@@ -122,6 +122,25 @@ ELEMENTWISE: dict[type, Any] = {
 """The functions of a single elementwise call; operands of equal dtype broadcast in NumPy's."""
 
 
+PRODUCTS = {functions.Linear, functions.MatMul, MatMulOfTransposed}
+
+
+def free_matrices(operators: Sequence[Operator], outputs: Collection[str]) -> set[str]:
+    """The values that may lie in memory column by column: no reader wants whole rows.
+
+    Such readers are products, elementwise functions with a free result, and sums of columns.
+    """
+    bound = set(outputs)
+    for operator in reversed(operators):
+        kind = node_class_of(operator)
+        is_free = kind in PRODUCTS or (
+            kind in ELEMENTWISE and operator.output_names[0] not in bound
+        )
+        if not is_free and not (kind is functions.Sum and operator.attrs["axes"] == (0,)):
+            bound.update(operator.input_names)
+    return {name for operator in operators for name in operator.output_names} - bound
+
+
 class Lowering:
     """The actions for the operators that ``lower`` got.
 
@@ -129,10 +148,12 @@ class Lowering:
         forms: the shape and dtype of each value; values between the actions are added.
         constants: the arrays of numbers, by name.
         orders: the axes from the largest step in memory to the smallest, where C order is unusual.
+        columns: the matrices that may lie in memory column by column, see ``free_matrices``.
     """
 
-    def __init__(self, forms: dict[str, ArraySpec]) -> None:
+    def __init__(self, forms: dict[str, ArraySpec], columns: Iterable[str] = ()) -> None:
         self.forms = forms
+        self.columns = set(columns)
         self.constants: dict[str, Any] = {}
         self.orders: dict[str, tuple[int, ...]] = {}
         self.actions: list[Action] = []
@@ -226,20 +247,33 @@ def _matmul(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
 
 
 def _product(to: Lowering, reads: Names, writes: Names, transposed: Any) -> Actions:
-    """x y, the leading axes of x flattened; matrices are transposed as views."""
+    """x y, the leading axes of x flattened; matrices are transposed as views.
+
+    A matrix with fewer rows than columns is computed as (y' x')': BLAS is up to a fifth quicker
+    with the longer side first.
+    """
+    shape, is_flat = to.shape(writes[0]), len(to.shape(reads[0])) == 2
+    if is_flat and writes[0] in to.columns and not transposed[0] and shape[0] < shape[1]:
+        y = to.fresh(shape[::-1], writes[0])
+        yield from _product(to, reads[::-1], (y,), (not transposed[1], True))
+        to.orders[writes[0]] = (1, 0)
+        yield View(methodcaller("transpose"), (y,), writes)
+        return
     names = list(reads)
     for i, swap in enumerate(transposed):
         if swap:
             names[i] = to.fresh(to.shape(reads[i])[::-1], reads[i])
             yield View(methodcaller("transpose"), (reads[i],), (names[i],))
-    flat = len(to.shape(reads[0])) == 2
-    yield Call(numpy.matmul if flat else rows.product, tuple(names), writes)
+    yield Call(numpy.matmul if is_flat else rows.product, tuple(names), writes)
 
 
 def _linear(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
     if len(to.shape(reads[0])) < 2:
         return
-    y = writes[0] if len(reads) == 2 else to.fresh(to.shape(writes[0]), writes[0])
+    y = writes[0]
+    if len(reads) == 3:
+        y = to.fresh(to.shape(y), y)
+        to.columns |= {y} if writes[0] in to.columns else set()
     yield from _product(to, reads[:2], (y,), (False, True))
     if len(reads) == 3:
         yield Call(numpy.add, (y, reads[2]), writes, True)

@@ -37,7 +37,7 @@ from tinynode.net.plan import Layout, call_node
 from tinynode_fast.blocks import give_pages_back, in_order
 from tinynode_fast.fused import Fused, fuse
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.lowering import Action, Call, Lowering, OpaqueCall, View
+from tinynode_fast.lowering import Action, Call, Lowering, OpaqueCall, View, free_matrices
 from tinynode_fast.native import build
 from tinynode_fast.native.build import NotBuiltError
 from tinynode_fast.native.calls import NestCall, RefusedError
@@ -213,8 +213,7 @@ class FastPlan:
         self.dropped = self._dropped()
         kept = (*self.memory.all, self.arena, *self.constants.values())
         self.own = set(map(id, map(owner_of, kept)))
-        if self.pools or self.swaps:
-            give_pages_back()  # of the recording
+        self.is_new = True
 
     def _begin(self, given: list[str]) -> None:
         """The tables of a plan without actions."""
@@ -233,7 +232,8 @@ class FastPlan:
         self.kept: list[NestCall] = []  # their arrays stay in memory
 
     def _actions(self, operators: Sequence[Operator]) -> list[Step]:
-        lowering = NativeLowering(self.forms) if self.native else Lowering(self.forms)
+        kind = NativeLowering if self.native else Lowering
+        lowering = kind(self.forms, free_matrices(operators, self.outputs))
         others, updates = updates_last(operators)
         for operator in others:
             if operator.type == "constant":
@@ -462,7 +462,6 @@ class FastPlan:
             self.compiled = FastPlan(*self.net, Native(self.packing, compiler))
             with self.lock:
                 self._give_up_memory()
-            give_pages_back()
         except NoNestError:
             return
         except NotBuiltError as error:
@@ -500,6 +499,10 @@ class FastPlan:
         yield from [f"    {name_of_call(step.function)}" for step in self.steps]
 
     def _run(self, arrays: Arrays, commit: Commit | None) -> Arrays:
+        if self.is_new:  # large results come now: first the memory of the recording is given back
+            self.is_new = False
+            if self.pools or self.swaps:
+                give_pages_back()
         values = self.template.copy()
         values[: len(arrays)] = arrays
         for slot, array in self.copied:

@@ -223,6 +223,7 @@ class Recording:
         saving: True if a run records a graph.
         indexes: the index of each result among the program's inputs and outputs.
         detached: the results that require no gradient.
+        writes, gradient_writes: the writes to captured Variables, and to their gradients.
         holders: the parameters and moments that a run may overwrite, see ``Commit``.
     """
 
@@ -235,6 +236,8 @@ class Recording:
         # pragma: no mutate (DropCopy): a view of a dict that never changes is as good
         self.captured = list(found.captured.values())
         self.captured_specs = specs_of(self.captured)
+        self.gradient_writes = [one for one in found.writes if isinstance(one, GradientWrite)]
+        self.writes = [one for one in found.writes if not isinstance(one, GradientWrite)]
         self.holders = {name: n for one in found.updates for name, n in one.holders()}
         self.written_ids = frozenset(map(id, found.written_variables()))
         operators = found.net.flattened()
@@ -318,12 +321,13 @@ class Recording:
         if found.updates or found.writes:
             names = (*self.program.inputs, *self.program.outputs)
             values = dict(zip(names, every, strict=True))
-            for one in (*found.updates, *found.writes):
-                one.repeat(values)
-            taken = {id(x.raw) for x in (*inputs, *(every[index] for index in self.indexes))}
-            for write in found.writes:
-                if isinstance(write, GradientWrite):
-                    write.separate(taken)
+            for update in found.updates:
+                update.repeat(values)
+            for write in self.writes:
+                write.repeat(values)
+            taken = {id(x.raw) for x in (*inputs, *[every[index] for index in self.indexes])}
+            for gradient in self.gradient_writes:
+                gradient.repeat(values, taken)
         results = [every[index] for index in self.indexes]
         for position in self.detached:
             results[position] = results[position].detach()

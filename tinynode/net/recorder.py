@@ -92,15 +92,16 @@ class GradientWrite(NamedTuple):
     target: str
     name: str | None
 
-    def repeat(self, results: Mapping[str, Variable]) -> None:
-        """Repeat the write with the results of a run."""
-        self.variable.grad_var = None if self.name is None else results[self.name].detach()
+    def repeat(self, results: Mapping[str, Variable], taken: set[int]) -> None:
+        """Repeat the write with the results of a run.
 
-    def separate(self, taken: set[int]) -> None:
-        """Copy the gradient if others hold its memory; see ``unshared``."""
-        if self.variable.grad_var is not None:
-            raw = self.variable.raw
-            self.variable.grad_var = unshared(self.variable.grad_var, taken, raw)
+        The gradient is copied if others hold its memory; see ``unshared``.
+        """
+        if self.name is None:
+            self.variable.grad_var = None
+        else:
+            gx = results[self.name].detach()
+            self.variable.grad_var = unshared(gx, taken, self.variable.raw)
 
 
 class Write(NamedTuple):

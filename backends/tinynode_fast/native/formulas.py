@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter, methodcaller
 from typing import Any, NamedTuple, TypeAlias
 
@@ -161,8 +161,8 @@ def as_c(call: Call, shape: tuple[int, ...]) -> Operation | None:
 class NativeLowering(Lowering):
     """Lowering for a plan in C: the rules of ``RULES`` come first."""
 
-    def __init__(self, forms: dict[str, ArraySpec]) -> None:
-        super().__init__(forms)
+    def __init__(self, forms: dict[str, ArraySpec], columns: Iterable[str] = ()) -> None:
+        super().__init__(forms, columns)
         self.known: dict[tuple[Any, Names], str] = {}
         self.done: set[Call] = set()
 
