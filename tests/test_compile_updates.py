@@ -17,6 +17,7 @@ from tinynode.net.plan import Plan
 from tinynode.net.program import NetFunction
 from tinynode.nn.parameter import moved
 from tinynode.nn.updates import UpdateFunction
+from tinynode_fast.native import build
 
 F = tn.functions
 DEVICES = ["numpy", "strict:device1", "fast"]
@@ -522,6 +523,20 @@ def test_a_first_call_needs_no_more_memory_than_later_calls(name: str) -> None:
         first, later = peak_of(lambda: compiled(x)), peak_of(lambda: compiled(x))
     assert first < eager - 1.5
     assert first < later + 0.3  # the plan's memory in blocks
+
+
+@pytest.mark.parametrize("compiler", ["none", "auto"])
+def test_a_step_writes_over_the_parameters_from_the_first_call_on(compiler: str) -> None:
+    with tn.using_device("fast"), tn.using_config(compiler=compiler):
+        training = Training(MAKERS["adam"], (600, 400))
+        x = data((4, 600))
+        array = training.w.array
+        place = array.ctypes.data
+        del array  # the parameter alone holds it
+        for _ in range(4):
+            training.compiled(x)
+            build.wait()
+            assert training.w.array.ctypes.data == place
 
 
 def test_a_first_backward_needs_little_more_memory_than_eager_code() -> None:

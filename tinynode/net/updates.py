@@ -155,9 +155,13 @@ class Update:
             yield from [(name, 2) for name in part.read.values()]
 
     def release(self) -> None:
-        """Free the gradients of the last step: the run may use the memory."""
+        """Free the gradients of the last step, and let the nodes forget the parameters' arrays.
+
+        The run may use the memory. Recorded functions hold the arrays for backward themselves.
+        """
         for part in self.parts:
             part.slot.parameter.grad_var = None
+            part.slot.parameter.node.data = None
 
     def repeat(self, results: Mapping[str, Variable]) -> None:
         """Store the results of a run."""
