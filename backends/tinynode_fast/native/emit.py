@@ -376,7 +376,7 @@ class Writer:
         for letter, name in zip(what.letters, call.reads, strict=True):
             cast = (
                 ""
-                if self.type(name) in ("_Bool", "int64_t", "int32_t", kinds[0])
+                if self.type(name) in ("uint8_t", "int64_t", "int32_t", kinds[0])
                 else f"({kinds[0]})"
             )
             operands[letter] = f"{cast}{self.name(name)}"

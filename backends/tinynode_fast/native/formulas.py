@@ -103,8 +103,8 @@ _UNARY = {
         for name in sorted(FUNCTIONS - {"erf", "atan2", "hypot", "pow"})
     },
     exponential.Erf: "erf(x)",
-    comparison.IsFinite: "isfinite(x)",
-    comparison.IsInf: "isinf(x)",
+    comparison.IsFinite: "isfinite(x) != 0",
+    comparison.IsInf: "isinf(x) != 0",
     comparison.IsNaN: "x != x",
 }
 _BINARY = {

@@ -25,7 +25,7 @@ from tinynode_fast.native.formulas import Formula, Operation, Pick, Reduction, a
 
 Strides: TypeAlias = tuple[int, ...]
 TYPES = {numpy.dtype("float32"): "float", numpy.dtype("float64"): "double"}
-TYPES[numpy.dtype("bool")] = "_Bool"
+TYPES[numpy.dtype("bool")] = "uint8_t"  # loops with _Bool have no vector form
 TYPES |= {numpy.dtype("int64"): "int64_t", numpy.dtype("int32"): "int32_t"}  # of labels
 TYPES[numpy.dtype("int8")] = "int8_t"  # of the winners of windows
 MOST_STATEMENTS = 50  # the time of a compiler grows faster than a function
@@ -109,7 +109,7 @@ class Nest:
         names = (*call.reads, *call.writes)
         if what is None or any(self.forms[name][1] not in TYPES for name in names):
             return False
-        if isinstance(what, Reduction) and TYPES[self.forms[call.reads[0]][1]] == "_Bool":
+        if isinstance(what, Reduction) and TYPES[self.forms[call.reads[0]][1]] == "uint8_t":
             return False
         if not all(math.prod(self.forms[name][0]) for name in names):
             return False
