@@ -65,8 +65,8 @@ triplet_margin triu trunc unstack upsample_nearest2d var vecdot where zero_safe_
 """
 
 SHOW = """
-Diagram Film Plot bars fallbacks graph histogram lines matrix points record text training_curves
-watch
+CCode Diagram Film Plot bars c fallbacks graph histogram lines matrix points record text
+training_curves watch
 """
 
 LINALG = """

@@ -58,26 +58,13 @@ def in_c(f, *arguments):
     return compiled
 
 
-def c_of(compiled, *arguments):
-    """The C functions in the text of explain, each with its comment."""
-    found, function = [], []
-    for line in compiled.explain(*arguments).splitlines():
-        line = line.removeprefix("      ")
-        if function or line.startswith("// "):
-            function.append(line)
-        if line == "}" and function:
-            found.append("\n".join(function))
-            function = []
-    return found
-
-
 rng = np.random.default_rng(0)
 x, w, b = (on_fast(rng.normal(size=s), n) for s, n in (((4, 3), "x"), ((3, 5), "w"), (5, "b")))
 compiled = in_c(layer, x, w, b)
 y = compiled(x, w, b)
 y.grad = np.ones(y.shape)
 y.backward()
-forward, gradient = c_of(compiled, x, w, b)
+forward, gradient = tn.show.c(compiled, x, w, b).functions
 print(forward)
 
 # %% [markdown]
@@ -126,7 +113,7 @@ def moved_by_passes(f, *arguments):
 
 large = on_fast(np.linspace(-2.0, 2.0, 100_000), "x").detach()
 other = on_fast(np.linspace(0.0, 1.0, 100_000), "c").detach()
-(loop,) = c_of(in_c(poly, large, other), large, other)
+(loop,) = tn.show.c(in_c(poly, large, other), large, other).functions
 moved = {
     "a NumPy pass for each operator": 8 * moved_by_passes(poly, large, other),
     "one loop": 8 * loop.count("= p["),
@@ -199,7 +186,7 @@ def rule(kind, text):
 FRACTION = "x * (27.0 + x * x) / (27.0 + 9.0 * x * x)"
 numbers = on_fast([0.5, 1.0, 2.0, 10.0], "x").detach()
 with rule(F.Tanh, FRACTION):
-    (changed,) = c_of(in_c(F.tanh, numbers), numbers)
+    (changed,) = tn.show.c(in_c(F.tanh, numbers), numbers).functions
     changed_tanh = in_c(F.tanh, numbers)
 print(changed)
 
@@ -230,7 +217,7 @@ LIMITED = "h = x < -3.0 ? -3.0 : x > 3.0 ? 3.0 : x; h * (27.0 + h * h) / (27.0 +
 numbers = on_fast([0.5, 1.0, 2.0, 10.0, np.inf, np.nan], "x").detach()
 with rule(F.Tanh, LIMITED):
     limited_tanh = in_c(F.tanh, numbers)
-    print(c_of(limited_tanh, numbers)[0])
+    print(tn.show.c(limited_tanh, numbers).functions[0])
 
 # %% tags=["varies"]
 with rule(F.Tanh, LIMITED):

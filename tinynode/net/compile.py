@@ -38,7 +38,7 @@ from tinynode.net.making import paused_collector
 from tinynode.net.net_op import NetOp
 from tinynode.net.passes import is_random
 from tinynode.net.program import NetFunction, Program
-from tinynode.net.recorder import GradientWrite
+from tinynode.net.recorder import GradientWrite, Write
 from tinynode.net.structure import ByIdentity, Slot, flatten, leaves, unflatten
 from tinynode.net.trace import Trace, trace_flat
 from tinynode.nn.module import Wrapper
@@ -124,6 +124,19 @@ class CompiledFunction(Wrapper):
 
         The function is called twice, since a plan is made after the first run.
         """
+        lines: list[str] = []
+        for net, title, plan in self.described_plans(*args, **keywords):
+            lines += [] if net in lines else [net]
+            if plan is not None:
+                lines += [f"  {line}" for line in (title, *plan.describe())]
+        return "\n".join(lines)
+
+    def described_plans(self, *args: Any, **keywords: Any) -> list[tuple[str, str, Any]]:
+        """Net, title and plan of each run of a call with such arguments, and of the gradient.
+
+        The plan is None where a net has no operators. The function is called twice, since a plan
+        is made after the first run.
+        """
         program = self._recording(args, keywords)[0].program
         before, program.is_differentiated = program.is_differentiated, True
         try:
@@ -133,7 +146,7 @@ class CompiledFunction(Wrapper):
             program.is_differentiated = before
         recording, variables = self._recording(args, keywords)
         arrays = tuple([x.raw for x in recording.inputs(variables)])
-        return "\n".join(recording.program.describe(arrays, str(recording.trace.net)))
+        return list(recording.program.described_plans(arrays, str(recording.trace.net)))
 
     def _runs_eagerly(self) -> bool:
         """True while a net is recorded, in debug mode, and for hooks inside the function."""
@@ -223,7 +236,6 @@ class Recording:
         saving: True if a run records a graph.
         indexes: the index of each result among the program's inputs and outputs.
         detached: the results that require no gradient.
-        writes, gradient_writes: the writes to captured Variables, and to their gradients.
         holders: the parameters and moments that a run may overwrite, see ``Commit``.
     """
 
@@ -236,8 +248,6 @@ class Recording:
         # pragma: no mutate (DropCopy): a view of a dict that never changes is as good
         self.captured = list(found.captured.values())
         self.captured_specs = specs_of(self.captured)
-        self.gradient_writes = [one for one in found.writes if isinstance(one, GradientWrite)]
-        self.writes = [one for one in found.writes if not isinstance(one, GradientWrite)]
         self.holders = {name: n for one in found.updates for name, n in one.holders()}
         self.written_ids = frozenset(map(id, found.written_variables()))
         operators = found.net.flattened()
@@ -323,11 +333,13 @@ class Recording:
             values = dict(zip(names, every, strict=True))
             for update in found.updates:
                 update.repeat(values)
-            for write in self.writes:
-                write.repeat(values)
+            for write in found.writes:
+                if isinstance(write, Write):
+                    write.repeat(values)
             taken = {id(x.raw) for x in (*inputs, *[every[index] for index in self.indexes])}
-            for gradient in self.gradient_writes:
-                gradient.repeat(values, taken)
+            for write in found.writes:
+                if isinstance(write, GradientWrite):
+                    write.repeat(values, taken)
         results = [every[index] for index in self.indexes]
         for position in self.detached:
             results[position] = results[position].detach()

@@ -264,18 +264,17 @@ class Program:
             found.combined = Program(net, {**self.devices, **seeds}, found.names, requires)
         return found.combined
 
-    def describe(self, arrays: Arrays, text: str) -> Iterator[str]:
-        """The net as ``text``, the gradient net, and the plans of both."""
-        yield text
+    def described_plans(self, arrays: Arrays, text: str) -> Iterator[tuple[str, str, Any]]:
+        """Net, title and plan of each run: of the net as ``text``, then of the gradient net."""
         for saving in tuple(self._noted):
             self._plan(saving)
+        if not self._plans:
+            yield text, "", None
         for saving, plan in self._plans.items():
-            kept = ", keeping what a backward reads" if saving else ""
-            yield from (f"  {line}" for line in (f"run{kept}:", *plan.describe()))
+            yield text, "run, keeping what a backward reads:" if saving else "run:", plan
         if True not in self._plans:
             return
         found = self.gradient(self.full_key, arrays)
-        yield str(NetOp(found.operators, f"{self.title}_grad"))
         results, saved = self.run(arrays, True)
         floating = [i for i, y in enumerate(results) if is_differentiable(y)]
         # pragma: no mutate (NeighbourFunction): a plan depends on no values
@@ -284,8 +283,7 @@ class Program:
         packed, plans = saved.layout is not None, self.gradient(key, arrays).plans
         while packed not in plans:  # a plan is made by the second run
             self.run_gradient(key, arrays, saved, given)
-        plan = plans[packed]
-        yield from (f"  {line}" for line in ("run:", *plan.describe()))
+        yield str(NetOp(found.operators, f"{self.title}_grad")), "run:", plans[packed]
 
 
 class NetFunction(FunctionNode):
