@@ -324,6 +324,26 @@ def test_without_a_compiler_numpy_goes_on(compiler: str, reason: str, at_once: l
     assert bool(at_once) == (compiler != "none")
 
 
+def test_a_compiler_that_does_not_end_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "slow-cc"
+    slow.write_text('#!/bin/sh\ncase "$1" in --version) echo slow 1.0;; *) exec sleep 60;; esac\n')
+    slow.chmod(0o700)
+    monkeypatch.setattr(build, "SECONDS", 0.2)
+    with pytest.raises(NotBuiltError, match="slow-cc: TimeoutExpired"):
+        build.library(SOURCE + "// slow\n", str(slow))
+
+
+def test_a_cache_that_cannot_be_written_is_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("TINYNODE_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(NotBuiltError, match="the cache's folder cannot be made"):
+        build.library(SOURCE + "// no folder\n")
+
+
 def test_a_failure_stands_in_the_tables() -> None:
     build.note("a reason of a test")
     assert "a reason of a test" in tn.show.fallbacks()
