@@ -5,7 +5,9 @@ time. All of x, w and b require gradients. Each round measures every library onc
 timing, the gradients are compared with the gradients by hand. The garbage collector has Python's
 defaults.
 
-A second table compares eager and compiled functions of 2 to 16 such operations.
+A second table compares eager and compiled functions of 2 to 16 such operations. A third table has
+the cost per operation of chains up to 100,000 operations: Python's collector visits a graph again
+and again while the graph grows.
 
     python -m benchmarks.overhead
     python -m benchmarks.overhead --libraries numpy,tinynode --rounds 5
@@ -105,11 +107,22 @@ def eager_and_compiled(operations: int, rounds: int) -> list[str]:
     return row
 
 
+def growth(name: str, library: Any, depths: list[int]) -> list[str]:
+    """A row: microseconds per operation of each depth, forward and backward, and the growth."""
+    medians = []
+    for depth in depths:
+        times = [one_pass(library, depth)[1] for _ in range(max(3, 10 * depths[0] // depth))]
+        medians.append(statistics.median(times))
+    return [name, *(f"{one:.2f}" for one in medians), f"{medians[-1] / medians[0]:.2f}"]
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Cost per operation, side by side.")
     parser.add_argument("--libraries", default=",".join(LIBRARIES), help="compared with tinynode")
     parser.add_argument("--operations", type=int, default=1000, help="in the chain, half each")
     parser.add_argument("--rounds", type=int, default=40, help="medians are over these")
+    deep = [1_000, 10_000, 100_000]
+    parser.add_argument("--depths", type=int, nargs="+", default=deep, help="of the deep chains")
     options = parser.parse_args(arguments)
     names = measure.available(LIBRARIES, options.libraries)
     libraries = {name: LIBRARIES[name]() for name in names}
@@ -127,6 +140,10 @@ def main(arguments: list[str] | None = None) -> None:
     print("\na compiled function of such operations beside the eager one, us of CPU time per call")
     head = ["operations", "eager", "compiled", "ratio", "with backward", "compiled", "ratio"]
     measure.print_table(head, [eager_and_compiled(n, options.rounds) for n in SIZES])
+    print("\nforward and backward of deep chains, us per operation")
+    head = ["library", *map("{:,} operations".format, options.depths), "growth"]
+    graphs = [(name, library) for name, library in libraries.items() if name != "numpy"]
+    measure.print_table(head, [growth(*one, options.depths) for one in graphs])
 
 
 if __name__ == "__main__":

@@ -42,7 +42,9 @@ def measure(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_overhead() -> None:
     """With every peer that is installed: their gradients are compared before anything is timed."""
-    text = run("overhead", "--operations=6", "--rounds=2")
+    text = run("overhead", "--operations=6", "--rounds=2", "--depths", "10", "20")
+    text, deep = text.split("forward and backward of deep chains")
+    assert {"tinynode", "growth"} <= set(deep.replace("|", " ").split())
     rows = table(text)
     assert {"numpy", "tinynode"} <= set(rows)
     for peer in ("torch", "autograd", "mygrad"):
