@@ -9,16 +9,19 @@ axes (n, channels, height, width). Only the strides differ; elementwise function
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
 from numpy.lib.stride_tricks import as_strided
 
-from tinynode.devices import Fallback
-from tinynode.functions.convolution import Windows
-from tinynode.functions.pooling import nan_winners
+from tinynode.devices import Arrays, Fallback
+from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX, Windows
+from tinynode.functions.pooling import MaxPool2d, MaxPool2dGrad, nan_winners
 from tinynode_fast.limits import LIMITS
+
+FLOATS = frozenset({numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)})
 
 CHANNELS_LAST = (0, 2, 3, 1)
 """The axes of images from the largest step in memory to the smallest."""
@@ -174,3 +177,50 @@ def max_pool_gradient(node: Any, gy: Any, winners: Any) -> Any:
             gx[index] += chosen
     rows, columns = windows.padding
     return (gx[:, :, rows : rows + node.image[0], columns : columns + node.image[1]],)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """How the fast path computes a class of FunctionNode, on whole arrays.
+
+    Attributes:
+        function: ``function(node, *inputs)`` returns the outputs, ``Fallback``, or None where the
+            portable forward is as quick.
+        inputs, outputs: the positions of the arrays retained for backward.
+        least: the number of elements of the first input from which the kernel pays.
+    """
+
+    function: Callable[..., Any]
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+    least: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name in ``tinynode.show.fallbacks()``."""
+        return self.function.__name__
+
+    def run(self, node: Any, arrays: Arrays) -> Any:
+        """The outputs, or ``Fallback`` or None as from ``function``."""
+        if arrays[0].dtype not in FLOATS:
+            return Fallback(f"{arrays[0].dtype} has no kernel")
+        if any(not x.size for x in arrays):
+            return Fallback("no elements")
+        outputs = self.function(node, *arrays)
+        if type(outputs) is tuple:
+            node.retain_inputs(self.inputs)
+            node.retain_outputs(self.outputs)
+        return outputs
+
+
+KERNELS: dict[type, Kernel] = {
+    Conv2d: Kernel(conv2d, (0, 1)),
+    Conv2dGradX: Kernel(conv2d_gradient_x, (0, 1)),
+    Conv2dGradW: Kernel(conv2d_gradient_w, (0, 1)),
+    MaxPool2d: Kernel(max_pool, (), (1,), least=LIMITS.small),
+    MaxPool2dGrad: Kernel(max_pool_gradient, (1,), least=LIMITS.small),
+}
+"""The kernels, by the exact class of the FunctionNode."""

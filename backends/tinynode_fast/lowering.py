@@ -1,15 +1,15 @@
-"""Lowering: operators of a net become calls of NumPy that write to memory of a plan.
+"""Lowering: operators of a net become calls that write to memory of a plan.
 
-Requirement: a run of a net costs NumPy's functions and next to nothing else. So an operator
-becomes calls ``function(*reads, *writes)`` and views. Elementwise calls may run block by block;
-a view of known memory is made once. An operator without a rule runs as a FunctionNode, by its
-kernel or its portable forward.
+Requirement: a run of a net costs the functions of NumPy and C, and next to nothing else. So a
+rule turns an operator into formulas, reductions, other calls and views. A plan in C runs formulas
+and reductions as loops. A plan in NumPy runs a formula or reduction by one function of NumPy.
+Without a rule or a function the operator runs as a FunctionNode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter, methodcaller
 from typing import Any, NamedTuple, TypeAlias
@@ -17,30 +17,23 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy
 
 from tinynode import functions
-from tinynode.functions import convolution
+from tinynode.functions import activation, convolution
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
-from tinynode.net.passes import ArraySpec, MatMulOfTransposed, TimesNumber
+from tinynode.net.passes import ArraySpec, MatMulOfTransposed
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
-from tinynode_fast import rows, updates
-from tinynode_fast.blocks import number
-from tinynode_fast.images import CHANNELS_LAST
-from tinynode_fast.kernel import FLOATS, Elementwise
-from tinynode_fast.table import KERNELS
+from tinynode_fast.images import CHANNELS_LAST, FLOATS
+from tinynode_fast.native.formulas import FORMULAS, SETTINGS, Formula, Operation, Reduction, number
 
 Names: TypeAlias = tuple[str, ...]
 
 
 class Call(NamedTuple):
-    """``function(*reads, *writes)``: the last arguments are the results.
-
-    ``elementwise``: any slice of the one result depends on the same slices of the reads.
-    """
+    """``function(*reads, *writes)``, or an operation on the elements of ``reads``."""
 
     function: Any
     reads: Names
     writes: Names
-    elementwise: bool = False
 
 
 class View(NamedTuple):
@@ -60,66 +53,10 @@ class OpaqueCall(NamedTuple):
 
 
 Action: TypeAlias = Call | View | OpaqueCall
-Actions: TypeAlias = Iterator[Action]
 
 
-# --- functions that write to their last argument -------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SumOver:
-    """The sum over axes."""
-
-    axes: tuple[int, ...]
-    keepdims: bool
-
-    def __call__(self, x: Any, out: Any) -> None:
-        numpy.add.reduce(x, axis=self.axes, out=out, keepdims=self.keepdims)
-
-
-def join(function: Callable[..., Any], axis: int, *arrays: Any) -> None:
-    """``numpy.concatenate`` or ``numpy.stack`` of all arrays but the last."""
-    function(arrays[:-1], axis=axis, out=arrays[-1])
-
-
-def sum_channels(x: Any, out: Any) -> None:
-    """The sum over all axes but the channels: a product with ones, by BLAS."""
-    matrix = x.transpose(CHANNELS_LAST).reshape(-1, x.shape[1])
-    numpy.matmul(numpy.ones(len(matrix), x.dtype), matrix, out.reshape(-1))
-
-
-def maximum(x: Any, y: Any, out: Any) -> None:
-    """max(x, y): NumPy takes ``out`` by name alone."""
-    numpy.maximum(x, y, out=out)
-
-
-def minimum(x: Any, y: Any, out: Any) -> None:
-    """min(x, y)."""
-    numpy.minimum(x, y, out=out)
-
-
-def relu(x: Any, out: Any) -> None:
-    """max(x, 0)."""
-    numpy.maximum(x, number(0.0, x.dtype), out=out)
-
-
-def relu_gradient(y: Any, gy: Any, out: Any) -> None:
-    """gy where y > 0, else 0, also where gy is infinite or NaN: all of its bits, or none."""
-    bits = numpy.int32 if out.dtype.itemsize == 4 else numpy.int64
-    ones = numpy.negative(numpy.greater(y, 0, order="K").view(numpy.int8))  # -1: every bit
-    numpy.bitwise_and(gy.view(bits), ones, out.view(bits))
-
-
-_SAME = "Abs Add Cos Divide Exp Log Multiply Negative Reciprocal Sin Sqrt Square Subtract Tanh"
-ELEMENTWISE: dict[type, Any] = {
-    **{getattr(functions, name): getattr(numpy, name.lower()) for name in _SAME.split()},
-    functions.Maximum: maximum,
-    functions.Minimum: minimum,
-    functions.ReLU: relu,
-    functions.ReLUGrad: relu_gradient,
-    **{kind: kernel for kind, kernel in KERNELS.items() if isinstance(kernel, Elementwise)},
-}
-"""The functions of a single elementwise call; operands of equal dtype broadcast in NumPy's."""
+class RefusedError(Exception):
+    """Labels are wrong: the plan in NumPy runs, and raises the error."""
 
 
 class Lowering:
@@ -129,41 +66,94 @@ class Lowering:
         forms: the shape and dtype of each value; values between the actions are added.
         constants: the arrays of numbers, by name.
         orders: the axes from the largest step in memory to the smallest, where C order is unusual.
+        known: the values of operations, which several operators may need.
     """
 
-    def __init__(self, forms: dict[str, ArraySpec]) -> None:
+    def __init__(self, forms: dict[str, ArraySpec], is_native: bool = False) -> None:
         self.forms = forms
+        self.is_native = is_native
         self.constants: dict[str, Any] = {}
         self.orders: dict[str, tuple[int, ...]] = {}
         self.actions: list[Action] = []
+        self.known: dict[tuple[Any, Names], str] = {}
+        self.title = ""
 
     def lower(self, operator: Operator) -> None:
         """Append the actions of one operator."""
         node = operator.make_node()
-        kind, names = type(node), (tuple(operator.input_names), tuple(operator.output_names))
-        actions: list[Action] = []
-        for rule in self.rules_of(node, names[0] + names[1]):
-            actions = actions or list(rule(self, node, *names))
-        for action in actions or [OpaqueCall(operator, *names)]:
-            self.actions.append(action)
-            if kind in TO_CHANNELS_LAST and isinstance(action, Call | OpaqueCall):
-                self.orders.setdefault(action.writes[0], CHANNELS_LAST)
-            elif kind is functions.MaxPool2d or (isinstance(action, Call) and action.elementwise):
-                self._keep_order(action)
+        kind, before, known = type(node), len(self.actions), len(self.known)
+        reads, writes = tuple(operator.input_names), tuple(operator.output_names)
+        if kind in RULES and self._is_usual(kind, reads + writes):
+            self.title = kind.__name__.lower()
+            RULES[kind](self, node, reads, writes)
+        if len(self.actions) == before or not all(map(self._can_run, self.actions[before:])):
+            del self.actions[before:]
+            while len(self.known) > known:
+                self.known.popitem()
+            self.actions.append(OpaqueCall(operator, reads, writes))
+        for action in self.actions[before:]:
+            self._note_order(kind, action)
 
-    def rules_of(self, node: Any, names: Names) -> list[Rule]:
-        """The rules that may hold for a FunctionNode, the best first."""
-        rule = RULES.get(type(node))
-        fits = rule is not None and (type(node) in UPDATES or self.one_dtype(names))
-        return [rule] if rule is not None and fits else []
+    def _is_usual(self, kind: type, names: Names) -> bool:
+        """True if no array is empty, and the dtypes are those of a rule."""
+        sizes = [math.prod(self.shape(name)) for name in names if name != EMPTY]
+        return all(sizes) and (kind in OF_SEVERAL_DTYPES or self.one_dtype(*names))
 
-    def _keep_order(self, action: Action) -> None:
-        """Lay out the results as the first operand: NumPy then passes over memory in one run."""
-        for name in action.reads:
-            order = self.orders.get(name)
-            if order is not None and len(order) == len(self.shape(action.writes[0])):
-                self.orders.update((n, order) for n in action.writes if n in self.forms)
-                return
+    def _can_run(self, action: Action) -> bool:
+        """True if the plan has a function for an action."""
+        if not isinstance(action, Call) or not isinstance(action.function, Operation):
+            return True
+        return (self.is_native and action.function.in_c) or action.function.in_numpy is not None
+
+    def _note_order(self, kind: type, action: Action) -> None:
+        """Note the order of axes in memory: of images, or of the first operand."""
+        if kind in TO_CHANNELS_LAST and not isinstance(action, View):
+            self.orders.setdefault(action.writes[0], CHANNELS_LAST)
+        elif kind is functions.MaxPool2d or isinstance(getattr(action, "function", None), Formula):
+            for order in [self.orders[name] for name in action.reads if name in self.orders]:
+                if len(order) == len(self.shape(action.writes[0])):
+                    # NumPy then passes over memory in one run
+                    self.orders.update((n, order) for n in action.writes if n in self.forms)
+                    return
+
+    # --- what rules append -----------------------------------------------------------------------
+
+    def call(self, function: Any, reads: Names, writes: Names) -> None:
+        """Append a call."""
+        self.actions.append(Call(function, reads, writes))
+
+    def view(self, function: Callable[[Any], Any], read: str, write: str) -> str:
+        """Append a view, and return its name."""
+        self.actions.append(View(function, (read,), (write,)))
+        return write
+
+    def reshaped(self, read: str, shape: Sequence[int], write: str = "") -> str:
+        """The name of a value in another shape."""
+        write = write or self.fresh(tuple(shape), read)
+        return self.view(methodcaller("reshape", tuple(shape)), read, write)
+
+    def computed(self, text: str, write: str = "", **operands: str) -> str:
+        """The name of the value of a formula; without ``write``, a value may be known already."""
+        made, reads = Formula(self.title, tuple(operands), text), tuple(operands.values())
+        shape = numpy.broadcast_shapes(*map(self.shape, reads))
+        return self._known(made, made[1:], reads, shape, write)
+
+    def reduced(self, name: str, axes: tuple[int, ...], read: str, write: str = "") -> str:
+        """The name of a reduction over axes, which stay with length 1."""
+        made, shape = Reduction(name, axes), kept_shape(self.shape(read), axes)
+        return self._known(made, made, (read,), shape, write)
+
+    def _known(
+        self, made: Operation, key: Any, reads: Names, shape: tuple[int, ...], write: str
+    ) -> str:
+        if not write and (key, reads) in self.known:
+            return self.known[key, reads]
+        write = write or self.fresh(shape, reads[0])
+        self.known.setdefault((key, reads), write)
+        self.call(made, reads, (write,))
+        return write
+
+    # --- values ----------------------------------------------------------------------------------
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a value."""
@@ -183,135 +173,341 @@ class Lowering:
         self.forms[name] = (), dtype
         return name
 
-    def one_dtype(self, names: Names) -> bool:
-        """True if all values are float32, or all are float64."""
+    def one_dtype(self, *names: str) -> bool:
+        """True if all values but bool are float32, or all are float64."""
         dtypes = {self.forms[name][1] for name in names if name in self.forms}
+        dtypes.discard(numpy.dtype(bool))
         return len(dtypes) == 1 and dtypes <= FLOATS
+
+
+def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a sum over axes that keeps them with length 1."""
+    return tuple([1 if i in axes else n for i, n in enumerate(shape)])
 
 
 # --- rules: no actions if the operator has to run as a FunctionNode ------------------------------
 
 
-def _elementwise(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    function = ELEMENTWISE[type(node)]
-    (_, dtype), *others = {to.forms[name] for name in (*reads, *writes)}
-    if not isinstance(function, Elementwise) or (
-        not others and dtype in (function.dtypes or FLOATS)
-    ):
-        yield Call(function, reads, writes, True)
+def _elementwise(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    kind = type(node)
+    made = FORMULAS[kind] if kind in FORMULAS else SETTINGS[kind](node)
+    if made is not None:
+        to.call(made, reads, writes)
 
 
-def _add_all(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    if len(reads) == 1:
-        yield from _view(to, node, reads, writes)
+def _add_all(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     total = reads[0]
+    if len(reads) == 1:
+        _view(to, node, reads, writes)
     for i, part in enumerate(reads[1:], 2):
-        write = writes[0] if i == len(reads) else to.fresh(to.shape(writes[0]), writes[0])
-        yield Call(numpy.add, (total, part), (write,), True)
+        write = writes[0] if i == len(reads) else to.fresh(to.shape(total), total)
+        to.call(FORMULAS[functions.Add], (total, part), (write,))
         total = write
 
 
-def _times(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    yield Call(numpy.multiply, (reads[0], to.number(node.number, writes[0])), writes, True)
-
-
-def _matmul(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
+def _matmul(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     x, y = map(to.shape, reads)
     if len(y) > 2 <= len(x):
-        yield Call(numpy.matmul, reads, writes)
+        to.call(numpy.matmul, reads, writes)
     elif len(x) >= 2 == len(y):
         swapped = isinstance(node, MatMulOfTransposed)
-        transposed = swapped and node.transpose_x, swapped and node.transpose_y
-        yield from _product(to, reads, writes, transposed)
+        _product(to, reads, writes, (swapped and node.transpose_x, swapped and node.transpose_y))
 
 
-def _product(to: Lowering, reads: Names, writes: Names, transposed: Any) -> Actions:
+def _product(to: Lowering, reads: Names, writes: Names, transposed: tuple[bool, bool]) -> None:
     """x y, the leading axes of x flattened; matrices are transposed as views."""
     names = list(reads)
-    for i, swap in enumerate(transposed):
-        if swap:
-            names[i] = to.fresh(to.shape(reads[i])[::-1], reads[i])
-            yield View(methodcaller("transpose"), (reads[i],), (names[i],))
-    flat = len(to.shape(reads[0])) == 2
-    yield Call(numpy.matmul if flat else rows.product, tuple(names), writes)
+    for i, name in enumerate(reads):
+        if transposed[i]:
+            names[i] = to.fresh(to.shape(name)[::-1], name)
+            to.view(methodcaller("transpose"), name, names[i])
+    to.call(numpy.matmul if len(to.shape(reads[0])) == 2 else product, tuple(names), writes)
 
 
-def _linear(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    if len(to.shape(reads[0])) < 2:
-        return
-    y = writes[0] if len(reads) == 2 else to.fresh(to.shape(writes[0]), writes[0])
-    yield from _product(to, reads[:2], (y,), (False, True))
-    if len(reads) == 3:
-        yield Call(numpy.add, (y, reads[2]), writes, True)
+def product(x: Any, y: Any, out: Any) -> None:
+    """x y for x (..., n, k) and y (k, m), the leading axes of x flattened: one call of BLAS."""
+    n = math.prod(x.shape[:-1])
+    numpy.matmul(x.reshape(n, x.shape[-1]), y, out.reshape(n, y.shape[1]))
 
 
-def _sum(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    yield Call(SumOver(node.axes, node.keepdims), reads, writes)
+def _linear(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    if len(to.shape(reads[0])) >= 2:
+        y = writes[0] if len(reads) == 2 else to.fresh(to.shape(writes[0]), writes[0])
+        _product(to, reads[:2], (y,), (False, True))
+        if len(reads) == 3:
+            to.call(FORMULAS[functions.Add], (y, reads[2]), writes)
 
 
-def _sum_to(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    shape = to.shape(reads[0])
-    axes = node.axes_of(shape)
-    wide = to.fresh(rows.kept_shape(shape, axes), writes[0])
-    by_channels = to.orders.get(reads[0]) == CHANNELS_LAST and axes == (0, 2, 3)
-    yield Call(sum_channels if by_channels else SumOver(axes, True), reads, (wide,))
-    yield from _view(to, node, (wide,), writes)
-
-
-def _view(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    shape = to.shape(writes[0])
+def _view(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    (read,), (write,) = reads, writes
+    shape = to.shape(write)
     if type(node) is functions.PermuteDims:
-        yield View(methodcaller("transpose", tuple(node.axes)), reads, writes)
+        to.view(methodcaller("transpose", tuple(node.axes)), read, write)
     elif type(node) is functions.BroadcastTo:
-        yield View(partial(numpy.broadcast_to, shape=shape), reads, writes)
+        to.view(partial(numpy.broadcast_to, shape=shape), read, write)
     else:
-        yield View(methodcaller("reshape", shape), reads, writes)
+        to.reshaped(read, shape, write)
 
 
-def _parts(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
+def _parts(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     ends = (0, *getattr(node, "indices", ()), to.shape(reads[0])[node.axis])
     for i, name in enumerate(writes):
         part = slice(ends[i], ends[i + 1]) if type(node) is functions.Split else i
         if name != EMPTY:
-            index = (*(slice(None),) * node.axis, part, ...)
-            yield View(itemgetter(index), reads, (name,))
+            to.view(itemgetter((*(slice(None),) * node.axis, part, ...)), reads[0], name)
 
 
-def _join(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
+def _join(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     function = numpy.stack if type(node) is functions.Stack else numpy.concatenate
-    yield Call(partial(join, function, node.axis), reads, writes)
+    to.call(partial(join, function, node.axis), reads, writes)
 
 
-def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
+def join(function: Callable[..., Any], axis: int, *arrays: Any) -> None:
+    """``numpy.concatenate`` or ``numpy.stack`` of all arrays but the last."""
+    function(arrays[:-1], axis=axis, out=arrays[-1])
+
+
+def _reduce(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """Sum, largest element and mean; a shape without the axes is a view."""
+    (x,), (y,), shape = reads, writes, to.shape(reads[0])
+    axes = node.axes_of(shape) if type(node) is functions.SumTo else node.axes
+    axes = tuple([axis % len(shape) for axis in axes])
+    kept = kept_shape(shape, axes)
+    wide = y if to.shape(y) == kept else to.fresh(kept, y)
+    if type(node) is functions.Mean:
+        _mean(to, axes, x, wide)
+    elif type(node) is functions.Max:
+        largest = to.reduced("largest", axes, x)
+        wrong = to.reduced("sum", axes, to.computed("x != x ? 1.0 : 0.0", x=x))
+        to.computed("n > 0 ? NAN : m", wide, n=wrong, m=largest)
+    else:
+        to.reduced("sum", axes, x, wide)
+    if wide != y:
+        to.reshaped(wide, to.shape(y), y)
+
+
+def _mean(to: Lowering, axes: tuple[int, ...], x: str, write: str = "") -> str:
+    n = math.prod(to.shape(x)[axis] for axis in axes)
+    return to.computed(f"s / {number(n)}", write, s=to.reduced("sum", axes, x))
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def _softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """e = e^(x - max), y = e / sum of e; 0 where every x is -inf."""
+    _, e, total = _exponentials(to, reads[0], node.axis)
+    to.computed("e / (s == 0 ? 1.0 : s)", writes[0], e=e, s=total)
+
+
+def _log_softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """y = (x - max) - log of the sum of e^(x - max)."""
+    d, _, total = _exponentials(to, reads[0], node.axis)
+    to.computed("y = d - l; y > 0 ? 0.0 : y", writes[0], d=d, l=to.computed("log(s)", s=total))
+
+
+def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
+    """d = x - max, e = e^d and the sum of e, along an axis."""
+    axes = (axis % len(to.shape(x)),)
+    m = to.reduced("largest", axes, x)
+    d = to.computed("x - (m == -INFINITY ? 0.0 : m)", x=x, m=m)
+    e = to.computed("exp(d)", d=d)
+    return d, e, to.reduced("sum", axes, e)
+
+
+def _labels(to: Lowering, node: Any, x: str, labels: str) -> tuple[str, str] | None:
+    """The labels as a column, and the divisor of the loss, as ``x``; None without a rule."""
+    shape, (_, kind) = to.shape(x), to.forms[labels]
+    is_usual = not node.smoothing and node.reduction in ("mean", "sum") and len(shape) == 2
+    if not is_usual or shape[1] == 1 or kind not in INTEGERS or not to.is_native:
+        return None
+    key = "column", (labels,)
+    if key not in to.known:
+        checked = to.fresh((), labels)
+        to.call(partial(check_labels, shape[1], node.ignore_label), (labels,), (checked,))
+        to.known[key] = to.reshaped(labels, (shape[0], 1))
+    column = to.known[key]
+    one = to.number(1.0, x)
+    if node.reduction == "sum":
+        return column, one
+    counted = to.computed(f"y == {node.ignore_label} ? 0.0 : n", n=one, y=column)
+    return column, to.reduced("sum", (0, 1), counted)
+
+
+def check_labels(n: int, ignored: int, labels: Any, out: Any) -> None:
+    """Raise RefusedError for a label that is no class."""
+    if labels.min() < 0 or labels.max() >= n:
+        wrong = (labels < 0) | (labels >= n)
+        if (wrong & (labels != ignored)).any():
+            raise RefusedError
+
+
+def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """log_p = log_softmax(x), loss_i = -log_p[label_i]; the sum, or the mean."""
+    x, (loss, log_p) = reads[0], writes
+    found = _labels(to, node, x, reads[1]) if len(reads) == 2 else None
+    if found is None or loss == EMPTY or not to.one_dtype(x, loss, log_p):
+        return
+    column, count = found
+    log_p = to.fresh(to.shape(x), x) if log_p == EMPTY else log_p
+    _log_softmax(to, activation.LogSoftmax(1), (x,), (log_p,))
+    losses = to.computed(f"j == y && y != {node.ignore_label} ? -l : 0.0", l=log_p, y=column)
+    total = to.reduced("sum", (0, 1), to.reduced("sum", (1,), losses))
+    to.reshaped(to.computed("s / (m == 0 ? 1.0 : m)", s=total, m=count), (), loss)
+
+
+def _cross_entropy_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """gx = g / m (e^log_p - 1 at the label), 0 in a row whose label is ignored."""
+    log_p, g = reads[:2]
+    found = _labels(to, node, log_p, reads[2]) if len(reads) == 3 and not to.shape(g) else None
+    if found is None or not to.one_dtype(log_p, g, *writes):
+        return
+    column, scale = found
+    scale = to.computed("g / (m == 0 ? 1.0 : m)", g=g, m=scale)
+    text = f"e = exp(l); y == {node.ignore_label} ? 0.0 : (e - (j == y ? 1.0 : 0.0)) * s"
+    to.computed(text, writes[0], l=log_p, y=column, s=scale)
+
+
+def _standardize(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """m = mean x, d = x - m, r = 1 / sqrt(mean of d^2 + eps), y = d r."""
+    if EMPTY in writes:
+        return
+    (d,), (y, m, r) = reads, writes
+    if node.center:
+        d = to.computed("x - m", x=d, m=_mean(to, node.axes, d, m))
+    else:
+        to.computed("z", m, z=to.number(0.0, m))
+    mean = _mean(to, node.axes, to.computed("d * d", d=d))
+    to.computed(f"1.0 / sqrt(q + {number(node.eps)})", r, q=mean)
+    to.computed("d * r", y, d=d, r=r)
+
+
+def _standardize_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """gx = r (g - mean g - y mean(g y))."""
+    g, y, r = reads
+    if to.shape(g) != to.shape(y):
+        return
+    share = _mean(to, node.axes, to.computed("g * y", g=g, y=y))
+    if node.center:
+        mean = _mean(to, node.axes, g)
+        to.computed("(g - y * a - m) * r", writes[0], g=g, y=y, a=share, m=mean, r=r)
+    else:
+        to.computed("(g - y * a) * r", writes[0], g=g, y=y, a=share, r=r)
+
+
+# --- images --------------------------------------------------------------------------------------
+
+_PLACES, _BEST = "abcd", "zyxw"
+
+
+def _max_pool(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """The largest of the places of a window, each a view of x, and the number of its place."""
+    (x,), (y, winners), windows = reads, writes, node.windows
+    count = math.prod(windows.size)
+    if EMPTY in writes or windows.padding != (0, 0) or count > len(_PLACES):
+        return
+    if not to.one_dtype(x, y) or to.forms[winners][1] != numpy.dtype("int8"):
+        return
+    places = {}
+    indexes = [index for _, _, index in windows.places(to.shape(y)[2:])]
+    for letter, index in zip(_PLACES, indexes, strict=False):
+        places[letter] = to.view(itemgetter(index), x, to.fresh(to.shape(y), x))
+        if x in to.orders:
+            to.orders[places[letter]] = to.orders[x]
+    best, place, parts = "a", "0", []
+    for i, letter in enumerate(_PLACES[1:count], 1):
+        is_better = f"{letter} > {best} || {letter} != {letter}"
+        parts.append(f"{_BEST[i]} = {is_better} ? {letter} : {best}")
+        place = f"{is_better} ? {i} : {place}"
+        best = _BEST[i]
+    to.computed("; ".join([*parts, best]), y, **places)
+    to.computed("; ".join([*parts[:-1], place]), winners, **places)
+
+
+def _max_pool_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """gx = gy at the place of the winner, else 0, for windows that tile the image."""
+    (gy, winners), (gx,), (size, stride, padding, dilation) = reads, writes, node.windows
+    n, c, rows, columns = to.shape(gy)
+    tiles = (rows * size[0], columns * size[1]) == tuple(node.image) and size == stride
+    if not tiles or padding != (0, 0) or dilation != (1, 1) or math.prod(size) > 100:
+        return
+    if to.forms[winners][1] != numpy.dtype("int8") or not to.one_dtype(gy, gx):
+        return
+    g, w = [to.reshaped(name, (n, c, rows, 1, columns, 1)) for name in reads]
+    place = to.fresh((size[0], 1, size[1]), winners)
+    to.constants[place] = numpy.arange(math.prod(size), dtype="int8").reshape(to.shape(place))
+    wide = to.fresh((n, c, rows, size[0], columns, size[1]), gx)
+    to.orders[wide] = 0, 2, 3, 4, 5, 1  # the channels last
+    to.computed("w == k ? g : 0.0", wide, g=g, w=w, k=place)
+    to.reshaped(wide, to.shape(gx), gx)
+
+
+# --- updates -------------------------------------------------------------------------------------
+
+
+def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
-    if not to.one_dtype(arrays + writes):
-        return
-    if type(node) is AdamUpdate:
-        yield Call(partial(updates.adam_call, node), reads, writes)
-        return
-    g = arrays[1]
-    if type(node) is MomentumUpdate:
-        g = writes[1]
-        yield Call(updates.gather, (arrays[2], arrays[1], numbers[1]), (g,), True)
-    yield Call(updates.descend, (arrays[0], g, numbers[0]), writes[:1], True)
+    if to.one_dtype(*arrays, *writes) and not any(map(to.shape, numbers)):
+        UPDATES[type(node)](to, node, reads, writes)
 
 
-UPDATES = SGDUpdate, MomentumUpdate, AdamUpdate
+def _adam(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """m' = b1 m + c1 g, v' = b2 v + c2 g^2, p' = p - rate m' / (sqrt(v') + eps)."""
+    (p, g, m, v, lr, count), (new, new_m, new_v), (b1, b2) = reads, writes, node.betas
+    root = f"sqrt(1.0 - pow({number(b2)}, n))"
+    rate = to.computed(f"a * {root} / (1.0 - pow({number(b1)}, n))", a=lr, n=count)
+    eps = to.computed(f"{number(node.eps)} * {root}", n=count)
+    to.computed(f"m * {number(b1)} + g * {number(1 - b1)}", new_m, m=m, g=g)
+    to.computed(f"v * {number(b2)} + g * g * {number(1 - b2)}", new_v, v=v, g=g)
+    text, operands = "p - m / (sqrt(v) + e) * a", {"p": p, "m": new_m, "v": new_v, "e": eps}
+    if node.weight_decay:
+        operands["k"] = to.computed(f"1.0 - a * {number(node.weight_decay)}", a=lr)
+        text = f"p * k - {text[4:]}"
+    to.computed(text, new, **operands, a=rate)
+
+
+def _sgd(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    p, g, lr = reads
+    to.computed("p - g * a", writes[0], p=p, g=g, a=lr)
+
+
+def _momentum(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    (p, g, v, lr, momentum), (new, new_v) = reads, writes
+    to.computed("v * b + g", new_v, v=v, g=g, b=momentum)
+    to.computed("p - v * a", new, p=p, v=new_v, a=lr)
+
+
+Rule: TypeAlias = Callable[[Lowering, Any, Names, Names], None]
+UPDATES: dict[type, Rule] = {AdamUpdate: _adam, SGDUpdate: _sgd, MomentumUpdate: _momentum}
+INTEGERS = {numpy.dtype("int64"), numpy.dtype("int32")}
+"""The dtypes of labels."""
+OF_SEVERAL_DTYPES = {
+    functions.SoftmaxCrossEntropy,
+    functions.SoftmaxCrossEntropyGrad,
+    functions.MaxPool2d,
+    functions.MaxPool2dGrad,
+    *UPDATES,
+}
+"""The operators whose rules look at the dtypes."""
 TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX, functions.MaxPool2dGrad}
 """The kernels for images lay out these results with the channels last."""
-
-Rule: TypeAlias = Callable[[Lowering, Any, Names, Names], Actions]
 RULES: dict[type, Rule] = {
-    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys([*FORMULAS, *SETTINGS], _elementwise),
     **dict.fromkeys([functions.Reshape, functions.Identity, StopGradient], _view),
     **dict.fromkeys([functions.PermuteDims, functions.BroadcastTo], _view),
     **dict.fromkeys([functions.MatMul, MatMulOfTransposed], _matmul),
     **dict.fromkeys([functions.Split, functions.Unstack], _parts),
     **dict.fromkeys([functions.Concat, functions.Stack], _join),
+    **dict.fromkeys([functions.Sum, functions.SumTo, functions.Max, functions.Mean], _reduce),
     **dict.fromkeys(UPDATES, _update),
     functions.AddAll: _add_all,
-    TimesNumber: _times,
     functions.Linear: _linear,
-    functions.Sum: _sum,
-    functions.SumTo: _sum_to,
+    functions.SoftmaxCrossEntropy: _cross_entropy,
+    functions.SoftmaxCrossEntropyGrad: _cross_entropy_grad,
+    functions.MaxPool2d: _max_pool,
+    functions.MaxPool2dGrad: _max_pool_grad,
+    activation.Softmax: _softmax,
+    activation.LogSoftmax: _log_softmax,
+    functions.Standardize: _standardize,
+    functions.StandardizeGrad: _standardize_grad,
 }
