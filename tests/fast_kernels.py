@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import tinynode_fast
 from tinynode_fast import threads
 from tinynode_fast.limits import LIMITS, Limits
 from tinynode_fast.native import calls
@@ -26,22 +25,18 @@ def set_limits(monkeypatch: Any, **numbers: float) -> None:
         monkeypatch.setattr(LIMITS, name, number)
 
 
-def set_least(monkeypatch: Any, least: int) -> None:
-    """All kernels of eager code run from this number of elements on; threads are two."""
-    kernels = tinynode_fast.KERNELS.items()
-    changed = {kind: dataclasses.replace(kernel, least=least) for kind, kernel in kernels}
-    monkeypatch.setattr(tinynode_fast, "KERNELS", changed)
+def use_two_threads(monkeypatch: Any) -> None:
     for module in (threads, calls):
         monkeypatch.setattr(module, "thread_count", two_threads)
 
 
 def set_all_limits(monkeypatch: Any, huge: bool) -> None:
     """All limits at once: each at 0, or huge."""
-    set_least(monkeypatch, HUGE if huge else 0)
+    use_two_threads(monkeypatch)
     set_limits(monkeypatch, **dict.fromkeys(CHANGEABLE, HUGE if huge else 0))
 
 
 def force_kernels(monkeypatch: Any) -> None:
     """Every kernel runs at any size, and two threads share loops of few elements."""
-    set_least(monkeypatch, 0)
-    set_limits(monkeypatch, threaded=16, few_channels=2, columns=64)
+    use_two_threads(monkeypatch)
+    set_limits(monkeypatch, small=0, threaded=16, few_channels=2, columns=64)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -281,25 +282,23 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
         threads.in_shares(100, 50, work)
 
 
-class Failing:
-    """A pool that takes one share, and runs it late; then it raises."""
-
-    def __init__(self, error):
-        self.error, self.taken, self.workers = error, [], []
-
-    def submit(self, *call):
-        if self.taken:
-            raise self.error
-        self.taken.append(call)
-        self.workers.append(threading.Timer(0.05, call[0], call[1:]))
-        self.workers[0].start()
-
-
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
 def test_shares_that_were_handed_over_are_waited_for(error, monkeypatch):
-    force_kernels(monkeypatch)
-    pool = Failing(error)
-    monkeypatch.setattr(threads, "pool", lambda: pool)
+    """One thread starts, and is slow; then no thread starts."""
+    started = []
+
+    class Failing(threading.Thread):
+        def start(self):
+            if started:
+                raise error
+            started.append(self)
+            super().start()
+
+        def run(self):
+            time.sleep(0.05)
+            super().run()
+
+    monkeypatch.setattr(threads.threading, "Thread", Failing)
     x, y = np.arange(1.0, 101.0), np.zeros(100)
     if isinstance(error, MemoryError):
         with pytest.raises(MemoryError):
@@ -308,27 +307,7 @@ def test_shares_that_were_handed_over_are_waited_for(error, monkeypatch):
     else:
         _copy(x, y, 25)
         np.testing.assert_array_equal(y, x)
-    pool.workers[0].join()
-
-
-def test_a_share_that_is_queued_and_refused_is_run_once(monkeypatch):
-    """A pool may queue a call, and then fail to start a thread for it."""
-    force_kernels(monkeypatch)
-    queued = []
-
-    class Queues:
-        def submit(self, *call):
-            queued.append(call)
-            raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threads, "pool", Queues)
-    x, y = np.arange(1.0, 101.0), np.zeros(100)
-    _copy(x, y, 50)
-    np.testing.assert_array_equal(y, x)
-    y[...] = 0
-    (call,) = queued
-    call[0](*call[1:])
-    assert not y.any()
+    assert not started[0].is_alive()
 
 
 LATE = """
@@ -427,9 +406,8 @@ def _copy(x, y, size):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_makes_a_pool_of_its_own(monkeypatch):
+def test_a_forked_process_starts_threads_of_its_own():
     _copy(np.arange(100.0), np.empty(100), 50)
-    assert threads.pool.cache_info().currsize == 1
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=_child, args=(queue,))
@@ -447,14 +425,6 @@ def test_results_share_no_memory_with_other_results_or_inputs(name):
         np.testing.assert_array_equal(y, kept[i])
         others = [*first[:i], *second, *KERNEL_CASES[name][1]]
         assert not any(np.shares_memory(y, other) for other in others)
-
-
-def test_the_caller_of_a_pool_works_too(monkeypatch):
-    """All threads but the caller's are in the pool, and at least one."""
-    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor", lambda number, name: number)
-    for count, number in ((1, 1), (2, 1), (4, 3)):
-        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
-        assert threads.pool.__wrapped__() == number
 
 
 def test_memory_is_asked_for_once_so_that_the_c_library_keeps_pages(monkeypatch):

@@ -824,7 +824,7 @@ def test_compiled_activations_are_differentiated_again_and_again(
 
 # --- the table of kernels ------------------------------------------------------------------------
 
-KERNEL_BY_NAME = {kernel.name: (kind, kernel) for kind, kernel in KERNELS.items()}
+KERNEL_BY_NAME = {kernel.__name__: (kind, kernel) for kind, kernel in KERNELS.items()}
 
 
 @pytest.mark.parametrize("large", [False, True])

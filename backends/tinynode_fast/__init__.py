@@ -14,7 +14,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
-from tinynode_fast.images import KERNELS
+from tinynode_fast.images import KERNELS, run_kernel
 from tinynode_fast.native.build import compiler_status as compiler_status
 from tinynode_fast.plan import FastPlan
 from tinynode_numpy import add_at as add_at
@@ -46,13 +46,11 @@ def forward(node: Any, arrays: Arrays) -> Any:
             return node.forward(arrays)
         if kind.forward_fast is FunctionNode.forward_fast:
             return Fallback("no kernel for this class")
-    elif arrays[0].size < kernel.least:
-        return node.forward(arrays)
     start = time.perf_counter()
-    outputs = node.forward_fast(arrays) if kernel is None else kernel.run(node, arrays)
+    outputs = node.forward_fast(arrays) if kernel is None else run_kernel(node, arrays)
     if outputs is None and kernel is not None:
         return node.forward(arrays)
     if type(outputs) is tuple:
-        title = "forward_fast" if kernel is None else kernel.name
+        title = "forward_fast" if kernel is None else kernel.__name__
         count_use(kernel_uses, (name, node.label, title), time.perf_counter() - start)
     return outputs

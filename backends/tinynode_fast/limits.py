@@ -1,7 +1,7 @@
 """The limits of the fast path: thresholds, and sizes of caches.
 
 Requirement: every tuned number stands on one page, with a unit and a reason. The code reads
-``LIMITS`` at each call, so a test can change a number; ``least`` of a kernel is read at import.
+``LIMITS`` at each call, so a test can change a number.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class NotBuiltError(Exception):
 
 _lock = threading.Lock()
 _loaded: dict[str, ctypes.CDLL] = {}
-_running: set[threading.Thread] = set()
+_threads: list[threading.Thread] = []
 _reasons: set[str] = set()
 
 
@@ -59,7 +59,7 @@ def _after_fork() -> None:
     """The child of a fork has no building thread, and no lock of a building thread."""
     global _lock
     _lock = threading.Lock()
-    _running.clear()
+    _threads.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -239,26 +239,17 @@ def note(reason: str) -> None:
 
 def in_background(work: Callable[[], None]) -> None:
     """Build in a thread; the end of the program does not wait for the thread."""
-
-    def run() -> None:
-        try:
-            work()
-        finally:
-            _running.discard(threading.current_thread())
-
-    thread = threading.Thread(target=run, name="tinynode_fast build", daemon=True)
-    _running.add(thread)
-    try:
+    thread = threading.Thread(target=work, name="tinynode_fast build", daemon=True)
+    _threads[:] = [one for one in _threads if one.is_alive()]
+    with contextlib.suppress(RuntimeError):  # the program ends
         thread.start()
-    except RuntimeError:  # the program ends
-        _running.discard(thread)
+        _threads.append(thread)
 
 
 def wait() -> None:
     """Wait until every requested plan is compiled, or has failed."""
-    for work in list(_running):
-        work.join()
-        _running.discard(work)
+    for thread in _threads.copy():
+        thread.join()
 
 
 def compiler_status() -> Iterator[str]:
