@@ -243,7 +243,7 @@ WHOLE = np.arange(12).reshape(3, 4)
 ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
     "a sum of one": (fn.AddAll(), [draw(3, 4)], "View"),
     "a sum of three": (fn.AddAll(), [draw(3, 4)] * 3, "add add"),
-    "a number": (TimesNumber(0.7), [draw(3, 4)], "times"),
+    "a number": (TimesNumber(0.7), [draw(3, 4)], "timesnumber"),
     "integers": (fn.Add(), [WHOLE, WHOLE], "OpaqueCall"),
     "two dtypes": (fn.Add(), [draw(3, 4), draw(3, 4).astype("float64")], "OpaqueCall"),
     "matrices": (fn.MatMul(), [draw(3, 4), draw(4, 2)], "matmul"),

@@ -20,10 +20,10 @@ from tinynode import functions
 from tinynode.functions import activation, convolution
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
-from tinynode.net.passes import ArraySpec, MatMulOfTransposed
+from tinynode.net.passes import ArraySpec, MatMulOfTransposed, TimesNumber
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
 from tinynode_fast.images import CHANNELS_LAST, FLOATS
-from tinynode_fast.native.formulas import FORMULAS, SETTINGS, Formula, Operation, Reduction, number
+from tinynode_fast.native.formulas import FORMULAS, Formula, Operation, Reduction, number
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -189,10 +189,22 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]
 
 
 def _elementwise(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    kind = type(node)
-    made = FORMULAS[kind] if kind in FORMULAS else SETTINGS[kind](node)
-    if made is not None:
-        to.call(made, reads, writes)
+    to.call(FORMULAS[type(node)], reads, writes)
+
+
+def _times(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    to.computed(f"x * {number(node.number)}", writes[0], x=reads[0])
+
+
+def _leaky_relu(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    if 0.0 < node.slope <= 1.0:
+        to.computed(f"x > 0 ? x : x * {number(node.slope)}", writes[0], x=reads[0])
+
+
+def _elu(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    a, b = number(node.scale), number(node.scale * node.alpha)
+    text = f"e = expm1(x > 0 ? 0.0 : x); (x > 0 ? x : 0.0) * {a} + e * {b}"
+    to.computed(text, writes[0], x=reads[0])
 
 
 def _add_all(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
@@ -352,7 +364,7 @@ def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None
     log_p = to.fresh(to.shape(x), x) if log_p == EMPTY else log_p
     _log_softmax(to, activation.LogSoftmax(1), (x,), (log_p,))
     losses = to.computed(f"j == y && y != {node.ignore_label} ? -l : 0.0", l=log_p, y=column)
-    total = to.reduced("sum", (0, 1), to.reduced("sum", (1,), losses))
+    total = to.reduced("sum", (0, 1), losses)
     to.reshaped(to.computed("s / (m == 0 ? 1.0 : m)", s=total, m=count), (), loss)
 
 
@@ -492,7 +504,7 @@ OF_SEVERAL_DTYPES = {
 TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX, functions.MaxPool2dGrad}
 """The kernels for images lay out these results with the channels last."""
 RULES: dict[type, Rule] = {
-    **dict.fromkeys([*FORMULAS, *SETTINGS], _elementwise),
+    **dict.fromkeys(FORMULAS, _elementwise),
     **dict.fromkeys([functions.Reshape, functions.Identity, StopGradient], _view),
     **dict.fromkeys([functions.PermuteDims, functions.BroadcastTo], _view),
     **dict.fromkeys([functions.MatMul, MatMulOfTransposed], _matmul),
@@ -500,6 +512,9 @@ RULES: dict[type, Rule] = {
     **dict.fromkeys([functions.Concat, functions.Stack], _join),
     **dict.fromkeys([functions.Sum, functions.SumTo, functions.Max, functions.Mean], _reduce),
     **dict.fromkeys(UPDATES, _update),
+    TimesNumber: _times,
+    functions.LeakyReLU: _leaky_relu,
+    functions.ELU: _elu,
     functions.AddAll: _add_all,
     functions.Linear: _linear,
     functions.SoftmaxCrossEntropy: _cross_entropy,

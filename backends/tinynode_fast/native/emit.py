@@ -167,7 +167,7 @@ class Writer:
             if name not in nest.over.values():
                 constant = "const " if name in nest.reads else ""
                 yield f"    {constant}{self.type(name)} *restrict {self.pointers[name]} = p[{i}];"
-        yield from indented(self._prologue())
+        yield from indented(self._starts())
         *outer, _ = self.loops
         for depth, loop in enumerate(outer):
             low, high = ("0", nest.dims[depth]) if depth else ("start", "stop")
@@ -189,18 +189,13 @@ class Writer:
             return f"{write} = the {what.name} of {reads[0]} over the axes ({axes})"
         return f"{write} = {substituted(what.text, dict(zip(what.letters, reads, strict=True)))}"
 
-    def _prologue(self) -> Iterator[str]:
-        """The single numbers, and the start of the ends."""
-        nest = self.nest
-        yield from self._loads(name for name in nest.reads if not nest.depth(name))
-        for call in nest.calls:
-            if self._is_single(call):
-                yield from self._formula(call)
+    def _starts(self) -> Iterator[str]:
+        """The start of the ends."""
         for call in self.ends:
             (write,) = call.writes
             start = _IDENTITY[call.function.name]
-            if any(nest.steps[write]):
-                size = math.prod(nest.forms[write][0])
+            if any(self.nest.steps[write]):
+                size = math.prod(self.nest.forms[write][0])
                 yield f"for (long k = 0; k < {size}; k++) {self.pointers[write]}[k] = {start};"
             else:
                 yield f"double {self.end(call)} = {start};"
@@ -209,34 +204,24 @@ class Writer:
         for name in names:
             yield f"const {self.type(name)} {self.name(name)} = {self.at(name)};"
 
-    def _is_single(self, call: Call) -> bool:
-        """True for a formula of single numbers known before the loops."""
-        (write,) = call.writes
-        is_first = not self.nest.depth(write) and not self.phase[write]
-        return is_first and isinstance(call.function, Formula)
-
     # --- a row -----------------------------------------------------------------------------------
 
     def _row(self) -> Iterator[str]:
         """The phases: formulas of the row's values, then a loop over the row's elements."""
         nest = self.nest
-        rows = [n for n in nest.reads if nest.depth(n) and not nest.is_element(n)]
-        yield from self._loads(rows)
+        yield from self._loads(name for name in nest.reads if not nest.is_element(name))
         for name in self.buffers:
             yield f"{self.type(name)} {self.name(name)}_row[{nest.dims[-1]}];"
         for phase in range(max(self.phase.values()) + 1):
             elements = []
             for call in nest.calls:
-                write, is_formula = call.writes[0], isinstance(call.function, Formula)
-                in_loop = nest.is_element(write) if is_formula else nest.is_of_elements(call)
-                if self.phase[write] - (in_loop and not is_formula) != phase:
+                (write,), is_reduction = call.writes, isinstance(call.function, Reduction)
+                if self.phase[write] - is_reduction != phase:
                     continue
-                if in_loop:
+                if is_reduction or nest.is_element(write):
                     elements.append(call)
-                elif is_formula and not self._is_single(call):
+                else:
                     yield from self._formula(call)
-                elif not is_formula:
-                    yield reduction(call, self.end(call), self.name(call.reads[0]))
             if elements:
                 yield from self._phase(elements)
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
 from tinynode import functions
 from tinynode.functions import activation, comparison, exponential
-from tinynode.net.passes import TimesNumber
 from tinynode_fast.native.build import has_vector_functions
 
 _NAMES = """acos acosh asin asinh atan atan2 atanh cos cosh erf exp expm1 hypot log log10 log1p
@@ -152,25 +150,3 @@ FORMULAS: dict[type, Formula] = {
     functions.Where: formula("where", "c x y", "c ? x : y"),
 }
 """The formulas of operators without settings."""
-
-
-def _times(node: Any) -> Formula:
-    return formula("times", "x", f"x * {number(node.number)}")
-
-
-def _leaky_relu(node: Any) -> Formula | None:
-    usual = 0.0 < node.slope <= 1.0
-    return formula("leaky_relu", "x", f"x > 0 ? x : x * {node.slope!r}") if usual else None
-
-
-def _elu(node: Any) -> Formula:
-    a, b = number(node.scale), number(node.scale * node.alpha)
-    return formula("elu", "x", f"e = expm1(x > 0 ? 0.0 : x); (x > 0 ? x : 0.0) * {a} + e * {b}")
-
-
-SETTINGS: dict[type, Callable[[Any], Formula | None]] = {
-    TimesNumber: _times,
-    functions.LeakyReLU: _leaky_relu,
-    functions.ELU: _elu,
-}
-"""The formulas of operators with settings, from the FunctionNode."""

@@ -148,10 +148,11 @@ class Nest:
             (write,) = call.writes
             if any(name in self.made and name not in known for name in call.reads):
                 return False
-            if self.is_end(call):
-                if not self.is_of_elements(call) and not self._is_of_rows(call):
+            if isinstance(call.function, Reduction):
+                if self.forms[call.reads[0]][0] != self.shape:
                     return False
-            elif isinstance(call.function, Reduction) or self._has_place(write):
+                known.update([] if self.is_end(call) else [write])
+            elif self._has_place(write):
                 known.add(write)
             else:
                 return False
@@ -160,34 +161,19 @@ class Nest:
 
     def _has_place(self, name: str) -> bool:
         """True for an element, a row or a single number."""
-        depth = self.depth(name)
-        return depth in {0, len(self.dims) - 1, len(self.dims)} and all(self.steps[name][:depth])
-
-    def _is_of_rows(self, call: Call) -> bool:
-        """True if a reduction takes a value of each row to a single number."""
-        read, write = call.reads[0], call.writes[0]
-        is_full = math.prod(self.dims[:-1]) == math.prod(self.forms[read][0])
-        return read in self.made and is_full and not any(self.steps[write])
+        *outer, last = self.steps[name]
+        return all(outer) or (not last and not any(outer))
 
     # --- the places of values --------------------------------------------------------------------
-
-    def depth(self, name: str) -> int:
-        """The number of loops around the computation of a value."""
-        steps = self.steps[name]
-        return max([i + 1 for i, step in enumerate(steps) if step], default=0)
 
     def is_element(self, name: str) -> bool:
         """True for a value that varies along the last dimension."""
         return self.steps[name][-1] != 0
 
-    def is_of_elements(self, call: Call) -> bool:
-        """True for a reduction of a value with all elements of the loops."""
-        return self.forms[call.reads[0]][0] == self.shape
-
     def is_end(self, call: Call) -> bool:
         """True for a reduction whose value is complete after all loops."""
         steps = self.steps[call.writes[0]]
-        is_row = steps[-1] == 0 and 0 not in steps[:-1] and self.is_of_elements(call)
+        is_row = steps[-1] == 0 and 0 not in steps[:-1]
         return isinstance(call.function, Reduction) and not is_row
 
     @property
