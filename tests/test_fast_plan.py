@@ -309,7 +309,7 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
         for place, pool in built.pools:
             values[place] = pool.take()
         later = [set(action.reads) for action, _ in built.log]
-        first, known = 0, set(inputs) | {n for n in names if n in built.actions.constants}
+        first, known = 0, set(inputs) | {n for n in names if n in built.lowering.constants}
         for number, (action, end) in enumerate(built.log):
             for step in built.steps[first:end]:
                 run_step(step, values)

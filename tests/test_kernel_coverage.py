@@ -30,10 +30,12 @@ from tinynode.net.operator import Operator, operator_of
 from tinynode.net.passes import PASSES, MatMulOfTransposed, TimesNumber
 from tinynode.net.plan import Plan
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
+from tinynode_fast.actions import Call, Net, OpaqueCall
 from tinynode_fast.images import CHANNELS_LAST, KERNELS
-from tinynode_fast.lowering import RULES, Call, Lowering, OpaqueCall
+from tinynode_fast.lowering import Lowering
 from tinynode_fast.native import formulas
 from tinynode_fast.plan import FastPlan
+from tinynode_fast.rules import RULES
 
 FAST = tn.get_device("fast")
 NUMPY = tn.get_device("numpy")
@@ -206,8 +208,7 @@ def test_a_rule_gives_what_the_portable_forward_gives(
     names = [f"x{i}" for i in range(len(arrays))], [f"y{i}" for i in range(len(expected))]
     operator = operator_of(make(), *names)
     inputs = dict(zip(names[0], arrays, strict=True))
-    lowering = Lowering(dict(specs_of([operator], inputs, FAST)), is_native=True)
-    lowering.lower(operator)
+    lowering = lowered([operator], inputs)
     assert lowering.actions
     assert not any(isinstance(action, OpaqueCall) for action in lowering.actions)
     for is_large in (False, True):
@@ -219,10 +220,10 @@ def test_a_rule_gives_what_the_portable_forward_gives(
 
 
 def lowered(operators: list[Operator], arrays: dict[str, Any]) -> Lowering:
-    lowering = Lowering(dict(specs_of(operators, arrays, FAST)), is_native=True)
-    for operator in operators:
-        lowering.lower(operator)
-    return lowering
+    specs = specs_of(operators, arrays, FAST)
+    outputs = list(operators[-1].output_names)
+    net = Net(operators, dict.fromkeys(arrays, FAST), outputs, specs, (), None)
+    return Lowering(net, is_native=True)
 
 
 def title_of(action: Any) -> str:

@@ -1,84 +1,123 @@
-"""Lowering: operators of a net become calls that write to memory of a plan.
+"""Lowering: a net becomes calls that write to memory of a plan.
 
-Requirement: a run of a net costs the functions of NumPy and C, and next to nothing else. So a
-rule turns an operator into formulas, reductions, other calls and views. A plan in C runs formulas
-and reductions as loops. A plan in NumPy runs a formula or reduction by one function of NumPy.
-Without a rule or a function the operator runs as a FunctionNode.
+Requirement: a run of a net costs the functions of NumPy and C, and next to nothing else. A rule
+turns an operator into formulas, reductions, other calls and views. A plan in C runs formulas and
+reductions as loops. A plan in NumPy runs a formula or reduction by one function of NumPy. Without
+a rule or a function the operator runs as a FunctionNode.
+
+A training step in C needs no second copy of parameters and moments. An optimizer's update reads
+the old value of an element, and writes the new value in the same place. So updates run last, after
+all other operators, which may fail or read an old value.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
-from operator import itemgetter, methodcaller
-from typing import Any, NamedTuple, TypeAlias
+from operator import methodcaller
+from typing import Any, TypeAlias
 
 import numpy
 
 from tinynode import functions
-from tinynode.functions import activation, convolution
-from tinynode.net.helpers import StopGradient
+from tinynode.functions import convolution
 from tinynode.net.operator import EMPTY, Operator
-from tinynode.net.passes import ArraySpec, MatMulOfTransposed, TimesNumber
-from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
+from tinynode.net.passes import node_class_of
+from tinynode_fast.actions import Action, Call, Names, Net, OpaqueCall, View
 from tinynode_fast.images import CHANNELS_LAST, FLOATS
-from tinynode_fast.native.formulas import FORMULAS, Formula, Operation, Reduction, number
+from tinynode_fast.memory import is_small
+from tinynode_fast.native.formulas import Formula, Operation, Reduction, kept_shape
+from tinynode_fast.native.nests import Layouts, Nest, into_nests
+from tinynode_fast.rules import OF_SEVERAL_DTYPES, RULES, UPDATES
 
-Names: TypeAlias = tuple[str, ...]
-
-
-class Call(NamedTuple):
-    """``function(*reads, *writes)``, or an operation on the elements of ``reads``."""
-
-    function: Any
-    reads: Names
-    writes: Names
-
-
-class View(NamedTuple):
-    """``write = function(read)``: the same memory in another shape or order."""
-
-    function: Callable[[Any], Any]
-    reads: Names
-    writes: Names
-
-
-class OpaqueCall(NamedTuple):
-    """``writes = operator(reads)``: the operator runs as a FunctionNode."""
-
-    operator: Operator
-    reads: Names
-    writes: Names
-
-
-Action: TypeAlias = Call | View | OpaqueCall
-
-
-class RefusedError(Exception):
-    """Labels are wrong: the plan in NumPy runs, and raises the error."""
+TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX, functions.MaxPool2dGrad}
+"""The kernels for images lay out these results with the channels last."""
+Step: TypeAlias = Action | Nest
 
 
 class Lowering:
-    """The actions for the operators that ``lower`` got.
+    """The actions of a net.
 
     Attributes:
         forms: the shape and dtype of each value; values between the actions are added.
-        constants: the arrays of numbers, by name.
+        constants: the constant arrays, by name.
         orders: the axes from the largest step in memory to the smallest, where C order is unusual.
         known: the values of operations, which several operators may need.
+        first, last: the actions before the updates, and the updates.
+        roots: for each view, the value that owns the memory.
+        over: for each result of an update in the memory of an input, the input.
     """
 
-    def __init__(self, forms: dict[str, ArraySpec], is_native: bool = False) -> None:
-        self.forms = forms
+    def __init__(self, net: Net, is_native: bool) -> None:
+        self.forms = dict(net.forms)
         self.is_native = is_native
         self.constants: dict[str, Any] = {}
         self.orders: dict[str, tuple[int, ...]] = {}
-        self.actions: list[Action] = []
         self.known: dict[tuple[Any, Names], str] = {}
         self.title = ""
+        self.actions: list[Action] = []
+        updates = updates_of(net) if is_native else []
+        for operator in net.operators:
+            if operator.type == "constant":
+                self.constants[operator.output_names[0]] = operator.attrs["value"]
+            elif operator not in updates:
+                self._lower(operator)
+        count = len(self.actions)
+        for operator in updates:
+            self._lower(operator)
+        # an update as a FunctionNode makes new arrays, and may fail
+        self.actions[count:] = sorted(self.actions[count:], key=_is_no_opaque_call)
+        count += sum(isinstance(action, OpaqueCall) for action in self.actions[count:])
+        self.roots: dict[str, str] = {}
+        for action in self.actions:
+            if isinstance(action, View):
+                self.roots[action.writes[0]] = self.root(action.reads[0])
+        self.over = self._overwritten(net, updates, count)
+        self.first: list[Step] = [*self.actions[:count]]
+        self.last: list[Step] = [*self.actions[count:]]
+        if is_native:
+            layouts = Layouts(self.forms, self.orders, self.constants)
+            outputs = {*net.outputs, *net.saved}
+            self.first, self.last = into_nests((self.first, self.last), layouts, outputs)
+            for nest in self.nests():
+                nest.over = {w: self.over[w] for w in nest.writes if w in self.over}
 
-    def lower(self, operator: Operator) -> None:
+    def nests(self) -> list[Nest]:
+        """The nests among the actions."""
+        return [step for step in (*self.first, *self.last) if isinstance(step, Nest)]
+
+    def root(self, name: str) -> str:
+        """The value that owns the memory of a value."""
+        return self.roots.get(name, name)
+
+    def _overwritten(self, net: Net, updates: Sequence[Operator], count: int) -> dict[str, str]:
+        """The results of updates in the memory of an input, with the name of the input.
+
+        ``count``: of the actions before the updates.
+        """
+        first, last = self.actions[:count], self.actions[count:]
+        reads = Counter(self.root(name) for action in last for name in action.reads)
+        leaving = {self.root(name) for name in (*net.outputs, *net.saved)}
+        opaque = [action for action in first if isinstance(action, OpaqueCall)]
+        # the plan copies a small input; an opaque call may give a view of the copy
+        seen = {self.root(name) for action in opaque for name in action.reads}
+        seen = {name for name in seen if name in net.devices and is_small(self.forms[name])}
+        writers = {name: action for action in last for name in action.writes}
+        found = {}
+        for operator in updates:
+            (p, _, *others), (new, *results) = operator.input_names, operator.output_names
+            for read, write in zip((p, *others), (new, *results), strict=False):
+                if write == EMPTY or write in self.orders or self.forms[read] != self.forms[write]:
+                    continue
+                is_alone = write in writers and read in writers[write].reads and reads[read] == 1
+                if is_alone and read not in leaving and read not in seen:
+                    found[write] = read
+        return found
+
+    # --- an operator -----------------------------------------------------------------------------
+
+    def _lower(self, operator: Operator) -> None:
         """Append the actions of one operator."""
         node = operator.make_node()
         kind, before, known = type(node), len(self.actions), len(self.known)
@@ -180,349 +219,12 @@ class Lowering:
         return len(dtypes) == 1 and dtypes <= FLOATS
 
 
-def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a sum over axes that keeps them with length 1."""
-    return tuple([1 if i in axes else n for i, n in enumerate(shape)])
-
-
-# --- rules: no actions if the operator has to run as a FunctionNode ------------------------------
-
-
-def _elementwise(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    to.call(FORMULAS[type(node)], reads, writes)
-
-
-def _times(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    to.computed(f"x * {number(node.number)}", writes[0], x=reads[0])
-
-
-def _leaky_relu(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    if 0.0 < node.slope <= 1.0:
-        to.computed(f"x > 0 ? x : x * {number(node.slope)}", writes[0], x=reads[0])
-
-
-def _elu(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    a, b = number(node.scale), number(node.scale * node.alpha)
-    text = f"e = expm1(x > 0 ? 0.0 : x); (x > 0 ? x : 0.0) * {a} + e * {b}"
-    to.computed(text, writes[0], x=reads[0])
-
-
-def _add_all(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    total = reads[0]
-    if len(reads) == 1:
-        _view(to, node, reads, writes)
-    for i, part in enumerate(reads[1:], 2):
-        write = writes[0] if i == len(reads) else to.fresh(to.shape(total), total)
-        to.call(FORMULAS[functions.Add], (total, part), (write,))
-        total = write
-
-
-def _matmul(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    x, y = map(to.shape, reads)
-    if len(y) > 2 <= len(x):
-        to.call(numpy.matmul, reads, writes)
-    elif len(x) >= 2 == len(y):
-        swapped = isinstance(node, MatMulOfTransposed)
-        _product(to, reads, writes, (swapped and node.transpose_x, swapped and node.transpose_y))
-
-
-def _product(to: Lowering, reads: Names, writes: Names, transposed: tuple[bool, bool]) -> None:
-    """x y, the leading axes of x flattened; matrices are transposed as views."""
-    names = list(reads)
-    for i, name in enumerate(reads):
-        if transposed[i]:
-            names[i] = to.fresh(to.shape(name)[::-1], name)
-            to.view(methodcaller("transpose"), name, names[i])
-    to.call(numpy.matmul if len(to.shape(reads[0])) == 2 else product, tuple(names), writes)
-
-
-def product(x: Any, y: Any, out: Any) -> None:
-    """x y for x (..., n, k) and y (k, m), the leading axes of x flattened: one call of BLAS."""
-    n = math.prod(x.shape[:-1])
-    numpy.matmul(x.reshape(n, x.shape[-1]), y, out.reshape(n, y.shape[1]))
-
-
-def _linear(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    if len(to.shape(reads[0])) >= 2:
-        y = writes[0] if len(reads) == 2 else to.fresh(to.shape(writes[0]), writes[0])
-        _product(to, reads[:2], (y,), (False, True))
-        if len(reads) == 3:
-            to.call(FORMULAS[functions.Add], (y, reads[2]), writes)
-
-
-def _view(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    (read,), (write,) = reads, writes
-    shape = to.shape(write)
-    if type(node) is functions.PermuteDims:
-        to.view(methodcaller("transpose", tuple(node.axes)), read, write)
-    elif type(node) is functions.BroadcastTo:
-        to.view(partial(numpy.broadcast_to, shape=shape), read, write)
-    else:
-        to.reshaped(read, shape, write)
-
-
-def _parts(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    ends = (0, *getattr(node, "indices", ()), to.shape(reads[0])[node.axis])
-    for i, name in enumerate(writes):
-        part = slice(ends[i], ends[i + 1]) if type(node) is functions.Split else i
-        if name != EMPTY:
-            to.view(itemgetter((*(slice(None),) * node.axis, part, ...)), reads[0], name)
-
-
-def _join(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    function = numpy.stack if type(node) is functions.Stack else numpy.concatenate
-    to.call(partial(join, function, node.axis), reads, writes)
-
-
-def join(function: Callable[..., Any], axis: int, *arrays: Any) -> None:
-    """``numpy.concatenate`` or ``numpy.stack`` of all arrays but the last."""
-    function(arrays[:-1], axis=axis, out=arrays[-1])
-
-
-def _reduce(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """Sum, largest element and mean; a shape without the axes is a view."""
-    (x,), (y,), shape = reads, writes, to.shape(reads[0])
-    axes = node.axes_of(shape) if type(node) is functions.SumTo else node.axes
-    axes = tuple([axis % len(shape) for axis in axes])
-    kept = kept_shape(shape, axes)
-    wide = y if to.shape(y) == kept else to.fresh(kept, y)
-    if type(node) is functions.Mean:
-        _mean(to, axes, x, wide)
-    elif type(node) is functions.Max:
-        largest = to.reduced("largest", axes, x)
-        wrong = to.reduced("sum", axes, to.computed("x != x ? 1.0 : 0.0", x=x))
-        to.computed("n > 0 ? NAN : m", wide, n=wrong, m=largest)
-    else:
-        to.reduced("sum", axes, x, wide)
-    if wide != y:
-        to.reshaped(wide, to.shape(y), y)
-
-
-def _mean(to: Lowering, axes: tuple[int, ...], x: str, write: str = "") -> str:
-    n = math.prod(to.shape(x)[axis] for axis in axes)
-    return to.computed(f"s / {number(n)}", write, s=to.reduced("sum", axes, x))
-
-
-# --- rows ----------------------------------------------------------------------------------------
-
-
-def _softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """e = e^(x - max), y = e / sum of e; 0 where every x is -inf."""
-    _, e, total = _exponentials(to, reads[0], node.axis)
-    to.computed("e / (s == 0 ? 1.0 : s)", writes[0], e=e, s=total)
-
-
-def _log_softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """y = (x - max) - log of the sum of e^(x - max)."""
-    d, _, total = _exponentials(to, reads[0], node.axis)
-    to.computed("y = d - l; y > 0 ? 0.0 : y", writes[0], d=d, l=to.computed("log(s)", s=total))
-
-
-def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
-    """d = x - max, e = e^d and the sum of e, along an axis."""
-    axes = (axis % len(to.shape(x)),)
-    m = to.reduced("largest", axes, x)
-    d = to.computed("x - (m == -INFINITY ? 0.0 : m)", x=x, m=m)
-    e = to.computed("exp(d)", d=d)
-    return d, e, to.reduced("sum", axes, e)
-
-
-def _labels(to: Lowering, node: Any, x: str, labels: str) -> tuple[str, str] | None:
-    """The labels as a column, and the divisor of the loss, as ``x``; None without a rule."""
-    shape, (_, kind) = to.shape(x), to.forms[labels]
-    is_usual = not node.smoothing and node.reduction in ("mean", "sum") and len(shape) == 2
-    if not is_usual or shape[1] == 1 or kind not in INTEGERS or not to.is_native:
-        return None
-    key = "column", (labels,)
-    if key not in to.known:
-        checked = to.fresh((), labels)
-        to.call(partial(check_labels, shape[1], node.ignore_label), (labels,), (checked,))
-        to.known[key] = to.reshaped(labels, (shape[0], 1))
-    column = to.known[key]
-    one = to.number(1.0, x)
-    if node.reduction == "sum":
-        return column, one
-    counted = to.computed(f"y == {node.ignore_label} ? 0.0 : n", n=one, y=column)
-    return column, to.reduced("sum", (0, 1), counted)
-
-
-def check_labels(n: int, ignored: int, labels: Any, out: Any) -> None:
-    """Raise RefusedError for a label that is no class."""
-    if labels.min() < 0 or labels.max() >= n:
-        wrong = (labels < 0) | (labels >= n)
-        if (wrong & (labels != ignored)).any():
-            raise RefusedError
-
-
-def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """log_p = log_softmax(x), loss_i = -log_p[label_i]; the sum, or the mean."""
-    x, (loss, log_p) = reads[0], writes
-    found = _labels(to, node, x, reads[1]) if len(reads) == 2 else None
-    if found is None or loss == EMPTY or not to.one_dtype(x, loss, log_p):
-        return
-    column, count = found
-    log_p = to.fresh(to.shape(x), x) if log_p == EMPTY else log_p
-    _log_softmax(to, activation.LogSoftmax(1), (x,), (log_p,))
-    losses = to.computed(f"j == y && y != {node.ignore_label} ? -l : 0.0", l=log_p, y=column)
-    total = to.reduced("sum", (0, 1), losses)
-    to.reshaped(to.computed("s / (m == 0 ? 1.0 : m)", s=total, m=count), (), loss)
-
-
-def _cross_entropy_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """gx = g / m (e^log_p - 1 at the label), 0 in a row whose label is ignored."""
-    log_p, g = reads[:2]
-    found = _labels(to, node, log_p, reads[2]) if len(reads) == 3 and not to.shape(g) else None
-    if found is None or not to.one_dtype(log_p, g, *writes):
-        return
-    column, scale = found
-    scale = to.computed("g / (m == 0 ? 1.0 : m)", g=g, m=scale)
-    text = f"e = exp(l); y == {node.ignore_label} ? 0.0 : (e - (j == y ? 1.0 : 0.0)) * s"
-    to.computed(text, writes[0], l=log_p, y=column, s=scale)
-
-
-def _standardize(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """m = mean x, d = x - m, r = 1 / sqrt(mean of d^2 + eps), y = d r."""
-    if EMPTY in writes:
-        return
-    (d,), (y, m, r) = reads, writes
-    if node.center:
-        d = to.computed("x - m", x=d, m=_mean(to, node.axes, d, m))
-    else:
-        to.computed("z", m, z=to.number(0.0, m))
-    mean = _mean(to, node.axes, to.computed("d * d", d=d))
-    to.computed(f"1.0 / sqrt(q + {number(node.eps)})", r, q=mean)
-    to.computed("d * r", y, d=d, r=r)
-
-
-def _standardize_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """gx = r (g - mean g - y mean(g y))."""
-    g, y, r = reads
-    if to.shape(g) != to.shape(y):
-        return
-    share = _mean(to, node.axes, to.computed("g * y", g=g, y=y))
-    if node.center:
-        mean = _mean(to, node.axes, g)
-        to.computed("(g - y * a - m) * r", writes[0], g=g, y=y, a=share, m=mean, r=r)
-    else:
-        to.computed("(g - y * a) * r", writes[0], g=g, y=y, a=share, r=r)
-
-
-# --- images --------------------------------------------------------------------------------------
-
-_PLACES, _BEST = "abcd", "zyxw"
-
-
-def _max_pool(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """The largest of the places of a window, each a view of x, and the number of its place."""
-    (x,), (y, winners), windows = reads, writes, node.windows
-    count = math.prod(windows.size)
-    if EMPTY in writes or windows.padding != (0, 0) or count > len(_PLACES):
-        return
-    if not to.one_dtype(x, y) or to.forms[winners][1] != numpy.dtype("int8"):
-        return
-    places = {}
-    indexes = [index for _, _, index in windows.places(to.shape(y)[2:])]
-    for letter, index in zip(_PLACES, indexes, strict=False):
-        places[letter] = to.view(itemgetter(index), x, to.fresh(to.shape(y), x))
-        if x in to.orders:
-            to.orders[places[letter]] = to.orders[x]
-    best, place, parts = "a", "0", []
-    for i, letter in enumerate(_PLACES[1:count], 1):
-        is_better = f"{letter} > {best} || {letter} != {letter}"
-        parts.append(f"{_BEST[i]} = {is_better} ? {letter} : {best}")
-        place = f"{is_better} ? {i} : {place}"
-        best = _BEST[i]
-    to.computed("; ".join([*parts, best]), y, **places)
-    to.computed("; ".join([*parts[:-1], place]), winners, **places)
-
-
-def _max_pool_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """gx = gy at the place of the winner, else 0, for windows that tile the image."""
-    (gy, winners), (gx,), (size, stride, padding, dilation) = reads, writes, node.windows
-    n, c, rows, columns = to.shape(gy)
-    tiles = (rows * size[0], columns * size[1]) == tuple(node.image) and size == stride
-    if not tiles or padding != (0, 0) or dilation != (1, 1) or math.prod(size) > 100:
-        return
-    if to.forms[winners][1] != numpy.dtype("int8") or not to.one_dtype(gy, gx):
-        return
-    g, w = [to.reshaped(name, (n, c, rows, 1, columns, 1)) for name in reads]
-    place = to.fresh((size[0], 1, size[1]), winners)
-    to.constants[place] = numpy.arange(math.prod(size), dtype="int8").reshape(to.shape(place))
-    wide = to.fresh((n, c, rows, size[0], columns, size[1]), gx)
-    to.orders[wide] = 0, 2, 3, 4, 5, 1  # the channels last
-    to.computed("w == k ? g : 0.0", wide, g=g, w=w, k=place)
-    to.reshaped(wide, to.shape(gx), gx)
-
-
-# --- updates -------------------------------------------------------------------------------------
-
-
-def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
-    if to.one_dtype(*arrays, *writes) and not any(map(to.shape, numbers)):
-        UPDATES[type(node)](to, node, reads, writes)
-
-
-def _adam(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """m' = b1 m + c1 g, v' = b2 v + c2 g^2, p' = p - rate m' / (sqrt(v') + eps)."""
-    (p, g, m, v, lr, count), (new, new_m, new_v), (b1, b2) = reads, writes, node.betas
-    root = f"sqrt(1.0 - pow({number(b2)}, n))"
-    rate = to.computed(f"a * {root} / (1.0 - pow({number(b1)}, n))", a=lr, n=count)
-    eps = to.computed(f"{number(node.eps)} * {root}", n=count)
-    to.computed(f"m * {number(b1)} + g * {number(1 - b1)}", new_m, m=m, g=g)
-    to.computed(f"v * {number(b2)} + g * g * {number(1 - b2)}", new_v, v=v, g=g)
-    text, operands = "p - m / (sqrt(v) + e) * a", {"p": p, "m": new_m, "v": new_v, "e": eps}
-    if node.weight_decay:
-        operands["k"] = to.computed(f"1.0 - a * {number(node.weight_decay)}", a=lr)
-        text = f"p * k - {text[4:]}"
-    to.computed(text, new, **operands, a=rate)
-
-
-def _sgd(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    p, g, lr = reads
-    to.computed("p - g * a", writes[0], p=p, g=g, a=lr)
-
-
-def _momentum(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    (p, g, v, lr, momentum), (new, new_v) = reads, writes
-    to.computed("v * b + g", new_v, v=v, g=g, b=momentum)
-    to.computed("p - v * a", new, p=p, v=new_v, a=lr)
-
-
-Rule: TypeAlias = Callable[[Lowering, Any, Names, Names], None]
-UPDATES: dict[type, Rule] = {AdamUpdate: _adam, SGDUpdate: _sgd, MomentumUpdate: _momentum}
-INTEGERS = {numpy.dtype("int64"), numpy.dtype("int32")}
-"""The dtypes of labels."""
-OF_SEVERAL_DTYPES = {
-    functions.SoftmaxCrossEntropy,
-    functions.SoftmaxCrossEntropyGrad,
-    functions.MaxPool2d,
-    functions.MaxPool2dGrad,
-    *UPDATES,
-}
-"""The operators whose rules look at the dtypes."""
-TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX, functions.MaxPool2dGrad}
-"""The kernels for images lay out these results with the channels last."""
-RULES: dict[type, Rule] = {
-    **dict.fromkeys(FORMULAS, _elementwise),
-    **dict.fromkeys([functions.Reshape, functions.Identity, StopGradient], _view),
-    **dict.fromkeys([functions.PermuteDims, functions.BroadcastTo], _view),
-    **dict.fromkeys([functions.MatMul, MatMulOfTransposed], _matmul),
-    **dict.fromkeys([functions.Split, functions.Unstack], _parts),
-    **dict.fromkeys([functions.Concat, functions.Stack], _join),
-    **dict.fromkeys([functions.Sum, functions.SumTo, functions.Max, functions.Mean], _reduce),
-    **dict.fromkeys(UPDATES, _update),
-    TimesNumber: _times,
-    functions.LeakyReLU: _leaky_relu,
-    functions.ELU: _elu,
-    functions.AddAll: _add_all,
-    functions.Linear: _linear,
-    functions.SoftmaxCrossEntropy: _cross_entropy,
-    functions.SoftmaxCrossEntropyGrad: _cross_entropy_grad,
-    functions.MaxPool2d: _max_pool,
-    functions.MaxPool2dGrad: _max_pool_grad,
-    activation.Softmax: _softmax,
-    activation.LogSoftmax: _log_softmax,
-    functions.Standardize: _standardize,
-    functions.StandardizeGrad: _standardize_grad,
-}
+def updates_of(net: Net) -> list[Operator]:
+    """The updates whose results no operator reads."""
+    read = {name for operator in net.operators for name in operator.input_names}
+    updates = [operator for operator in net.operators if node_class_of(operator) in UPDATES]
+    return [operator for operator in updates if read.isdisjoint(operator.output_names)]
+
+
+def _is_no_opaque_call(action: Action) -> bool:
+    return not isinstance(action, OpaqueCall)

@@ -9,7 +9,7 @@ A plan in NumPy runs first. A plan in C is built in the background, and then rep
 NumPy. For large values the plan in C is built at once, because a plan in NumPy needs more memory.
 
 A plan in C runs updates of parameters last, and overwrites old arrays without another holder; see
-``actions``, and ``tinynode.net.commit`` for the promise of the whole step.
+``lowering``, and ``tinynode.net.commit`` for the promise of the whole step.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tinynode.net.commit import Commit
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import ArraySpec
 from tinynode.net.plan import Layout, call_node
-from tinynode_fast.actions import Actions, Net, Step
+from tinynode_fast.actions import Call, Net, OpaqueCall, View
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.lowering import Call, OpaqueCall, RefusedError, View
+from tinynode_fast.lowering import Lowering, Step
 from tinynode_fast.memory import (
     Memory,
     ResultPool,
@@ -48,6 +48,7 @@ from tinynode_fast.native.calls import NestCall
 from tinynode_fast.native.emit import source_of
 from tinynode_fast.native.formulas import Operation
 from tinynode_fast.native.nests import Nest
+from tinynode_fast.rules import RefusedError
 
 PACKED = "@packed"
 """The name of the array that holds the small arrays of a layout."""
@@ -138,7 +139,7 @@ class FastPlan:
 
     def c_source(self) -> str:
         """The C of the net's nests."""
-        nests = Actions(self.net, is_native=True).nests()
+        nests = Lowering(self.net, is_native=True).nests()
         return source_of(nests) if nests else ""
 
     def describe(self) -> Iterator[str]:
@@ -219,16 +220,15 @@ class CallPlan:
     """
 
     def __init__(self, net: Net, packing: Layout | None, compiler: str | None = None) -> None:
-        self.actions = Actions(net, is_native=compiler is not None)
+        self.lowering = Lowering(net, is_native=compiler is not None)
         self.library: Any = self._library(compiler) if compiler is not None else None
         self.packing = packing or Layout({}, 0, ())
         self.outputs = {*net.outputs, *net.saved}
-        self.number = len(net.outputs)
-        self.leaving = {self.actions.root(name) for name in self.outputs}
+        self.leaving = {self.lowering.root(name) for name in self.outputs}
         self.ends = self._last_uses()
         self.memory = Memory()
         self.arena = numpy.empty(self.packing.size, numpy.uint8)
-        self.arrays: dict[str, Any] = dict(self.actions.constants)
+        self.arrays: dict[str, Any] = dict(self.lowering.constants)
         given = names_given(list(net.devices), net.layout)
         self.slots = {name: slot for slot, name in enumerate(given)}
         self.template: list[Any] = [None] * len(given)
@@ -240,11 +240,18 @@ class CallPlan:
         self.straight: dict[str, Any] = {}  # copies in C order, for further views
         self.kept: list[NestCall] = []  # their arrays stay in memory
         self._take_inputs(given, net.layout)
-        self._add_all()
+        for name in self.packed:
+            if name in self.slots or name in self.arrays:  # an input or a constant
+                self._pack(name)
+        start = self.steps.copy()
+        self.groups = [*grouped(start), *self._added(self.lowering.first, 0)]
+        self.last_groups = self._added(self.lowering.last, len(self.lowering.first))
         names = [*net.outputs, *[name for name in net.saved if name not in self.packed]]
         self.results = [(self.slots.get(name, -1), self.arrays.get(name)) for name in names]
+        if self.packed:
+            self.results.insert(len(net.outputs), (-1, self.arena))
         self.dropped = self._dropped()
-        kept = (*self.memory.all, self.arena, *self.actions.constants.values())
+        kept = (*self.memory.all, self.arena, *self.lowering.constants.values())
         self.own = set(map(id, map(owner_of, kept)))
         if self.pools or self.swaps:
             give_pages_back()  # of the recording
@@ -255,7 +262,7 @@ class CallPlan:
         return self.packing.packed
 
     def _library(self, compiler: str) -> Any:
-        nests = self.actions.nests()
+        nests = self.lowering.nests()
         if not nests:
             raise NoNestError
         return build.library(source_of(nests), compiler)
@@ -265,7 +272,7 @@ class CallPlan:
     def _last_uses(self) -> dict[int, list[str]]:
         """For each action, the roots of memory without later readers."""
         last: dict[str, int] = {}
-        root, steps = self.actions.root, self.actions.steps
+        root, steps = self.lowering.root, (*self.lowering.first, *self.lowering.last)
         for number, action in enumerate(steps):
             for name in (*action.reads, *action.writes):
                 last[root(name)] = number
@@ -289,25 +296,20 @@ class CallPlan:
                 self.memory.all.append(memory)
                 self.copied.append((slot, memory))
                 self.arrays.update({n: layout.view(memory, n) for n in layout.packed})
-            elif is_small(self.actions.forms[name]):
-                form = self.actions.forms[name]
+            elif is_small(self.lowering.forms[name]):
+                form = self.lowering.forms[name]
                 self.arrays[name] = array_in(self.memory.take(form), form, None)  # never free
                 self.copied.append((slot, self.arrays[name]))
 
-    def _add_all(self) -> None:
-        number_of_first = 0  # of the calls before the updates
-        for name in self.packed:
-            if name in self.slots or name in self.arrays:  # an input or a constant
-                self._pack(name)
-        for number, action in enumerate(self.actions.steps):
+    def _added(self, actions: Sequence[Step], number: int) -> list[Any]:
+        """The calls for actions, from a number on, in groups."""
+        before = len(self.steps)
+        for i, action in enumerate(actions, number):
             self._add(action)
-            for name in self.ends.get(number, ()):
+            for name in self.ends.get(i, ()):
                 if name in self.owned:  # later values use the memory
                     self.memory.give_back(self.owned.pop(name))
-            if self.actions.updated.isdisjoint(action.writes):
-                number_of_first = len(self.steps)
-        self.groups = grouped(self.steps[:number_of_first])
-        self.last_groups = grouped(self.steps[number_of_first:])
+        return grouped(self.steps[before:])
 
     def _add(self, action: Step) -> None:
         if isinstance(action, View):
@@ -337,8 +339,8 @@ class CallPlan:
 
     def _provide(self, name: str) -> None:
         """Memory for a value: of the plan, or fresh at each run for a large result."""
-        form, order = self.actions.forms[name], self.actions.orders.get(name)
-        read = self.actions.over.get(name)
+        form, order = self.lowering.forms[name], self.lowering.orders.get(name)
+        read = self.lowering.over.get(name)
         if name in self.packed:
             self.arrays[name] = self.packing.view(self.arena, name)
         elif read in self.arrays:
@@ -384,7 +386,7 @@ class CallPlan:
                 self.arrays[write] = view
                 return
         # in memory the elements have another order: a copy at each run
-        form, order = self.actions.forms[write], self.actions.orders.get(write)
+        form, order = self.lowering.forms[write], self.lowering.orders.get(write)
         self.arrays[write] = array_in(self.memory.take(form), form, order)
         self._append(copy_elements, (read, write), -1)
         self.straight[read] = self.arrays[write].reshape(source.shape)  # the next needs no copy
@@ -450,8 +452,6 @@ class CallPlan:
                 results.append(values[slot])
             else:
                 results.append(values[slot].copy("K"))
-        if self.packed:
-            results.insert(self.number, self.arena.copy())
         return tuple(results)
 
     def _may_leave(self, result: Any) -> bool:

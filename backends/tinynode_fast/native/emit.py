@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from tinynode_fast.lowering import Call
+from tinynode_fast.actions import Call
 from tinynode_fast.native.formulas import FUNCTIONS, Formula, Reduction
 from tinynode_fast.native.nests import TYPES, Nest
 

@@ -75,6 +75,11 @@ class Reduction(NamedTuple):
 Operation: TypeAlias = Formula | Reduction
 
 
+def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a reduction, which keeps the axes with length 1."""
+    return tuple([1 if i in axes else n for i, n in enumerate(shape)])
+
+
 def formula(name: str, letters: str, text: str) -> Formula:
     """A formula whose operands are separate letters."""
     return Formula(name, tuple(letters.split()), text)

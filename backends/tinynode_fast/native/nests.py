@@ -21,7 +21,7 @@ import numpy
 
 from tinynode.net.operator import EMPTY
 from tinynode.net.passes import ArraySpec
-from tinynode_fast.lowering import Action, Call, OpaqueCall, View
+from tinynode_fast.actions import Action, Call, OpaqueCall, View
 from tinynode_fast.native.formulas import Operation, Reduction
 
 Strides: TypeAlias = tuple[int, ...]
@@ -260,27 +260,28 @@ def broadcasts(shape: Sequence[int], wide: Sequence[int]) -> bool:
 
 
 def into_nests(
-    parts: Sequence[Sequence[Action]], layouts: Layouts, outputs: set[str]
-) -> list[Action | Nest]:
-    """The actions, with calls in nests; a nest has calls of a single part.
+    parts: Sequence[Sequence[Any]], layouts: Layouts, outputs: set[str]
+) -> list[list[Action | Nest]]:
+    """The parts of the actions, with calls in nests; a nest has calls of a single part.
 
     A call joins the open nest past independent calls. Other calls wait until the nest is closed.
     """
     for action in itertools.chain(*parts):
         if isinstance(action, View):
             layouts.add_view(action)
-    result: list[Action | Nest] = []
+    results: list[list[Action | Nest]] = []
     for part in parts:
+        results.append([])
         waiting = list(part)
         while waiting:
-            waiting = _take(waiting, layouts, result)
+            waiting = _take(waiting, layouts, results[-1])
     needed = set(outputs)
-    for step in result:
+    for step in itertools.chain(*results):
         needed.update(step.outer_reads() if isinstance(step, Nest) else step.reads)
-    for step in result:
+    for step in itertools.chain(*results):
         if isinstance(step, Nest):
             step.close(needed)
-    return [step for step in result if not isinstance(step, Nest) or step.writes]
+    return [[s for s in steps if not isinstance(s, Nest) or s.writes] for steps in results]
 
 
 def _take(
