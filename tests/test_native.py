@@ -249,6 +249,27 @@ def test_a_label_that_is_no_class_is_an_error_of_the_function(at_once: list[str]
         loss(tn.asarray(x), tn.asarray([0, 1, 2, 0]))
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_labels_of_two_losses_are_checked_for_each(reduction: str, at_once: list[str]) -> None:
+    """The second loss has fewer classes."""
+
+    def loss(x: tn.Variable, labels: tn.Variable) -> tn.Variable:
+        few = fn.softmax_cross_entropy(x[:, :3], labels, reduction=reduction, ignore_label=1)
+        return fn.softmax_cross_entropy(x, labels, reduction=reduction) + few
+
+    compiled = tn.compile(loss)
+    x = np.random.default_rng(5).normal(size=(4, 5))
+    with tn.using_device("fast"):
+        for _ in range(3):
+            expected, found = (
+                f(tn.asarray(x), tn.asarray([0, 1, 2, 0])) for f in (loss, compiled)
+            )
+            np.testing.assert_allclose(found.array, expected.array, rtol=1e-12)
+        with pytest.raises(ValueError, match="labels must lie in 0 to 2"):
+            compiled(tn.asarray(x), tn.asarray([0, 1, 3, 0]))
+    assert at_once == []
+
+
 # --- a wrong emitter is caught -------------------------------------------------------------------
 
 

@@ -57,29 +57,31 @@ class Lowering:
         self.known: dict[tuple[Any, Names], str] = {}
         self.title = ""
         self.actions: list[Action] = []
-        updates = updates_of(net) if is_native else []
+        self.over: dict[str, str] = {}
+        read = {name for operator in net.operators for name in operator.input_names}
+        last: list[Action] = []
         for operator in net.operators:
-            if operator.type == "constant":
-                self.constants[operator.output_names[0]] = operator.attrs["value"]
-            elif operator not in updates:
-                self._lower(operator)
-        count = len(self.actions)
-        for operator in updates:
+            before = len(self.actions)
             self._lower(operator)
+            is_last = is_native and node_class_of(operator) in UPDATES
+            if is_last and read.isdisjoint(operator.output_names):
+                last += self.actions[before:]
+                del self.actions[before:]
         # an update as a FunctionNode makes new arrays, and may fail
-        self.actions[count:] = sorted(self.actions[count:], key=_is_no_opaque_call)
-        count += sum(isinstance(action, OpaqueCall) for action in self.actions[count:])
+        first = [*self.actions, *[action for action in last if isinstance(action, OpaqueCall)]]
+        last = [action for action in last if not isinstance(action, OpaqueCall)]
+        self.actions = [*first, *last]
         self.roots: dict[str, str] = {}
         for action in self.actions:
             if isinstance(action, View):
                 self.roots[action.writes[0]] = self.root(action.reads[0])
-        self.over = self._overwritten(net, updates, count)
-        self.first: list[Step] = [*self.actions[:count]]
-        self.last: list[Step] = [*self.actions[count:]]
+        self._choose_overwritten(net, first, last)
+        self.first: list[Step] = [*first]
+        self.last: list[Step] = [*last]
         if is_native:
             layouts = Layouts(self.forms, self.orders, self.constants)
             outputs = {*net.outputs, *net.saved}
-            self.first, self.last = into_nests((self.first, self.last), layouts, outputs)
+            self.first, self.last = into_nests((first, last), layouts, outputs)
             for nest in self.nests():
                 nest.over = {w: self.over[w] for w in nest.writes if w in self.over}
 
@@ -91,34 +93,30 @@ class Lowering:
         """The value that owns the memory of a value."""
         return self.roots.get(name, name)
 
-    def _overwritten(self, net: Net, updates: Sequence[Operator], count: int) -> dict[str, str]:
-        """The results of updates in the memory of an input, with the name of the input.
-
-        ``count``: of the actions before the updates.
-        """
-        first, last = self.actions[:count], self.actions[count:]
+    def _choose_overwritten(self, net: Net, first: list[Action], last: list[Action]) -> None:
+        """Keep in ``over`` the inputs that only the update of the same element reads."""
         reads = Counter(self.root(name) for action in last for name in action.reads)
-        leaving = {self.root(name) for name in (*net.outputs, *net.saved)}
-        opaque = [action for action in first if isinstance(action, OpaqueCall)]
-        # the plan copies a small input; an opaque call may give a view of the copy
-        seen = {self.root(name) for action in opaque for name in action.reads}
-        seen = {name for name in seen if name in net.devices and is_small(self.forms[name])}
+        held = {self.root(name) for name in (*net.outputs, *net.saved)}
+        for action in first:
+            if isinstance(action, OpaqueCall):  # may give a view of the plan's copy of an input
+                names = map(self.root, action.reads)
+                held.update(n for n in names if n in net.devices and is_small(self.forms[n]))
         writers = {name: action for action in last for name in action.writes}
-        found = {}
-        for operator in updates:
-            (p, _, *others), (new, *results) = operator.input_names, operator.output_names
-            for read, write in zip((p, *others), (new, *results), strict=False):
-                if write == EMPTY or write in self.orders or self.forms[read] != self.forms[write]:
-                    continue
-                is_alone = write in writers and read in writers[write].reads and reads[read] == 1
-                if is_alone and read not in leaving and read not in seen:
-                    found[write] = read
-        return found
+        self.over = {
+            write: read
+            for write, read in self.over.items()
+            if write in writers and read in writers[write].reads and reads[read] == 1
+            if read not in held and write not in self.orders
+            if self.forms[read] == self.forms[write]
+        }
 
     # --- an operator -----------------------------------------------------------------------------
 
     def _lower(self, operator: Operator) -> None:
         """Append the actions of one operator."""
+        if operator.type == "constant":
+            self.constants[operator.output_names[0]] = operator.attrs["value"]
+            return
         node = operator.make_node()
         kind, before, known = type(node), len(self.actions), len(self.known)
         reads, writes = tuple(operator.input_names), tuple(operator.output_names)
@@ -204,27 +202,8 @@ class Lowering:
         self.forms[name] = shape, self.forms[like][1]
         return name
 
-    def number(self, value: float, like: str) -> str:
-        """The name of a constant, with the dtype of a value."""
-        dtype = self.forms[like][1]
-        name = f"@number {value!r} {dtype}"
-        self.constants[name] = numpy.asarray(value, dtype)
-        self.forms[name] = (), dtype
-        return name
-
     def one_dtype(self, *names: str) -> bool:
         """True if all values but bool are float32, or all are float64."""
         dtypes = {self.forms[name][1] for name in names if name in self.forms}
         dtypes.discard(numpy.dtype(bool))
         return len(dtypes) == 1 and dtypes <= FLOATS
-
-
-def updates_of(net: Net) -> list[Operator]:
-    """The updates whose results no operator reads."""
-    read = {name for operator in net.operators for name in operator.input_names}
-    updates = [operator for operator in net.operators if node_class_of(operator) in UPDATES]
-    return [operator for operator in updates if read.isdisjoint(operator.output_names)]
-
-
-def _is_no_opaque_call(action: Action) -> bool:
-    return not isinstance(action, OpaqueCall)

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import numpy
 
 from tinynode.configuration import config
-from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device, get_device
 from tinynode.net.commit import Commit
 from tinynode.net.operator import EMPTY, Operator
@@ -237,15 +236,16 @@ class CallPlan:
         self.swaps: list[tuple[int, int, str]] = []
         self.steps: list[BoundCall | LateCall] = []
         self.owned: dict[str, Any] = {}
-        self.straight: dict[str, Any] = {}  # copies in C order, for further views
         self.kept: list[NestCall] = []  # their arrays stay in memory
         self._take_inputs(given, net.layout)
         for name in self.packed:
             if name in self.slots or name in self.arrays:  # an input or a constant
                 self._pack(name)
-        start = self.steps.copy()
-        self.groups = [*grouped(start), *self._added(self.lowering.first, 0)]
-        self.last_groups = self._added(self.lowering.last, len(self.lowering.first))
+        first, last = self.lowering.first, self.lowering.last
+        self._add_all(first, 0)
+        self.groups, count = grouped(self.steps), len(self.steps)
+        self._add_all(last, len(first))
+        self.last_groups = grouped(self.steps[count:])
         names = [*net.outputs, *[name for name in net.saved if name not in self.packed]]
         self.results = [(self.slots.get(name, -1), self.arrays.get(name)) for name in names]
         if self.packed:
@@ -301,15 +301,13 @@ class CallPlan:
                 self.arrays[name] = array_in(self.memory.take(form), form, None)  # never free
                 self.copied.append((slot, self.arrays[name]))
 
-    def _added(self, actions: Sequence[Step], number: int) -> list[Any]:
-        """The calls for actions, from a number on, in groups."""
-        before = len(self.steps)
+    def _add_all(self, actions: Sequence[Step], number: int) -> None:
+        """Add actions, with numbers from ``number`` on."""
         for i, action in enumerate(actions, number):
             self._add(action)
             for name in self.ends.get(i, ()):
                 if name in self.owned:  # later values use the memory
                     self.memory.give_back(self.owned.pop(name))
-        return grouped(self.steps[before:])
 
     def _add(self, action: Step) -> None:
         if isinstance(action, View):
@@ -380,22 +378,18 @@ class CallPlan:
             self._append(action.function, (read,), self._new_slot(write))
             return
         source = self.arrays[read]
-        for array in (source, self.straight.get(read, source)):
-            view = action.function(array)
-            if not view.size or numpy.may_share_memory(view, array):
-                self.arrays[write] = view
-                return
+        view = action.function(source)
+        if not view.size or numpy.may_share_memory(view, source):
+            self.arrays[write] = view
+            return
         # in memory the elements have another order: a copy at each run
         form, order = self.lowering.forms[write], self.lowering.orders.get(write)
         self.arrays[write] = array_in(self.memory.take(form), form, order)
         self._append(copy_elements, (read, write), -1)
-        self.straight[read] = self.arrays[write].reshape(source.shape)  # the next needs no copy
 
     def _add_opaque_call(self, action: OpaqueCall) -> None:
         whole = self._new_slot(f"@all {len(self.template)}")
-        operator = action.operator
-        call = partial(run_node, operator, operator.make_node(), get_device("fast"))
-        self._append(call, action.reads, whole)
+        self._append(NodeCall(action.operator), action.reads, whole)
         for i, name in enumerate(action.writes):
             if name != EMPTY:
                 self.steps.append(LateCall(itemgetter(i), (whole,), self._new_slot(name)))
@@ -489,9 +483,15 @@ def grouped(steps: list[BoundCall | LateCall]) -> list[Any]:
     return groups
 
 
-def run_node(operator: Operator, node: FunctionNode, device: Device, *arrays: Any) -> Arrays:
+class NodeCall:
     """The outputs of a FunctionNode, by its kernel or its portable forward."""
-    return call_node(operator, node, device, device, arrays)
+
+    def __init__(self, operator: Operator) -> None:
+        self.__name__ = f"{operator}    (as a function)"
+        self.operator, self.node, self.device = operator, operator.make_node(), get_device("fast")
+
+    def __call__(self, *arrays: Any) -> Arrays:
+        return call_node(self.operator, self.node, self.device, self.device, arrays)
 
 
 def function_of(call: Call) -> Any:
@@ -502,8 +502,6 @@ def function_of(call: Call) -> Any:
 
 def name_of_call(function: Any) -> str:
     """A call in a few words."""
-    if isinstance(function, partial) and function.func is run_node:
-        return f"{function.args[0]}    (as a function)"
     function = function.func if isinstance(function, partial) else function
     return str(getattr(function, "__name__", function))
 

@@ -171,23 +171,30 @@ def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
     return d, e, to.reduced("sum", axes, e)
 
 
-def _labels(to: Lowering, node: Any, x: str, labels: str) -> tuple[str, str] | None:
-    """The labels as a column, and the divisor of the loss, as ``x``; None without a rule."""
-    shape, (_, kind) = to.shape(x), to.forms[labels]
+def _column(to: Lowering, node: Any, x: str, labels: str) -> str | None:
+    """The labels of the rows of x as a column, once checked; None without a rule."""
+    shape, (_, kind), ignored = to.shape(x), to.forms[labels], node.ignore_label
     is_usual = not node.smoothing and node.reduction in ("mean", "sum") and len(shape) == 2
     if not is_usual or shape[1] == 1 or kind not in INTEGERS or not to.is_native:
         return None
-    key = "column", (labels,)
+    key = ("column", shape[1], ignored), (labels,)
     if key not in to.known:
         checked = to.fresh((), labels)
-        to.call(partial(check_labels, shape[1], node.ignore_label), (labels,), (checked,))
+        to.call(partial(check_labels, shape[1], ignored), (labels,), (checked,))
         to.known[key] = to.reshaped(labels, (shape[0], 1))
-    column = to.known[key]
-    one = to.number(1.0, x)
+    return to.known[key]
+
+
+def _per_label(to: Lowering, node: Any, total: str, column: str) -> str:
+    """A total, or for the mean a total divided by the number of counted labels."""
     if node.reduction == "sum":
-        return column, one
-    counted = to.computed(f"y == {node.ignore_label} ? 0.0 : n", n=one, y=column)
-    return column, to.reduced("sum", (0, 1), counted)
+        return total
+    key = ("count", node.ignore_label, to.forms[total][1]), (column,)
+    if key not in to.known:
+        ones = to.fresh(to.shape(column), total)
+        to.computed(f"y == {node.ignore_label} ? 0.0 : 1.0", ones, y=column)
+        to.known[key] = to.reduced("sum", (0, 1), ones)
+    return to.computed("s / (m == 0 ? 1.0 : m)", s=total, m=to.known[key])
 
 
 def check_labels(n: int, ignored: int, labels: Any, out: Any) -> None:
@@ -201,27 +208,27 @@ def check_labels(n: int, ignored: int, labels: Any, out: Any) -> None:
 def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     """log_p = log_softmax(x), loss_i = -log_p[label_i]; the sum, or the mean."""
     x, (loss, log_p) = reads[0], writes
-    found = _labels(to, node, x, reads[1]) if len(reads) == 2 else None
-    if found is None or loss == EMPTY or not to.one_dtype(x, loss, log_p):
+    is_usual = len(reads) == 2 and loss != EMPTY and to.one_dtype(x, loss, log_p)
+    column = _column(to, node, x, reads[1]) if is_usual else None
+    if column is None:
         return
-    column, count = found
     log_p = to.fresh(to.shape(x), x) if log_p == EMPTY else log_p
     _log_softmax(to, activation.LogSoftmax(1), (x,), (log_p,))
     losses = to.computed(f"j == y && y != {node.ignore_label} ? -l : 0.0", l=log_p, y=column)
     total = to.reduced("sum", (0, 1), losses)
-    to.reshaped(to.computed("s / (m == 0 ? 1.0 : m)", s=total, m=count), (), loss)
+    to.reshaped(_per_label(to, node, total, column), (), loss)
 
 
 def _cross_entropy_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     """gx = g / m (e^log_p - 1 at the label), 0 in a row whose label is ignored."""
     log_p, g = reads[:2]
-    found = _labels(to, node, log_p, reads[2]) if len(reads) == 3 and not to.shape(g) else None
-    if found is None or not to.one_dtype(log_p, g, *writes):
+    is_usual = len(reads) == 3 and not to.shape(g) and to.one_dtype(log_p, g, *writes)
+    column = _column(to, node, log_p, reads[2]) if is_usual else None
+    if column is None:
         return
-    column, scale = found
-    scale = to.computed("g / (m == 0 ? 1.0 : m)", g=g, m=scale)
+    g = _per_label(to, node, g, column)
     text = f"e = exp(l); y == {node.ignore_label} ? 0.0 : (e - (j == y ? 1.0 : 0.0)) * s"
-    to.computed(text, writes[0], l=log_p, y=column, s=scale)
+    to.computed(text, writes[0], l=log_p, y=column, s=g)
 
 
 def _standardize(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
@@ -232,7 +239,7 @@ def _standardize(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     if node.center:
         d = to.computed("x - m", x=d, m=_mean(to, node.axes, d, m))
     else:
-        to.computed("z", m, z=to.number(0.0, m))
+        to.computed("0.0", m)
     mean = _mean(to, node.axes, to.computed("d * d", d=d))
     to.computed(f"1.0 / sqrt(q + {number(node.eps)})", r, q=mean)
     to.computed("d * r", y, d=d, r=r)
@@ -304,6 +311,7 @@ def _max_pool_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None
 def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
     if to.one_dtype(*arrays, *writes) and not any(map(to.shape, numbers)):
+        to.over.update(zip(writes, (reads[0], *reads[2:]), strict=False))
         UPDATES[type(node)](to, node, reads, writes)
 
 

@@ -211,21 +211,19 @@ def _compile(target: Path, source: str, path: str) -> None:
 
 def _shrink(folder: Path) -> None:
     """Remove the libraries with the oldest use, until the cache is small enough."""
-    sizes = []
-    for path in folder.glob("*.so"):
-        with contextlib.suppress(OSError):  # another process may remove the same file
-            sizes.append((path.stat().st_mtime, path.stat().st_size, path))
-    for path in folder.glob("build-*"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > 3600:  # a program ended in the middle
+    now, total = time.time(), 0
+    with contextlib.suppress(OSError):  # another process may remove the same file
+        found = [*folder.glob("*.so"), *folder.glob("build-*")]
+        for path in sorted(found, key=_time_of_use, reverse=True):
+            total += path.stat().st_size
+            if path.is_dir() and now - _time_of_use(path) > 3600:  # a program ended in the middle
                 shutil.rmtree(path, ignore_errors=True)
-    total = sum(size for _, size, _ in sizes)
-    for _, size, path in sorted(sizes):
-        if total <= CACHE_BYTES:
-            return
-        with contextlib.suppress(OSError):
-            path.unlink()
-        total -= size
+            elif path.is_file() and total > CACHE_BYTES:
+                path.unlink()
+
+
+def _time_of_use(path: Path) -> float:
+    return path.stat().st_mtime
 
 
 # --- in the background ---------------------------------------------------------------------------
