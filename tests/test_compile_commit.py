@@ -14,8 +14,9 @@ import pytest
 import tinynode as tn
 from tinynode import nn
 from tinynode.net import commit
-from tinynode_fast import updates
+from tinynode.nn.updates import AdamUpdate
 from tinynode_fast.native import build
+from tinynode_fast.native.calls import NestCall
 
 F = tn.functions
 SHAPE = 40, 300
@@ -75,7 +76,7 @@ def assert_equal(found: list[Any], wanted: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_steps_in_place_are_the_eager_steps(name: str) -> None:
+def test_steps_in_place_are_the_eager_steps(name: str, compiler: str) -> None:
     compiled, eager = Training(name), Training(name)
     compiled.warm_up()
     eager.warm_up(is_eager=True)
@@ -84,7 +85,8 @@ def test_steps_in_place_are_the_eager_steps(name: str) -> None:
         losses = [float(compiled.run()), float(eager.run(is_eager=True))]
         np.testing.assert_allclose(*losses, rtol=1e-12)
         assert_equal(compiled.state(), eager.state())
-        assert (id(compiled.w.array) == place) == (name != "rmsprop")
+        is_in_place = name != "rmsprop" and compiler == "auto"
+        assert (id(compiled.w.array) == place) == is_in_place
 
 
 def holders(training: Training) -> dict[str, Callable[[], Any]]:
@@ -98,7 +100,7 @@ def holders(training: Training) -> dict[str, Callable[[], Any]]:
 
 
 @pytest.mark.parametrize("name", ["array", "view", "memory", "graph", "variable"])
-def test_an_array_that_somebody_holds_keeps_its_numbers(name: str) -> None:
+def test_an_array_that_somebody_holds_keeps_its_numbers(name: str, compiler: str) -> None:
     training = Training("adam")
     training.warm_up()
     held, old = holders(training)[name](), training.w.array.copy()
@@ -114,7 +116,7 @@ def test_an_array_that_somebody_holds_keeps_its_numbers(name: str) -> None:
     del held
     place = id(training.w.array)
     training.run()
-    assert id(training.w.array) == place
+    assert (id(training.w.array) == place) == (compiler == "auto")
 
 
 def test_moments_and_saved_states_keep_their_numbers() -> None:
@@ -212,7 +214,7 @@ def test_a_result_may_be_a_view_of_the_old_parameter(size: int) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-def test_a_step_with_bad_labels_changes_nothing() -> None:
+def test_a_step_with_bad_labels_changes_nothing(compiler: str) -> None:
     training = Training("adam")
     training.warm_up()
     before, held = training.state(), id(training.w.array)
@@ -220,7 +222,7 @@ def test_a_step_with_bad_labels_changes_nothing() -> None:
         training.run((0, 1, 2, 3, 999))
     assert_equal(training.state(), before)
     training.run()
-    assert id(training.w.array) == held
+    assert (id(training.w.array) == held) == (compiler == "auto")
 
 
 def test_errors_of_floating_point_change_nothing() -> None:
@@ -233,32 +235,55 @@ def test_errors_of_floating_point_change_nothing() -> None:
     assert_equal(training.state(), before)
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_waits_for_the_whole_step(
-    times: int, monkeypatch: pytest.MonkeyPatch, compiler: str
-) -> None:
-    if compiler == "auto":
-        pytest.skip("no Python code runs between the updates")
+def test_ctrl_c_waits_for_updates_in_place(monkeypatch: pytest.MonkeyPatch, compiler: str) -> None:
+    if compiler == "none":
+        pytest.skip("updates write to new arrays")
     training, eager = Training("adam"), Training("adam")
     training.warm_up()
     eager.warm_up(is_eager=True)
     eager.run(is_eager=True)
-    handler, real = signal.getsignal(signal.SIGINT), updates.adam
+    handler, real = signal.getsignal(signal.SIGINT), NestCall.__call__
     calls = []
 
-    def interrupted(*arrays: Any) -> None:
-        calls.append(None)
-        if len(calls) == times:
+    def interrupted(self: NestCall, *arrays: Any) -> None:
+        if "adam" in self.nest.name:
+            calls.append(None)
             signal.raise_signal(signal.SIGINT)
-        real(*arrays)
+        real(self, *arrays)
 
-    monkeypatch.setattr(updates, "adam", interrupted)
+    monkeypatch.setattr(NestCall, "__call__", interrupted)
     with pytest.raises(KeyboardInterrupt):
         training.run()
     monkeypatch.undo()
-    assert len(calls) == 2
+    assert calls
     assert_equal(training.state(), eager.state())
     assert signal.getsignal(signal.SIGINT) is handler
+    assert commit.active == 0
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_before_an_update_changes_nothing(
+    times: int, monkeypatch: pytest.MonkeyPatch, compiler: str
+) -> None:
+    if compiler == "auto":
+        pytest.skip("no Python code runs between the updates")
+    training = Training("adam")
+    training.warm_up()
+    before, real = training.state(), AdamUpdate.forward
+    calls = []
+
+    def interrupted(self: AdamUpdate, inputs: Any) -> Any:
+        calls.append(None)
+        if len(calls) == times:
+            signal.raise_signal(signal.SIGINT)
+        return real(self, inputs)
+
+    monkeypatch.setattr(AdamUpdate, "forward", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        training.run()
+    monkeypatch.undo()
+    assert len(calls) == times
+    assert_equal(training.state(), before)
     assert commit.active == 0
 
 
@@ -275,7 +300,7 @@ def test_hooks_see_the_old_arrays() -> None:
     assert id(training.w.array) != place
 
 
-def test_another_thread_sees_whole_arrays_in_compiled_functions() -> None:
+def test_another_thread_sees_whole_arrays_in_compiled_functions(compiler: str) -> None:
     w = nn.Parameter(np.zeros(1 << 18))
     optimizer = nn.Adam([w], lr=0.1)
 
@@ -315,7 +340,7 @@ def test_another_thread_sees_whole_arrays_in_compiled_functions() -> None:
         stop.set()
         thread.join()
     assert set(found) == {0.0}
-    assert in_place > 0
+    assert (in_place > 0) == (compiler == "auto")
 
 
 def test_two_threads_run_steps_at_once() -> None:
@@ -341,7 +366,7 @@ def test_two_threads_run_steps_at_once() -> None:
     assert commit.active == 0
 
 
-def test_a_step_needs_no_second_copy_of_parameters_and_moments() -> None:
+def test_a_step_needs_no_second_copy_of_parameters_and_moments(compiler: str) -> None:
     training = Training("adam", (100, 3000))
     training.warm_up()
     size = training.w.array.nbytes
@@ -352,7 +377,7 @@ def test_a_step_needs_no_second_copy_of_parameters_and_moments() -> None:
         peak = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
-    assert peak < 1.5 * size  # the gradient
+    assert peak < (1.5 if compiler == "auto" else 6.5) * size  # the gradient alone in C
 
 
 def test_one_pointer_reads_and_writes() -> None:

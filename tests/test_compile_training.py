@@ -219,7 +219,7 @@ def test_explain_shows_nets_and_plans(device):
     assert "<lambda>(x):" in text and "<lambda>_grad(" in text
     assert "t0 = tanh(x)" in text and "run, keeping what a backward reads:" in text
     if device == "fast":
-        assert "in blocks of" in text and "bytes of memory that the plan keeps" in text
+        assert "calls, " in text and "bytes of memory that the plan keeps" in text
     else:
         assert "each operator's forward in turn" in text
 

@@ -1,10 +1,10 @@
-"""The fast path: NumPy's arrays, with kernels for the functions where NumPy leaves speed.
+"""The fast path: NumPy's arrays, with kernels for images, and with nets compiled to C.
 
 Requirement: a program on NumPy becomes quicker by one line of config, without other changes. So
-this backend uses NumPy's memory, and replaces only ``forward``. Hooks, type checks, the graph and
-double backprop stay the same. A kernel computes and retains the same arrays as the class's
-forward. For other inputs a kernel returns ``Fallback`` with a reason, and the portable forward
-runs.
+this backend uses NumPy's memory, and replaces only ``forward`` and the plans of nets. Hooks, type
+checks, the graph and double backprop stay the same. A kernel computes and retains the same arrays
+as the class's forward. For other inputs a kernel returns ``Fallback`` with a reason, and the
+portable forward runs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Fallback, count_use, kernel_uses
+from tinynode_fast.images import KERNELS, run_kernel
 from tinynode_fast.native.build import compiler_status as compiler_status
 from tinynode_fast.plan import FastPlan
-from tinynode_fast.table import KERNELS, PLAIN
-from tinynode_fast.updates import update_parameters as update_parameters
 from tinynode_numpy import add_at as add_at
 from tinynode_numpy import capabilities as capabilities
 from tinynode_numpy import devices as devices
@@ -38,21 +37,20 @@ base = "numpy"
 def forward(node: Any, arrays: Arrays) -> Any:
     """Run the table's kernel, or ``forward_fast`` of the class, or the portable forward.
 
-    Only classes of tinynode have kernels; these classes do not override ``forward_fast``.
+    Classes of tinynode do not override ``forward_fast``, and are no fallbacks without a kernel.
     """
     kind = type(node)
-    if kind in PLAIN:  # one call of NumPy: a kernel gains no time, and counting costs time
-        return node.forward(arrays)
     kernel = KERNELS.get(kind)
-    if kernel is None and kind.forward_fast is FunctionNode.forward_fast:
-        return Fallback("no kernel for this class")
-    if kernel is not None and arrays[0].size < kernel.least:
-        return node.forward(arrays)
+    if kernel is None:
+        if kind.__module__.startswith("tinynode."):
+            return node.forward(arrays)
+        if kind.forward_fast is FunctionNode.forward_fast:
+            return Fallback("no kernel for this class")
     start = time.perf_counter()
-    outputs = node.forward_fast(arrays) if kernel is None else kernel.run(node, arrays)
+    outputs = node.forward_fast(arrays) if kernel is None else run_kernel(node, arrays)
     if outputs is None and kernel is not None:
         return node.forward(arrays)
     if type(outputs) is tuple:
-        title = "forward_fast" if kernel is None else kernel.name
+        title = "forward_fast" if kernel is None else kernel.__name__
         count_use(kernel_uses, (name, node.label, title), time.perf_counter() - start)
     return outputs

@@ -9,16 +9,18 @@ axes (n, channels, height, width). Only the strides differ; elementwise function
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
 from numpy.lib.stride_tricks import as_strided
 
-from tinynode.devices import Fallback
-from tinynode.functions.convolution import Windows
-from tinynode.functions.pooling import nan_winners
+from tinynode.devices import Arrays, Fallback
+from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX, Windows
+from tinynode.functions.pooling import MaxPool2d, MaxPool2dGrad, nan_winners
 from tinynode_fast.limits import LIMITS
+
+FLOATS = frozenset({numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)})
 
 CHANNELS_LAST = (0, 2, 3, 1)
 """The axes of images from the largest step in memory to the smallest."""
@@ -85,6 +87,7 @@ def conv2d(node: Any, x: Any, w: Any) -> Any:
         return reason
     if kernels_outweigh(node.windows, x, len(x) * math.prod(node.counts), len(w)):
         return None
+    node.retain_inputs((0, 1))
     images = channels_last(padded(x, node.windows, 0.0))
     kernels = w.transpose(2, 3, 1, 0).reshape(-1, len(w))
     y = numpy.empty((len(x), *node.counts, len(w)), x.dtype)
@@ -100,6 +103,7 @@ def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
     counts, out = (gy.shape[2], gy.shape[3]), gy.shape[1]
     if kernels_outweigh(node.windows, x, len(x) * math.prod(counts), 2 * out):
         return None
+    node.retain_inputs((0, 1))
     images, gradients = channels_last(padded(x, node.windows, 0.0)), channels_last(gy)
     size = math.prod(node.windows.size) * x.shape[1]
     total = numpy.zeros((size, out), x.dtype)
@@ -117,6 +121,7 @@ def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
     # with few channels runs are short; with few windows copying takes longer than the product
     if channels < LIMITS.few_channels or 4 * len(gy) * math.prod(gy.shape[2:]) < len(w):
         return None
+    node.retain_inputs((0, 1))
     gradients = channels_last(gy)
     n, oh, ow, out = gradients.shape
     kernels = numpy.ascontiguousarray(w.transpose(2, 3, 0, 1)).reshape(-1, out, channels)
@@ -138,6 +143,9 @@ def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
 
 
 def max_pool(node: Any, x: Any) -> Any:
+    if x.size < LIMITS.small:
+        return None
+    node.retain_outputs((1,))
     wide = padded(x, node.windows, -numpy.inf)
     counts = node.windows.counts(x.shape[2:])
     dtype = numpy.int8 if math.prod(node.windows.size) < 128 else numpy.int32
@@ -155,6 +163,9 @@ def max_pool(node: Any, x: Any) -> Any:
 
 
 def max_pool_gradient(node: Any, gy: Any, winners: Any) -> Any:
+    if gy.size < LIMITS.small:
+        return None
+    node.retain_inputs((1,))
     windows = node.windows
     here, chosen = numpy.empty_like(winners, bool), numpy.empty_like(winners, gy.dtype)
     if gy.strides != chosen.strides:  # pragma: no mutate: each pass below goes through both
@@ -174,3 +185,28 @@ def max_pool_gradient(node: Any, gy: Any, winners: Any) -> Any:
             gx[index] += chosen
     rows, columns = windows.padding
     return (gx[:, :, rows : rows + node.image[0], columns : columns + node.image[1]],)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+KERNELS: dict[type, Callable[..., Any]] = {
+    Conv2d: conv2d,
+    Conv2dGradX: conv2d_gradient_x,
+    Conv2dGradW: conv2d_gradient_w,
+    MaxPool2d: max_pool,
+    MaxPool2dGrad: max_pool_gradient,
+}
+"""The kernels, by the exact class of the FunctionNode.
+
+``kernel(node, *inputs)`` retains as the class's forward, and returns the outputs. Or it returns
+``Fallback``, or None where the portable forward is as quick.
+"""
+
+
+def run_kernel(node: Any, arrays: Arrays) -> Any:
+    """The outputs, or ``Fallback`` or None as from the kernel."""
+    if arrays[0].dtype not in FLOATS:
+        return Fallback(f"{arrays[0].dtype} has no kernel")
+    if any(not x.size for x in arrays):
+        return Fallback("no elements")
+    return KERNELS[type(node)](node, *arrays)

@@ -1,190 +1,198 @@
-"""Lowering: operators of a net become calls of NumPy that write to memory of a plan.
+"""Lowering: a net becomes calls that write to memory of a plan.
 
-Requirement: a run of a net costs NumPy's functions and next to nothing else. So an operator
-becomes calls ``function(*reads, *writes)`` and views. Elementwise calls may run block by block;
-a view of known memory is made once. An operator without a rule runs as a FunctionNode, by its
-kernel or its portable forward.
+Requirement: a run of a net costs the functions of NumPy and C, and next to nothing else. A rule
+turns an operator into formulas, reductions, other calls and views. A plan in C runs formulas and
+reductions as loops. A plan in NumPy runs a formula or reduction by one function of NumPy. Without
+a rule or a function the operator runs as a FunctionNode.
+
+A training step in C needs no second copy of parameters and moments. An optimizer's update reads
+the old value of an element, and writes the new value in the same place. So updates run last, after
+all other operators, which may fail or read an old value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from operator import itemgetter, methodcaller
-from typing import Any, NamedTuple, TypeAlias
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from operator import methodcaller
+from typing import Any, TypeAlias
 
 import numpy
 
 from tinynode import functions
 from tinynode.functions import convolution
-from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
-from tinynode.net.passes import ArraySpec, MatMulOfTransposed, TimesNumber, node_class_of
-from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
-from tinynode_fast import rows, updates
-from tinynode_fast.blocks import number
-from tinynode_fast.images import CHANNELS_LAST
-from tinynode_fast.kernel import FLOATS, Elementwise
-from tinynode_fast.table import KERNELS
+from tinynode.net.passes import node_class_of
+from tinynode_fast.actions import Action, Call, Names, Net, OpaqueCall, View
+from tinynode_fast.images import CHANNELS_LAST, FLOATS
+from tinynode_fast.memory import is_small
+from tinynode_fast.native.formulas import Formula, Operation, Reduction, kept_shape
+from tinynode_fast.native.nests import Layouts, Nest, into_nests
+from tinynode_fast.rules import OF_SEVERAL_DTYPES, RULES, UPDATES, free_matrices
 
-Names: TypeAlias = tuple[str, ...]
-
-
-class Call(NamedTuple):
-    """``function(*reads, *writes)``: the last arguments are the results.
-
-    ``elementwise``: any slice of the one result depends on the same slices of the reads.
-    """
-
-    function: Any
-    reads: Names
-    writes: Names
-    elementwise: bool = False
-
-
-class View(NamedTuple):
-    """``write = function(read)``: the same memory in another shape or order."""
-
-    function: Callable[[Any], Any]
-    reads: Names
-    writes: Names
-
-
-class OpaqueCall(NamedTuple):
-    """``writes = operator(reads)``: the operator runs as a FunctionNode."""
-
-    operator: Operator
-    reads: Names
-    writes: Names
-
-
-Action: TypeAlias = Call | View | OpaqueCall
-Actions: TypeAlias = Iterator[Action]
-
-
-# --- functions that write to their last argument -------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SumOver:
-    """The sum over axes."""
-
-    axes: tuple[int, ...]
-    keepdims: bool
-
-    def __call__(self, x: Any, out: Any) -> None:
-        numpy.add.reduce(x, axis=self.axes, out=out, keepdims=self.keepdims)
-
-
-def join(function: Callable[..., Any], axis: int, *arrays: Any) -> None:
-    """``numpy.concatenate`` or ``numpy.stack`` of all arrays but the last."""
-    function(arrays[:-1], axis=axis, out=arrays[-1])
-
-
-def sum_channels(x: Any, out: Any) -> None:
-    """The sum over all axes but the channels: a product with ones, by BLAS."""
-    matrix = x.transpose(CHANNELS_LAST).reshape(-1, x.shape[1])
-    numpy.matmul(numpy.ones(len(matrix), x.dtype), matrix, out.reshape(-1))
-
-
-def maximum(x: Any, y: Any, out: Any) -> None:
-    """max(x, y): NumPy takes ``out`` by name alone."""
-    numpy.maximum(x, y, out=out)
-
-
-def minimum(x: Any, y: Any, out: Any) -> None:
-    """min(x, y)."""
-    numpy.minimum(x, y, out=out)
-
-
-def relu(x: Any, out: Any) -> None:
-    """max(x, 0)."""
-    numpy.maximum(x, number(0.0, x.dtype), out=out)
-
-
-def relu_gradient(y: Any, gy: Any, out: Any) -> None:
-    """gy where y > 0, else 0, also where gy is infinite or NaN: all of its bits, or none."""
-    bits = numpy.int32 if out.dtype.itemsize == 4 else numpy.int64
-    ones = numpy.negative(numpy.greater(y, 0, order="K").view(numpy.int8))  # -1: every bit
-    numpy.bitwise_and(gy.view(bits), ones, out.view(bits))
-
-
-_SAME = "Abs Add Cos Divide Exp Log Multiply Negative Reciprocal Sin Sqrt Square Subtract Tanh"
-ELEMENTWISE: dict[type, Any] = {
-    **{getattr(functions, name): getattr(numpy, name.lower()) for name in _SAME.split()},
-    functions.Maximum: maximum,
-    functions.Minimum: minimum,
-    functions.ReLU: relu,
-    functions.ReLUGrad: relu_gradient,
-    **{kind: kernel for kind, kernel in KERNELS.items() if isinstance(kernel, Elementwise)},
-}
-"""The functions of a single elementwise call; operands of equal dtype broadcast in NumPy's."""
-
-
-PRODUCTS = {functions.Linear, functions.MatMul, MatMulOfTransposed}
-
-
-def free_matrices(operators: Sequence[Operator], outputs: Collection[str]) -> set[str]:
-    """The values that may lie in memory column by column: no reader wants whole rows.
-
-    Such readers are products, elementwise functions with a free result, and sums of columns.
-    """
-    bound = set(outputs)
-    for operator in reversed(operators):
-        kind = node_class_of(operator)
-        is_free = kind in PRODUCTS or (
-            kind in ELEMENTWISE and operator.output_names[0] not in bound
-        )
-        if not is_free and not (kind is functions.Sum and operator.attrs["axes"] == (0,)):
-            bound.update(operator.input_names)
-    return {name for operator in operators for name in operator.output_names} - bound
+TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX, functions.MaxPool2dGrad}
+"""The kernels for images lay out these results with the channels last."""
+Step: TypeAlias = Action | Nest
 
 
 class Lowering:
-    """The actions for the operators that ``lower`` got.
+    """The actions of a net.
 
     Attributes:
         forms: the shape and dtype of each value; values between the actions are added.
-        constants: the arrays of numbers, by name.
+        constants: the constant arrays, by name.
         orders: the axes from the largest step in memory to the smallest, where C order is unusual.
         columns: the matrices that may lie in memory column by column, see ``free_matrices``.
+        known: the values of operations, which several operators may need.
+        first, last: the actions before the updates, and the updates.
+        roots: for each view, the value that owns the memory.
+        over: for each result of an update in the memory of an input, the input.
     """
 
-    def __init__(self, forms: dict[str, ArraySpec], columns: Iterable[str] = ()) -> None:
-        self.forms = forms
-        self.columns = set(columns)
+    def __init__(self, net: Net, is_native: bool) -> None:
+        self.forms = dict(net.forms)
+        self.is_native = is_native
         self.constants: dict[str, Any] = {}
         self.orders: dict[str, tuple[int, ...]] = {}
+        self.columns = free_matrices(net.operators, (*net.outputs, *net.saved))
+        self.known: dict[tuple[Any, Names], str] = {}
+        self.title = ""
         self.actions: list[Action] = []
+        self.over: dict[str, str] = {}
+        read = {name for operator in net.operators for name in operator.input_names}
+        last: list[Action] = []
+        for operator in net.operators:
+            before = len(self.actions)
+            self._lower(operator)
+            is_last = is_native and node_class_of(operator) in UPDATES
+            if is_last and read.isdisjoint(operator.output_names):
+                last += self.actions[before:]
+                del self.actions[before:]
+        # an update as a FunctionNode makes new arrays, and may fail
+        first = [*self.actions, *[action for action in last if isinstance(action, OpaqueCall)]]
+        last = [action for action in last if not isinstance(action, OpaqueCall)]
+        self.actions = [*first, *last]
+        self.roots: dict[str, str] = {}
+        for action in self.actions:
+            if isinstance(action, View):
+                self.roots[action.writes[0]] = self.root(action.reads[0])
+        self._choose_overwritten(net, first, last)
+        self.first: list[Step] = [*first]
+        self.last: list[Step] = [*last]
+        if is_native:
+            layouts = Layouts(self.forms, self.orders, self.constants)
+            outputs = {*net.outputs, *net.saved}
+            self.first, self.last = into_nests((first, last), layouts, outputs)
+            for nest in self.nests():
+                nest.over = {w: self.over[w] for w in nest.writes if w in self.over}
 
-    def lower(self, operator: Operator) -> None:
+    def nests(self) -> list[Nest]:
+        """The nests among the actions."""
+        return [step for step in (*self.first, *self.last) if isinstance(step, Nest)]
+
+    def root(self, name: str) -> str:
+        """The value that owns the memory of a value."""
+        return self.roots.get(name, name)
+
+    def _choose_overwritten(self, net: Net, first: list[Action], last: list[Action]) -> None:
+        """Keep in ``over`` the inputs that only the update of the same element reads."""
+        reads = Counter(self.root(name) for action in last for name in action.reads)
+        held = {self.root(name) for name in (*net.outputs, *net.saved)}
+        for action in first:
+            if isinstance(action, OpaqueCall):  # may give a view of the plan's copy of an input
+                names = map(self.root, action.reads)
+                held.update(n for n in names if n in net.devices and is_small(self.forms[n]))
+        writers = {name: action for action in last for name in action.writes}
+        self.over = {
+            write: read
+            for write, read in self.over.items()
+            if write in writers and read in writers[write].reads and reads[read] == 1
+            if read not in held and write not in self.orders
+            if self.forms[read] == self.forms[write]
+        }
+
+    # --- an operator -----------------------------------------------------------------------------
+
+    def _lower(self, operator: Operator) -> None:
         """Append the actions of one operator."""
+        if operator.type == "constant":
+            self.constants[operator.output_names[0]] = operator.attrs["value"]
+            return
         node = operator.make_node()
-        kind, names = type(node), (tuple(operator.input_names), tuple(operator.output_names))
-        actions: list[Action] = []
-        for rule in self.rules_of(node, names[0] + names[1]):
-            actions = actions or list(rule(self, node, *names))
-        for action in actions or [OpaqueCall(operator, *names)]:
-            self.actions.append(action)
-            if kind in TO_CHANNELS_LAST and isinstance(action, Call | OpaqueCall):
-                self.orders.setdefault(action.writes[0], CHANNELS_LAST)
-            elif kind is functions.MaxPool2d or (isinstance(action, Call) and action.elementwise):
-                self._keep_order(action)
+        kind, before, known = type(node), len(self.actions), len(self.known)
+        reads, writes = tuple(operator.input_names), tuple(operator.output_names)
+        if kind in RULES and self._is_usual(kind, reads + writes):
+            self.title = kind.__name__.lower()
+            RULES[kind](self, node, reads, writes)
+        if len(self.actions) == before or not all(map(self._can_run, self.actions[before:])):
+            del self.actions[before:]
+            while len(self.known) > known:
+                self.known.popitem()
+            self.actions.append(OpaqueCall(operator, reads, writes))
+        for action in self.actions[before:]:
+            self._note_order(kind, action)
 
-    def rules_of(self, node: Any, names: Names) -> list[Rule]:
-        """The rules that may hold for a FunctionNode, the best first."""
-        rule = RULES.get(type(node))
-        fits = rule is not None and (type(node) in UPDATES or self.one_dtype(names))
-        return [rule] if rule is not None and fits else []
+    def _is_usual(self, kind: type, names: Names) -> bool:
+        """True if no array is empty, and the dtypes are those of a rule."""
+        sizes = [math.prod(self.shape(name)) for name in names if name != EMPTY]
+        return all(sizes) and (kind in OF_SEVERAL_DTYPES or self.one_dtype(*names))
 
-    def _keep_order(self, action: Action) -> None:
-        """Lay out the results as the first operand: NumPy then passes over memory in one run."""
-        for name in action.reads:
-            order = self.orders.get(name)
-            if order is not None and len(order) == len(self.shape(action.writes[0])):
-                self.orders.update((n, order) for n in action.writes if n in self.forms)
-                return
+    def _can_run(self, action: Action) -> bool:
+        """True if the plan has a function for an action."""
+        if not isinstance(action, Call) or not isinstance(action.function, Operation):
+            return True
+        return (self.is_native and action.function.in_c) or action.function.in_numpy is not None
+
+    def _note_order(self, kind: type, action: Action) -> None:
+        """Note the order of axes in memory: of images, or of the first operand."""
+        if kind in TO_CHANNELS_LAST and not isinstance(action, View):
+            self.orders.setdefault(action.writes[0], CHANNELS_LAST)
+        elif kind is functions.MaxPool2d or isinstance(getattr(action, "function", None), Formula):
+            for order in [self.orders[name] for name in action.reads if name in self.orders]:
+                if len(order) == len(self.shape(action.writes[0])):
+                    # NumPy then passes over memory in one run
+                    self.orders.update((n, order) for n in action.writes if n in self.forms)
+                    return
+
+    # --- what rules append -----------------------------------------------------------------------
+
+    def call(self, function: Any, reads: Names, writes: Names) -> None:
+        """Append a call."""
+        self.actions.append(Call(function, reads, writes))
+
+    def view(self, function: Callable[[Any], Any], read: str, write: str) -> str:
+        """Append a view, and return its name."""
+        self.actions.append(View(function, (read,), (write,)))
+        return write
+
+    def reshaped(self, read: str, shape: Sequence[int], write: str = "") -> str:
+        """The name of a value in another shape."""
+        write = write or self.fresh(tuple(shape), read)
+        return self.view(methodcaller("reshape", tuple(shape)), read, write)
+
+    def computed(self, text: str, write: str = "", **operands: str) -> str:
+        """The name of the value of a formula; without ``write``, a value may be known already."""
+        made, reads = Formula(self.title, tuple(operands), text), tuple(operands.values())
+        shape = numpy.broadcast_shapes(*map(self.shape, reads))
+        return self._known(made, made[1:], reads, shape, write)
+
+    def reduced(self, name: str, axes: tuple[int, ...], read: str, write: str = "") -> str:
+        """The name of a reduction over axes, which stay with length 1."""
+        made, shape = Reduction(name, axes), kept_shape(self.shape(read), axes)
+        return self._known(made, made, (read,), shape, write)
+
+    def _known(
+        self, made: Operation, key: Any, reads: Names, shape: tuple[int, ...], write: str
+    ) -> str:
+        if not write and (key, reads) in self.known:
+            return self.known[key, reads]
+        write = write or self.fresh(shape, reads[0])
+        self.known.setdefault((key, reads), write)
+        self.call(made, reads, (write,))
+        return write
+
+    # --- values ----------------------------------------------------------------------------------
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a value."""
@@ -196,156 +204,8 @@ class Lowering:
         self.forms[name] = shape, self.forms[like][1]
         return name
 
-    def number(self, value: float, like: str) -> str:
-        """The name of a constant, with the dtype of a value."""
-        dtype = self.forms[like][1]
-        name = f"@number {value!r} {dtype}"
-        self.constants[name] = numpy.asarray(value, dtype)
-        self.forms[name] = (), dtype
-        return name
-
-    def one_dtype(self, names: Names) -> bool:
-        """True if all values are float32, or all are float64."""
+    def one_dtype(self, *names: str) -> bool:
+        """True if all values but bool are float32, or all are float64."""
         dtypes = {self.forms[name][1] for name in names if name in self.forms}
+        dtypes.discard(numpy.dtype(bool))
         return len(dtypes) == 1 and dtypes <= FLOATS
-
-
-# --- rules: no actions if the operator has to run as a FunctionNode ------------------------------
-
-
-def _elementwise(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    function = ELEMENTWISE[type(node)]
-    (_, dtype), *others = {to.forms[name] for name in (*reads, *writes)}
-    if not isinstance(function, Elementwise) or (
-        not others and dtype in (function.dtypes or FLOATS)
-    ):
-        yield Call(function, reads, writes, True)
-
-
-def _add_all(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    if len(reads) == 1:
-        yield from _view(to, node, reads, writes)
-    total = reads[0]
-    for i, part in enumerate(reads[1:], 2):
-        write = writes[0] if i == len(reads) else to.fresh(to.shape(writes[0]), writes[0])
-        yield Call(numpy.add, (total, part), (write,), True)
-        total = write
-
-
-def _times(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    yield Call(numpy.multiply, (reads[0], to.number(node.number, writes[0])), writes, True)
-
-
-def _matmul(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    x, y = map(to.shape, reads)
-    if len(y) > 2 <= len(x):
-        yield Call(numpy.matmul, reads, writes)
-    elif len(x) >= 2 == len(y):
-        swapped = isinstance(node, MatMulOfTransposed)
-        transposed = swapped and node.transpose_x, swapped and node.transpose_y
-        yield from _product(to, reads, writes, transposed)
-
-
-def _product(to: Lowering, reads: Names, writes: Names, transposed: Any) -> Actions:
-    """x y, the leading axes of x flattened; matrices are transposed as views.
-
-    A matrix with fewer rows than columns is computed as (y' x')': BLAS is up to a fifth quicker
-    with the longer side first.
-    """
-    shape, is_flat = to.shape(writes[0]), len(to.shape(reads[0])) == 2
-    if is_flat and writes[0] in to.columns and not transposed[0] and shape[0] < shape[1]:
-        y = to.fresh(shape[::-1], writes[0])
-        yield from _product(to, reads[::-1], (y,), (not transposed[1], True))
-        to.orders[writes[0]] = (1, 0)
-        yield View(methodcaller("transpose"), (y,), writes)
-        return
-    names = list(reads)
-    for i, swap in enumerate(transposed):
-        if swap:
-            names[i] = to.fresh(to.shape(reads[i])[::-1], reads[i])
-            yield View(methodcaller("transpose"), (reads[i],), (names[i],))
-    yield Call(numpy.matmul if is_flat else rows.product, tuple(names), writes)
-
-
-def _linear(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    if len(to.shape(reads[0])) < 2:
-        return
-    y = writes[0]
-    if len(reads) == 3:
-        y = to.fresh(to.shape(y), y)
-        to.columns |= {y} if writes[0] in to.columns else set()
-    yield from _product(to, reads[:2], (y,), (False, True))
-    if len(reads) == 3:
-        yield Call(numpy.add, (y, reads[2]), writes, True)
-
-
-def _sum(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    yield Call(SumOver(node.axes, node.keepdims), reads, writes)
-
-
-def _sum_to(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    shape = to.shape(reads[0])
-    axes = node.axes_of(shape)
-    wide = to.fresh(rows.kept_shape(shape, axes), writes[0])
-    by_channels = to.orders.get(reads[0]) == CHANNELS_LAST and axes == (0, 2, 3)
-    yield Call(sum_channels if by_channels else SumOver(axes, True), reads, (wide,))
-    yield from _view(to, node, (wide,), writes)
-
-
-def _view(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    shape = to.shape(writes[0])
-    if type(node) is functions.PermuteDims:
-        yield View(methodcaller("transpose", tuple(node.axes)), reads, writes)
-    elif type(node) is functions.BroadcastTo:
-        yield View(partial(numpy.broadcast_to, shape=shape), reads, writes)
-    else:
-        yield View(methodcaller("reshape", shape), reads, writes)
-
-
-def _parts(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    ends = (0, *getattr(node, "indices", ()), to.shape(reads[0])[node.axis])
-    for i, name in enumerate(writes):
-        part = slice(ends[i], ends[i + 1]) if type(node) is functions.Split else i
-        if name != EMPTY:
-            index = (*(slice(None),) * node.axis, part, ...)
-            yield View(itemgetter(index), reads, (name,))
-
-
-def _join(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    function = numpy.stack if type(node) is functions.Stack else numpy.concatenate
-    yield Call(partial(join, function, node.axis), reads, writes)
-
-
-def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> Actions:
-    arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
-    if not to.one_dtype(arrays + writes):
-        return
-    if type(node) is AdamUpdate:
-        yield Call(partial(updates.adam_call, node), reads, writes)
-        return
-    g = arrays[1]
-    if type(node) is MomentumUpdate:
-        g = writes[1]
-        yield Call(updates.gather, (arrays[2], arrays[1], numbers[1]), (g,), True)
-    yield Call(updates.descend, (arrays[0], g, numbers[0]), writes[:1], True)
-
-
-UPDATES = SGDUpdate, MomentumUpdate, AdamUpdate
-TO_CHANNELS_LAST = {convolution.Conv2d, convolution.Conv2dGradX, functions.MaxPool2dGrad}
-"""The kernels for images lay out these results with the channels last."""
-
-Rule: TypeAlias = Callable[[Lowering, Any, Names, Names], Actions]
-RULES: dict[type, Rule] = {
-    **dict.fromkeys(ELEMENTWISE, _elementwise),
-    **dict.fromkeys([functions.Reshape, functions.Identity, StopGradient], _view),
-    **dict.fromkeys([functions.PermuteDims, functions.BroadcastTo], _view),
-    **dict.fromkeys([functions.MatMul, MatMulOfTransposed], _matmul),
-    **dict.fromkeys([functions.Split, functions.Unstack], _parts),
-    **dict.fromkeys([functions.Concat, functions.Stack], _join),
-    **dict.fromkeys(UPDATES, _update),
-    functions.AddAll: _add_all,
-    TimesNumber: _times,
-    functions.Linear: _linear,
-    functions.Sum: _sum,
-    functions.SumTo: _sum_to,
-}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import math
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from fast_kernels import force_kernels, set_limits, small_pieces
+from fast_kernels import force_kernels, set_limits
 from fuzz.derivatives import derivatives
 from fuzz.programs import Program
 
@@ -81,7 +80,7 @@ def fast(program: Program) -> Found:
 
 
 def forced_fast(program: Program) -> Found:
-    with every_limit_forced(_step(program)):
+    with every_limit_forced():
         return eager(program, "fast")
 
 
@@ -118,7 +117,7 @@ def compiled_fast(program: Program) -> Found:
 
 
 def forced_compiled_fast(program: Program) -> Found:
-    with every_limit_forced(_step(program)):
+    with every_limit_forced():
         return compiled(program, "fast")
 
 
@@ -129,17 +128,12 @@ def torch(program: Program) -> Found:
     return torch_functions.run(program)
 
 
-def _step(program: Program) -> int:
-    return 2 if max(math.prod(one.shape) for one in program.inputs) < 500 else 1000
-
-
 @contextlib.contextmanager
-def every_limit_forced(step: int = 2) -> Iterator[None]:
-    """Kernels run at any size, in blocks of ``step`` elements or few more, on two threads."""
+def every_limit_forced() -> Iterator[None]:
+    """Kernels run at any size, on two threads, and every array counts as large in plans."""
     with pytest.MonkeyPatch.context() as patch:
         force_kernels(patch)
-        small_pieces(patch, step)
-        set_limits(patch, many_rows=1, sampled_rows=1)
+        set_limits(patch, copied_bytes=0)
         yield
 
 

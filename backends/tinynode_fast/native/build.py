@@ -51,7 +51,7 @@ class NotBuiltError(Exception):
 
 _lock = threading.Lock()
 _loaded: dict[str, ctypes.CDLL] = {}
-_running: set[threading.Thread] = set()
+_threads: list[threading.Thread] = []
 _reasons: set[str] = set()
 
 
@@ -59,7 +59,7 @@ def _after_fork() -> None:
     """The child of a fork has no building thread, and no lock of a building thread."""
     global _lock
     _lock = threading.Lock()
-    _running.clear()
+    _threads.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -211,21 +211,19 @@ def _compile(target: Path, source: str, path: str) -> None:
 
 def _shrink(folder: Path) -> None:
     """Remove the libraries with the oldest use, until the cache is small enough."""
-    sizes = []
-    for path in folder.glob("*.so"):
-        with contextlib.suppress(OSError):  # another process may remove the same file
-            sizes.append((path.stat().st_mtime, path.stat().st_size, path))
-    for path in folder.glob("build-*"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > 3600:  # a program ended in the middle
+    now, total = time.time(), 0
+    with contextlib.suppress(OSError):  # another process may remove the same file
+        found = [*folder.glob("*.so"), *folder.glob("build-*")]
+        for path in sorted(found, key=_time_of_use, reverse=True):
+            total += path.stat().st_size
+            if path.is_dir() and now - _time_of_use(path) > 3600:  # a program ended in the middle
                 shutil.rmtree(path, ignore_errors=True)
-    total = sum(size for _, size, _ in sizes)
-    for _, size, path in sorted(sizes):
-        if total <= CACHE_BYTES:
-            return
-        with contextlib.suppress(OSError):
-            path.unlink()
-        total -= size
+            elif path.is_file() and total > CACHE_BYTES:
+                path.unlink()
+
+
+def _time_of_use(path: Path) -> float:
+    return path.stat().st_mtime
 
 
 # --- in the background ---------------------------------------------------------------------------
@@ -237,28 +235,20 @@ def note(reason: str) -> None:
     count_use(fallback_uses, ("fast", "a compiled net", reason), 0.0)
 
 
-def in_background(work: Callable[[], None]) -> None:
-    """Build in a thread; the end of the program does not wait for the thread."""
-
-    def run() -> None:
-        try:
-            work()
-        finally:
-            _running.discard(threading.current_thread())
-
-    thread = threading.Thread(target=run, name="tinynode_fast build", daemon=True)
-    _running.add(thread)
-    try:
+def in_background(work: Callable[[], None], seconds: float) -> None:
+    """Build in a thread, and wait some seconds; the end of the program does not wait."""
+    thread = threading.Thread(target=work, name="tinynode_fast build", daemon=True)
+    _threads[:] = [one for one in _threads if one.is_alive()]
+    with contextlib.suppress(RuntimeError):  # the program ends
         thread.start()
-    except RuntimeError:  # the program ends
-        _running.discard(thread)
+        _threads.append(thread)
+        thread.join(seconds)
 
 
 def wait() -> None:
     """Wait until every requested plan is compiled, or has failed."""
-    for work in list(_running):
-        work.join()
-        _running.discard(work)
+    for thread in _threads.copy():
+        thread.join()
 
 
 def compiler_status() -> Iterator[str]:

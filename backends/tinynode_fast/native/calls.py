@@ -14,14 +14,11 @@ from typing import Any
 import numpy
 
 from tinynode.devices import Arrays
-from tinynode_fast.blocks import in_order, in_shares, thread_count
 from tinynode_fast.limits import LIMITS
+from tinynode_fast.memory import in_order
+from tinynode_fast.native.build import NotBuiltError
 from tinynode_fast.native.nests import Nest
-
-
-class RefusedError(Exception):
-    """A function in C met wrong labels: the plan in NumPy runs, and raises the error."""
-
+from tinynode_fast.threads import in_shares, thread_count
 
 _place, _buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
@@ -42,48 +39,42 @@ class NestCall:
         arguments: of the function, for a call in a single thread.
         late: the names of the arguments of ``__call__``, in order.
         kept: the arrays known before, kept in memory.
+        places: for each late argument the place of the pointer, and the steps of an operand.
+
+    Raises:
+        NotBuiltError: a known array lies in memory in an unforeseen way.
     """
 
     def __init__(self, nest: Nest, library: ctypes.CDLL, known: dict[str, Any]) -> None:
         self.nest = nest
+        self.__name__ = nest.name
         self.function = library[nest.name]
-        self.function.restype = ctypes.c_int
+        self.function.restype = None
         self.function.argtypes = [ctypes.c_void_p, ctypes.c_long, ctypes.c_long]
         names = (*nest.reads, *nest.writes)
-        self.__name__ = nest.name
         self.pointers = (ctypes.c_void_p * len(names))()
+        self.length = nest.dims[0]
         start = ctypes.c_void_p(ctypes.addressof(self.pointers))
-        self.length = nest.dims[0] if nest.dims else 1
         self.arguments = start, ctypes.c_long(0), ctypes.c_long(self.length)
-        self.kept = list[Any]()
+        self.kept = [known[name] for name in names if name in known]
         self.late = [name for name in names if name not in known]
         self.places: list[tuple[int, tuple[int, ...] | None]] = []
         for place, name in enumerate(names):
-            is_read = place < len(nest.reads)
-            if name in known:
-                array = known[name]
-                self.kept.append(array)
-                self.pointers[place] = address(array)
-            else:
-                self.places.append((place, self._strides(name) if is_read else None))
-        self.shares = 1
-        if self.length > 1 and nest.size >= LIMITS.threaded and nest.is_shareable:
-            self.shares = min(thread_count(), self.length)
+            strides = self._strides(name) if name in nest.reads else None
+            if name not in known:
+                self.places.append((place, strides))
+                continue
+            self.pointers[place] = address(known[name])
+            if strides is not None and not fits(known[name], strides):
+                raise NotBuiltError(f"{nest.name}: an operand lies in another order")
+        is_large = nest.size >= LIMITS.threaded and self.length > 1
+        is_shareable = len(nest.dims) > 1 or not nest.has_phases
+        self.shares = min(thread_count(), self.length) if is_large and is_shareable else 1
 
     def _strides(self, name: str) -> tuple[int, ...]:
         """The steps in bytes expected by the function."""
         size = int(self.nest.forms[name][1].itemsize)
         return tuple([step * size for step in self.nest.layouts.of(name)])
-
-    def fits(self, known: dict[str, Any]) -> bool:
-        """True if the arrays known before lie as the function expects."""
-        for name in self.nest.reads:
-            if name in known:
-                array = known[name]
-                steps = zip(array.shape, array.strides, self._strides(name), strict=True)
-                if any(n > 1 and found != step for n, found, step in steps):
-                    return False
-        return True
 
     def __call__(self, *arrays: Any) -> None:
         """Run on the new arrays."""
@@ -94,33 +85,33 @@ class NestCall:
                 copies.append(array)
             self.pointers[place] = address(array)
         if self.shares == 1:
-            if self.function(*self.arguments):
-                raise RefusedError
+            self.function(*self.arguments)
         else:
             self._run_shares()
 
     def _run_shares(self) -> None:
         """Run in several threads, with separate memory for reductions of the whole."""
-        ends = self.nest.shared_ends()
-        spaces: dict[int, Any] = {}
+        ends = list(self.nest.shared_ends())
 
         def work(start: int, stop: int) -> Arrays:
             pointers = (ctypes.c_void_p * len(self.pointers))(*self.pointers)
-            partial = []
-            for place, _, shape, dtype in ends:
-                partial.append(numpy.empty(shape, dtype))
-                pointers[place] = address(partial[-1])
-            if self.function(pointers, start, stop):
-                raise RefusedError
-            return tuple(partial)
+            parts = tuple([numpy.empty(shape, dtype) for _, _, shape, dtype in ends])
+            for (place, *_), part in zip(ends, parts, strict=True):
+                pointers[place] = address(part)
+            self.function(pointers, start, stop)
+            return parts
 
         found = in_shares(self.length, -(-self.length // self.shares), work)
-        for i, (place, name, _, dtype) in enumerate(ends):
-            parts = numpy.stack([part[i] for part in found])
-            total = parts.sum(axis=0) if name == "sum" else parts.max(axis=0)
-            spaces[place] = numpy.ascontiguousarray(total, dtype)
-            target = self.pointers[place] or 0
-            ctypes.memmove(target, address(spaces[place]), spaces[place].nbytes)
+        for (place, name, _, _), parts in zip(ends, zip(*found, strict=True), strict=True):
+            total = sum(parts) if name == "sum" else numpy.max(parts, axis=0)
+            total = numpy.ascontiguousarray(total)
+            ctypes.memmove(self.pointers[place] or 0, address(total), total.nbytes)
+
+
+def fits(array: Any, strides: Sequence[int]) -> bool:
+    """True if an array has the steps, where steps matter."""
+    steps = zip(array.shape, array.strides, strides, strict=True)
+    return all(n <= 1 or found == step for n, found, step in steps)
 
 
 def laid_out(array: Any, strides: Sequence[int]) -> Any:

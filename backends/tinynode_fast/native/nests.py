@@ -1,4 +1,4 @@
-"""Nests: calls on values of one shape become one pass over memory.
+"""Nests: operations on values of one shape become one pass over memory.
 
 Requirement: a value for the next operator never goes to memory. A nest holds formulas and
 reductions on values of a common broadcast shape. The layouts of the values decide about the
@@ -6,12 +6,13 @@ dimensions: four axes of arrays in C order are a single dimension.
 
 A value that varies along the last dimension is an element. A value that varies along the other
 dimensions alone belongs to a row. The other values are single numbers. A reduction along the last
-dimension alone makes a value of a row, for the next phase of the row. Other reductions end the
-nest.
+dimension alone makes a value of a row, for the next phase of the row. Other reductions are ends:
+no call of the nest reads their values.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -20,15 +21,15 @@ import numpy
 
 from tinynode.net.operator import EMPTY
 from tinynode.net.passes import ArraySpec
-from tinynode_fast.lowering import Action, Call, OpaqueCall, View
-from tinynode_fast.native.formulas import Formula, Operation, Pick, Reduction, as_c
+from tinynode_fast.actions import Action, Call, OpaqueCall, View
+from tinynode_fast.native.formulas import Operation, Reduction
 
 Strides: TypeAlias = tuple[int, ...]
 TYPES = {numpy.dtype("float32"): "float", numpy.dtype("float64"): "double"}
 TYPES[numpy.dtype("bool")] = "uint8_t"  # loops with _Bool have no vector form
 TYPES |= {numpy.dtype("int64"): "int64_t", numpy.dtype("int32"): "int32_t"}  # of labels
 TYPES[numpy.dtype("int8")] = "int8_t"  # of the winners of windows
-MOST_STATEMENTS = 50  # the time of a compiler grows faster than a function
+MOST_CALLS = 50  # the time of a compiler grows faster than a function
 MOST_DEFERRED = 64
 ROW_BYTES = 1 << 16
 """The bytes of the rows kept for later phases: the rows stay on the stack."""
@@ -38,27 +39,27 @@ class Layouts:
     """The steps of each value in memory, in elements, along the value's own axes."""
 
     def __init__(
-        self, forms: Mapping[str, ArraySpec], orders: Mapping[str, tuple[int, ...]]
+        self,
+        forms: Mapping[str, ArraySpec],
+        orders: Mapping[str, tuple[int, ...]],
+        constants: Mapping[str, Any],
     ) -> None:
         self.forms = forms
         self.orders = orders
-        self.views: dict[str, Strides] = {}
+        self.known: dict[str, Strides] = {}
+        for name, array in constants.items():
+            self.known[name] = tuple([step // array.itemsize for step in array.strides])
 
     def of(self, name: str) -> Strides:
         """The steps of a value."""
-        if name in self.views:
-            return self.views[name]
-        shape, order = self.forms[name][0], self.orders.get(name)
-        steps = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-        if order is not None:
-            straight = [shape[i] for i in order]
-            for place, axis in enumerate(order):
-                steps[axis] = math.prod(straight[place + 1 :])
-        return tuple(steps)
-
-    def as_c(self, call: Call) -> Operation | None:
-        """What a call computes, if C can compute it."""
-        return as_c(call, self.forms[call.reads[0]][0]) if call.reads else None
+        if name not in self.known:
+            shape = self.forms[name][0]
+            steps, step = [0] * len(shape), 1
+            for axis in reversed(self.orders.get(name, range(len(shape)))):
+                steps[axis] = step
+                step *= shape[axis]
+            self.known[name] = tuple(steps)
+        return self.known[name]
 
     def add_view(self, view: View) -> None:
         """Note the steps of a view: the function is called on bytes in place of numbers."""
@@ -69,10 +70,8 @@ class Layouts:
         size = 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
         stand_in = numpy.lib.stride_tricks.as_strided(numpy.empty(size, bool), shape, steps)
         found = view.function(stand_in)
-        if numpy.may_share_memory(found, stand_in):
-            self.views[write] = found.strides
-        elif self.orders.get(write) is None:
-            self.views.pop(write, None)  # copied, in C order
+        if numpy.may_share_memory(found, stand_in):  # else it is copied, in the value's own order
+            self.known[write] = found.strides
 
 
 class Nest:
@@ -80,7 +79,6 @@ class Nest:
 
     Attributes:
         calls: the calls, in order.
-        what: what each call computes.
         shape: the broadcast shape of all values.
         reads, writes: the arrays of the function, in order.
         dims: the lengths of the loops, the outermost first.
@@ -93,7 +91,6 @@ class Nest:
         self.forms = layouts.forms
         self.name = ""
         self.calls: list[Call] = []
-        self.what: list[Operation] = []
         self.shape: tuple[int, ...] = ()
         self.reads: tuple[str, ...] = ()
         self.writes: tuple[str, ...] = ()
@@ -103,40 +100,37 @@ class Nest:
         self.steps: dict[str, Strides] = {}
         self.over: dict[str, str] = {}
 
+    # --- taking calls ----------------------------------------------------------------------------
+
     def add(self, call: Call) -> bool:
         """Take a call, if the call fits the nest."""
-        what = self.layouts.as_c(call)
-        names = (*call.reads, *call.writes)
-        if what is None or any(self.forms[name][1] not in TYPES for name in names):
+        is_reduction = isinstance(call.function, Reduction)
+        shape = self.forms[call.reads[0] if is_reduction else call.writes[0]][0]
+        wide = shape if not self.calls or math.prod(shape) > self.size else self.shape
+        if not self._is_near(call, shape) or not broadcasts(shape, wide):
             return False
-        if isinstance(what, Reduction) and TYPES[self.forms[call.reads[0]][1]] == "uint8_t":
-            return False
-        if not all(math.prod(self.forms[name][0]) for name in names):
-            return False
-        shape = self.forms[call.reads[0] if isinstance(what, Reduction) else call.writes[0]][0]
-        shape = self.forms[call.reads[0]][0] if isinstance(what, Pick) else shape
-        wide = shape if math.prod(shape) > math.prod(self.shape) or not self.calls else self.shape
-        if len(self.calls) >= MOST_STATEMENTS:
-            return False
-        if self.calls and shape != self.shape and self.made.isdisjoint(call.reads):
-            return False  # a pass over other memory
-        if not (broadcasts(shape, wide) and broadcasts(self.shape, wide)):
+        if not broadcasts(self.shape, wide):
             return False
         before = self.shape, self.is_plain, self.dims, self.steps
-        plain = self.is_plain and isinstance(what, Formula) and wide == shape
+        names = (*call.reads, *call.writes)
+        plain = self.is_plain and not is_reduction and shape == wide
         plain = plain and (wide == self.shape or not self.calls)
         self.is_plain = plain and all(self._is_plain(name, wide) for name in names)
         self.shape = wide
         self.calls.append(call)
-        self.what.append(what)
         self.made.update(call.writes)
         if self.is_plain or self._is_possible():
             return True
         self.shape, self.is_plain, self.dims, self.steps = before
         self.calls.pop()
-        self.what.pop()
         self.made.difference_update(call.writes)
         return False
+
+    def _is_near(self, call: Call, shape: tuple[int, ...]) -> bool:
+        """True if C has the call, in a pass over the memory of the nest."""
+        if not is_in_c(call, self.forms) or len(self.calls) >= MOST_CALLS:
+            return False
+        return not self.calls or shape == self.shape or not self.made.isdisjoint(call.reads)
 
     def _is_plain(self, name: str, shape: tuple[int, ...]) -> bool:
         """True for a single number from memory, or a value of the nest's shape and order."""
@@ -147,115 +141,88 @@ class Nest:
         return self.forms[name][0] == shape and layouts.of(name) == layouts.of(first)
 
     def _is_possible(self) -> bool:
-        """True if each value has a place, and no call reads a result of the end."""
+        """True if each value has a place, and no call reads an end."""
         self.measure()
         known: set[str] = set()
-        for call, what in zip(self.calls, self.what, strict=True):
+        for call in self.calls:
             (write,) = call.writes
             if any(name in self.made and name not in known for name in call.reads):
                 return False
-            if isinstance(what, Reduction):
+            if isinstance(call.function, Reduction):
                 if self.forms[call.reads[0]][0] != self.shape:
-                    if not self.is_of_rows(call):
-                        return False
-                elif self.is_row(write):
-                    known.add(write)
+                    return False
+                known.update([] if self.is_end(call) else [write])
             elif self._has_place(write):
                 known.add(write)
             else:
                 return False
         rows = {n for c in self.calls for n in c.reads if n in self.made}
-        size = self.dims[-1] * 8 if self.dims else 0
-        has_phases = any(isinstance(what, Reduction) for what in self.what)
-        return not has_phases or size * len(rows) <= ROW_BYTES or not self._reads_rows()
+        return self.dims[-1] * 8 * len(rows) <= ROW_BYTES or not self.has_phases
 
     def _has_place(self, name: str) -> bool:
         """True for an element, a row or a single number."""
-        depth = self.depth(name)
-        return depth in {0, len(self.dims) - 1, len(self.dims)} and all(self.steps[name][:depth])
+        *outer, last = self.steps[name]
+        return all(outer) or (not last and not any(outer))
 
-    def _reads_rows(self) -> bool:
-        """True if a call reads a reduction of the nest."""
-        ends = {
-            call.writes[0]
-            for call, what in zip(self.calls, self.what, strict=True)
-            if isinstance(what, Reduction)
-        }
-        return any(not ends.isdisjoint(call.reads) for call in self.calls)
+    # --- the places of values --------------------------------------------------------------------
 
-    def is_row(self, write: str) -> bool:
-        """True if a reduction runs along the last dimension alone."""
-        steps = self.steps[write]
-        return bool(steps) and steps[-1] == 0 and 0 not in steps[:-1]
+    def is_element(self, name: str) -> bool:
+        """True for a value that varies along the last dimension."""
+        return self.steps[name][-1] != 0
 
-    def is_of_rows(self, call: Call) -> bool:
-        """True if a reduction takes a value of each row to a single number."""
-        read, write = call.reads[0], call.writes[0]
-        inner = max(len(self.dims) - 1, 0)
-        is_full = math.prod(self.dims[:inner]) == math.prod(self.forms[read][0])
-        return read in self.made and is_full and not any(self.steps[write])
-
-    @property
-    def may_refuse(self) -> bool:
-        """True if the function returns 1 for some labels."""
-        return any(isinstance(what, Pick) for what in self.what)
-
-    def depth(self, name: str) -> int:
-        """The number of loops around the computation of a value."""
-        steps = self.steps[name]
-        return max([i + 1 for i, step in enumerate(steps) if step], default=0)
+    def is_end(self, call: Call) -> bool:
+        """True for a reduction whose value is complete after all loops."""
+        steps = self.steps[call.writes[0]]
+        is_row = steps[-1] == 0 and 0 not in steps[:-1]
+        return isinstance(call.function, Reduction) and not is_row
 
     @property
     def size(self) -> int:
         """The number of elements of the loops."""
-        return math.prod(self.dims)
+        return math.prod(self.shape)
 
     @property
-    def is_shareable(self) -> bool:
-        """False if a call reads a reduction along the loop of the threads."""
-        return len(self.dims) > 1 or not self._reads_rows()
+    def has_phases(self) -> bool:
+        """True if a call reads a reduction: of the loop of the threads, with a single loop."""
+        reduced = {c.writes[0] for c in self.calls if isinstance(c.function, Reduction)}
+        return any(not reduced.isdisjoint(call.reads) for call in self.calls)
 
-    def shared_ends(self) -> list[tuple[int, str, tuple[int, ...], Any]]:
+    def shared_ends(self) -> Iterator[tuple[int, str, tuple[int, ...], Any]]:
         """Place, kind, shape and dtype of each reduction along the first loop."""
-        found = []
-        for call, what in zip(self.calls, self.what, strict=True):
-            (write,) = call.writes
-            if isinstance(what, Reduction) and write in self.writes and not self.steps[write][0]:
-                place = len(self.reads) + self.writes.index(write)
-                found.append((place, what.name, *self.forms[write]))
-        return found
+        for place, name in enumerate(self.writes, len(self.reads)):
+            (call,) = [call for call in self.calls if call.writes[0] == name]
+            if isinstance(call.function, Reduction) and not self.steps[name][0]:
+                yield place, call.function.name, *self.forms[name]
 
     def measure(self) -> None:
         """Find the dimensions, and the steps of every value along the dimensions."""
-        names = dict.fromkeys(n for call in self.calls for n in (*call.reads, *call.writes))
+        names = dict.fromkeys(n for call in self.calls for n in (*call.writes, *call.reads))
+        written = dict.fromkeys(call.writes[0] for call in self.calls)
         rank = len(self.shape)
         wide = {name: self._broadcast(name, rank) for name in names}
-        ordered = [*[call.writes[0] for call in self.calls], *names]  # the loops follow a result
-        leader = next((n for n in ordered if self.forms[n][0] == self.shape), None)
         axes = [axis for axis in range(rank) if self.shape[axis] > 1]
-        if leader is not None:
-            axes.sort(key=[-abs(step) for step in wide[leader]].__getitem__)
+        for leader in itertools.chain(written, names):  # the loops follow a result
+            if self.forms[leader][0] == self.shape:
+                axes.sort(key=[-abs(step) for step in wide[leader]].__getitem__)
+                break
         dims: list[int] = []
         steps: dict[str, list[int]] = {name: [] for name in names}
         for axis in axes:
             n = self.shape[axis]
-            if dims and all(
+            joins = dims and all(
                 s[-1] == wide[name][axis] * n and (s[-1] == 0) == (wide[name][axis] == 0)
                 for name, s in steps.items()
-            ):
-                dims[-1] *= n
-                for name, s in steps.items():
-                    s[-1] = wide[name][axis]
-            else:
-                dims.append(n)
-                for name, s in steps.items():
-                    s.append(wide[name][axis])
-        if not dims and any(isinstance(what, Reduction) for what in self.what):
-            dims.append(1)  # a reduction needs a loop
-            for s in steps.values():
-                s.append(1)
-            for call, what in zip(self.calls, self.what, strict=True):
-                steps[call.writes[0]][0] -= isinstance(what, Reduction)
+            )
+            if joins:
+                n *= dims.pop()
+            dims.append(n)
+            for name, s in steps.items():
+                del s[len(dims) - 1 :]
+                s.append(wide[name][axis])
+        if not dims:  # single numbers: a loop over one element
+            dims.append(1)
+            reduced = {c.writes[0] for c in self.calls if isinstance(c.function, Reduction)}
+            steps = {name: [int(name not in reduced)] for name in names}
         self.dims = tuple(dims)
         self.steps = {name: tuple(s) for name, s in steps.items()}
 
@@ -265,12 +232,22 @@ class Nest:
         own = [0 if n == 1 else step for n, step in zip(shape, steps, strict=True)]
         return [0] * (rank - len(shape)) + own
 
+    def outer_reads(self) -> tuple[str, ...]:
+        """The values from outside of the nest."""
+        reads = dict.fromkeys(n for call in self.calls for n in call.reads if n not in self.made)
+        return tuple(reads)
+
     def close(self, needed: set[str]) -> None:
         """Fix the arrays of the function; ``needed`` are the values with other readers."""
         self.measure()
-        reads = dict.fromkeys(n for call in self.calls for n in call.reads if n not in self.made)
-        self.reads = tuple(reads)
+        self.reads = self.outer_reads()
         self.writes = tuple([call.writes[0] for call in self.calls if call.writes[0] in needed])
+
+
+def is_in_c(call: Call, forms: Mapping[str, ArraySpec]) -> bool:
+    """True if C can compute a call."""
+    is_operation = isinstance(call.function, Operation) and call.function.in_c
+    return is_operation and all(forms[name][1] in TYPES for name in (*call.reads, *call.writes))
 
 
 def broadcasts(shape: Sequence[int], wide: Sequence[int]) -> bool:
@@ -283,65 +260,51 @@ def broadcasts(shape: Sequence[int], wide: Sequence[int]) -> bool:
 
 
 def into_nests(
-    parts: Sequence[Sequence[Action]],
-    forms: Mapping[str, ArraySpec],
-    outputs: set[str],
-    orders: Mapping[str, tuple[int, ...]],
-    constants: Mapping[str, Any],
-) -> list[Any]:
-    """The actions, with calls in nests; a nest has calls of a single part.
+    parts: Sequence[Sequence[Any]], layouts: Layouts, outputs: set[str]
+) -> list[list[Action | Nest]]:
+    """The parts of the actions, with calls in nests; a nest has calls of a single part.
 
     A call joins the open nest past independent calls. Other calls wait until the nest is closed.
     """
-    layouts = Layouts(forms, orders)
-    for name, array in constants.items():
-        layouts.views[name] = tuple([step // array.itemsize for step in array.strides])
-    for action in [action for part in parts for action in part]:
+    for action in itertools.chain(*parts):
         if isinstance(action, View):
             layouts.add_view(action)
-    result: list[Any] = []
+    results: list[list[Action | Nest]] = []
     for part in parts:
+        results.append([])
         waiting = list(part)
         while waiting:
-            waiting = _take(waiting, layouts, result)
-    readers: dict[str, int] = {}
-    for action in result:
-        for name in set(_outer_reads(action)):
-            readers[name] = readers.get(name, 0) + 1
-    needed = {*outputs, *readers}
-    for action in result:
-        if isinstance(action, Nest):
-            action.close(needed)
-    return [action for action in result if not isinstance(action, Nest) or action.writes]
+            waiting = _take(waiting, layouts, results[-1])
+    needed = set(outputs)
+    for step in itertools.chain(*results):
+        needed.update(step.outer_reads() if isinstance(step, Nest) else step.reads)
+    for step in itertools.chain(*results):
+        if isinstance(step, Nest):
+            step.close(needed)
+    return [[s for s in steps if not isinstance(s, Nest) or s.writes] for steps in results]
 
 
-def _outer_reads(action: Any) -> Iterator[str]:
-    """The values from outside of an action."""
-    if isinstance(action, Nest):
-        for call in action.calls:
-            yield from [name for name in call.reads if name not in action.made]
-    else:
-        yield from action.reads
-
-
-def _take(waiting: Sequence[Action], layouts: Layouts, result: list[Any]) -> list[Action]:
+def _take(
+    waiting: Sequence[Action], layouts: Layouts, result: list[Action | Nest]
+) -> list[Action]:
     """Move actions up to the end of a nest to the result; return the waiting actions."""
     nest = Nest(layouts)
     blocked: set[str] = set()  # what the nest or a waiting action makes
     later: list[Action] = []
-    before: list[Any] = []
+    before: list[Action | Nest] = []
     for i, action in enumerate(waiting):
         if len(later) >= MOST_DEFERRED:
             later += waiting[i:]
             break
-        held = blocked - nest.made
-        free = held.isdisjoint(action.reads)
-        if free and isinstance(action, Call) and nest.add(action):
-            blocked.update(action.writes)
-            continue
-        draws = isinstance(action, OpaqueCall) and any(isinstance(a, OpaqueCall) for a in later)
-        nestable = isinstance(action, Call) and nest.calls and layouts.as_c(action) is not None
-        if blocked.isdisjoint(action.reads) and not draws and not nestable:
+        waits = False
+        if isinstance(action, Call):
+            if (blocked - nest.made).isdisjoint(action.reads) and nest.add(action):
+                blocked.update(action.writes)
+                continue
+            waits = bool(nest.calls) and is_in_c(action, layouts.forms)
+        elif isinstance(action, OpaqueCall):  # which may draw random numbers, in order
+            waits = any(isinstance(a, OpaqueCall) for a in later)
+        if blocked.isdisjoint(action.reads) and not waits:
             before.append(action)
             continue
         later.append(action)

@@ -1,0 +1,51 @@
+"""Actions: what a plan does for the operators of a net, in the order of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from tinynode.devices import Device
+from tinynode.net.operator import Operator
+from tinynode.net.passes import ArraySpec
+from tinynode.net.plan import Layout
+
+Names: TypeAlias = tuple[str, ...]
+
+
+class Net(NamedTuple):
+    """What a plan runs: the arguments of ``tinynode.net.plan.plan_of``."""
+
+    operators: Sequence[Operator]
+    devices: Mapping[str, Device]
+    outputs: Sequence[str]
+    forms: Mapping[str, ArraySpec]
+    saved: Sequence[str]
+    layout: Layout | None
+
+
+class Call(NamedTuple):
+    """``function(*reads, *writes)``, or an operation on the elements of ``reads``."""
+
+    function: Any
+    reads: Names
+    writes: Names
+
+
+class View(NamedTuple):
+    """``write = function(read)``: the same memory in another shape or order."""
+
+    function: Callable[[Any], Any]
+    reads: Names
+    writes: Names
+
+
+class OpaqueCall(NamedTuple):
+    """``writes = operator(reads)``: the operator runs as a FunctionNode."""
+
+    operator: Operator
+    reads: Names
+    writes: Names
+
+
+Action: TypeAlias = Call | View | OpaqueCall

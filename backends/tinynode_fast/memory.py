@@ -1,0 +1,119 @@
+"""Memory of plans: of values between calls, and of large results.
+
+Requirement: a run needs no fresh memory for values between calls, and values of different
+lifetimes share memory. A result is never overwritten while a caller holds it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy
+
+from tinynode.net.passes import ArraySpec
+from tinynode_fast.limits import LIMITS
+
+
+def bytes_of(form: ArraySpec) -> int:
+    """The bytes of an array."""
+    return math.prod(form[0]) * int(form[1].itemsize)
+
+
+def is_small(form: ArraySpec) -> bool:
+    """True for an array that is copied to and from memory of a plan."""
+    return bytes_of(form) <= LIMITS.copied_bytes
+
+
+def array_in(memory: Any, form: ArraySpec, order: tuple[int, ...] | None) -> Any:
+    """An array at the start of some memory; ``order`` lists its axes, the largest step first."""
+    shape, dtype = form
+    flat = memory[: bytes_of(form)].view(dtype)
+    if order is None:
+        return flat.reshape(shape)
+    return in_order(flat.reshape([shape[i] for i in order]), order)
+
+
+def in_order(straight: Any, axes: Sequence[int]) -> Any:
+    """A view of an array in C order, whose axes are ``axes`` of the view."""
+    return straight.transpose(sorted(range(len(axes)), key=axes.__getitem__))
+
+
+def owner_of(array: Any) -> Any:
+    """The array that owns the memory of a view."""
+    while type(array.base) is numpy.ndarray:
+        array = array.base
+    return array
+
+
+class Memory:
+    """The memory of a plan; free memory is taken again."""
+
+    def __init__(self) -> None:
+        self.free: dict[int, list[Any]] = {}
+        self.all: list[Any] = []
+        self.bytes = 0
+
+    def take(self, form: ArraySpec) -> Any:
+        """Memory for an array, of a power of two of bytes."""
+        size = max(64, 1 << (bytes_of(form) - 1).bit_length())
+        waiting = self.free.get(size)
+        if waiting:
+            return waiting.pop()
+        self.all.append(numpy.empty(size, numpy.uint8))
+        self.bytes += size
+        return self.all[-1]
+
+    def give_back(self, memory: Any) -> None:
+        """Let another value use the memory."""
+        self.free.setdefault(memory.nbytes, []).append(memory)
+
+
+@dataclass
+class ResultPool:
+    """Memory for one large result. It is used again once no caller holds the result.
+
+    Fresh memory costs page faults.
+    """
+
+    form: ArraySpec
+    order: tuple[int, ...] | None
+    given: list[Any] = field(default_factory=list)
+
+    def take(self) -> Any:
+        """An array in memory that no caller holds."""
+        for memory in self.given:
+            if sys.getrefcount(memory) <= _HELD_BY_A_LIST:
+                return array_in(memory, self.form, self.order)
+        memory = numpy.empty(bytes_of(self.form), numpy.uint8)
+        if len(self.given) < LIMITS.results_kept:
+            self.given.append(memory)
+        return array_in(memory, self.form, self.order)
+
+
+_HELD_BY_A_LIST = max(sys.getrefcount(memory) for memory in [numpy.empty(0)])
+"""The count of references to memory in ``ResultPool.given`` without other holders."""
+
+
+def give_pages_back() -> None:
+    """Give freed memory back to the system, where the C library can: see malloc_trim(3).
+
+    The recording of a net, and a dropped plan, need more memory than later runs.
+    """
+    trim = getattr(_c_library(), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _c_library() -> Any:
+    """The C library of the process; None on systems without access."""
+    try:
+        return ctypes.CDLL(None)
+    except (OSError, TypeError):
+        return None

@@ -1,0 +1,407 @@
+"""Rules: operators become formulas, reductions, other calls and views.
+
+Requirement: a reader finds the mathematics of an operator with rows, such as softmax, in a few
+lines. A rule appends to a ``Lowering``. A rule that appends nothing leaves the operator as a
+FunctionNode.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from operator import itemgetter, methodcaller
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy
+
+from tinynode import functions
+from tinynode.functions import activation
+from tinynode.net.helpers import StopGradient
+from tinynode.net.operator import EMPTY, Operator
+from tinynode.net.passes import MatMulOfTransposed, TimesNumber, node_class_of
+from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
+from tinynode_fast.actions import Names
+from tinynode_fast.native.formulas import FORMULAS, kept_shape, number
+
+if TYPE_CHECKING:
+    from tinynode_fast.lowering import Lowering
+
+
+class RefusedError(Exception):
+    """Labels are wrong: the plan in NumPy runs, and raises the error."""
+
+
+def _elementwise(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    to.call(FORMULAS[type(node)], reads, writes)
+
+
+def _times(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    to.computed(f"x * {number(node.number)}", writes[0], x=reads[0])
+
+
+def _leaky_relu(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    if 0.0 < node.slope <= 1.0:
+        to.computed(f"x > 0 ? x : x * {number(node.slope)}", writes[0], x=reads[0])
+
+
+def _elu(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    a, b = number(node.scale), number(node.scale * node.alpha)
+    text = f"e = expm1(x > 0 ? 0.0 : x); (x > 0 ? x : 0.0) * {a} + e * {b}"
+    to.computed(text, writes[0], x=reads[0])
+
+
+def _add_all(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    total = reads[0]
+    if len(reads) == 1:
+        _view(to, node, reads, writes)
+    for i, part in enumerate(reads[1:], 2):
+        write = writes[0] if i == len(reads) else to.fresh(to.shape(total), total)
+        to.call(FORMULAS[functions.Add], (total, part), (write,))
+        total = write
+
+
+def _matmul(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    x, y = map(to.shape, reads)
+    if len(y) > 2 <= len(x):
+        to.call(numpy.matmul, reads, writes)
+    elif len(x) >= 2 == len(y):
+        swapped = isinstance(node, MatMulOfTransposed)
+        _product(to, reads, writes, (swapped and node.transpose_x, swapped and node.transpose_y))
+
+
+def _product(to: Lowering, reads: Names, writes: Names, transposed: tuple[bool, bool]) -> None:
+    """x y, the leading axes of x flattened; matrices are transposed as views.
+
+    A matrix with fewer rows than columns is computed as (y' x')': BLAS is up to a fifth quicker
+    with the longer side first.
+    """
+    shape, is_flat = to.shape(writes[0]), len(to.shape(reads[0])) == 2
+    if is_flat and writes[0] in to.columns and not transposed[0] and shape[0] < shape[1]:
+        y = to.fresh(shape[::-1], writes[0])
+        _product(to, reads[::-1], (y,), (not transposed[1], True))
+        to.orders[writes[0]] = (1, 0)
+        to.view(methodcaller("transpose"), y, writes[0])
+        return
+    names = list(reads)
+    for i, name in enumerate(reads):
+        if transposed[i]:
+            names[i] = to.fresh(to.shape(name)[::-1], name)
+            to.view(methodcaller("transpose"), name, names[i])
+    to.call(numpy.matmul if is_flat else product, tuple(names), writes)
+
+
+def product(x: Any, y: Any, out: Any) -> None:
+    """x y for x (..., n, k) and y (k, m), the leading axes of x flattened: one call of BLAS."""
+    n = math.prod(x.shape[:-1])
+    numpy.matmul(x.reshape(n, x.shape[-1]), y, out.reshape(n, y.shape[1]))
+
+
+PRODUCTS = {functions.Linear, functions.MatMul, MatMulOfTransposed}
+
+
+def free_matrices(operators: Sequence[Operator], outputs: Collection[str]) -> set[str]:
+    """The matrices that may lie in memory column by column: no reader wants whole rows.
+
+    Such readers are products, elementwise functions with a free result, and sums of columns.
+    """
+    bound = set(outputs)
+    for operator in reversed(operators):
+        kind = node_class_of(operator)
+        is_free = kind in PRODUCTS or (kind in FORMULAS and operator.output_names[0] not in bound)
+        if not is_free and not (kind is functions.Sum and operator.attrs["axes"] == (0,)):
+            bound.update(operator.input_names)
+    return {name for operator in operators for name in operator.output_names} - bound
+
+
+def _linear(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    if len(to.shape(reads[0])) >= 2:
+        y = writes[0] if len(reads) == 2 else to.fresh(to.shape(writes[0]), writes[0])
+        to.columns |= {y} if writes[0] in to.columns else set()
+        _product(to, reads[:2], (y,), (False, True))
+        if len(reads) == 3:
+            to.call(FORMULAS[functions.Add], (y, reads[2]), writes)
+
+
+def _view(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    (read,), (write,) = reads, writes
+    shape = to.shape(write)
+    if type(node) is functions.PermuteDims:
+        to.view(methodcaller("transpose", tuple(node.axes)), read, write)
+    elif type(node) is functions.BroadcastTo:
+        to.view(partial(numpy.broadcast_to, shape=shape), read, write)
+    else:
+        to.reshaped(read, shape, write)
+
+
+def _parts(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    ends = (0, *getattr(node, "indices", ()), to.shape(reads[0])[node.axis])
+    for i, name in enumerate(writes):
+        part = slice(ends[i], ends[i + 1]) if type(node) is functions.Split else i
+        if name != EMPTY:
+            to.view(itemgetter((*(slice(None),) * node.axis, part, ...)), reads[0], name)
+
+
+def _join(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    function = numpy.stack if type(node) is functions.Stack else numpy.concatenate
+    to.call(partial(join, function, node.axis), reads, writes)
+
+
+def join(function: Callable[..., Any], axis: int, *arrays: Any) -> None:
+    """``numpy.concatenate`` or ``numpy.stack`` of all arrays but the last."""
+    function(arrays[:-1], axis=axis, out=arrays[-1])
+
+
+def _reduce(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """Sum, largest element and mean; a shape without the axes is a view."""
+    (x,), (y,), shape = reads, writes, to.shape(reads[0])
+    axes = node.axes_of(shape) if type(node) is functions.SumTo else node.axes
+    axes = tuple([axis % len(shape) for axis in axes])
+    kept = kept_shape(shape, axes)
+    wide = y if to.shape(y) == kept else to.fresh(kept, y)
+    if type(node) is functions.Mean:
+        _mean(to, axes, x, wide)
+    elif type(node) is functions.Max:
+        largest = to.reduced("largest", axes, x)
+        wrong = to.reduced("sum", axes, to.computed("x != x ? 1.0 : 0.0", x=x))
+        to.computed("n > 0 ? NAN : m", wide, n=wrong, m=largest)
+    else:
+        to.reduced("sum", axes, x, wide)
+    if wide != y:
+        to.reshaped(wide, to.shape(y), y)
+
+
+def _mean(to: Lowering, axes: tuple[int, ...], x: str, write: str = "") -> str:
+    n = math.prod(to.shape(x)[axis] for axis in axes)
+    return to.computed(f"s / {number(n)}", write, s=to.reduced("sum", axes, x))
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def _softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """e = e^(x - max), y = e / sum of e; 0 where every x is -inf."""
+    _, e, total = _exponentials(to, reads[0], node.axis)
+    to.computed("e / (s == 0 ? 1.0 : s)", writes[0], e=e, s=total)
+
+
+def _log_softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """y = (x - max) - log of the sum of e^(x - max)."""
+    d, _, total = _exponentials(to, reads[0], node.axis)
+    to.computed("y = d - l; y > 0 ? 0.0 : y", writes[0], d=d, l=to.computed("log(s)", s=total))
+
+
+def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
+    """d = x - max, e = e^d and the sum of e, along an axis."""
+    axes = (axis % len(to.shape(x)),)
+    m = to.reduced("largest", axes, x)
+    d = to.computed("x - (m == -INFINITY ? 0.0 : m)", x=x, m=m)
+    e = to.computed("exp(d)", d=d)
+    return d, e, to.reduced("sum", axes, e)
+
+
+def _column(to: Lowering, node: Any, x: str, labels: str) -> str | None:
+    """The labels of the rows of x as a column, once checked; None without a rule."""
+    shape, (_, kind), ignored = to.shape(x), to.forms[labels], node.ignore_label
+    is_usual = not node.smoothing and node.reduction in ("mean", "sum") and len(shape) == 2
+    if not is_usual or shape[1] == 1 or kind not in INTEGERS or not to.is_native:
+        return None
+    key = ("column", shape[1], ignored), (labels,)
+    if key not in to.known:
+        checked = to.fresh((), labels)
+        to.call(partial(check_labels, shape[1], ignored), (labels,), (checked,))
+        to.known[key] = to.reshaped(labels, (shape[0], 1))
+    return to.known[key]
+
+
+def _per_label(to: Lowering, node: Any, total: str, column: str) -> str:
+    """A total, or for the mean a total divided by the number of counted labels."""
+    if node.reduction == "sum":
+        return total
+    key = ("count", node.ignore_label, to.forms[total][1]), (column,)
+    if key not in to.known:
+        ones = to.fresh(to.shape(column), total)
+        to.computed(f"y == {node.ignore_label} ? 0.0 : 1.0", ones, y=column)
+        to.known[key] = to.reduced("sum", (0, 1), ones)
+    return to.computed("s / (m == 0 ? 1.0 : m)", s=total, m=to.known[key])
+
+
+def check_labels(n: int, ignored: int, labels: Any, out: Any) -> None:
+    """Raise RefusedError for a label that is no class."""
+    if labels.min() < 0 or labels.max() >= n:
+        wrong = (labels < 0) | (labels >= n)
+        if (wrong & (labels != ignored)).any():
+            raise RefusedError
+
+
+def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """log_p = log_softmax(x), loss_i = -log_p[label_i]; the sum, or the mean."""
+    x, (loss, log_p) = reads[0], writes
+    is_usual = len(reads) == 2 and loss != EMPTY and to.one_dtype(x, loss, log_p)
+    column = _column(to, node, x, reads[1]) if is_usual else None
+    if column is None:
+        return
+    log_p = to.fresh(to.shape(x), x) if log_p == EMPTY else log_p
+    _log_softmax(to, activation.LogSoftmax(1), (x,), (log_p,))
+    losses = to.computed(f"j == y && y != {node.ignore_label} ? -l : 0.0", l=log_p, y=column)
+    total = to.reduced("sum", (0, 1), losses)
+    to.reshaped(_per_label(to, node, total, column), (), loss)
+
+
+def _cross_entropy_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """gx = g / m (e^log_p - 1 at the label), 0 in a row whose label is ignored."""
+    log_p, g = reads[:2]
+    is_usual = len(reads) == 3 and not to.shape(g) and to.one_dtype(log_p, g, *writes)
+    column = _column(to, node, log_p, reads[2]) if is_usual else None
+    if column is None:
+        return
+    g = _per_label(to, node, g, column)
+    text = f"e = exp(l); y == {node.ignore_label} ? 0.0 : (e - (j == y ? 1.0 : 0.0)) * s"
+    to.computed(text, writes[0], l=log_p, y=column, s=g)
+
+
+def _standardize(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """m = mean x, d = x - m, r = 1 / sqrt(mean of d^2 + eps), y = d r."""
+    if EMPTY in writes:
+        return
+    (d,), (y, m, r) = reads, writes
+    if node.center:
+        d = to.computed("x - m", x=d, m=_mean(to, node.axes, d, m))
+    else:
+        to.computed("0.0", m)
+    mean = _mean(to, node.axes, to.computed("d * d", d=d))
+    to.computed(f"1.0 / sqrt(q + {number(node.eps)})", r, q=mean)
+    to.computed("d * r", y, d=d, r=r)
+
+
+def _standardize_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """gx = r (g - mean g - y mean(g y))."""
+    g, y, r = reads
+    if to.shape(g) != to.shape(y):
+        return
+    share = _mean(to, node.axes, to.computed("g * y", g=g, y=y))
+    if node.center:
+        mean = _mean(to, node.axes, g)
+        to.computed("(g - y * a - m) * r", writes[0], g=g, y=y, a=share, m=mean, r=r)
+    else:
+        to.computed("(g - y * a) * r", writes[0], g=g, y=y, a=share, r=r)
+
+
+# --- images --------------------------------------------------------------------------------------
+
+_PLACES, _BEST = "abcd", "zyxw"
+
+
+def _max_pool(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """The largest of the places of a window, each a view of x, and the number of its place."""
+    (x,), (y, winners), windows = reads, writes, node.windows
+    count = math.prod(windows.size)
+    if EMPTY in writes or windows.padding != (0, 0) or count > len(_PLACES):
+        return
+    if not to.one_dtype(x, y) or to.forms[winners][1] != numpy.dtype("int8"):
+        return
+    places = {}
+    indexes = [index for _, _, index in windows.places(to.shape(y)[2:])]
+    for letter, index in zip(_PLACES, indexes, strict=False):
+        places[letter] = to.view(itemgetter(index), x, to.fresh(to.shape(y), x))
+        if x in to.orders:
+            to.orders[places[letter]] = to.orders[x]
+    best, place, parts = "a", "0", []
+    for i, letter in enumerate(_PLACES[1:count], 1):
+        is_better = f"{letter} > {best} || {letter} != {letter}"
+        parts.append(f"{_BEST[i]} = {is_better} ? {letter} : {best}")
+        place = f"{is_better} ? {i} : {place}"
+        best = _BEST[i]
+    to.computed("; ".join([*parts, best]), y, **places)
+    to.computed("; ".join([*parts[:-1], place]), winners, **places)
+
+
+def _max_pool_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """gx = gy at the place of the winner, else 0, for windows that tile the image."""
+    (gy, winners), (gx,), (size, stride, padding, dilation) = reads, writes, node.windows
+    n, c, rows, columns = to.shape(gy)
+    tiles = (rows * size[0], columns * size[1]) == tuple(node.image) and size == stride
+    if not tiles or padding != (0, 0) or dilation != (1, 1) or math.prod(size) > 100:
+        return
+    if to.forms[winners][1] != numpy.dtype("int8") or not to.one_dtype(gy, gx):
+        return
+    g, w = [to.reshaped(name, (n, c, rows, 1, columns, 1)) for name in reads]
+    place = to.fresh((size[0], 1, size[1]), winners)
+    to.constants[place] = numpy.arange(math.prod(size), dtype="int8").reshape(to.shape(place))
+    wide = to.fresh((n, c, rows, size[0], columns, size[1]), gx)
+    to.orders[wide] = 0, 2, 3, 4, 5, 1  # the channels last
+    to.computed("w == k ? g : 0.0", wide, g=g, w=w, k=place)
+    to.reshaped(wide, to.shape(gx), gx)
+
+
+# --- updates -------------------------------------------------------------------------------------
+
+
+def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
+    if to.one_dtype(*arrays, *writes) and not any(map(to.shape, numbers)):
+        to.over.update(zip(writes, (reads[0], *reads[2:]), strict=False))
+        UPDATES[type(node)](to, node, reads, writes)
+
+
+def _adam(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """m' = b1 m + c1 g, v' = b2 v + c2 g^2, p' = p - rate m' / (sqrt(v') + eps)."""
+    (p, g, m, v, lr, count), (new, new_m, new_v), (b1, b2) = reads, writes, node.betas
+    root = f"sqrt(1.0 - pow({number(b2)}, n))"
+    rate = to.computed(f"a * {root} / (1.0 - pow({number(b1)}, n))", a=lr, n=count)
+    eps = to.computed(f"{number(node.eps)} * {root}", n=count)
+    to.computed(f"m * {number(b1)} + g * {number(1 - b1)}", new_m, m=m, g=g)
+    to.computed(f"v * {number(b2)} + g * g * {number(1 - b2)}", new_v, v=v, g=g)
+    text, operands = "p - m / (sqrt(v) + e) * a", {"p": p, "m": new_m, "v": new_v, "e": eps}
+    if node.weight_decay:
+        operands["k"] = to.computed(f"1.0 - a * {number(node.weight_decay)}", a=lr)
+        text = f"p * k - {text[4:]}"
+    to.computed(text, new, **operands, a=rate)
+
+
+def _sgd(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    p, g, lr = reads
+    to.computed("p - g * a", writes[0], p=p, g=g, a=lr)
+
+
+def _momentum(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    (p, g, v, lr, momentum), (new, new_v) = reads, writes
+    to.computed("v * b + g", new_v, v=v, g=g, b=momentum)
+    to.computed("p - v * a", new, p=p, v=new_v, a=lr)
+
+
+Rule: TypeAlias = Callable[["Lowering", Any, Names, Names], None]
+UPDATES: dict[type, Rule] = {AdamUpdate: _adam, SGDUpdate: _sgd, MomentumUpdate: _momentum}
+INTEGERS = {numpy.dtype("int64"), numpy.dtype("int32")}
+"""The dtypes of labels."""
+OF_SEVERAL_DTYPES = {
+    functions.SoftmaxCrossEntropy,
+    functions.SoftmaxCrossEntropyGrad,
+    functions.MaxPool2d,
+    functions.MaxPool2dGrad,
+    *UPDATES,
+}
+"""The operators whose rules look at the dtypes."""
+RULES: dict[type, Rule] = {
+    **dict.fromkeys(FORMULAS, _elementwise),
+    **dict.fromkeys([functions.Reshape, functions.Identity, StopGradient], _view),
+    **dict.fromkeys([functions.PermuteDims, functions.BroadcastTo], _view),
+    **dict.fromkeys([functions.MatMul, MatMulOfTransposed], _matmul),
+    **dict.fromkeys([functions.Split, functions.Unstack], _parts),
+    **dict.fromkeys([functions.Concat, functions.Stack], _join),
+    **dict.fromkeys([functions.Sum, functions.SumTo, functions.Max, functions.Mean], _reduce),
+    **dict.fromkeys(UPDATES, _update),
+    TimesNumber: _times,
+    functions.LeakyReLU: _leaky_relu,
+    functions.ELU: _elu,
+    functions.AddAll: _add_all,
+    functions.Linear: _linear,
+    functions.SoftmaxCrossEntropy: _cross_entropy,
+    functions.SoftmaxCrossEntropyGrad: _cross_entropy_grad,
+    functions.MaxPool2d: _max_pool,
+    functions.MaxPool2dGrad: _max_pool_grad,
+    activation.Softmax: _softmax,
+    activation.LogSoftmax: _log_softmax,
+    functions.Standardize: _standardize,
+    functions.StandardizeGrad: _standardize_grad,
+}
