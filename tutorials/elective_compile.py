@@ -96,18 +96,18 @@ for title, eager, by_net in zip(
 
 # %% [markdown]
 # ## See
-# `explain` describes a plan. The device `fast` puts consecutive elementwise operators into a
-# **group**. It takes a block of the array that fits into the processor's cache, runs all operators
-# of the group on the block, and takes the next block. This is called **fusing**. An operator
-# without a kernel (the elective `fast_path`) **falls back**: the plan calls its `forward`.
+# `explain` describes a plan. The device `fast` puts consecutive elementwise operators into one
+# **loop** in C. The loop takes an element, runs all operators on the element, and takes the next
+# element. This is called **fusing**. An operator without a formula in C **falls back**: the plan
+# calls its `forward`. The elective `net_in_c` shows the C.
 
 
 # %%
 def explain(function, *arguments):
     """Of the text of explain: what is fused, and what falls back."""
     for line in function.explain(*arguments).splitlines():
-        if "in blocks of" in line:
-            print("  fused:", line.partition(": ")[2])
+        if line.strip().startswith("// "):
+            print("  in a loop:", line.strip()[3:])
         elif "as a function" in line:
             print("  falls back:", line.split(" = ")[1].split("(")[0])
         elif line.endswith("):"):
@@ -125,8 +125,8 @@ print()
 explain(with_a_sort, large)
 
 # %% [markdown]
-# The chain is a single group, forward and backward. A sort needs the whole array, so it cuts the
-# group in two.
+# The chain is a single loop, forward and backward. A sort needs the whole array, so it cuts the
+# loop in two.
 #
 # **Cost.** First the time, for the chain and for a function of more operators: `poly` is ten times
 # $y\, x + c$. A step is a forward and a backward. The figures were measured on one machine; on
@@ -182,7 +182,7 @@ tn.show.bars(
 # arithmetic takes most of the time. It is the same for both, so expect no gain in time.
 #
 # The other cost is memory. In an eager step each operator makes a new array, a **buffer** of the
-# size of `x`. A fused group keeps intermediate values in the cache. Buffers are needed for its
+# size of `x`. A fused loop keeps intermediate values in registers. Buffers are needed for its
 # result, and for the arrays of the backward network. The next cell counts the largest number of
 # bytes in use.
 

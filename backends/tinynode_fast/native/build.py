@@ -201,12 +201,15 @@ def _load(target: Path, source: str, path: str) -> ctypes.CDLL:
 
 def _compile(target: Path, source: str, path: str) -> None:
     """Compile in a new folder beside the target; a rename makes the library appear."""
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as folder:
+    folder = tempfile.mkdtemp(dir=target.parent, prefix="build-")  # a program may end before
+    try:
         Path(folder, "net.c").write_text(source, encoding="utf-8")
         _run([path, *FLAGS, "net.c", "-o", "net.so", *LIBRARIES], folder)
         made = Path(folder, "net.so")
         made.chmod(0o700)
         made.replace(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _shrink(folder: Path) -> None:
