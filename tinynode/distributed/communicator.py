@@ -70,7 +70,8 @@ class Communicator:
     """
 
     def __init__(self, mpi: Any = None) -> None:
-        if mpi is not None and (not isinstance(mpi, mpi_module().Intracomm) or not mpi):
+        known = sys.modules.get("mpi4py.MPI")  # the maker of a communicator has imported it
+        if mpi is not None and (known is None or not isinstance(mpi, known.Intracomm) or not mpi):
             raise OperandError(
                 f"Communicator: mpi must be a communicator of mpi4py, such as "
                 f"MPI.COMM_WORLD.Split(0), got {describe(mpi)}. For all ranks use world()."

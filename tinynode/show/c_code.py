@@ -31,7 +31,7 @@ class CCode(NamedTuple):
         """The C functions of all nets, each with the formulas as a comment."""
         found: list[str] = []
         for source in self.sources:
-            blocks = [block for block in source.split("\n\n") if "\nint " in block]
+            blocks = [one for one in source.split("\n\n") if "(void **p, " in one]
             found += [block.strip() for block in blocks]
         return tuple(found)
 
