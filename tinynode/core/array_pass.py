@@ -91,14 +91,12 @@ def step_on_arrays(
         explain_backward_error(error, function)
         raise
     # add the results to the gradients of the inputs
-    inputs, position = function.inputs, 0
-    for gx in grad_inputs:
-        node = inputs[targets[position]]
-        position += 1
+    for position, i in enumerate(targets):
+        node, gx = function.inputs[i], grad_inputs[position]
         if gx is None:
             continue
         if type(gx) not in array_types or gx.shape != node.shape or gx.dtype is not node.dtype:
-            gx = checked_gradient(gx, function, targets[position - 1], device)
+            gx = checked_gradient(gx, function, i, device)
         so_far = gradients.get(node)
         if so_far is None:
             gradients[node] = gx
