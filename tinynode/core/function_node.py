@@ -132,8 +132,7 @@ class FunctionNode(HookOwner):
         # wrap the outputs as Variables, and connect the nodes of inputs and outputs
         if requires_grad and settings.enable_backprop:
             outputs = self._connect(inputs, arrays, results, output_device)
-            if settings.lazy_grad_sum:
-                self.lazy_grad_sum = True
+            self.lazy_grad_sum = settings.lazy_grad_sum
         else:
             outputs = self._wrap(results, output_device, requires_grad, None)
         for hook in hooks:
