@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -225,3 +226,85 @@ def test_a_hook_of_a_function_sees_what_it_always_sees() -> None:
     y.creator_node.add_hook(Watch())
     fn.sum(fn.exp(y) * x).backward()
     assert seen == [[tn.Variable, tn.Variable]]
+
+
+class Both(OfArrays):
+    """Two outputs and two inputs: x y and x + y."""
+
+    backward_takes_arrays = True
+
+    def forward(self, inputs: Any) -> Any:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        return x * y, x + y
+
+    def backward(self, indexes: Any, grad_outputs: Any) -> Any:
+        (gp, gs), (x, y) = grad_outputs, self.get_retained_inputs()
+        gx = [gz for gz in (None if gp is None else gp * y, gs) if gz is not None]
+        gy = [gz for gz in (None if gp is None else gp * x, gs) if gz is not None]
+        return sum(gx[1:], gx[0]), sum(gy[1:], gy[0])
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("used", ["both", "product", "sum"])
+def test_a_step_on_arrays_gives_what_a_watched_step_gives(lazy: bool, used: str) -> None:
+    """Several outputs, a dropped output, one input twice, an input without a gradient."""
+
+    def gradients_of_all() -> list[Any]:
+        with tn.using_config("lazy_grad_sum", lazy):
+            x, y, c = leaf(), leaf() * 0.5, tn.asarray(np.arange(3.0), requires_grad=False)
+            product, total = Both().apply((x, y))
+            again, _ = Both().apply((c, x))
+            parts = {"both": product * total, "product": product, "sum": total}
+            fn.sum(parts[used] + x * x + again).backward(retain_grad=True)
+        return [x.grad, y.grad, product.grad, total.grad, again.grad]
+
+    on_arrays = gradients_of_all()
+    with tn.FunctionHook():
+        watched = gradients_of_all()
+    for one, other in zip(on_arrays, watched, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            np.testing.assert_array_equal(one, other)
+    assert on_arrays[0] is not None
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_errors_of_backward_are_the_same_in_both_steps(hooked: bool) -> None:
+    class Fails(OfArrays):
+        backward_takes_arrays = True
+
+        def backward(self, indexes: Any, grad_outputs: Any) -> Any:
+            raise ValueError("planted")
+
+    class TooMany(OfArrays):
+        backward_takes_arrays = True
+
+        def backward(self, indexes: Any, grad_outputs: Any) -> Any:
+            return grad_outputs * 3
+
+    for node, message in ((Fails, "planted"), (TooMany, "3 != expected 1")):
+        x = leaf()
+        y = fn.sum(node().apply((x,))[0])
+        with contextlib.ExitStack() as stack:
+            if hooked:
+                stack.enter_context(tn.FunctionHook())
+            with pytest.raises(ValueError, match=message) as caught:
+                y.backward()
+        assert any(node.__name__ in note for note in getattr(caught.value, "__notes__", []))
+        assert x.grad is None and thread_state.array_device is None
+
+
+def test_a_class_with_its_own_backward_accumulate_gets_variables() -> None:
+    class Accumulates(OfArrays):
+        backward_takes_arrays = True
+
+        def backward_accumulate(self, indexes: Any, grad_outputs: Any, so_far: Any) -> Any:
+            given.extend(type(one) for one in (*grad_outputs, *so_far))
+            return super().backward_accumulate(indexes, grad_outputs, so_far)
+
+    x, given = leaf(), []
+    y = x * 2.0
+    fn.sum(y + Accumulates().apply((y,))[0]).backward()
+    assert given == [tn.Variable, tn.Variable]
+    np.testing.assert_allclose(x.grad, 2 + 24 * x.array**2)

@@ -1538,3 +1538,18 @@ def test_a_stack_times_a_matrix_is_one_product(
     if len(leading) > 0:
         np.testing.assert_allclose(fn.matmul(x, w.T).array, expected, rtol=1e-12)
         assert shapes == [(*one, 4)] * 2
+
+
+@pytest.mark.parametrize("rows", [1, 3, 128, 129])
+@pytest.mark.parametrize("out", [2, 140])
+def test_linear_of_few_and_of_many_rows(rows: int, out: int) -> None:
+    generator = np.random.default_rng(0)
+    x, w, b = (tn.Variable(generator.standard_normal(s)) for s in ((rows, 70), (out, 70), (out,)))
+    y = tn.functions.linear(x, w, b)
+    np.testing.assert_allclose(y.array, x.array @ w.array.T + b.array, rtol=1e-12, atol=1e-12)
+    g = generator.standard_normal(y.shape)
+    y.grad = g
+    y.backward()
+    np.testing.assert_allclose(x.grad, g @ w.array, rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(w.grad, g.T @ x.array, rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(b.grad, g.sum(axis=0), rtol=1e-12, atol=1e-11)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 
 import numpy as np
@@ -249,3 +250,25 @@ def test_a_subclass_of_add_is_checked_for_equal_shapes_too():
     assert checked == [2]
     with pytest.raises(ValueError, match="not enough values"):
         tn.functions.Add().apply((x,))
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_shapes_that_do_not_broadcast_give_one_error_with_and_without_hooks(hooked):
+    """Without hooks the shapes are checked after forward has failed."""
+    seen = []
+
+    class Watch(tn.FunctionHook):
+        def forward_preprocess(self, function, in_data):
+            seen.append(function.label)
+
+    x, y = tn.Variable(np.ones((2, 3))), tn.Variable(np.ones(4))
+    with Watch() if hooked else contextlib.nullcontext():
+        with pytest.raises(tn.errors.InvalidType, match="Multiply") as caught:
+            _ = x * y
+        with pytest.raises(ValueError, match="not enough values"):
+            tn.functions.Multiply().apply((x,))
+    assert "in_types[0].shape broadcasts with in_types[1].shape" in str(caught.value)
+    assert len(seen) == hooked  # the event of the second call alone: the check comes before
+    with tn.using_config("type_check", False), pytest.raises(ValueError) as plain:
+        _ = x * y
+    assert not isinstance(plain.value, tn.errors.InvalidType)

@@ -6,20 +6,25 @@ array library. And a function of tinynode, given arrays, gives arrays.
 
 A pass is a pass on arrays if no graph is recorded, no hook watches, debug mode is off, and no
 ``vmap`` runs. A function takes part if the text of ``backward`` is valid for arrays, too: see
-``takes_arrays``. In the same pass, any other ``backward`` receives Variables.
+``array_backward``. In the same pass, any other ``backward`` receives Variables.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.dispatch import run_forward
 from tinynode.core.hooks import thread_state
-from tinynode.core.messages import check_backward_gradient
+from tinynode.core.messages import (
+    check_backward_gradient,
+    explain_backward_error,
+    gradients_of_targets,
+)
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Arrays, Device, hidden_axes
+from tinynode.devices import Array, Arrays, Device, complex_dtypes, hidden_axes
 
 _backwards: dict[type, Any] = {}  # the classes with a backward for arrays, and this backward
 
@@ -40,28 +45,68 @@ def device_of_pass(table: Any) -> Device | None:
     return device
 
 
-def takes_arrays(function: Any, device: Device) -> bool:
-    """Whether the ``backward`` of a FunctionNode takes arrays of the device.
+def array_backward(function: Any, device: Device) -> Any:
+    """The ``backward`` of a FunctionNode if the method takes arrays of the device, else None.
 
     A class says so with ``backward_takes_arrays = True``; a subclass has to repeat the line. The
     classes in ``tinynode.functions`` need no such line.
     """
-    cls = type(function)
-    backward = getattr(function.backward, "__func__", None)  # None: put into the instance
-    if backward is None or backward is not _backwards.get(cls):
-        if backward is not cls.backward or not _is_for_arrays(cls):
-            return False
-        _backwards[cls] = backward
-    if function._local_hooks or function.is_complex or function.output_device is not None:
-        return False
-    return function.inputs[0].device is device
+    cls, backward = type(function), function.backward
+    method = getattr(backward, "__func__", None)  # None: put into the instance
+    if method is None or method is not _backwards.get(cls):
+        if method is not cls.backward or not _is_for_arrays(cls):
+            return None
+        _backwards[cls] = method
+    if function._local_hooks or function.output_device or function.inputs[0].device is not device:
+        return None
+    return None if complex_dtypes and function.is_complex else backward
 
 
 def _is_for_arrays(cls: type[Any]) -> bool:
     """Whether a class says so, or is a function of the library with a method of the library."""
     homes = cls.__module__, cls.backward.__module__
     is_ours = homes[0].startswith("tinynode.functions.") and homes[1].startswith("tinynode.")
+    if cls.backward_accumulate.__module__ != "tinynode.core.function_node":
+        return False  # overridden: the gradients so far are Variables
     return bool(vars(cls).get("backward_takes_arrays", is_ours))
+
+
+def step_on_arrays(
+    sweep: Any, function: Any, targets: tuple[int, ...], backward: Callable[..., Any]
+) -> None:
+    """The step of a function in a pass on arrays: the work of ``Sweep._step`` in one frame.
+
+    No hook watches a pass on arrays.
+    """
+    table = sweep.table
+    gradients, device, array_types = table.gradients, table.device, table.device.array_types
+    # take the gradients of the outputs
+    grad_outputs = table.take_grad_outputs(function)
+    # run backward
+    try:
+        grad_inputs = backward(targets, grad_outputs)
+        if type(grad_inputs) is not tuple or len(grad_inputs) != len(targets):
+            grad_inputs = gradients_of_targets(function, targets, grad_inputs)
+    except Exception as error:
+        explain_backward_error(error, function)
+        raise
+    # add the results to the gradients of the inputs
+    for position, i in enumerate(targets):
+        node, gx = function.inputs[i], grad_inputs[position]
+        if gx is None:
+            continue
+        if type(gx) not in array_types or gx.shape != node.shape or gx.dtype is not node.dtype:
+            gx = checked_gradient(gx, function, i, device)
+        so_far = gradients.get(node)
+        if so_far is None:
+            gradients[node] = gx
+            if node._creator_node is not None:
+                sweep.push(node._creator_node)
+        elif function.lazy_grad_sum:
+            table.waiting.setdefault(node, []).append(gx)
+        else:
+            total = so_far + gx
+            gradients[node] = total if type(total) in array_types else device.lift(total)
 
 
 def step_on_variables(sweep: Any, function: Any, targets: tuple[int, ...]) -> None:
@@ -98,17 +143,14 @@ def _as_variable(gx: Any, node: Any) -> Variable:
     return gx if type(gx) is Variable else wrap_array(gx, node.device, True)
 
 
-def checked_gradient(gx: Any, function: Any, position: int, device: Device | None) -> Any:
-    """The gradient of an input; in a pass on arrays of ``device`` always an array.
+def checked_gradient(gx: Any, function: Any, position: int, device: Device) -> Array:
+    """The gradient of an input, as an array of the device.
 
     A Variable gives the array, and a scalar a 0-d array.
 
     Raises:
         GradientError: the gradient does not fit the input.
     """
-    if device is None:
-        check_backward_gradient(gx, function, position)
-        return gx
     array = device.lift(raw_of(gx))
     if array is not None and not isinstance(gx, Variable):
         gx = wrap_array(array, device, True)

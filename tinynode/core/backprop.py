@@ -14,14 +14,14 @@ from heapq import heappop, heappush
 from typing import Any, Self
 
 from tinynode.configuration import backprop_mode, config
-from tinynode.core import messages
-from tinynode.core.accumulation import fused_backward
-from tinynode.core.array_pass import device_of_pass, step_on_variables, takes_arrays
+from tinynode.core import array_pass, messages
+from tinynode.core.accumulation import fused_backward, unshared
+from tinynode.core.array_pass import array_backward, step_on_arrays, step_on_variables
 from tinynode.core.function_node import FunctionNode, Indexes
 from tinynode.core.gradient_table import GradientTable
 from tinynode.core.hooks import active_hooks, retained_and_gradients, tell_failed, thread_state
 from tinynode.core.paths import nodes_between
-from tinynode.core.variable import Variable, unshared, wrap_array
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import current_device, is_floating
 
@@ -58,21 +58,31 @@ class Sweep:
 
     def run(self) -> dict[VariableNode, Variable]:
         """Run the backward of each function in reach; gives the remaining gradients."""
-        wanted, outer = self.wanted, thread_state.array_device
-        device = thread_state.array_device = self.table.device = device_of_pass(self.table)
+        table, wanted, outer = self.table, self.wanted, thread_state.array_device
+        device = thread_state.array_device = table.device = array_pass.device_of_pass(table)
         try:
             while self.heap:
                 function, targets = heappop(self.heap)[2], []
                 for i, node in enumerate(function.inputs or ()):
                     if node.requires_grad and (wanted is None or node in wanted):
                         targets.append(i)
-                if targets and (device is None or takes_arrays(function, device)):
+                if not targets:
+                    continue
+                if device is None:
                     self._step(function, tuple(targets))
-                elif targets:
+                elif backward := array_backward(function, device):
+                    step_on_arrays(self, function, tuple(targets), backward)
+                else:
                     step_on_variables(self, function, tuple(targets))
-            return self.table.finish()
+            return table.finish()
         finally:
             thread_state.array_device = outer  # Ctrl-C may come before an ``__exit__``
+
+    def push(self, function: FunctionNode) -> None:
+        """Put a function on the heap, once."""
+        if function not in self.seen:
+            self.seen.add(function)
+            heappush(self.heap, (-function.rank, len(self.seen), function))
 
     def _step(self, function: FunctionNode, targets: Indexes) -> None:
         """A function's step: take the gradients of outputs, run backward, add up the results."""
@@ -104,9 +114,7 @@ class Sweep:
             tell_failed(hooks, function, "backward", error)
             raise
         for creator in self.table.add(function, targets, grad_inputs):
-            if creator not in self.seen:
-                self.seen.add(creator)
-                heappush(self.heap, (-creator.rank, len(self.seen), creator))
+            self.push(creator)
         for hook in hooks:
             hook.after_accumulate(self, function)
 

@@ -19,7 +19,7 @@ from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.hooks import tell_detached, tell_value_read, thread_hooks
 from tinynode.core.messages import check_inputs, checked_array, decide_requires_grad
-from tinynode.core.variable import Variable, wrap_array
+from tinynode.core.variable import Variable, variable_on_node, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import (
     Array,
@@ -296,6 +296,14 @@ def wrap_inputs(function: Any, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         wrapped = tinynode.transforms.batched(wrapped)
     check_inputs(function, wrapped)
     return tuple(wrapped)
+
+
+def variable_holding(node: VariableNode, array: Array) -> Variable:
+    """The user's Variable if alive and still with the same array, else a new Variable."""
+    variable = None if node._variable is None else node._variable()
+    if variable is not None and variable.raw is array:
+        return variable
+    return variable_on_node(node, array)
 
 
 def restore(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinynode.core.hooks import FunctionHook
+from tinynode.core.hooks import FunctionHook, tell_failed
 from tinynode.core.messages import output_not_array, output_not_tuple
 from tinynode.devices import Array, Arrays, Device, Fallback, count_use, fallback_uses
 
@@ -31,9 +31,26 @@ def run_forward(function: Any, arrays: Arrays, device: Device, output_device: De
     outputs = device.backend.forward(function, arrays)
     if type(outputs) is not tuple:
         outputs = _after_fallback(outputs, function, arrays, device)
-    for output in outputs:
-        if type(output) not in output_device.array_types:
-            return _lift(outputs, output_device, function.label)
+    if len(outputs) != 1 or type(outputs[0]) not in output_device.array_types:
+        return _lift(outputs, output_device, function.label)
+    return outputs
+
+
+def run_watched(
+    function: Any, hooks: Sequence[Any], arrays: Arrays, device: Device, output_device: Device
+) -> Arrays:
+    """``run_forward`` between the events of hooks; the types are checked before."""
+    if function.is_broadcasting:
+        function._check_types(arrays)
+    try:
+        for hook in hooks:
+            hook.forward_preprocess(function, arrays)
+        outputs = via(hooks)(function, arrays, device, output_device)
+        for hook in hooks:
+            hook.forward_postprocess(function, arrays)
+    except BaseException as error:
+        tell_failed(hooks, function, "forward", error)
+        raise
     return outputs
 
 

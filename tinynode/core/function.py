@@ -10,8 +10,9 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tinynode.core.function_node import FunctionNode, Gradients, Indexes, variable_holding
-from tinynode.core.hooks import FunctionHook
+from tinynode.core.conversion import variable_holding
+from tinynode.core.function_node import FunctionNode, Gradients, Indexes
+from tinynode.core.hooks import FunctionHook, retained_arrays
 from tinynode.devices import Array, Arrays
 from tinynode.errors import GradientShapeError, GraphError, describe
 
@@ -195,7 +196,7 @@ class FunctionAdapter(FunctionNode):
         The gradients may depend on retained inputs, retained outputs and ``grad_outputs``. All are
         inputs of the OldStyleGradient. So a second derivative is an error, and not silently zero.
         """
-        in_data = self._input_data
+        in_data = retained_arrays(self)[0]
         gradient = OldStyleGradient(
             self.function,
             target_input_indexes,

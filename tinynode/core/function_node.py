@@ -20,13 +20,13 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from tinynode.configuration import config
+from tinynode.configuration import Configuration, config
 from tinynode.core import messages
 from tinynode.core.array_pass import apply_to_arrays
-from tinynode.core.conversion import wrap_inputs
-from tinynode.core.dispatch import run_forward, via
-from tinynode.core.hooks import HookOwner, active_hooks, tell_failed, thread_state
-from tinynode.core.variable import Variable, variable_on_node, wrap_array
+from tinynode.core.conversion import variable_holding, wrap_inputs
+from tinynode.core.dispatch import run_forward, run_watched
+from tinynode.core.hooks import HookOwner, active_hooks, thread_state
+from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Arrays, Device, Fallback, backend_of, current_device
 from tinynode.devices.dtypes import complex_dtypes
@@ -102,37 +102,39 @@ class FunctionNode(HookOwner):
         if self._applied or type(inputs) is not tuple:
             inputs = messages.inputs_as_tuple(self, inputs)
         # unwrap Variables on one device; other inputs are wrapped or refused first
-        device = getattr(inputs[0], "_device", None) if inputs else None
-        raws, requires_grad = [], False
+        raws, device, requires_grad = [], None, False
         for x in inputs:
-            if not isinstance(x, Variable) or x._device is not device or x.raw is None:
+            array, own = (x.raw, x._device) if isinstance(x, Variable) else (None, None)
+            if array is None or own is not (device or own):
                 if thread_state.array_device is not None:
                     return apply_to_arrays(self, inputs)
                 return self.apply(self.as_variables(inputs))
-            requires_grad = requires_grad or x._requires_grad
-            raws.append(x.raw)
+            device, requires_grad = own, requires_grad or x._requires_grad
+            raws.append(array)
         arrays, device = tuple(raws), device or self.output_device or current_device()
-        # check their types; equal shapes always broadcast, so no check is needed
-        if not self.is_broadcasting or arrays[0].shape != arrays[-1].shape:
+        # check their types; shapes that need only broadcast are checked if forward fails
+        if not self.is_broadcasting:
             self._check_types(arrays)
-        # run forward, between the events of hooks
-        is_watched = thread_state.hooks or self._local_hooks or config.debug
+        # run forward, with hooks between their events
+        settings = config if config.__dict__ else Configuration  # global values are read quicker
+        is_watched = thread_state.hooks or self._local_hooks or settings.debug
         hooks = active_hooks(self) if is_watched else ()
         output_device = self.output_device or device
         try:
-            for hook in hooks:
-                hook.forward_preprocess(self, arrays)
-            results = (via(hooks) if hooks else run_forward)(self, arrays, device, output_device)
-            for hook in hooks:
-                hook.forward_postprocess(self, arrays)
-        except BaseException as error:
-            tell_failed(hooks, self, "forward", error)
+            if hooks:
+                results = run_watched(self, hooks, arrays, device, output_device)
+            else:
+                results = run_forward(self, arrays, device, output_device)
+        except Exception:
+            if self.is_broadcasting:
+                self._check_types(arrays)
             raise
-        # wrap the outputs
-        outputs = self._wrap(results, output_device, requires_grad)
-        # connect the nodes of inputs and outputs
-        if requires_grad and config.enable_backprop:
-            self._connect(inputs, arrays, outputs)
+        # wrap the outputs as Variables, and connect the nodes of inputs and outputs
+        if requires_grad and settings.enable_backprop:
+            outputs = self._connect(inputs, arrays, results, output_device)
+            self.lazy_grad_sum = settings.lazy_grad_sum
+        else:
+            outputs = self._wrap(results, output_device, requires_grad, None)
         for hook in hooks:
             hook.applied(self, inputs, outputs)
         return outputs
@@ -147,40 +149,44 @@ class FunctionNode(HookOwner):
         if check is not FunctionNode.check_type_forward and config.type_check:
             run_check(self, arrays)
 
-    def _wrap(self, results: Arrays, device: Device, requires_grad: bool) -> tuple[Variable, ...]:
+    def _wrap(
+        self, results: Arrays, device: Device, requires_grad: bool, creator: FunctionNode | None
+    ) -> tuple[Variable, ...]:
         """The outputs as Variables; a floating one requires a gradient if an input does."""
         self._applied = True
-        if len(results) == 1:
-            return (wrap_array(results[0], device, requires_grad),)
         if self.is_elementwise:
             messages.check_one_shape(self, results)
-        return tuple([wrap_array(y, device, requires_grad) for y in results])
+        return tuple([wrap_array(y, device, requires_grad, creator) for y in results])
 
     def _connect(
-        self, variables: tuple[Variable, ...], arrays: Arrays, outputs: tuple[Variable, ...]
-    ) -> None:
-        """Put this function between the nodes of its inputs and outputs, and retain arrays."""
+        self, variables: tuple[Variable, ...], arrays: Arrays, results: Arrays, device: Device
+    ) -> tuple[Variable, ...]:
+        """The outputs; this function stands between their nodes and those of the inputs."""
+        inputs, rank = [], 0
+        for x in variables:
+            node = x._node or x.node
+            if node.rank > rank:
+                rank = node.rank
+            inputs.append(node)
+        self.rank, self.inputs = rank, tuple(inputs)
+        if len(results) == 1:  # without lists, since most functions have one output
+            y: Any = wrap_array(results[0], device, True, self)
+            outputs: tuple[Variable, ...] = (y,)
+            self._applied, self.outputs = True, (weakref.ref(y._node),)
+        else:
+            outputs = self._wrap(results, device, True, self)
+            self.outputs = tuple([weakref.ref(y.node) for y in outputs])
+        if indexes := self._retained_input_indexes:
+            self._input_data = messages.arrays_to_retain(self, indexes, arrays)
+            for i in indexes:
+                inputs[i].data = arrays[i]
+        if indexes := self._retained_output_indexes:
+            self._output_data = messages.arrays_to_retain(self, indexes, results)
+            for i in indexes:
+                outputs[i].node.data = results[i]
         if complex_dtypes:
             messages.check_complex(self, variables, outputs)
-        kept = messages.arrays_to_retain(self, self._retained_input_indexes, arrays)
-        inputs, references, rank = [], [], 0
-        for i, x in enumerate(variables):
-            node = x._node or x.node
-            if kept[i] is not None:
-                node.data = kept[i]
-            rank = node.rank if node.rank > rank else rank
-            inputs.append(node)
-        for y in outputs:
-            y._node = VariableNode(y, self, rank + 1)
-            references.append(weakref.ref(y._node))
-        self.rank, self.inputs, self.outputs = rank, tuple(inputs), tuple(references)
-        self._input_data, self.lazy_grad_sum = kept, config.lazy_grad_sum
-        if self._retained_output_indexes:
-            results = tuple([y.raw for y in outputs])
-            kept = messages.arrays_to_retain(self, self._retained_output_indexes, results)
-            for y, array in zip(outputs, kept, strict=True):
-                y.node.data = array
-            self._output_data = kept
+        return outputs
 
     # --- what a function defines -------------------------------------------------------------
 
@@ -323,11 +329,3 @@ class FunctionNode(HookOwner):
                 node.unchain()
         self.inputs = self.outputs = None
         self._input_data = self._output_data = self.retained_checksums = ()
-
-
-def variable_holding(node: VariableNode, array: Array) -> Variable:
-    """The user's Variable if alive and still with the same array, else a new Variable."""
-    variable = None if node._variable is None else node._variable()
-    if variable is not None and variable.raw is array:
-        return variable
-    return variable_on_node(node, array)

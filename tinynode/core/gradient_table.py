@@ -16,10 +16,11 @@ from typing import Any
 
 import tinynode
 from tinynode.configuration import config
-from tinynode.core.array_pass import checked_gradient, finish_pass
+from tinynode.core.array_pass import finish_pass
 from tinynode.core.dispatch import add_arrays
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net, thread_state
+from tinynode.core.messages import check_backward_gradient
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Device
@@ -71,13 +72,9 @@ class GradientTable:
             node, gx = inputs[i], grad_inputs[position]
             if gx is None:
                 continue
-            if self.device is None:
-                fits = type(gx) is Variable and gx._device is node.device
-                array: Any = gx.raw if fits else None
-            else:
-                fits, array = type(gx) in self.device.array_types, gx
-            if not fits or array.shape != node.shape or array.dtype is not node.dtype:
-                gx = checked_gradient(gx, function, i, self.device)
+            array = gx.raw if type(gx) is Variable and gx._device is node.device else None
+            if array is None or array.shape != node.shape or array.dtype is not node.dtype:
+                check_backward_gradient(gx, function, i)
             if node not in self.gradients:
                 self.gradients[node] = gx
                 if node._creator_node is not None:
@@ -90,8 +87,6 @@ class GradientTable:
 
     def sum_of(self, a: Any, b: Any) -> Any:
         """a + b: a function if recorded, or inside vmap; else a plain addition of arrays."""
-        if self.device is not None:
-            return add_arrays(a, b, self.device)
         if self.recorded or a._device is not b._device:
             return a + b
         return wrap_array(add_arrays(a.raw, b.raw, a.device), a.device, a.requires_grad)
@@ -107,13 +102,11 @@ class GradientTable:
         """Remove the gradients of a function's outputs; None for an output without gradient."""
         grad_outputs: list[Any] = []
         for reference in function.outputs or ():
-            node = reference()
-            if node is None or node._creator_node is not function:  # freed, or unchained since
-                grad_outputs.append(None)
-                continue
-            gradient = self.take(node) if self.waiting else self.gradients.pop(node, None)
-            if gradient is not None and (self.keep is None or node in self.keep):
-                self.kept[node] = gradient
+            node, gradient = reference(), None
+            if node is not None and node._creator_node is function:  # neither freed nor unchained
+                gradient = self.take(node) if self.waiting else self.gradients.pop(node, None)
+                if gradient is not None and (self.keep is None or node in self.keep):
+                    self.kept[node] = gradient
             grad_outputs.append(gradient)
         return tuple(grad_outputs)
 

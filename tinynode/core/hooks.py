@@ -25,6 +25,7 @@ This module lies below FunctionNode and Variable, so the types of both are ``Any
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -218,7 +219,7 @@ def active_hooks(function: HookOwner) -> list[FunctionHook]:
 
 
 def tell_failed(
-    hooks: list[FunctionHook] | tuple[()], function: Any, direction: str, error: BaseException
+    hooks: Sequence[FunctionHook], function: Any, direction: str, error: BaseException
 ) -> None:
     """Tell hooks that a function's forward or backward raised."""
     for hook in hooks:
@@ -230,7 +231,7 @@ def retained_and_gradients(
 ) -> tuple[tuple[Array | None, ...], tuple[Array | None, ...]]:
     """``in_data`` and ``out_grad`` of the events of a backward."""
     out_grad = tuple([None if gy is None else gy.raw for gy in grad_outputs])
-    return function._input_data, out_grad
+    return retained_arrays(function)[0], out_grad
 
 
 def retained_indexes(function: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -241,11 +242,12 @@ def retained_indexes(function: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def retained_arrays(
     function: Any,
 ) -> tuple[tuple[Array | None, ...], tuple[Array | None, ...]]:
-    """The retained arrays of a function's inputs and of its outputs; ``()`` if there are none.
+    """The retained arrays of a function's inputs, and of its outputs; ``()`` without outputs.
 
     None stands for each input or output that the function does not retain.
     """
-    return function._input_data, function._output_data
+    in_data = function._input_data or (None,) * len(function.inputs or ())
+    return in_data, function._output_data
 
 
 def tell_value_read(what: str) -> None:

@@ -6,15 +6,16 @@ graph hangs on ``node``, made when a graph first needs the Variable. The base cl
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Never
 
 import tinynode
-from tinynode.configuration import config, using_config
+from tinynode.configuration import config
 from tinynode.core import messages
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.hooks import tell_detached, tell_value_read, thread_hooks
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Device, get_device, is_separate
+from tinynode.devices import Array, Device, get_device
 from tinynode.errors import unknown_keywords
 
 
@@ -249,12 +250,7 @@ class Variable(ArrayMethods):
 
     def addgrad(self, other: Variable) -> None:
         """Add another Variable's gradient to this one's."""
-        own, extra = self._grad_var, other._grad_var
-        if own is not None and extra is not None:
-            with using_config("enable_backprop", bool(own.creator_node or extra.creator_node)):
-                self.grad_var = own + extra
-        elif extra is not None:
-            self.grad_var = extra if extra.creator_node else unshared(extra, {id(extra.raw)}, None)
+        tinynode.core.accumulation.add_gradient(self, other)
 
     def backward(
         self,
@@ -284,24 +280,26 @@ class Variable(ArrayMethods):
         tinynode.core.backprop.backward_one(self, retain_grad, enable_double_backprop, loss_scale)
 
 
-def wrap_array(array: Array | None, device: Device, requires_grad: bool) -> Variable:
-    """A Variable on an array of the device; only a floating array can require a gradient."""
+def wrap_array(
+    array: Array | None, device: Device, requires_grad: bool, creator: Any = None
+) -> Variable:
+    """A Variable on an array of the device; only a floating array can require a gradient.
+
+    An output of a recorded function gets a node with the function as creator.
+    """
     if requires_grad and (array is None or array.dtype not in device.floating_dtypes):
         requires_grad = device.is_differentiable(array)
     variable = object.__new__(Variable)
     variable.raw, variable._device, variable._requires_grad = array, device, requires_grad
     variable._name = variable._node = variable._grad_var = None
+    if creator is not None:  # as VariableNode(variable), without a look at the Variable
+        node = variable._node = object.__new__(VariableNode)
+        node.shape, node.dtype = (None, None) if array is None else (array.shape, array.dtype)
+        node.device, node.requires_grad = device, requires_grad
+        node.name = node.data = None
+        node._creator_node, node.rank = creator, creator.rank + 1
+        node._variable = weakref.ref(variable)
     return variable
-
-
-def unshared(gradient: Variable, taken: set[int], held: Array) -> Variable:
-    """The gradient; a copy if others hold the array: a node, ``held``, or an id in ``taken``."""
-    if id(gradient.raw) not in taken and gradient._node is None and gradient.raw is not held:
-        taken.add(id(gradient.raw))
-        if getattr(gradient.raw, "base", None) is None or is_separate(gradient.raw, taken, held):
-            return gradient
-    copied = gradient._device.xp.asarray(gradient.raw, copy=True)
-    return wrap_array(copied, gradient._device, gradient._requires_grad)
 
 
 def variable_on_node(node: VariableNode, array: Array | None) -> Variable:

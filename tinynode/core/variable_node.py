@@ -39,13 +39,14 @@ class VariableNode:
         *("requires_grad", "shape"),
     )
 
-    def __init__(self, variable: Variable, creator_node: Any = None, rank: int = 0) -> None:
+    def __init__(self, variable: Variable) -> None:
         array = variable.raw
         self.shape: Any = None if array is None else array.shape
         self.dtype: Any = None if array is None else array.dtype
         self.device, self.requires_grad = variable._device, variable._requires_grad
         self.name, self.data = variable._name, None
-        self._creator_node, self.rank = creator_node, rank
+        self._creator_node: Any = None
+        self.rank = 0
         self._variable: weakref.ref[Variable] | None = weakref.ref(variable)
 
     def __repr__(self) -> str:

@@ -56,8 +56,8 @@ class BroadcastingNode(FunctionNode):
         return gx, gy
 
     def _check_types(self, arrays: Arrays) -> None:
-        """A number, of shape (), broadcasts with every shape: no check is needed."""
-        if not self.is_broadcasting or (arrays[0].shape and arrays[1].shape):
+        """Equal shapes broadcast; a number, of shape (), broadcasts with every shape."""
+        if not self.is_broadcasting or len({x.shape for x in arrays if x.shape}) > 1:
             super()._check_types(arrays)
 
     def check_type_forward(self, in_types: TypeInfoTuple) -> None:

@@ -66,9 +66,9 @@ class MatMul(FunctionNode):
         x, y = self.get_retained_inputs()
         gx = gy = None
         if 0 in target_input_indexes:
-            gx = unbroadcast(matmul(gz, matrix_transpose(y)), self, 0)
+            gx = unbroadcast(MatMul().apply((gz, transposed(y)))[0], self, 0)
         if 1 in target_input_indexes:
-            gy = unbroadcast(matmul(matrix_transpose(x), gz), self, 1)
+            gy = unbroadcast(MatMul().apply((transposed(x), gz))[0], self, 1)
         return gx, gy
 
 
@@ -104,9 +104,14 @@ def matrix_transpose(x: Any) -> Variable:
         ValueError: x has fewer than two axes.
     """
     x = as_operand("matrix_transpose", "x", x)
-    ndim = x.ndim
-    if ndim < 2:
+    if x.ndim < 2:
         raise ValueError(f"matrix_transpose: x needs two axes at least, its shape is {x.shape}.")
+    return transposed(x)
+
+
+def transposed(x: Variable) -> Variable:
+    """``matrix_transpose`` of a matrix or a stack of matrices, without a check."""
+    ndim = len(x.shape)
     return PermuteDims((*range(ndim - 2), ndim - 1, ndim - 2)).apply((x,))[0]
 
 

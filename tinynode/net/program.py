@@ -323,10 +323,10 @@ class NetFunction(FunctionNode):
     ) -> tuple[Variable, ...]:
         """``apply`` for inputs that fit the signature of the program, while no hook is active."""
         arrays = tuple([x.raw for x in inputs])
-        outputs = self._wrap(self.forward(arrays), self.program.device, requires_grad)
+        results = self.forward(arrays)
         if self.saving:
-            self._connect(inputs, arrays, outputs)
-        return outputs
+            return self._connect(inputs, arrays, results, self.program.device)
+        return self._wrap(results, self.program.device, requires_grad, None)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         given = tuple([i for i, gy in enumerate(grad_outputs) if gy is not None])

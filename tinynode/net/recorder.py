@@ -26,11 +26,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tinynode.configuration import config
+from tinynode.core.accumulation import unshared
 from tinynode.core.conversion import restore
 from tinynode.core.function import FunctionAdapter
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook, thread_state
-from tinynode.core.variable import Variable, unshared
+from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Device, hidden_axes, hides_variables, namespace_of
 from tinynode.errors import TraceError, printable
