@@ -247,6 +247,7 @@ def peak_bytes(title: str, name: str, tiny: bool) -> list[int]:
     with on_device(name):
         for _ in range(CALLS):
             small()
+            wait_for_c(name)
     del small
     gc.collect()
     if not STATUS.exists():
