@@ -179,7 +179,8 @@ tn.show.bars(
 # %% [markdown]
 # With few numbers, an eager step spends its time in Python: nodes, checks, the order of backward.
 # A net does not need these, so its gain grows with the number of operators. With many numbers,
-# arithmetic takes most of the time. It is the same for both, so expect no gain in time.
+# the time goes to arithmetic, and to moving arrays through memory. A loop in C moves fewer
+# numbers, so it is quicker here too. Without a C compiler, expect little gain.
 #
 # The other cost is memory. In an eager step each operator makes a new array, a **buffer** of the
 # size of `x`. A fused loop keeps intermediate values in registers. Buffers are needed for its

@@ -91,10 +91,10 @@ for device in "numpy", "fast":
 
 # %% [markdown]
 # ## See
-# Convolution and pooling have kernels on `fast` as well. The other functions of the package run as
-# on `numpy`, and are not counted. `tn.show.fallbacks()` is a table of the calls with a kernel, and
-# of the calls that fell back, with the reason. The last column, the time, is cut off here, since
-# it differs from run to run.
+# Convolution and max pooling have kernels on `fast` as well. The other functions of the package
+# run as on `numpy`, and are not counted. `tn.show.fallbacks()` is a table of the calls with a
+# kernel, and of the calls that fell back, with the reason. The last column, the time, is cut off
+# here, since it differs from run to run.
 
 
 # %%

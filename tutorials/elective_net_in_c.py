@@ -26,10 +26,9 @@ def on_fast(data, name=None):
 
 
 # %% [markdown]
-# In the elective `compile`, a function became a net: a list of operators. The device `fast` ran
-# the net with a call of NumPy for each operator, or for each block of an array. Here the net is
-# taken one step further. A list of operators is a program, and a program may be **printed in
-# another language**.
+# In the elective `compile`, a function became a net: a list of operators. You saw which operators
+# `fast` puts into one loop. Here you read the loop. A list of operators is a program, and a
+# program may be **printed in another language**.
 #
 # After the first calls, `fast` prints the net as C. The compiler of the system (`cc`) makes
 # machine code from the text, and Python loads the code. Meanwhile the net runs on NumPy.
@@ -87,8 +86,9 @@ print(gradient)
 # The sum has no pass of its own: `+=` adds while the number is in a register. The two matrix
 # products of backward are calls of BLAS again.
 #
-# Where no C library with fast vector functions is, as in a browser, the C has no `tanh`: there
-# NumPy computes the tanh, and the loop has the sum alone.
+# Some machines have no C library with fast vector functions: macOS, ARM, older Linux, a browser.
+# There the C has no `tanh`. NumPy computes the tanh, the first loop only adds `b`, and `t1` is an
+# array.
 #
 # **Cost.** A large array does not fit into the processor's cache, so each pass moves it through
 # memory. Count the numbers that move. A NumPy pass reads its operands, and writes a result. The
@@ -115,16 +115,15 @@ large = on_fast(np.linspace(-2.0, 2.0, 100_000), "x").detach()
 other = on_fast(np.linspace(0.0, 1.0, 100_000), "c").detach()
 (loop,) = tn.show.c(in_c(poly, large, other), large, other).functions
 moved = {
-    "a NumPy pass for each operator": 8 * moved_by_passes(poly, large, other),
+    "a pass per operator": 8 * moved_by_passes(poly, large, other),
     "one loop": 8 * loop.count("= p["),
 }
 print(moved)
 tn.show.bars(moved, title="Bytes through memory for each element", x_label="bytes")
 
 # %% [markdown]
-# `large` has 0.8 MB. The fewer bytes, the less the processor waits. A block (the elective
-# `compile`) keeps intermediate values in the cache, but each pass still loads and stores. Now the
-# time, without a compiler and with one. `tn.config.compiler` is "none", "auto", or a path:
+# `large` has 0.8 MB. The fewer bytes, the less the processor waits. Now the time, without
+# a compiler and with one. `tn.config.compiler` is "none", "auto", or a path:
 
 
 # %%
@@ -149,11 +148,11 @@ microseconds = {
     "compiled, on NumPy": with_compiler("none", poly, large, other),
     "compiled, in C": with_compiler("auto", poly, large, other),
 }
-tn.show.bars(microseconds, title="poly of 100,000 numbers", x_label="microseconds")
 try:
     print("The compiler is", build.compiler())
 except build.NotBuiltError as error:
-    print(f"No C was compiled, so the last two bars are alike: {error}.")
+    print(f"No C was compiled, so the last two bars below are alike: {error}.")
+tn.show.bars(microseconds, title="poly of 100,000 numbers", x_label="microseconds")
 
 # %% [markdown]
 # ### The rule of an operator
@@ -166,7 +165,7 @@ for kind in (F.Multiply, F.Tanh, F.ReLU):
 # %% [markdown]
 # The letters stand for operands. The emitter puts names in place of letters, and prints the line.
 # So a changed line changes each net that is compiled afterwards. A tanh is costly. This fraction
-# is near to it:
+# is close to tanh for small `x`:
 #
 # $$\tanh x \approx \frac{x\,(27 + x^2)}{27 + 9 x^2}$$
 
@@ -195,8 +194,8 @@ print(changed)
 
 # %% [markdown]
 # ## Break it
-# The same four numbers, with tanh and with the changed rule. Which of them is wrong by more than a
-# little? (Without a compiler both rows come from NumPy, and are equal.)
+# The same four numbers, with tanh and with the changed rule. For which number is the changed
+# rule clearly wrong? (Without a compiler both rows come from NumPy, and are equal.)
 
 # %% tags=["varies"]
 print("x      ", numbers.array)

@@ -1,7 +1,7 @@
 """The C of a compiled function, beside the nets.
 
-Requirement: a reader compares an operator of the net with the line of C. So each net stands beside
-the C functions made from the net, in a terminal and in a notebook.
+Requirement: a reader compares an operator of the net with the line of C. A notebook
+shows each net beside the C functions made from the net; a terminal shows the C below the net.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tinynode.errors import describe
 from tinynode.net import CompiledFunction
 
-_NONE = "no C: the backend runs this net without"
+_NONE = "no C: no operator of this net becomes C on this device"
 
 
 class CCode(NamedTuple):
