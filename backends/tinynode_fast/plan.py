@@ -316,9 +316,9 @@ class CallPlan:
                 self._add_nest(action)
             else:
                 self._append(function_of(action), (*action.reads, *action.writes), -1)
-            return
+        is_in_place = isinstance(action, Nest | Call)  # a call writes C order into the arena
         for name in action.writes:
-            if name in self.packed:
+            if name in self.packed and not (is_in_place and name not in self.lowering.orders):
                 self._pack(name)
 
     def _add_nest(self, nest: Nest) -> None:
@@ -334,7 +334,7 @@ class CallPlan:
         """Memory for a value: of the plan, or fresh at each run for a large result."""
         form, order = self.lowering.forms[name], self.lowering.orders.get(name)
         read = self.lowering.over.get(name)
-        if name in self.packed:
+        if name in self.packed and order is None:
             self.arrays[name] = self.packing.view(self.arena, name)
         elif read in self.arrays:
             self.arrays[name] = self.arrays[read]  # over the plan's copy

@@ -214,6 +214,15 @@ def _column(to: Lowering, node: Any, x: str, labels: str) -> str | None:
     return to.known[key]
 
 
+def _classes(to: Lowering, labels: str, n: int) -> str:
+    """The constant row 0, 1, ... n - 1, in the dtype of labels."""
+    key = ("classes", n, to.forms[labels][1]), ()
+    if key not in to.known:
+        name = to.known[key] = to.fresh((1, n), labels)
+        to.constants[name] = numpy.arange(n, dtype=to.forms[labels][1]).reshape(1, n)
+    return to.known[key]
+
+
 def _per_label(to: Lowering, node: Any, total: str, column: str) -> str:
     """A total, or for the mean a total divided by the number of counted labels."""
     if node.reduction == "sum":
@@ -243,7 +252,9 @@ def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None
         return
     log_p = to.fresh(to.shape(x), x) if log_p == EMPTY else log_p
     _log_softmax(to, activation.LogSoftmax(1), (x,), (log_p,))
-    losses = to.computed(f"j == y && y != {node.ignore_label} ? -l : 0.0", l=log_p, y=column)
+    classes = _classes(to, column, to.shape(x)[1])
+    text = f"c == y && y != {node.ignore_label} ? -l : 0.0"
+    losses = to.computed(text, l=log_p, y=column, c=classes)
     total = to.reduced("sum", (0, 1), losses)
     to.reshaped(_per_label(to, node, total, column), (), loss)
 
@@ -256,8 +267,9 @@ def _cross_entropy_grad(to: Lowering, node: Any, reads: Names, writes: Names) ->
     if column is None:
         return
     g = _per_label(to, node, g, column)
-    text = f"e = exp(l); y == {node.ignore_label} ? 0.0 : (e - (j == y ? 1.0 : 0.0)) * s"
-    to.computed(text, writes[0], l=log_p, y=column, s=g)
+    classes = _classes(to, column, to.shape(log_p)[1])
+    text = f"e = exp(l); y == {node.ignore_label} ? 0.0 : (e - (c == y ? 1.0 : 0.0)) * s"
+    to.computed(text, writes[0], l=log_p, y=column, s=g, c=classes)
 
 
 def _standardize(to: Lowering, node: Any, reads: Names, writes: Names) -> None:

@@ -325,6 +325,7 @@ class NetFunction(FunctionNode):
         arrays = tuple([x.raw for x in inputs])
         results = self.forward(arrays)
         if self.saving:
+            self.lazy_grad_sum = config.lazy_grad_sum
             return self._connect(inputs, arrays, results, self.program.device)
         return self._wrap(results, self.program.device, requires_grad, None)
 

@@ -60,12 +60,12 @@ class NestCall:
         self.late = [name for name in names if name not in known]
         self.places: list[tuple[int, tuple[int, ...] | None]] = []
         for place, name in enumerate(names):
-            strides = self._strides(name) if name in nest.reads else None
+            strides = self._strides(name)
             if name not in known:
-                self.places.append((place, strides))
+                self.places.append((place, strides if name in nest.reads else None))
                 continue
             self.pointers[place] = address(known[name])
-            if strides is not None and not fits(known[name], strides):
+            if not fits(known[name], strides):
                 raise NotBuiltError(f"{nest.name}: an operand lies in another order")
         is_large = nest.size >= LIMITS.threaded and self.length > 1
         is_shareable = len(nest.dims) > 1 or not nest.has_phases

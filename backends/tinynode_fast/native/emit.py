@@ -6,7 +6,6 @@ in phases: a loop over the row's elements, then the results of the reductions of
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -169,9 +168,8 @@ class Writer:
                 yield f"    {constant}{self.type(name)} *restrict {self.pointers[name]} = p[{i}];"
         yield from indented(self._starts())
         *outer, _ = self.loops
-        for depth, loop in enumerate(outer):
-            low, high = ("0", nest.dims[depth]) if depth else ("start", "stop")
-            yield "    " * (depth + 1) + f"for (long {loop} = {low}; {loop} < {high}; {loop}++) {{"
+        for depth in range(len(outer)):
+            yield "    " * (depth + 1) + f"{self._head(depth)} {{"
         yield from indented(self._row(), len(outer) + 1)
         for depth in reversed(range(len(outer))):
             yield "    " * (depth + 1) + "}"
@@ -189,16 +187,22 @@ class Writer:
             return f"{write} = the {what.name} of {reads[0]} over the axes ({axes})"
         return f"{write} = {substituted(what.text, dict(zip(what.letters, reads, strict=True)))}"
 
+    def _head(self, depth: int) -> str:
+        """The head of a loop; the caller chooses a part of the outermost loop."""
+        loop = self.loops[depth]
+        low, high = ("0", str(self.nest.dims[depth])) if depth else ("start", "stop")
+        return f"for (long {loop} = {low}; {loop} < {high}; {loop}++)"
+
     def _starts(self) -> Iterator[str]:
-        """The start of the ends."""
+        """The start of the ends, for the chosen part alone: threads may share the memory."""
         for call in self.ends:
-            (write,) = call.writes
-            start = _IDENTITY[call.function.name]
-            if any(self.nest.steps[write]):
-                size = math.prod(self.nest.forms[write][0])
-                yield f"for (long k = 0; k < {size}; k++) {self.pointers[write]}[k] = {start};"
-            else:
-                yield f"double {self.end(call)} = {start};"
+            start = f"{self.end(call)} = {_IDENTITY[call.function.name]};"
+            steps = self.nest.steps[call.writes[0]]
+            heads = [self._head(depth) for depth, step in enumerate(steps) if step]
+            if not heads:
+                start = f"double {start}"
+            for depth, line in enumerate([*heads, start]):
+                yield "    " * depth + line
 
     def _loads(self, names: Iterable[str]) -> Iterator[str]:
         for name in names:

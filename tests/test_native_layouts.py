@@ -1,0 +1,122 @@
+"""Nets as C: values with an unusual order in memory, and loops that threads share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fast_kernels import set_limits, two_threads
+
+import tinynode as tn
+from tinynode import functions as fn
+from tinynode_fast.native import build, calls
+
+CALLS = 4
+"""The first calls run on NumPy, the later calls in C."""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TINYNODE_CACHE", str(tmp_path / "cache"))
+    with tn.using_config(compiler="auto"):
+        yield
+
+
+def draw(*shape: int) -> Any:
+    return np.random.default_rng(len(shape)).standard_normal(shape)
+
+
+def results(function: Callable[..., Any], arrays: list[Any], device: str) -> Iterator[list[Any]]:
+    """The outputs and the gradients of each call."""
+    for _ in range(CALLS):
+        variables = [tn.asarray(array, device=device) for array in arrays]
+        outputs = function(*variables)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        sum(fn.sum(y * y) for y in outputs).backward()
+        build.wait()
+        gradients = [x.grad for x in variables if x.grad is not None]
+        yield [*[y.array for y in outputs], *gradients]
+
+
+def check(function: Callable[..., Any], *arrays: Any) -> None:
+    expected = next(results(function, list(arrays), "numpy"))
+    for found in results(tn.compile(function), list(arrays), "fast"):
+        for actual, wanted in zip(found, expected, strict=True):
+            np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("side", [8, 20])  # small values are packed, large values are not
+@pytest.mark.parametrize(
+    "after",
+    [
+        fn.relu,
+        lambda z: fn.sum(fn.tanh(z), axis=1),
+        lambda z: fn.max_pool2d(z, 2),
+        lambda z: fn.softmax(z, axis=1),
+        lambda z: (z - fn.mean(z, axis=(0, 2, 3), keepdims=True)) * 2.0,
+    ],
+)
+def test_saved_images_keep_their_order(after: Callable[[Any], Any], side: int) -> None:
+    def images(x: Any, w: Any, b: Any) -> Any:
+        return after(fn.conv2d(x, w, b))
+
+    check(images, draw(2, 3, side, side), draw(4, 3, 3, 3), draw(4))
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_classes_are_counted_in_any_order_of_loops(reduction: str) -> None:
+    """A matrix that lies column by column may lead the loops of the loss's gradient."""
+    labels = np.array([1, 0, 6])
+
+    def gradients(x: Any, w: Any, w2: Any, v: Any, labels: Any) -> Any:
+        logits = fn.linear(x, w)
+        loss = fn.softmax_cross_entropy(logits, labels, reduction=reduction)
+        u = fn.sum(logits * logits).detach()
+        h = fn.relu(fn.linear(x, w2) * u)
+        y = fn.sum(h @ v) + loss * u
+        return (y, *tn.grad([y], [w, w2, v]))
+
+    arrays = [draw(3, 5), draw(7, 5), draw(7, 5) * 0.5, draw(7, 4), labels]
+    compiled = tn.compile(gradients)
+    expected = [y.array for y in gradients(*[tn.asarray(a, device="numpy") for a in arrays])]
+    for _ in range(CALLS):
+        found = compiled(*[tn.asarray(a, device="fast") for a in arrays])
+        build.wait()
+        for actual, wanted in zip(found, expected, strict=True):
+            np.testing.assert_allclose(actual.array, wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(6, 5, 4), (1, 37), (37, 1), (3, 1, 9), (2, 3, 4, 5)])
+def test_threads_share_reductions_along_any_axis(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start of a sum belongs to the thread that adds up this sum."""
+    set_limits(monkeypatch, threaded=2)
+    monkeypatch.setattr(calls, "thread_count", two_threads)
+    real = calls.in_shares
+
+    def last_first(length: int, size: int, work: Any) -> list[Any]:
+        """One share after the other, the last share first: a start in the wrong place shows."""
+        starts = range(0, length, size)
+        found = {start: work(start, min(start + size, length)) for start in reversed(starts)}
+        return [found[start] for start in starts]
+
+    x = draw(*shape)
+    for axis in range(len(shape)):
+
+        def reduced(x: Any, axis: int = axis) -> Any:
+            return fn.sum(x * 2.0, axis=axis), fn.max(x, axis=axis), fn.mean(x, axis=axis)
+
+        for shares in (real, last_first):
+            monkeypatch.setattr(calls, "in_shares", shares)
+            check(reduced, x)
+
+
+def test_lazy_sums_of_compiled_functions() -> None:
+    compiled = tn.compile(lambda x: fn.exp(x))
+    with tn.using_config(lazy_grad_sum=True):
+        for _ in range(2):
+            assert compiled(tn.asarray([1.0], device="fast")).creator_node.lazy_grad_sum
