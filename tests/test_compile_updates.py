@@ -346,33 +346,33 @@ def traced(make: Any) -> tuple[Training, net.Trace]:
 
 LINES = {
     "sgd": """
-    t18 = sgd_update(w, t17, lr)
-    t19 = sgd_update(b, t15, lr)
-    w <- t18
-    b <- t19
-    w.grad <- t17
+    t17 = sgd_update(w, t16, lr)
+    t18 = sgd_update(b, t15, lr)
+    w <- t17
+    b <- t18
+    w.grad <- t16
     b.grad <- t15""",
     "momentum": """
-    t18, t19 = momentum_update(w, t17, w.v, lr, momentum)
-    t20, t21 = momentum_update(b, t15, b.v, lr, momentum)
-    w <- t18
-    w.v <- t19
-    b <- t20
-    b.v <- t21
-    w.grad <- t17
+    t17, t18 = momentum_update(w, t16, w.v, lr, momentum)
+    t19, t20 = momentum_update(b, t15, b.v, lr, momentum)
+    w <- t17
+    w.v <- t18
+    b <- t19
+    b.v <- t20
+    w.grad <- t16
     b.grad <- t15""",
     "adam": """
-    t18, t19, t20 = adam_update(w, t17, w.m, w.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
+    t17, t18, t19 = adam_update(w, t16, w.m, w.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
 weight_decay=0.0)
-    t21, t22, t23 = adam_update(b, t15, b.m, b.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
+    t20, t21, t22 = adam_update(b, t15, b.m, b.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
 weight_decay=0.0)
-    w <- t18
-    w.m <- t19
-    w.v <- t20
-    b <- t21
-    b.m <- t22
-    b.v <- t23
-    w.grad <- t17
+    w <- t17
+    w.m <- t18
+    w.v <- t19
+    b <- t20
+    b.m <- t21
+    b.v <- t22
+    w.grad <- t16
     b.grad <- t15""",
 }
 

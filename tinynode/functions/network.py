@@ -25,7 +25,7 @@ from tinynode.functions.products import (
     matmul,
     matmul_array,
     matrix_transpose,
-    transposed,
+    transposed_times,
 )
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import broadcast_shapes, expand_dims, permute_dims, reshape
@@ -77,7 +77,7 @@ class Linear(FunctionNode):
                 gradients.append(matmul(gy, w) if gy.ndim == 1 else MatMul().apply((gy, w))[0])
             elif i == 1:
                 flat_x = x if x.ndim == 2 else reshape(x, (rows, w.shape[1]))
-                gradients.append(MatMul().apply((transposed(flat), flat_x))[0])
+                gradients.append(transposed_times(flat, flat_x))
             else:
                 gradients.append(Sum((0,), keepdims=False).apply((flat,))[0])
         return tuple(gradients)
