@@ -346,34 +346,34 @@ def traced(make: Any) -> tuple[Training, net.Trace]:
 
 LINES = {
     "sgd": """
-    t17 = sgd_update(w, t16, lr)
-    t18 = sgd_update(b, t15, lr)
-    w <- t17
-    b <- t18
-    w.grad <- t16
-    b.grad <- t15""",
+    t16 = sgd_update(w, t15, lr)
+    t17 = sgd_update(b, t14, lr)
+    w <- t16
+    b <- t17
+    w.grad <- t15
+    b.grad <- t14""",
     "momentum": """
-    t17, t18 = momentum_update(w, t16, w.v, lr, momentum)
-    t19, t20 = momentum_update(b, t15, b.v, lr, momentum)
-    w <- t17
+    t16, t17 = momentum_update(w, t15, w.v, lr, momentum)
+    t18, t19 = momentum_update(b, t14, b.v, lr, momentum)
+    w <- t16
+    w.v <- t17
+    b <- t18
+    b.v <- t19
+    w.grad <- t15
+    b.grad <- t14""",
+    "adam": """
+    t16, t17, t18 = adam_update(w, t15, w.m, w.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
+weight_decay=0.0)
+    t19, t20, t21 = adam_update(b, t14, b.m, b.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
+weight_decay=0.0)
+    w <- t16
+    w.m <- t17
     w.v <- t18
     b <- t19
-    b.v <- t20
-    w.grad <- t16
-    b.grad <- t15""",
-    "adam": """
-    t17, t18, t19 = adam_update(w, t16, w.m, w.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
-weight_decay=0.0)
-    t20, t21, t22 = adam_update(b, t15, b.m, b.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
-weight_decay=0.0)
-    w <- t17
-    w.m <- t18
-    w.v <- t19
-    b <- t20
-    b.m <- t21
-    b.v <- t22
-    w.grad <- t16
-    b.grad <- t15""",
+    b.m <- t20
+    b.v <- t21
+    w.grad <- t15
+    b.grad <- t14""",
 }
 
 

@@ -63,7 +63,9 @@ class ReducingNode(FunctionNode):
 
     def _spread(self, y: Variable) -> Variable:
         """A Variable of the output's shape, repeated along the reduced axes to the input's."""
-        return broadcast_to(self._kept(y), input_shape(self))
+        if self.axes != tuple(range(len(self.axes))):
+            y = self._kept(y)  # leading axes come back by the broadcast alone
+        return broadcast_to(y, input_shape(self))
 
 
 class Sum(ReducingNode):
