@@ -12,6 +12,7 @@ from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked, multiply
 from tinynode.functions.comparison import clip, greater, less
 from tinynode.functions.exponential import (
+    Exp,
     erf_array,
     exp,
     in_blocks,
@@ -103,7 +104,7 @@ def log_softmax_array(x: Any, axis: int) -> Any:
 
 def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
     """dL/dx of y = log_softmax(x), from y and dL/dy."""
-    return gy - exp(y) * Sum((axis,), keepdims=True).apply((gy,))[0]
+    return gy - Exp().apply((y,))[0] * Sum((axis,), keepdims=True).apply((gy,))[0]
 
 
 def log_softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:

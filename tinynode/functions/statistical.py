@@ -41,6 +41,7 @@ from tinynode.functions.shapes import (
     broadcast_to,
     broadcasts_to,
     permute_dims,
+    repeated,
     reshape,
     zeros_beside,
 )
@@ -65,7 +66,7 @@ class ReducingNode(FunctionNode):
         """A Variable of the output's shape, repeated along the reduced axes to the input's."""
         if self.axes != tuple(range(len(self.axes))):
             y = self._kept(y)  # leading axes come back by the broadcast alone
-        return broadcast_to(y, input_shape(self))
+        return repeated(y, input_shape(self))
 
 
 class Sum(ReducingNode):
