@@ -849,6 +849,10 @@ row("matmul", "x-without-grad", fn.matmul, np.matmul, x(2, 3, grad=False), x(3, 
 row("matmul", "y-without-grad", fn.matmul, np.matmul, x(2, 3), x(3, 4, grad=False))
 pair = x(2, 3, dtype="float32"), x(3, 4, dtype="float64")
 row("matmul", "float32-and-float64", fn.matmul, np.matmul, *pair, single=True)
+for flags in ((False, True), (True, False), (True, True)):
+    row("MatMulOfTransposed", f"{flags}", node(fn.MatMulOfTransposed, *flags),
+        lambda x, y, turn=flags: (x.T if turn[0] else x) @ (y.T if turn[1] else y),
+        x(*((3, 2) if flags[0] else (2, 3))), x(*((4, 3) if flags[1] else (3, 4))))  # fmt: skip
 
 
 def np_linear(x: Any, w: Any, b: Any = 0) -> Any:

@@ -346,34 +346,34 @@ def traced(make: Any) -> tuple[Training, net.Trace]:
 
 LINES = {
     "sgd": """
-    t18 = sgd_update(w, t17, lr)
-    t19 = sgd_update(b, t15, lr)
-    w <- t18
-    b <- t19
-    w.grad <- t17
-    b.grad <- t15""",
+    t16 = sgd_update(w, t15, lr)
+    t17 = sgd_update(b, t14, lr)
+    w <- t16
+    b <- t17
+    w.grad <- t15
+    b.grad <- t14""",
     "momentum": """
-    t18, t19 = momentum_update(w, t17, w.v, lr, momentum)
-    t20, t21 = momentum_update(b, t15, b.v, lr, momentum)
-    w <- t18
-    w.v <- t19
-    b <- t20
-    b.v <- t21
-    w.grad <- t17
-    b.grad <- t15""",
+    t16, t17 = momentum_update(w, t15, w.v, lr, momentum)
+    t18, t19 = momentum_update(b, t14, b.v, lr, momentum)
+    w <- t16
+    w.v <- t17
+    b <- t18
+    b.v <- t19
+    w.grad <- t15
+    b.grad <- t14""",
     "adam": """
-    t18, t19, t20 = adam_update(w, t17, w.m, w.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
+    t16, t17, t18 = adam_update(w, t15, w.m, w.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
 weight_decay=0.0)
-    t21, t22, t23 = adam_update(b, t15, b.m, b.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
+    t19, t20, t21 = adam_update(b, t14, b.m, b.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
 weight_decay=0.0)
-    w <- t18
-    w.m <- t19
-    w.v <- t20
-    b <- t21
-    b.m <- t22
-    b.v <- t23
-    w.grad <- t17
-    b.grad <- t15""",
+    w <- t16
+    w.m <- t17
+    w.v <- t18
+    b <- t19
+    b.m <- t20
+    b.v <- t21
+    w.grad <- t15
+    b.grad <- t14""",
 }
 
 

@@ -490,6 +490,22 @@ def test_a_product_transposes_by_itself(names: str) -> None:
     assert after(fold_transposes, net, ["y"], inputs)[1:] == [expected]
 
 
+@pytest.mark.parametrize("turned", [(False, True), (True, False), (True, True)])
+def test_a_product_of_transposed_matrices_takes_a_further_transpose(
+    turned: tuple[bool, bool],
+) -> None:
+    flags = dict(zip(("transpose_x", "transpose_y"), turned, strict=True))
+    net = [
+        op("permute_dims", "x", "t", axes=(1, 0)),
+        op("matmul_of_transposed", "tw", "y", **flags),
+    ]
+    given = {"x": X[:, :2].copy(), "w": X[:, 1:].copy()}
+    flags["transpose_x"] = not turned[0]
+    shown = ", ".join(f"{name}={flag}" for name, flag in flags.items())
+    after_pass = after(fold_transposes, net, ["y"], given)[1:]
+    assert after_pass == [f"y = matmul_of_transposed(x, w, {shown})"]
+
+
 def test_a_transpose_that_is_an_output_stays() -> None:
     net = [op("permute_dims", "x", "t", axes=(1, 0)), op("matmul", "xt", "y")]
     lines = [str(one) for one in simplify(net, ["t", "y"], specs_of(net, {"x": X}, N))]
@@ -673,10 +689,9 @@ def test_one_pass_makes_work_for_the_next() -> None:
     assert lines == ["y = matmul_of_transposed(x, x, transpose_x=False, transpose_y=True)"]
 
 
-def test_gradients_of_a_pass_s_own_operators_are_refused() -> None:
-    for node in (passes.TimesNumber(2.0), passes.MatMulOfTransposed(True, False)):
-        with pytest.raises(NotImplementedError, match="only run"):
-            node.backward((0,), (None,))
+def test_gradients_of_a_pass_s_own_operator_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="only run"):
+        passes.TimesNumber(2.0).backward((0,), (None,))
 
 
 # --- what forward mode leaves behind -------------------------------------------------------------

@@ -89,6 +89,7 @@ GUARDS: dict[str, str] = {
     "ErfInv": _EDGE.format("erfinv", "-1 + eps", "1 - eps"),
     "Multiply": _PRODUCT,
     "MatMul": _PRODUCT,
+    "MatMulOfTransposed": _PRODUCT,
     "Linear": _PRODUCT,
     "Prod": _PRODUCT,
     "Add": _SUM,

@@ -14,26 +14,27 @@ def nodes_between(
     inputs: Sequence[VariableNode], outputs: Collection[VariableNode]
 ) -> set[VariableNode]:
     """The nodes on a way from an input to an output: found backward first, then forward."""
-    reached = set(outputs)
+    reached, made = set(outputs), []
     seen: set[FunctionNode] = set()
-    waiting = [node._creator_node for node in reached if node.requires_grad]
+    waiting = [node for node in reached if node.requires_grad]
     while waiting:
-        function = waiting.pop()
-        if function is None or function in seen:
+        node = waiting.pop()
+        function = node._creator_node
+        if function is None:
+            continue
+        made.append(node)
+        if function in seen:
             continue
         seen.add(function)
         for node in function.inputs or ():
             if node.requires_grad and node not in reached:
                 reached.add(node)
-                waiting.append(node._creator_node)
+                waiting.append(node)
     between = reached.intersection(inputs)
-    for function in sorted(seen, key=attrgetter("rank")):
-        if between.isdisjoint(function.inputs or ()):
-            continue
-        for reference in function.outputs or ():
-            output = reference()  # None if dead; the creator is another function once unchained
-            if output in reached and output._creator_node is function:
-                between.add(output)
+    made.sort(key=attrgetter("rank"))
+    for node in made:
+        if not between.isdisjoint(node._creator_node.inputs or ()):
+            between.add(node)
     return between
 
 

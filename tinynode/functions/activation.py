@@ -12,6 +12,7 @@ from tinynode.errors import unknown_keywords
 from tinynode.functions.arithmetic import abs, masked, multiply
 from tinynode.functions.comparison import clip, greater, less
 from tinynode.functions.exponential import (
+    Exp,
     erf_array,
     exp,
     in_blocks,
@@ -27,7 +28,7 @@ from tinynode.functions.operands import (
     require_elements,
 )
 from tinynode.functions.searching import where
-from tinynode.functions.statistical import sum
+from tinynode.functions.statistical import Sum
 from tinynode.functions.trigonometric import tanh
 
 
@@ -103,7 +104,7 @@ def log_softmax_array(x: Any, axis: int) -> Any:
 
 def log_softmax_gradient(y: Variable, gy: Variable, axis: int) -> Variable:
     """dL/dx of y = log_softmax(x), from y and dL/dy."""
-    return gy - exp(y) * sum(gy, axis=axis, keepdims=True)
+    return gy - Exp().apply((y,))[0] * Sum((axis,), keepdims=True).apply((gy,))[0]
 
 
 def log_softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:
@@ -147,7 +148,8 @@ class Softmax(FunctionNode):
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
         weighted = y * gy
-        return (weighted - y * sum(weighted, axis=self.axis, keepdims=True),)
+        total = Sum((self.axis,), keepdims=True).apply((weighted,))[0]
+        return (weighted - y * total,)
 
 
 def softmax(x: Any, axis: int = -1, **unknown: Never) -> Variable:

@@ -20,7 +20,7 @@ from tinynode.functions.activation import (
 from tinynode.functions.arithmetic import BroadcastingNode
 from tinynode.functions.comparison import not_equal
 from tinynode.functions.data_types import astype, narrowed, widened
-from tinynode.functions.exponential import exp, sigmoid
+from tinynode.functions.exponential import Exp, sigmoid
 from tinynode.functions.loss import (
     as_labels,
     check_labels,
@@ -98,7 +98,7 @@ class SoftmaxCrossEntropy(_LabelledRows):
         x, labels, *weights = inputs
         xp = namespace_of(x)
         check_labels("softmax_cross_entropy", "x", labels, x.shape[1], self.ignore_label)
-        self.retain_inputs(range(1, len(inputs)))
+        self.retain_inputs(tuple(range(1, len(inputs))))
         self.retain_outputs((1,))
         log_p = log_softmax_array(x, 1)
         valid = labels != self.ignore_label
@@ -145,7 +145,7 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
     def forward(self, inputs: Arrays) -> Arrays:
         log_p, g, labels, *weights = inputs
         xp = namespace_of(log_p)
-        self.retain_inputs(range(len(inputs)))
+        self.retain_inputs(tuple(range(len(inputs))))
         counts = self._counts(labels, weights, log_p)
         scale = self._scale(g, counts)
         gx = xp.exp(log_p)
@@ -180,7 +180,7 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         if 0 in target_input_indexes:
             # pragma: no mutate (CutGraph log_p): RowWeights has no gradient for log_p
             rows = RowWeights(*arguments).apply((log_p, g, *constants))[0]
-            glog_p = h * exp(log_p) * rows
+            glog_p = h * Exp().apply((log_p,))[0] * rows
         if 1 in target_input_indexes:
             # gx is linear in g, so the derivative by g is gx at g = 1
             one = full_beside(g, g.shape, 1.0)
@@ -264,7 +264,7 @@ def softmax_cross_entropy(
     if is_floating_array(labels.raw) and x.ndim == 2 and labels.shape == x.shape:
         return narrowed(_against_probabilities(inputs, reduction, label_smoothing), x)
     node = SoftmaxCrossEntropy(reduction, ignore_label, float(label_smoothing))
-    return narrowed(node.apply(inputs)[0], x)
+    return narrowed(node.apply(tuple(inputs))[0], x)
 
 
 def _against_probabilities(inputs: list[Variable], reduction: str, smoothing: float) -> Variable:

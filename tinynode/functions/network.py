@@ -25,7 +25,7 @@ from tinynode.functions.products import (
     matmul,
     matmul_array,
     matrix_transpose,
-    transposed,
+    transposed_times,
 )
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import broadcast_shapes, expand_dims, permute_dims, reshape
@@ -69,15 +69,15 @@ class Linear(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         x, w = self.get_retained_inputs()
-        rows = math.prod(gy.shape[:-1])
-        flat = gy if gy.ndim == 2 else reshape(gy, (rows, w.shape[0]))
+        is_matrix = x.ndim == 2
+        flat = gy if is_matrix else reshape(gy, (math.prod(x.shape[:-1]), w.shape[0]))
         gradients: list[Variable | None] = []
         for i in target_input_indexes:
             if i == 0:
                 gradients.append(matmul(gy, w) if gy.ndim == 1 else MatMul().apply((gy, w))[0])
             elif i == 1:
-                flat_x = x if x.ndim == 2 else reshape(x, (rows, w.shape[1]))
-                gradients.append(MatMul().apply((transposed(flat), flat_x))[0])
+                flat_x = x if is_matrix else reshape(x, (flat.shape[0], w.shape[1]))
+                gradients.append(transposed_times(flat, flat_x))
             else:
                 gradients.append(Sum((0,), keepdims=False).apply((flat,))[0])
         return tuple(gradients)
@@ -87,8 +87,8 @@ def _times_transposed(x: Array, w: Array) -> Array:
     """x W^T, of arrays; for a few rows as (W x^T)^T, which BLAS computes in less time."""
     xp, (out, features) = namespace_of(w), w.shape
     if len(x.shape) == 2 and x.shape[0] <= min(FEW_ROWS, out - 1) and features >= MANY_FEATURES:
-        return xp.matrix_transpose(xp.matmul(w, xp.matrix_transpose(x)))
-    return matmul_array(x, xp.matrix_transpose(w))
+        return xp.matmul(w, x.T).T
+    return matmul_array(x, w.T)
 
 
 def linear(x: Any, w: Any, b: Any = None) -> Variable:

@@ -66,10 +66,64 @@ class MatMul(FunctionNode):
         x, y = self.get_retained_inputs()
         gx = gy = None
         if 0 in target_input_indexes:
-            gx = unbroadcast(MatMul().apply((gz, transposed(y)))[0], self, 0)
+            gx = unbroadcast(times_transposed(gz, y), self, 0)
         if 1 in target_input_indexes:
-            gy = unbroadcast(MatMul().apply((transposed(x), gz))[0], self, 1)
+            gy = unbroadcast(transposed_times(x, gz), self, 1)
         return gx, gy
+
+
+class MatMulOfTransposed(FunctionNode):
+    """z = x' y', for two matrices: x' is x^T if ``transpose_x``, else x; y' likewise.
+
+    x': (n, k), y': (k, m) -> z: (n, m).
+    With g = dL/dz:   dL/dx' = g y'^T   dL/dy' = x'^T g, each transposed for x^T and y^T
+    """
+
+    complex_rule = "conjugate"
+    input_names = ("x", "y")
+
+    def __init__(self, transpose_x: bool, transpose_y: bool) -> None:
+        self.transpose_x = transpose_x
+        self.transpose_y = transpose_y
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        x, y = inputs
+        self.retain_inputs((0, 1))
+        z = namespace_of(x).matmul(x.T if self.transpose_x else x, y.T if self.transpose_y else y)
+        return (z,)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (gz,) = grad_outputs
+        x, y = self.get_retained_inputs()
+        x_turned, y_turned = self.transpose_x, self.transpose_y
+        gx = gy = None
+        if 0 in target_input_indexes:
+            order = (y, gz, y_turned, True) if x_turned else (gz, y, False, not y_turned)
+            gx = unbroadcast(_product_of_matrices(*order), self, 0)
+        if 1 in target_input_indexes:
+            order = (gz, x, True, x_turned) if y_turned else (x, gz, not x_turned, False)
+            gy = unbroadcast(_product_of_matrices(*order), self, 1)
+        return gx, gy
+
+
+def _product_of_matrices(x: Variable, y: Variable, turn_x: bool, turn_y: bool) -> Variable:
+    """x y of two matrices, each transposed first if asked."""
+    node = MatMulOfTransposed(turn_x, turn_y) if turn_x or turn_y else MatMul()
+    return node.apply((x, y))[0]
+
+
+def transposed_times(x: Variable, y: Variable) -> Variable:
+    """x^T y, of matrices or stacks of matrices; two matrices take one function."""
+    if x.ndim == y.ndim == 2:
+        return MatMulOfTransposed(True, False).apply((x, y))[0]
+    return MatMul().apply((transposed(x), y))[0]
+
+
+def times_transposed(x: Variable, y: Variable) -> Variable:
+    """x y^T, of matrices or stacks of matrices; two matrices take one function."""
+    if x.ndim == y.ndim == 2:
+        return MatMulOfTransposed(False, True).apply((x, y))[0]
+    return MatMul().apply((x, transposed(y)))[0]
 
 
 def matmul_array(x: Array, y: Array) -> Array:

@@ -178,7 +178,7 @@ class BroadcastTo(FunctionNode):
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        return (sum_to(gy, input_shape(self)),)
+        return (unbroadcast(gy, self, 0),)
 
 
 def broadcast_to(x: Any, shape: Sequence[int]) -> Variable:
@@ -197,6 +197,11 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Variable:
             "up from the right; only axes of length 1 can be repeated."
         )
     return BroadcastTo(wanted).apply((source,))[0]
+
+
+def repeated(x: Variable, shape: Shape) -> Variable:
+    """``broadcast_to`` in a gradient: without a check, since the shapes fit."""
+    return x if x.shape == shape else BroadcastTo(shape).apply((x,))[0]
 
 
 def broadcasts_to(shape: Shape, wanted: Shape) -> bool:
@@ -265,7 +270,7 @@ class SumTo(FunctionNode):
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
-        return (broadcast_to(gy, input_shape(self)),)
+        return (repeated(gy, input_shape(self)),)
 
 
 def sum_to(x: Any, shape: Sequence[int]) -> Variable:

@@ -41,6 +41,7 @@ from tinynode.functions.shapes import (
     broadcast_to,
     broadcasts_to,
     permute_dims,
+    repeated,
     reshape,
     zeros_beside,
 )
@@ -63,7 +64,9 @@ class ReducingNode(FunctionNode):
 
     def _spread(self, y: Variable) -> Variable:
         """A Variable of the output's shape, repeated along the reduced axes to the input's."""
-        return broadcast_to(self._kept(y), input_shape(self))
+        if self.axes != tuple(range(len(self.axes))):
+            y = self._kept(y)  # leading axes come back by the broadcast alone
+        return repeated(y, input_shape(self))
 
 
 class Sum(ReducingNode):

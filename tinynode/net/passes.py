@@ -19,6 +19,7 @@ from tinynode.functions.arithmetic import IsDead, Multiply, ZeroSafeMultiply
 from tinynode.functions.data_types import Identity
 from tinynode.functions.network import Linear
 from tinynode.functions.products import MatMul
+from tinynode.functions.products import MatMulOfTransposed as MatMulOfTransposed
 from tinynode.functions.searching import Where
 from tinynode.functions.shapes import BroadcastTo, PermuteDims, Reshape, SumTo
 from tinynode.net.helpers import Constant, DummyGradient, StopGradient
@@ -137,29 +138,6 @@ def fold_constants(operators: Operators, outputs: Collection[str], specs: ArrayS
     return kept
 
 
-@register_op("matmul_of_transposed")
-class MatMulOfTransposed(FunctionNode):
-    """z = x y, with x or y transposed before.
-
-    x: (n, m), or (m, n) if ``transpose_x``; y: (m, k) or (k, m) -> z: (n, k). No gradient: for
-    nets that only run.
-    """
-
-    def __init__(self, transpose_x: bool, transpose_y: bool) -> None:
-        self.transpose_x = transpose_x
-        self.transpose_y = transpose_y
-
-    def forward(self, inputs: Arrays) -> Arrays:
-        x, y = inputs
-        xp = namespace_of(x)
-        x = xp.matrix_transpose(x) if self.transpose_x else x
-        y = xp.matrix_transpose(y) if self.transpose_y else y
-        return (xp.matmul(x, y),)
-
-    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        raise NotImplementedError("MatMulOfTransposed stands in nets that only run.")
-
-
 def fold_transposes(
     operators: Operators, outputs: Collection[str], specs: ArraySpecs
 ) -> Operators:
@@ -169,12 +147,12 @@ def fold_transposes(
     for operator in operators:
         if node_class_of(operator) is PermuteDims and _swaps_two(operator.attrs):
             origin[operator.output_names[0]] = operator.input_names[0]
-        if node_class_of(operator) is MatMul and not origin.keys().isdisjoint(
-            operator.input_names
-        ):
+        is_product = node_class_of(operator) in (MatMul, MatMulOfTransposed)
+        if is_product and not origin.keys().isdisjoint(operator.input_names):
             x, y = operator.input_names
             if len(specs[x][0]) == len(specs[y][0]) == 2:
-                node = MatMulOfTransposed(x in origin, y in origin)
+                turned = [operator.attrs.get(f"transpose_{name}", False) for name in "xy"]
+                node = MatMulOfTransposed((x in origin) != turned[0], (y in origin) != turned[1])
                 read = [origin.get(x, x), origin.get(y, y)]
                 operator = operator_of(node, read, operator.output_names)
         kept.append(operator)

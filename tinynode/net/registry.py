@@ -142,7 +142,11 @@ def _is_of_library(value: object) -> bool:
 
 
 def _library_type(class_name: str, known: dict[str, str]) -> str:
-    """The name of the lower-case function beside the class: ``MatMul`` is ``matmul``."""
-    base, grad, rest = class_name.partition("Grad")
-    name = known.get(base.lower(), snake_case(base))
-    return name + ("_grad" if grad else "") + (f"_{snake_case(rest)}" if rest else "")
+    """The name of the lower-case function beside the class: ``MatMul`` is ``matmul``.
+
+    ``MatMulOfTransposed`` is ``matmul_of_transposed``, and ``GELUGrad`` is ``gelu_grad``.
+    """
+    joint = "Grad" if "Grad" in class_name else "Of"
+    base, joint, rest = class_name.partition(joint)
+    parts = [known.get(base.lower(), snake_case(base)), joint.lower(), snake_case(rest)]
+    return "_".join([part for part in parts if part])

@@ -73,14 +73,13 @@ class StandIns:
 
     def _run(self, function: Any, arrays: Arrays, device: Device, output_device: Device) -> Arrays:
         """The results; with a known shape, from single numbers."""
-        name = type(function).__name__
-        shape = shape_of(name, arrays) if all(x.size for x in arrays) else None
+        shape = shape_of(function, arrays) if all(x.size for x in arrays) else None
         if shape is not None:
             single = tuple([first_of(x) for x in arrays])
             results = run_forward(function, single, device, output_device)
             if all(math.prod(shape) * y.itemsize >= LEAST_BYTES for y in results):
                 return tuple([spread(y, shape) for y in results])
-        if name not in ON_STAND_INS:
+        if type(function).__name__ not in ON_STAND_INS:
             arrays = tuple([contiguous(x) for x in arrays])
         return run_forward(function, arrays, device, output_device)
 
@@ -120,16 +119,19 @@ def has_large(arrays: Sequence[Any]) -> bool:
     return any(type(x) is numpy.ndarray and x.nbytes >= LEAST_BYTES for x in arrays)
 
 
-def shape_of(name: str, arrays: Arrays) -> tuple[int, ...] | None:
+def shape_of(function: Any, arrays: Arrays) -> tuple[int, ...] | None:
     """The shape of the results of a function on large arrays, where the class name tells."""
     if not has_large(arrays):
         return None
-    shapes = [x.shape for x in arrays]
+    name, shapes = type(function).__name__, [x.shape for x in arrays]
     if name in ON_ONE_NUMBER:
         return numpy.broadcast_shapes(*shapes)
     if name == "MatMul" and min(map(len, shapes)) >= 2:
         x, y = shapes
         return (*numpy.broadcast_shapes(x[:-2], y[:-2]), x[-2], y[-1])
+    if name == "MatMulOfTransposed":
+        x, y = shapes
+        return x[1 if function.transpose_x else 0], y[0 if function.transpose_y else 1]
     if name == "Linear" and len(shapes[0]) >= 2:
         return (*shapes[0][:-1], shapes[1][0])
     return None
