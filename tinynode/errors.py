@@ -189,7 +189,6 @@ def unknown_keywords(function: str, unknown: Mapping[str, Any]) -> OperandError:
 
 
 @functools.cache
-@functools.cache
 def snake_case(name: str) -> str:
     """``LogSoftmax`` as ``log_softmax``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
