@@ -27,7 +27,7 @@ from tinynode.devices import Fallback, fallback_uses, kernel_uses
 from tinynode.functions import convolution, pooling
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import Operator, operator_of
-from tinynode.net.passes import PASSES, MatMulOfTransposed, TimesNumber
+from tinynode.net.passes import PASSES, TimesNumber
 from tinynode.net.plan import Plan
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
 from tinynode_fast.actions import Call, Net, OpaqueCall
@@ -177,7 +177,7 @@ RULE_CASES: dict[type, tuple[Callable[[], Any], list[Any]]] = {
     fn.MatMul: (fn.MatMul, [draw(2, 30, 4), draw(4, 5)]),
     fn.Sum: (lambda: fn.Sum((0,), False), [draw(30, 4)]),
     fn.SumTo: (lambda: fn.SumTo((1, 4)), [draw(30, 4)]),
-    MatMulOfTransposed: (lambda: MatMulOfTransposed(True, True), [draw(4, 30), draw(5, 4)]),
+    fn.MatMulOfTransposed: (lambda: fn.MatMulOfTransposed(True, True), [draw(4, 30), draw(5, 4)]),
     TimesNumber: (lambda: TimesNumber(0.7), [draw(30, 4)]),
     SGDUpdate: (SGDUpdate, UPDATED),
     MomentumUpdate: (MomentumUpdate, [*UPDATED[:2], draw(300, 3), *UPDATED[2:], np.asarray(0.9)]),
@@ -251,7 +251,11 @@ ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
     "a stack of matrices": (fn.MatMul(), [draw(5, 3, 4), draw(4, 2)], "product"),
     "a matrix with a stack": (fn.MatMul(), [draw(3, 4), draw(5, 4, 2)], "matmul"),
     "two stacks": (fn.MatMul(), [draw(5, 3, 4), draw(5, 4, 2)], "matmul"),
-    "transposed": (MatMulOfTransposed(True, True), [draw(4, 3), draw(2, 4)], "View View matmul"),
+    "transposed": (
+        fn.MatMulOfTransposed(True, True),
+        [draw(4, 3), draw(2, 4)],
+        "View View matmul",
+    ),
     "a layer": (fn.Linear(), [draw(3, 4), draw(2, 4), draw(2)], "View matmul add"),
     "a layer of one row": (fn.Linear(), [draw(4), draw(2, 4)], "OpaqueCall"),
     "a step": (SGDUpdate(), UPDATED, "sgdupdate"),

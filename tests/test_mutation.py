@@ -50,16 +50,6 @@ def all_changes(operator, source):
     ("operator", "source", "changed"),
     [
         (
-            operators.ChangeKernel,
-            "Kernel(f, 2, (0, 1), least=LIMITS.sums)",
-            [
-                "Kernel(f, 1, (0, 1), least=LIMITS.sums)",
-                "Kernel(f, 2, (1,), least=LIMITS.sums)",
-                "Kernel(f, 2, (0,), least=LIMITS.sums)",
-                "Kernel(f, 2, (0, 1), least=1 << 40)",
-            ],
-        ),
-        (
             operators.CutGraph,
             "def backward(self, i, gs):\n    (x,) = self.get_retained_inputs()\n"
             "    return (x * x,)",

@@ -19,7 +19,7 @@ from tinynode import functions
 from tinynode.functions import activation
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
-from tinynode.net.passes import MatMulOfTransposed, TimesNumber, node_class_of
+from tinynode.net.passes import TimesNumber, node_class_of
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
 from tinynode_fast.actions import Names
 from tinynode_fast.native.formulas import FORMULAS, kept_shape, number
@@ -66,7 +66,7 @@ def _matmul(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     if len(y) > 2 <= len(x):
         to.call(numpy.matmul, reads, writes)
     elif len(x) >= 2 == len(y):
-        swapped = isinstance(node, MatMulOfTransposed)
+        swapped = isinstance(node, functions.MatMulOfTransposed)
         _product(to, reads, writes, (swapped and node.transpose_x, swapped and node.transpose_y))
 
 
@@ -97,7 +97,7 @@ def product(x: Any, y: Any, out: Any) -> None:
     numpy.matmul(x.reshape(n, x.shape[-1]), y, out.reshape(n, y.shape[1]))
 
 
-PRODUCTS = {functions.Linear, functions.MatMul, MatMulOfTransposed}
+PRODUCTS = {functions.Linear, functions.MatMul, functions.MatMulOfTransposed}
 
 
 def free_matrices(operators: Sequence[Operator], outputs: Collection[str]) -> set[str]:
@@ -398,7 +398,7 @@ RULES: dict[type, Rule] = {
     **dict.fromkeys(FORMULAS, _elementwise),
     **dict.fromkeys([functions.Reshape, functions.Identity, StopGradient], _view),
     **dict.fromkeys([functions.PermuteDims, functions.BroadcastTo], _view),
-    **dict.fromkeys([functions.MatMul, MatMulOfTransposed], _matmul),
+    **dict.fromkeys([functions.MatMul, functions.MatMulOfTransposed], _matmul),
     **dict.fromkeys([functions.Split, functions.Unstack], _parts),
     **dict.fromkeys([functions.Concat, functions.Stack], _join),
     **dict.fromkeys([functions.Sum, functions.SumTo, functions.Max, functions.Mean], _reduce),

@@ -18,8 +18,7 @@ from tinynode.devices import Arrays, namespace_of, to_host
 from tinynode.functions.arithmetic import IsDead, Multiply, ZeroSafeMultiply
 from tinynode.functions.data_types import Identity
 from tinynode.functions.network import Linear
-from tinynode.functions.products import MatMul
-from tinynode.functions.products import MatMulOfTransposed as MatMulOfTransposed
+from tinynode.functions.products import MatMul, MatMulOfTransposed
 from tinynode.functions.searching import Where
 from tinynode.functions.shapes import BroadcastTo, PermuteDims, Reshape, SumTo
 from tinynode.net.helpers import Constant, DummyGradient, StopGradient

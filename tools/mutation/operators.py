@@ -24,7 +24,6 @@ FIRST_ARGUMENT = {"broadcast_to", "sum_to", "unbroadcast"}
 CASTS = {"as_type", "astype", "narrowed", "widened"}
 COPIES = {"ascontiguousarray", "copy", "deepcopy"}
 RETAINING = {"retain_inputs", "retain_outputs"}
-KERNELS = {"Elementwise", "Kernel", "Rowwise"}
 GRADIENT_NAME = re.compile(r"g{1,3}[a-z]?\d?")
 
 SYMMETRIC = {"add", "equal", "logaddexp", "logical_and", "logical_or", "max", "maximum", "min"}
@@ -335,7 +334,7 @@ class SwapArguments(Rewrite):
     def texts(self, node: Node) -> Iterator[str]:
         name = call_name(node)
         given = positional(node) if name else []
-        if len(given) < 2 or name in NO_ORDER | KERNELS or not is_short(given[0], given[1]):
+        if len(given) < 2 or name in NO_ORDER or not is_short(given[0], given[1]):
             return
         texts = [text_of(one) for one in arguments_of(node)]
         if texts[0] != texts[1]:
@@ -488,35 +487,6 @@ class NeighbourFunction(Rewrite):
             yield NEIGHBOURS[node.value]
 
 
-class ChangeKernel(Rewrite):
-    """Kernel(f, 1, (0, 1), least=n) with other scratch arrays, retained arrays or limits"""
-
-    shown = (("k = Kernel(f, 1, (0, 1))", "k = Kernel(f, 0, (0, 1))"),)
-
-    def texts(self, node: Node) -> Iterator[str]:
-        if call_name(node) not in KERNELS:
-            return
-        given = arguments_of(node)
-        texts = [text_of(one) for one in given]
-        for i, one in enumerate(given):
-            for text in kernel_arguments(one):
-                others = [*texts[:i], *([text] if text else []), *texts[i + 1 :]]
-                yield f"{call_name(node)}({', '.join(others)})"
-
-
-def kernel_arguments(argument: Node) -> Iterator[str]:
-    """Other texts of an argument of a kernel; empty drops a keyword."""
-    if argument.type == "number" and argument.value != "0":
-        yield str(int(argument.value) - 1)
-    elements = [text_of(one) for one in elements_of(argument)]
-    for i in range(len(elements)):
-        yield tuple_text(elements[:i] + elements[i + 1 :])
-    if argument.type == "argument" and text_of(argument).startswith("dtypes="):
-        yield ""
-    if argument.type == "argument" and text_of(argument).startswith("least="):
-        yield "least=1 << 40"
-
-
 class ChangeLimit(Rewrite):
     """LIMITS.block -> (1 << 40): a limit that is never reached"""
 
@@ -542,7 +512,6 @@ class NextNumber(Rewrite):
 
 OWN = (
     AssignOnly,
-    ChangeKernel,
     ChangeLimit,
     CutGraph,
     DropCast,
