@@ -120,3 +120,45 @@ def test_lazy_sums_of_compiled_functions() -> None:
     with tn.using_config(lazy_grad_sum=True):
         for _ in range(2):
             assert compiled(tn.asarray([1.0], device="fast")).creator_node.lazy_grad_sum
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [3, 1025])  # small parameters are copied, large ones are not
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda p: tn.nn.SGD(p, lr=0.1),
+        lambda p: tn.nn.SGD(p, lr=0.1, momentum=0.9),
+        lambda p: tn.nn.Adam(p, lr=0.01),
+        lambda p: tn.nn.AdamW(p, lr=0.01),
+    ],
+    ids=["SGD", "momentum", "Adam", "AdamW"],
+)
+def test_updates_round_alike_in_eager_code_in_numpy_and_in_c(
+    kind: Any, size: int, dtype: str
+) -> None:
+    """The ranks of a training run may change from NumPy to C at different steps."""
+    rng = np.random.default_rng(7)
+    w, *xs = [rng.standard_normal(size).astype(dtype) for _ in range(25)]
+    parameters = [tn.nn.Parameter(w.copy(), device="fast") for _ in range(3)]
+    optimizers = [kind([p]) for p in parameters]
+
+    def step(place: int, x: tn.Variable) -> None:
+        optimizers[place].cleargrads()
+        fn.sum(parameters[place] * x.detach()).backward()
+        optimizers[place].update()
+
+    in_numpy = tn.compile(lambda x: step(1, x))
+    in_c = tn.compile(lambda x: step(2, x))
+    for number, array in enumerate(xs):
+        x = tn.asarray(array, device="fast")
+        step(0, x)
+        with tn.using_config(compiler="none"):
+            in_numpy(x)
+        in_c(x)
+        build.wait()
+        eager, *others = [p.array for p in parameters]
+        for found in others:
+            np.testing.assert_array_equal(found, eager, f"step {number}")
+    assert "as C, in use" in str(in_c.explain(x))
+    assert "as C, in use" not in str(in_numpy.explain(x))

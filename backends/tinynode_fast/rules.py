@@ -346,7 +346,7 @@ def _max_pool_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None
     to.reshaped(wide, to.shape(gx), gx)
 
 
-# --- updates -------------------------------------------------------------------------------------
+# --- updates: in the order of ``tinynode.nn.updates``, so NumPy and C round alike ------------------
 
 
 def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
@@ -357,14 +357,14 @@ def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
 
 
 def _adam(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """m' = b1 m + c1 g, v' = b2 v + c2 g^2, p' = p - rate m' / (sqrt(v') + eps)."""
+    """m' = b1 m + c1 g, v' = b2 v + c2 g g, p' = p - rate m' / (sqrt(v') + eps)."""
     (p, g, m, v, lr, count), (new, new_m, new_v), (b1, b2) = reads, writes, node.betas
     root = f"sqrt(1.0 - pow({number(b2)}, n))"
     rate = to.computed(f"a * {root} / (1.0 - pow({number(b1)}, n))", a=lr, n=count)
-    eps = to.computed(f"{number(node.eps)} * {root}", n=count)
+    eps = to.computed(f"{root} * {number(node.eps)}", n=count)
     to.computed(f"m * {number(b1)} + g * {number(1 - b1)}", new_m, m=m, g=g)
-    to.computed(f"v * {number(b2)} + g * g * {number(1 - b2)}", new_v, v=v, g=g)
-    text, operands = "p - m / (sqrt(v) + e) * a", {"p": p, "m": new_m, "v": new_v, "e": eps}
+    to.computed(f"v * {number(b2)} + g * {number(1 - b2)} * g", new_v, v=v, g=g)
+    text, operands = "p - m * a / (sqrt(v) + e)", {"p": p, "m": new_m, "v": new_v, "e": eps}
     if node.weight_decay:
         operands["k"] = to.computed(f"1.0 - a * {number(node.weight_decay)}", a=lr)
         text = f"p * k - {text[4:]}"

@@ -119,10 +119,11 @@ class AdamUpdate(UpdateFunction):
         v = b2 * v
         v += square
         # the corrections, as numbers: sqrt(v / r) is sqrt(v) / sqrt(r)
-        r = (1 - b2**count) ** 0.5
+        steps = int(count)  # the power of an array of the library may round in another way
+        r = (1 - b2**steps) ** 0.5
         root = namespace_of(g).sqrt(v)  # p may be a scalar of the array library by now
         root += rounded(r * self.eps, g)
-        new = rounded(-lr * r / (1 - b1**count), g) * m
+        new = rounded(-lr * r / (1 - b1**steps), g) * m
         new /= root
         new += p
         return new, m, v
