@@ -13,8 +13,6 @@ from tinynode_fast.actions import Call
 from tinynode_fast.native.formulas import FUNCTIONS, Formula, Reduction
 from tinynode_fast.native.nests import TYPES, Nest
 
-LONG_ROW = 1024
-"""Elements from which a sum adds up blocks in double."""
 _LETTER = re.compile(r"\b[a-z]\b(?!\()")
 _FLOATING = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)")
 _FUNCTION = re.compile(r"\b([a-z][a-z0-9]*)\(")
@@ -233,29 +231,24 @@ class Writer:
         """A loop over the elements of a row, and the results of the loop's reductions."""
         nest = self.nest
         inner = [c for c in calls if self._part(c) is not None]
-        body = list(self._body(calls))
-        n = nest.dims[-1]
-        low, high = ("start", "stop") if len(nest.dims) == 1 else ("0", str(n))
-        in_blocks = n > LONG_ROW and any(call.function.name == "sum" for call in inner)
-        if in_blocks:
-            for call in inner:
-                yield f"double {self._part(call)}_blocks = {_IDENTITY[call.function.name]};"
-            yield f"for (long k = {low}; k < {high}; k += {LONG_ROW}) {{"
-            yield f"    const long end = k + {LONG_ROW} < {high} ? k + {LONG_ROW} : {high};"
-            yield from indented(self._loop("k", "end", inner, body))
-            for call in inner:
-                part = str(self._part(call))
-                yield "    " + reduction(call, f"{part}_blocks", part)
-            yield "}"
-        else:
-            yield from self._loop(low, high, inner, body)
+        clauses = ""
         for call in inner:
-            write, found = call.writes[0], f"{self._part(call)}{'_blocks' * in_blocks}"
+            what, part = call.function, self._part(call)
+            kind = "double" if what.name == "sum" else self.type(call.writes[0])
+            yield f"{kind} {part} = {_IDENTITY[what.name]};"
+            clauses += f" reduction({'+' if what.name == 'sum' else 'max'}:{part})"
+        low, high = ("start", "stop") if len(nest.dims) == 1 else ("0", str(nest.dims[-1]))
+        yield f"#pragma omp simd{clauses}"
+        yield f"for (long j = {low}; j < {high}; j++) {{"
+        yield from indented(self._body(calls))
+        yield "}"
+        for call in inner:
+            write, found = call.writes[0], str(self._part(call))
             if nest.is_end(call):
                 yield reduction(call, self.end(call), found)
             else:
                 kind = self.type(write)
-                yield f"const {kind} {self.name(write)} = {f'({kind})' * in_blocks}{found};"
+                yield f"const {kind} {self.name(write)} = ({kind}){found};"
                 yield from self._store(write)
 
     def _part(self, call: Call) -> str | None:
@@ -263,19 +256,6 @@ class Writer:
         (write,) = call.writes
         is_part = isinstance(call.function, Reduction) and not self.nest.is_element(write)
         return f"{self.name(write)}_part" if is_part else None
-
-    def _loop(
-        self, low: str, high: str, inner: Sequence[Call], body: Sequence[str]
-    ) -> Iterator[str]:
-        clauses = ""
-        for call in inner:
-            what, part = call.function, self._part(call)
-            yield f"{self.type(call.writes[0])} {part} = {_IDENTITY[what.name]};"
-            clauses += f" reduction({'+' if what.name == 'sum' else 'max'}:{part})"
-        yield f"#pragma omp simd{clauses}"
-        yield f"for (long j = {low}; j < {high}; j++) {{"
-        yield from indented(body)
-        yield "}"
 
     def _body(self, calls: Sequence[Call]) -> Iterator[str]:
         """The statements inside the loop of a phase."""
