@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import hypothesis
@@ -29,8 +29,8 @@ from tinynode.net.plan import Layout, Plan, Saved
 from tinynode_fast.actions import Net as WholeNet
 from tinynode_fast.images import KERNELS
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.memory import Memory
-from tinynode_fast.plan import BoundCall, CallPlan, FastPlan, LateCall, packing_of
+from tinynode_fast.memory import Memory, fresh_array
+from tinynode_fast.plan import CallPlan, FastPlan, call_all, packing_of
 
 F = tn.get_device("fast")
 LARGE = (600, 3)
@@ -67,14 +67,6 @@ def calls_of(made: FastPlan) -> CallPlan:
     return made.plain[0]
 
 
-def steps_of(made: CallPlan) -> Iterator[BoundCall | LateCall]:
-    for part in made.groups:
-        if isinstance(part, list):
-            yield from part
-        else:
-            yield part
-
-
 def memory_of(plan: FastPlan) -> list[Any]:
     """Every array that a plan keeps."""
     made = calls_of(plan)
@@ -84,8 +76,8 @@ def memory_of(plan: FastPlan) -> list[Any]:
         *(array for _, array in made.copied),
     ]
     found += [array for _, array in made.results]
-    for step in steps_of(made):
-        found += step.arrays if isinstance(step, BoundCall) else ()
+    for step in made.steps:
+        found += step.arrays or ()
     return [array for array in found if isinstance(array, np.ndarray)]
 
 
@@ -242,7 +234,7 @@ def test_a_view_of_a_large_result_is_not_copied() -> None:
     x = np.ones(LARGE)
     net = [op("exp", "x", "a"), op("permute_dims", "a", "y", axes=(1, 0))]
     made = plan_of(net, {"x": x}, ["y"])
-    assert len(calls_of(made).pools) == 1 and calls_of(made).memory.bytes == 0
+    assert len(calls_of(made).fresh) == 1 and calls_of(made).memory.bytes == 0
     close(made.run((x,))[0], np.exp(x.T))
 
 
@@ -306,13 +298,12 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
         values[: len(inputs)] = inputs.values()
         for place, array in built.copied:
             np.copyto(array, values[place])
-        for place, pool in built.pools:
-            values[place] = pool.take()
+        for place, form, order in built.fresh:
+            values[place] = fresh_array(form, order)
         later = [set(action.reads) for action, _ in built.log]
         first, known = 0, set(inputs) | {n for n in names if n in built.lowering.constants}
         for number, (action, end) in enumerate(built.log):
-            for step in built.steps[first:end]:
-                run_step(step, values)
+            call_all(built.steps[first:end], values)
             first = end
             known.update(action.writes)
             needed = set().union(*later[number + 1 :], net.outputs, saved)
@@ -330,15 +321,6 @@ def check_step_by_step(net: Net, saved: Sequence[str], special: bool) -> None:
                     atol=1e-12 * scale,
                     err_msg=f"{name} after {action}",
                 )
-
-
-def run_step(step: BoundCall | LateCall, values: list[Any]) -> None:
-    if isinstance(step, BoundCall):
-        step.function(*step.arrays)
-        return
-    result = step.function(*[values[place] for place in step.reads])
-    if step.write >= 0:
-        values[step.write] = result
 
 
 @pytest.mark.parametrize("way", ["as it is", "large"])
@@ -516,7 +498,7 @@ def test_the_largest_input_that_is_copied(dtype: str, length: int, copies: int) 
     made = plan_of(net, {"x": x}, ["y", "z"], ["a"])
     assert len(calls_of(made).copied) == copies
     assert (made.layout is not None) is bool(copies)
-    assert len(calls_of(made).pools) == (0 if copies else 2)
+    assert len(calls_of(made).fresh) == (0 if copies else 2)
     runs = []
     for factor in (1, 2, 3):
         given = x * np.asarray(factor, dtype)
@@ -742,12 +724,11 @@ def test_memory_is_large_enough_and_is_counted() -> None:
     assert memory.bytes == sum(sizes)
 
 
-def test_a_pool_keeps_a_few_results_and_gives_their_memory_without_a_copy() -> None:
+def test_each_large_result_has_memory_of_its_own() -> None:
     made = plan_of([op("exp", "x", "y")], {"x": np.ones(LARGE)}, ["y"])
-    ((_, pool),) = calls_of(made).pools
-    held = [made.run((np.ones(LARGE),))[0] for _ in range(LIMITS.results_kept + 2)]
-    assert len(pool.given) == LIMITS.results_kept
-    assert all(y.base is memory for y, memory in zip(held, pool.given, strict=False))
+    held = [made.run((np.full(LARGE, float(n)),))[0] for n in range(4)]
+    for n, y in enumerate(held):
+        np.testing.assert_array_equal(y, np.exp(np.full(LARGE, float(n))))
 
 
 class TwoViews(tn.FunctionNode):

@@ -1,7 +1,7 @@
-"""Memory of plans: of values between calls, and of large results.
+"""Memory of plans.
 
 Requirement: a run needs no fresh memory for values between calls, and values of different
-lifetimes share memory. A result is never overwritten while a caller holds it.
+lifetimes share memory.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy
@@ -30,18 +28,17 @@ def is_small(form: ArraySpec) -> bool:
     return bytes_of(form) <= LIMITS.copied_bytes
 
 
-def array_in(memory: Any, form: ArraySpec, order: tuple[int, ...] | None) -> Any:
+def array_in(memory: Any, form: ArraySpec, order: Sequence[int] | None) -> Any:
     """An array at the start of some memory; ``order`` lists its axes, the largest step first."""
     shape, dtype = form
-    flat = memory[: bytes_of(form)].view(dtype)
-    if order is None:
-        return flat.reshape(shape)
-    return in_order(flat.reshape([shape[i] for i in order]), order)
+    order = range(len(shape)) if order is None else order
+    straight = memory[: bytes_of(form)].view(dtype).reshape([shape[i] for i in order])
+    return straight.transpose(sorted(range(len(shape)), key=order.__getitem__))
 
 
-def in_order(straight: Any, axes: Sequence[int]) -> Any:
-    """A view of an array in C order, whose axes are ``axes`` of the view."""
-    return straight.transpose(sorted(range(len(axes)), key=axes.__getitem__))
+def fresh_array(form: ArraySpec, order: Sequence[int] | None) -> Any:
+    """A new array, with an order of axes as in ``array_in``."""
+    return array_in(numpy.empty(bytes_of(form), numpy.uint8), form, order)
 
 
 def owner_of(array: Any) -> Any:
@@ -72,32 +69,6 @@ class Memory:
     def give_back(self, memory: Any) -> None:
         """Let another value use the memory."""
         self.free.setdefault(memory.nbytes, []).append(memory)
-
-
-@dataclass
-class ResultPool:
-    """Memory for one large result. It is used again once no caller holds the result.
-
-    Fresh memory costs page faults.
-    """
-
-    form: ArraySpec
-    order: tuple[int, ...] | None
-    given: list[Any] = field(default_factory=list)
-
-    def take(self) -> Any:
-        """An array in memory that no caller holds."""
-        for memory in self.given:
-            if sys.getrefcount(memory) <= _HELD_BY_A_LIST:
-                return array_in(memory, self.form, self.order)
-        memory = numpy.empty(bytes_of(self.form), numpy.uint8)
-        if len(self.given) < LIMITS.results_kept:
-            self.given.append(memory)
-        return array_in(memory, self.form, self.order)
-
-
-_HELD_BY_A_LIST = max(sys.getrefcount(memory) for memory in [numpy.empty(0)])
-"""The count of references to memory in ``ResultPool.given`` without other holders."""
 
 
 def give_pages_back() -> None:

@@ -15,7 +15,6 @@ A plan in C runs updates of parameters last, and overwrites old arrays without a
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
@@ -34,9 +33,9 @@ from tinynode_fast.limits import LIMITS
 from tinynode_fast.lowering import Lowering, Step
 from tinynode_fast.memory import (
     Memory,
-    ResultPool,
     array_in,
     bytes_of,
+    fresh_array,
     give_pages_back,
     is_small,
     owner_of,
@@ -176,20 +175,14 @@ def names_given(names: list[str], layout: Layout | None) -> list[str]:
 # --- a list of calls -----------------------------------------------------------------------------
 
 
-class BoundCall(NamedTuple):
-    """``function(*arrays)``: a call on arrays known from the start."""
-
-    function: Callable[..., Any]
-    arrays: Arrays
-
-
-class LateCall(NamedTuple):
-    """A call on arrays from the table of values, at each run.
+class CallStep(NamedTuple):
+    """``function(*arrays)``, on arrays known from the start, or from the table of values.
 
     ``reads`` are slots in the table of values; the result goes to the slot ``write``, unless -1.
     """
 
     function: Callable[..., Any]
+    arrays: Arrays | None
     reads: tuple[int, ...]
     write: int
 
@@ -207,8 +200,9 @@ class CallPlan:
         slots: the other values: their slots in the table of values.
         template: the table of values at the start of a run.
         copied: the slots of small inputs, and the arrays that they are copied to.
-        pools: the slots of large results, and their memory.
+        fresh: slots, form and order of the large results, which are new at each run.
         arena: the memory of the small arrays that are saved.
+        first, last: the steps before the updates, and the updates.
         swaps: slots and name of each large result in the memory of an input: input, result, name.
         dropped: the slots without an update as reader: a view there would hold a parameter.
         results: a slot, or an array that is copied, for each result.
@@ -228,9 +222,9 @@ class CallPlan:
         self.slots = {name: slot for slot, name in enumerate(given)}
         self.template: list[Any] = [None] * len(given)
         self.copied: list[tuple[int, Any]] = []
-        self.pools: list[tuple[int, ResultPool]] = []
+        self.fresh: list[tuple[int, ArraySpec, Any]] = []
         self.swaps: list[tuple[int, int, str]] = []
-        self.steps: list[BoundCall | LateCall] = []
+        self.steps: list[CallStep] = []
         self.owned: dict[str, Any] = {}
         self.kept: list[NestCall] = []  # their arrays stay in memory
         self._take_inputs(given, net.layout)
@@ -239,9 +233,9 @@ class CallPlan:
                 self._pack(name)
         first, last = self.lowering.first, self.lowering.last
         self._add_all(first, 0)
-        self.groups, count = grouped(self.steps), len(self.steps)
+        count = len(self.steps)
         self._add_all(last, len(first))
-        self.last_groups = grouped(self.steps[count:])
+        self.first, self.last = self.steps[:count], self.steps[count:]
         names = [*net.outputs, *[name for name in net.saved if name not in self.packed]]
         self.results = [(self.slots.get(name, -1), self.arrays.get(name)) for name in names]
         if self.packed:
@@ -327,7 +321,7 @@ class CallPlan:
         if call.late or call.shares > 1:
             self._append(call, call.late, -1)
         else:
-            self.steps.append(BoundCall(call.function, call.arguments))
+            self.steps.append(CallStep(call.function, call.arguments, (), -1))
             self.kept.append(call)
 
     def _provide(self, name: str) -> None:
@@ -341,7 +335,7 @@ class CallPlan:
         elif read is not None:
             self.swaps.append((self.slots[read], self._new_slot(name), read))
         elif name in self.leaving and not is_small(form):
-            self.pools.append((self._new_slot(name), ResultPool(form, order)))
+            self.fresh.append((self._new_slot(name), form, order))
         else:
             self.owned[name] = self.memory.take(form)
             self.arrays[name] = array_in(self.owned[name], form, order)
@@ -360,12 +354,14 @@ class CallPlan:
     def _append(self, function: Callable[..., Any], names: Sequence[str], write: int) -> None:
         """A call: bound if all arrays are known, else late."""
         if write < 0 and all(name in self.arrays for name in names):
-            self.steps.append(BoundCall(function, tuple([self.arrays[name] for name in names])))
+            known = tuple([self.arrays[name] for name in names])
+            self.steps.append(CallStep(function, known, (), -1))
             return
         for name in names:
             if name not in self.slots:  # the known array stands in the table from the start
                 self.template[self._new_slot(name)] = self.arrays[name]
-        self.steps.append(LateCall(function, tuple([self.slots[name] for name in names]), write))
+        reads = tuple([self.slots[name] for name in names])
+        self.steps.append(CallStep(function, None, reads, write))
 
     def _add_view(self, action: View) -> None:
         (read,), (write,) = action.reads, action.writes
@@ -387,14 +383,13 @@ class CallPlan:
         self._append(NodeCall(action.operator), action.reads, whole)
         for i, name in enumerate(action.writes):
             if name != EMPTY:
-                self.steps.append(LateCall(itemgetter(i), (whole,), self._new_slot(name)))
+                self.steps.append(CallStep(itemgetter(i), None, (whole,), self._new_slot(name)))
 
     def _dropped(self) -> list[int]:
         """The slots of the values that end before the updates."""
         if not self.swaps:
             return []
-        late = [step for step in self.last_groups if isinstance(step, LateCall)]
-        needed = {slot for step in late for slot in step.reads}
+        needed = {slot for step in self.last for slot in step.reads}
         needed.update(slot for slot, _ in self.results)
         needed.update(slot for pair in self.swaps for slot in pair[:2])
         return [slot for slot in range(len(self.template)) if slot not in needed]
@@ -405,18 +400,18 @@ class CallPlan:
         """The outputs' arrays, from those of the inputs."""
         if self.is_new:  # large results come now: first the memory of the recording is given back
             self.is_new = False
-            if self.pools or self.swaps:
+            if self.fresh or self.swaps:
                 give_pages_back()
         values = self.template.copy()
         values[: len(arrays)] = arrays
         for slot, array in self.copied:
             numpy.copyto(array, values[slot])
-        for slot, pool in self.pools:
-            values[slot] = pool.take()
-        call_all(self.groups, values)
+        for slot, form, order in self.fresh:
+            values[slot] = fresh_array(form, order)
+        call_all(self.first, values)
         if self.swaps:
             self._swap(values, commit)
-        call_all(self.last_groups, values)
+        call_all(self.last, values)
         return self._results(values)
 
     def _swap(self, values: list[Any], commit: Commit | None) -> None:
@@ -455,31 +450,18 @@ class CallPlan:
 
     def describe(self) -> Iterator[str]:
         """The calls, line by line."""
-        bound = sum(isinstance(step, BoundCall) for step in self.steps)
+        bound = sum(step.arrays is not None for step in self.steps)
         yield f"  {len(self.steps)} calls, {bound} of them on arrays that are known before"
         yield f"  {self.memory.bytes} bytes of memory that the plan keeps"
         yield from [f"    {name_of_call(step.function)}" for step in self.steps]
 
 
-def call_all(groups: list[Any], values: list[Any]) -> None:
+def call_all(steps: list[CallStep], values: list[Any]) -> None:
     """Make the calls in order, with the table of values."""
-    for group in groups:
-        if isinstance(group, list):
-            for function, known in group:
-                function(*known)
-        else:
-            result = group.function(*[values[slot] for slot in group.reads])
-            if group.write >= 0:
-                values[group.write] = result
-
-
-def grouped(steps: list[BoundCall | LateCall]) -> list[Any]:
-    """The calls, with bound calls in a row as one list, which runs quicker."""
-    groups: list[Any] = []
-    for kind, found in itertools.groupby(steps, type):
-        calls = list(found)
-        groups += calls if kind is LateCall else [calls]
-    return groups
+    for function, known, reads, write in steps:
+        result = function(*(known or [values[slot] for slot in reads]))
+        if write >= 0:
+            values[write] = result
 
 
 class NodeCall:

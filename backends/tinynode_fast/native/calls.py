@@ -15,7 +15,7 @@ import numpy
 
 from tinynode.devices import Arrays
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.memory import in_order
+from tinynode_fast.memory import fresh_array
 from tinynode_fast.native.build import NotBuiltError
 from tinynode_fast.native.nests import Nest
 from tinynode_fast.threads import in_shares, thread_count
@@ -117,7 +117,6 @@ def fits(array: Any, strides: Sequence[int]) -> bool:
 def laid_out(array: Any, strides: Sequence[int]) -> Any:
     """A copy of an array with other steps in memory."""
     order = sorted(range(array.ndim), key=[-step for step in strides].__getitem__)
-    straight = numpy.empty([array.shape[i] for i in order], array.dtype)
-    copy = in_order(straight, order)
+    copy = fresh_array((array.shape, array.dtype), order)
     numpy.copyto(copy, array)
     return copy
