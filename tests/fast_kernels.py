@@ -39,4 +39,4 @@ def set_all_limits(monkeypatch: Any, huge: bool) -> None:
 def force_kernels(monkeypatch: Any) -> None:
     """Every kernel runs at any size, and two threads share loops of few elements."""
     use_two_threads(monkeypatch)
-    set_limits(monkeypatch, small=0, threaded=16, few_channels=2, columns=64)
+    set_limits(monkeypatch, threaded=16, few_channels=2, columns=64)

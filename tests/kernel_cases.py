@@ -39,7 +39,6 @@ KERNEL_CASES = {
         lambda: convolution.Conv2dGradX(WINDOWS, 1, (8, 7)),
         [draw(5, 4, *COUNTS), draw(4, 9, 3, 2)],
     ),
-    "max_pool": (lambda: pooling.MaxPool2d(WINDOWS), [draw(10, 9, 8, 7)]),
     "max_pool_gradient": (
         lambda: pooling.MaxPool2dGrad(PAIRS, (16, 15)),
         [draw(10, 9, 8, 7), RNG.integers(0, 4, (10, 9, 8, 7)).astype(np.int8)],
@@ -87,7 +86,6 @@ REASONS = [
         "the inputs differ in dtype",
     ),
     ("conv2d_gradient_x", [draw(0, 4, *COUNTS), draw(4, 9, 3, 2)], "no elements"),
-    ("max_pool", [draw(10, 9, 8, 7, dtype=HALF)], "float16 has no kernel"),
     (
         "max_pool_gradient",
         [draw(10, 9, 8, 7, dtype=HALF), np.zeros((10, 9, 8, 7), np.int8)],

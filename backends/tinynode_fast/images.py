@@ -1,4 +1,4 @@
-"""Kernels for images: convolution and pooling, with the channels last in memory.
+"""Kernels for images: convolution, and the gradient of pooling, with the channels last in memory.
 
 Requirement: windows are copied to columns in long runs, matrix products copy no operand, and the
 columns stay in the cache. With the channels last, a row of a window is one run in memory. The
@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tinynode.devices import Arrays, Fallback
 from tinynode.functions.convolution import Conv2d, Conv2dGradW, Conv2dGradX, Windows
-from tinynode.functions.pooling import MaxPool2d, MaxPool2dGrad, nan_winners
+from tinynode.functions.pooling import MaxPool2dGrad
 from tinynode_fast.limits import LIMITS
 
 FLOATS = frozenset({numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)})
@@ -31,15 +31,11 @@ def channels_last(x: Any) -> Any:
     return numpy.asarray(x.transpose(CHANNELS_LAST), order="C")
 
 
-def padded(x: Any, windows: Windows, value: float) -> Any:
-    """Images (n, c, height, width) with their border, in the memory order of x."""
-    if windows.padding == (0, 0):
-        return x
-    (rows, columns), (height, width) = windows.padding, x.shape[2:]
-    shape = (*x.shape[:2], *windows.padded((height, width)))
-    wide = numpy.full_like(x, value, shape=shape)
-    wide[:, :, rows : rows + height, columns : columns + width] = x
-    return wide
+def padded(x: Any, windows: Windows) -> Any:
+    """Images (n, c, height, width) as (n, height, width, c), with a border of zeros."""
+    images, (rows, columns) = channels_last(x), windows.padding
+    border = (0, 0), (rows, rows), (columns, columns), (0, 0)
+    return numpy.pad(images, border) if rows or columns else images
 
 
 def parts(n: int, size: int) -> Iterator[slice]:
@@ -88,7 +84,7 @@ def conv2d(node: Any, x: Any, w: Any) -> Any:
     if kernels_outweigh(node.windows, x, len(x) * math.prod(node.counts), len(w)):
         return None
     node.retain_inputs((0, 1))
-    images = channels_last(padded(x, node.windows, 0.0))
+    images = padded(x, node.windows)
     kernels = w.transpose(2, 3, 1, 0).reshape(-1, len(w))
     y = numpy.empty((len(x), *node.counts, len(w)), x.dtype)
     for part in parts(len(x), len(kernels) * math.prod(node.counts)):
@@ -104,7 +100,7 @@ def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
     if kernels_outweigh(node.windows, x, len(x) * math.prod(counts), 2 * out):
         return None
     node.retain_inputs((0, 1))
-    images, gradients = channels_last(padded(x, node.windows, 0.0)), channels_last(gy)
+    images, gradients = padded(x, node.windows), channels_last(gy)
     size = math.prod(node.windows.size) * x.shape[1]
     total = numpy.zeros((size, out), x.dtype)
     for part in parts(len(x), size * math.prod(counts)):
@@ -139,52 +135,13 @@ def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
     return (gx.transpose(0, 3, 1, 2),)
 
 
-# --- pooling -------------------------------------------------------------------------------------
-
-
-def max_pool(node: Any, x: Any) -> Any:
-    if x.size < LIMITS.small:
-        return None
-    node.retain_outputs((1,))
-    wide = padded(x, node.windows, -numpy.inf)
-    counts = node.windows.counts(x.shape[2:])
-    dtype = numpy.int8 if math.prod(node.windows.size) < 128 else numpy.int32
-    best = numpy.empty_like(x, shape=(*x.shape[:2], *counts))
-    winners, spare = numpy.zeros_like(best, dtype), numpy.empty_like(best, dtype)
-    better = numpy.empty_like(best, bool)
-    candidates = [wide[index] for _, _, index in node.windows.places(counts)]
-    best[...] = candidates[0]
-    for number, candidate in enumerate(candidates[1:], 1):
-        numpy.greater(candidate, best, better)
-        numpy.maximum(best, candidate, out=best)
-        numpy.multiply(better.view(numpy.int8), dtype(number), spare)
-        numpy.maximum(winners, spare, out=winners)  # numbers rise, so the last one stays
-    return best, nan_winners(wide, node.windows, best, winners)
-
-
 def max_pool_gradient(node: Any, gy: Any, winners: Any) -> Any:
-    if gy.size < LIMITS.small:
-        return None
+    """The portable formula, on arrays in the order of the winners."""
     node.retain_inputs((1,))
-    windows = node.windows
-    here, chosen = numpy.empty_like(winners, bool), numpy.empty_like(winners, gy.dtype)
-    if gy.strides != chosen.strides:  # pragma: no mutate: each pass below goes through both
-        numpy.copyto(chosen, gy)
-        gy, chosen = chosen, numpy.empty_like(chosen)
-    shape = (*gy.shape[:2], *windows.padded(node.image))
-    gx = numpy.zeros_like(winners, gy.dtype, shape=shape)
-    # pragma: no mutate (ReplaceComparisonOperator_GtE_Gt): the other way adds to zeros
-    apart = windows.stride[0] >= windows.size[0] and windows.stride[1] >= windows.size[1]
-    for number, (_, _, index) in enumerate(windows.places((gy.shape[2], gy.shape[3]))):
-        numpy.equal(winners, winners.dtype.type(number), here)
-        numpy.copyto(chosen, here)
-        if apart and windows.dilation == (1, 1):  # nothing else was added there
-            numpy.multiply(chosen, gy, gx[index])
-        else:
-            numpy.multiply(chosen, gy, chosen)
-            gx[index] += chosen
-    rows, columns = windows.padding
-    return (gx[:, :, rows : rows + node.image[0], columns : columns + node.image[1]],)
+    shape = (*gy.shape[:2], *node.windows.padded(node.image))
+    ordered = numpy.empty_like(winners, gy.dtype)
+    numpy.copyto(ordered, gy)
+    return (node.added(numpy.zeros_like(winners, gy.dtype, shape=shape), ordered, winners),)
 
 
 # --- the table -----------------------------------------------------------------------------------
@@ -193,7 +150,6 @@ KERNELS: dict[type, Callable[..., Any]] = {
     Conv2d: conv2d,
     Conv2dGradX: conv2d_gradient_x,
     Conv2dGradW: conv2d_gradient_w,
-    MaxPool2d: max_pool,
     MaxPool2dGrad: max_pool_gradient,
 }
 """The kernels, by the exact class of the FunctionNode.

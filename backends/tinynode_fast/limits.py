@@ -17,7 +17,6 @@ class Limits:  # pragma: no mutate below: the numbers decide about speed
     copied_bytes: int = 4096  # bytes of inputs and results that a plan copies, for bound calls
     awaited_bytes: int = 1 << 22  # bytes of a net's values from which a run waits for the compiler
     awaited_seconds: float = 0.5  # the longest such wait: the compiler takes 0.2 to 0.4 s
-    small: int = 1 << 12  # elements of images below which the portable pooling is as quick
     columns: int = 1 << 18  # elements of columns that a convolution unfolds at a time: 1 MiB
     few_channels: int = 8  # channels below which a window's row is too short for one copied run
 

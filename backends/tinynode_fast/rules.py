@@ -346,7 +346,7 @@ def _max_pool_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None
     to.reshaped(wide, to.shape(gx), gx)
 
 
-# --- updates: in the order of tinynode.nn.updates, so NumPy and C round alike ----------------------
+# --- updates: in the order of tinynode.nn.updates, so NumPy and C round alike --------------------
 
 
 def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> None:

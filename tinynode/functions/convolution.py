@@ -58,6 +58,13 @@ class Windows(NamedTuple):
     padding: tuple[int, int]
     dilation: tuple[int, int]
 
+    @property
+    def are_apart(self) -> bool:
+        """True if no element lies in two windows; False for all windows with dilation."""
+        # pragma: no mutate (ReplaceComparisonOperator_GtE_Gt): sums serve all windows
+        steps = zip(self.stride, self.size, strict=True)
+        return self.dilation == (1, 1) and all(stride >= size for stride, size in steps)
+
     def counts(self, image: tuple[int, int]) -> tuple[int, int]:
         """How many windows fit on an image of (height, width)."""
         counts = []

@@ -69,10 +69,9 @@ class MaxPool2d(FunctionNode):
         # pragma: no mutate (NextNumber 128, ReplaceComparisonOperator_Lt_LtE): int8 holds the
         # numbers 0 to 127 of 128 places
         dtype = xp.int8 if self.windows.size[0] * self.windows.size[1] < 128 else xp.int32
-        best = xp.full((*x.shape[:2], *counts), -float("inf"), dtype=x.dtype, device=x.device)
-        winners = xp.zeros(best.shape, dtype=dtype, device=x.device)
-        for number, (_, _, place) in enumerate(self.windows.places(counts)):
-            candidate = padded[place]
+        first, *others = [padded[place] for _, _, place in self.windows.places(counts)]
+        best, winners = xp.positive(first), xp.zeros_like(first, dtype=dtype)
+        for number, candidate in enumerate(others, 1):
             better = xp.astype(candidate > best, dtype)
             winners = xp.maximum(winners, better * number)  # numbers rise, so the last stays
             best = xp.maximum(best, candidate)
@@ -109,15 +108,19 @@ class MaxPool2dGrad(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         gy, winners = widened_array(inputs[0]), inputs[1]
-        xp = namespace_of(gy)
         self.retain_inputs((1,))
         shape = (*gy.shape[:2], *self.windows.padded(self.image))
-        total = xp.zeros(shape, dtype=gy.dtype, device=gy.device)
+        zeros = namespace_of(gy).zeros(shape, dtype=gy.dtype, device=gy.device)
+        return (narrowed_array(self.added(zeros, gy, winners), inputs[0].dtype),)
+
+    def added(self, total: Array, gy: Array, winners: Array) -> Array:
+        """gx, from zeros of the shape of the padded image, which may be written to."""
+        xp = namespace_of(gy)
+        add = put if self.windows.are_apart else put_sum
         places = self.windows.places((gy.shape[2], gy.shape[3]))
         for number, (_, _, place) in enumerate(places):
-            total = put_sum(total, place, gy * xp.astype(winners == number, gy.dtype))
-        gx = crop_image(total, self.windows, self.image)
-        return (narrowed_array(gx, inputs[0].dtype),)
+            total = add(total, place, gy * xp.astype(winners == number, gy.dtype))
+        return crop_image(total, self.windows, self.image)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs

@@ -490,7 +490,7 @@ class NeighbourFunction(Rewrite):
 class ChangeLimit(Rewrite):
     """LIMITS.block -> (1 << 40): a limit that is never reached"""
 
-    shown = (("if n < LIMITS.small: pass", "if n < (1 << 40): pass"),)
+    shown = (("if n < LIMITS.columns: pass", "if n < (1 << 40): pass"),)
 
     def texts(self, node: Node) -> Iterator[str]:
         if node.type == "atom_expr" and text_of(node.children[0]) == "LIMITS":
