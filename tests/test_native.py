@@ -200,6 +200,22 @@ def test_softmax_and_max_of_rows_that_are_not_finite(bad: float) -> None:
         np.testing.assert_allclose(y, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shift", [0.0, -300.0, 1e9])
+@pytest.mark.parametrize("low", [-80.0, -100.0, -700.0, -1e9, -np.inf])
+def test_softmax_of_rows_with_a_mask(low: float, shift: float, dtype: str) -> None:
+    x = np.random.default_rng(4).normal(size=(5, 17))
+    x[1, 3:9], x[2], x[3, 0] = low, low, low
+    x[4, 5] = np.nan
+    x = (x + shift).astype(dtype)
+    tolerance = 1e-6 if dtype == "float32" else 1e-14
+    for node in (activation.Softmax(1), activation.LogSoftmax(1)):
+        with np.errstate(all="ignore"):
+            (expected,) = node.forward((x,))
+            (y,) = compiled_plan(node, [x]).run((x,), None)
+        np.testing.assert_allclose(y, expected, rtol=8 * tolerance, atol=tolerance)
+
+
 @pytest.mark.parametrize("size", [(6, 8), (7, 5)])
 @pytest.mark.parametrize("channels_first", [True, False])
 def test_pooling(size: tuple[int, int], channels_first: bool) -> None:

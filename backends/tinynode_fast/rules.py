@@ -192,12 +192,17 @@ def _log_softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
 
 
 def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
-    """d = x - max, e = e^d and the sum of e, along an axis."""
+    """d = x - max, e = e^d and the sum of e, along an axis.
+
+    Close to the least normal number and below, e is 0. So x is kept above: ``exp`` takes many
+    times as long there, and masks are made of such x.
+    """
     axes = (axis % len(to.shape(x)),)
-    m = to.reduced("largest", axes, x)
-    d = to.computed("x - (m == -INFINITY ? 0.0 : m)", x=x, m=m)
-    e = to.computed("exp(d)", d=d)
-    return d, e, to.reduced("sum", axes, e)
+    m = to.computed("m == -INFINITY ? 0.0 : m", m=to.reduced("largest", axes, x))
+    low = math.ceil(math.log(numpy.finfo(to.forms[x][1]).tiny))
+    text = f"t = m + {number(low)}; h = (x < t ? t : x) - m; "
+    e = to.computed(f"{text}exp(h) * (h < {number(low + 0.5)} ? 0.0 : 1.0)", x=x, m=m)
+    return to.computed("x - m", x=x, m=m), e, to.reduced("sum", axes, e)
 
 
 def _column(to: Lowering, node: Any, x: str, labels: str) -> str | None:

@@ -18,39 +18,10 @@ _FLOATING = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)")
 _FUNCTION = re.compile(r"\b([a-z][a-z0-9]*)\(")
 _WORDS = """auto break case char const continue default do double else enum extern float for goto
 if inline int long register restrict return short signed sizeof static struct switch typedef union
-unsigned void volatile while p j k end start stop gamma isinf isfinite fabs sqrt floor ceil rint
-trunc copysign y0 y1 yn j0 j1 jn signgam main exp_float
-power_of_2"""
+unsigned void volatile while p j start stop gamma isinf isfinite fabs sqrt floor ceil rint trunc
+copysign y0 y1 yn j0 j1 jn signgam main"""
 _RESERVED = FUNCTIONS.union(_WORDS.split())
 _IDENTITY = {"sum": "0", "largest": "-INFINITY"}
-EXP = """
-static inline float power_of_2(float n) {  // n is an integer from -126 to 127
-    const float shifted = n + 12583039.0f;  // 1.5 * 2^23 + 127: the last bits are n + 127
-    uint32_t bits;
-    memcpy(&bits, &shifted, 4);
-    bits <<= 23;  // to the place of the exponent
-    float y;
-    memcpy(&y, &bits, 4);
-    return y;
-}
-
-// e^x = 2^n e^r, with n the integer nearest to x / ln 2, and a polynomial for e^r
-static inline float exp_float(float x) {
-    const float h = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;  // 0 and infinity beyond
-    const float n = rintf(h * 1.44269504f);
-    const float r = h - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts
-    float p = 1.98756915e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1.0f;
-    const float half = rintf(n * 0.5f);
-    return p * power_of_2(half) * power_of_2(n - half);  // in two steps: 2^n may be subnormal
-}
-"""
-"""e^x for float, with an error below one unit in the last place, and the same time for every x."""
 
 
 def in_single(text: str) -> str:
@@ -60,10 +31,7 @@ def in_single(text: str) -> str:
 
 
 def _single_name(found: re.Match[str]) -> str:
-    name = found[1]
-    if name == "exp":
-        return "exp_float("
-    return f"{name}(" if name.startswith("is") else f"{name}f("
+    return f"{found[1]}(" if found[1].startswith("is") else f"{found[1]}f("
 
 
 def source_of(nests: Sequence[Nest]) -> str:
@@ -83,11 +51,7 @@ def _header(used: Sequence[str]) -> Iterator[str]:
     """The declarations of the functions with a vector form."""
     yield "#include <math.h>"
     yield "#include <stdint.h>"
-    yield "#include <string.h>"
     for name in used:
-        if name == "expf":
-            yield EXP
-            continue
         base = name.removesuffix("f") if name not in FUNCTIONS else name
         kind = "double" if base == name else "float"
         arguments = ", ".join([kind] * (2 if base in ("atan2", "hypot", "pow") else 1))
