@@ -169,8 +169,6 @@ RULE_CASES: dict[type, tuple[Callable[[], Any], list[Any]]] = {
     fn.BroadcastTo: (lambda: fn.BroadcastTo((30, 4)), [draw(4)]),
     fn.Split: (lambda: fn.Split((1, 3), 1), [draw(30, 4)]),
     fn.Unstack: (lambda: fn.Unstack(1), [draw(30, 4)]),
-    fn.Concat: (lambda: fn.Concat(1), [draw(30, 4), draw(30, 2)]),
-    fn.Stack: (lambda: fn.Stack(1), [draw(30, 4), draw(30, 4)]),
     fn.Linear: (fn.Linear, [draw(30, 4), draw(5, 4), draw(5)]),
     fn.MatMul: (fn.MatMul, [draw(2, 30, 4), draw(4, 5)]),
     fn.Sum: (lambda: fn.Sum((0,), False), [draw(30, 4)]),

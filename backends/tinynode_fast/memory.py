@@ -6,8 +6,8 @@ lifetimes share memory.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -76,15 +76,5 @@ def give_pages_back() -> None:
 
     The recording of a net, and a dropped plan, need more memory than later runs.
     """
-    trim = getattr(_c_library(), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
-@functools.cache
-def _c_library() -> Any:
-    """The C library of the process; None on systems without access."""
-    try:
-        return ctypes.CDLL(None)
-    except (OSError, TypeError):
-        return None
+    with contextlib.suppress(OSError, TypeError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

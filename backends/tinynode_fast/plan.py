@@ -14,7 +14,6 @@ A plan in C runs updates of parameters last, and overwrites old arrays without a
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
@@ -46,7 +45,6 @@ from tinynode_fast.native.calls import NestCall
 from tinynode_fast.native.emit import source_of
 from tinynode_fast.native.formulas import Operation
 from tinynode_fast.native.nests import Nest
-from tinynode_fast.rules import RefusedError
 
 PACKED = "@packed"
 """The name of the array that holds the small arrays of a layout."""
@@ -92,8 +90,7 @@ class FastPlan:
             self._ask_for_c()
         self.is_first_call = False
         if self.native is not None and not raises_errors():
-            with contextlib.suppress(RefusedError):
-                return self._run(self.native, self.compiler, arrays, commit)
+            return self._run(self.native, self.compiler, arrays, commit)
         return self._run(self.plain, None, arrays, None)
 
     def _ask_for_c(self) -> None:
@@ -365,18 +362,12 @@ class CallPlan:
 
     def _add_view(self, action: View) -> None:
         (read,), (write,) = action.reads, action.writes
-        if read not in self.arrays:
-            self._append(action.function, (read,), self._new_slot(write))
-            return
-        source = self.arrays[read]
-        view = action.function(source)
-        if not view.size or numpy.may_share_memory(view, source):
+        source = self.arrays.get(read)
+        view = None if source is None else action.function(source)
+        if view is not None and (not view.size or numpy.may_share_memory(view, source)):
             self.arrays[write] = view
-            return
-        # in memory the elements have another order: a copy at each run
-        form, order = self.lowering.forms[write], self.lowering.orders.get(write)
-        self.arrays[write] = array_in(self.memory.take(form), form, order)
-        self._append(copy_elements, (read, write), -1)
+        else:  # of an array that is not known, or a copy
+            self._append(action.function, (read,), self._new_slot(write))
 
     def _add_opaque_call(self, action: OpaqueCall) -> None:
         whole = self._new_slot(f"@all {len(self.template)}")

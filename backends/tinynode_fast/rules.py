@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy
 
 from tinynode import functions
-from tinynode.functions import activation
+from tinynode.functions import activation, loss
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import TimesNumber, node_class_of
@@ -26,10 +26,6 @@ from tinynode_fast.native.formulas import FORMULAS, kept_shape, number
 
 if TYPE_CHECKING:
     from tinynode_fast.lowering import Lowering
-
-
-class RefusedError(Exception):
-    """Labels are wrong: the plan in NumPy runs, and raises the error."""
 
 
 def _elementwise(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
@@ -142,16 +138,6 @@ def _parts(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
             to.view(itemgetter((*(slice(None),) * node.axis, part, ...)), reads[0], name)
 
 
-def _join(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    function = numpy.stack if type(node) is functions.Stack else numpy.concatenate
-    to.call(partial(join, function, node.axis), reads, writes)
-
-
-def join(function: Callable[..., Any], axis: int, *arrays: Any) -> None:
-    """``numpy.concatenate`` or ``numpy.stack`` of all arrays but the last."""
-    function(arrays[:-1], axis=axis, out=arrays[-1])
-
-
 def _reduce(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     """Sum, largest element and mean; a shape without the axes is a view."""
     (x,), (y,), shape = reads, writes, to.shape(reads[0])
@@ -186,13 +172,14 @@ def _softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
 
 
 def _log_softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """y = (x - max) - log of the sum of e^(x - max)."""
-    d, _, total = _exponentials(to, reads[0], node.axis)
-    to.computed("y = d - l; y > 0 ? 0.0 : y", writes[0], d=d, l=to.computed("log(s)", s=total))
+    """y = x - max - log of the sum of e^(x - max)."""
+    m, _, total = _exponentials(to, reads[0], node.axis)
+    log = to.computed("log(s)", s=total)
+    to.computed("y = x - m - l; y > 0 ? 0.0 : y", writes[0], x=reads[0], m=m, l=log)
 
 
 def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
-    """d = x - max, e = e^d and the sum of e, along an axis.
+    """m = max, e = e^(x - m) and the sum of e, along an axis.
 
     Close to the least normal number and below, e is 0. So x is kept above: ``exp`` takes many
     times as long there, and masks are made of such x.
@@ -202,7 +189,7 @@ def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
     low = math.ceil(math.log(numpy.finfo(to.forms[x][1]).tiny))
     text = f"t = m + {number(low)}; h = (x < t ? t : x) - m; "
     e = to.computed(f"{text}exp(h) * (h < {number(low + 0.5)} ? 0.0 : 1.0)", x=x, m=m)
-    return to.computed("x - m", x=x, m=m), e, to.reduced("sum", axes, e)
+    return m, e, to.reduced("sum", axes, e)
 
 
 def _column(to: Lowering, node: Any, x: str, labels: str) -> str | None:
@@ -241,11 +228,9 @@ def _per_label(to: Lowering, node: Any, total: str, column: str) -> str:
 
 
 def check_labels(n: int, ignored: int, labels: Any, out: Any) -> None:
-    """Raise RefusedError for a label that is no class."""
+    """Raise the function's ValueError for a label that is no class."""
     if labels.min() < 0 or labels.max() >= n:
-        wrong = (labels < 0) | (labels >= n)
-        if (wrong & (labels != ignored)).any():
-            raise RefusedError
+        loss.check_labels("softmax_cross_entropy", "x", labels, n, ignored)
 
 
 def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
@@ -405,7 +390,6 @@ RULES: dict[type, Rule] = {
     **dict.fromkeys([functions.PermuteDims, functions.BroadcastTo], _view),
     **dict.fromkeys([functions.MatMul, functions.MatMulOfTransposed], _matmul),
     **dict.fromkeys([functions.Split, functions.Unstack], _parts),
-    **dict.fromkeys([functions.Concat, functions.Stack], _join),
     **dict.fromkeys([functions.Sum, functions.SumTo, functions.Max, functions.Mean], _reduce),
     **dict.fromkeys(UPDATES, _update),
     TimesNumber: _times,
