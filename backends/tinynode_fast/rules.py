@@ -229,7 +229,8 @@ def _per_label(to: Lowering, node: Any, total: str, column: str) -> str:
 
 def check_labels(n: int, ignored: int, labels: Any, out: Any) -> None:
     """Raise the function's ValueError for a label that is no class."""
-    if labels.min() < 0 or labels.max() >= n:
+    unsigned = labels.view(f"u{labels.itemsize}")  # a negative label is a huge number
+    if numpy.maximum.reduce(unsigned) >= n:
         loss.check_labels("softmax_cross_entropy", "x", labels, n, ignored)
 
 

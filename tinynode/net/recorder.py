@@ -96,13 +96,14 @@ class GradientWrite(NamedTuple):
     def repeat(self, results: Mapping[str, Variable], taken: set[int]) -> None:
         """Repeat the write with the results of a run.
 
-        The gradient is copied if others hold its memory; see ``unshared``.
+        The gradient is copied if others hold its memory; see ``unshared``. It fits the variable,
+        since a recording runs for variables of the same specs alone.
         """
         if self.name is None:
-            self.variable.grad_var = None
+            self.variable._grad_var = None
         else:
             gx = results[self.name].detach()
-            self.variable.grad_var = unshared(gx, taken, self.variable.raw)
+            self.variable._grad_var = unshared(gx, taken, self.variable.raw)
 
 
 class Write(NamedTuple):
