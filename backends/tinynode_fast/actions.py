@@ -20,8 +20,8 @@ class Net(NamedTuple):
     devices: Mapping[str, Device]
     outputs: Sequence[str]
     forms: Mapping[str, ArraySpec]
-    saved: Sequence[str]
-    layout: Layout | None
+    saved: Sequence[str] = ()
+    layout: Layout | None = None
 
 
 class Call(NamedTuple):

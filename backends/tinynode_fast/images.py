@@ -61,13 +61,6 @@ def unfold(x: Any, windows: Windows, counts: tuple[int, int]) -> Any:
     return view.transpose(3, 4, 5, 0, 1, 2).reshape(size, number).T
 
 
-def why_not(node: Any, x: Any, y: Any) -> Fallback | None:
-    """The reason why the kernels of convolution do not serve, or None."""
-    if node.groups != 1:
-        return Fallback("groups")
-    return None if x.dtype == y.dtype else Fallback("the inputs differ in dtype")
-
-
 def kernels_outweigh(windows: Windows, x: Any, number: int, out: int) -> bool:
     """True if to bring the operands in order takes longer than the product gains.
 
@@ -79,8 +72,6 @@ def kernels_outweigh(windows: Windows, x: Any, number: int, out: int) -> bool:
 
 
 def conv2d(node: Any, x: Any, w: Any) -> Any:
-    if (reason := why_not(node, x, w)) is not None:
-        return reason
     if kernels_outweigh(node.windows, x, len(x) * math.prod(node.counts), len(w)):
         return None
     node.retain_inputs((0, 1))
@@ -94,8 +85,6 @@ def conv2d(node: Any, x: Any, w: Any) -> Any:
 
 
 def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
-    if (reason := why_not(node, x, gy)) is not None:
-        return reason
     counts, out = (gy.shape[2], gy.shape[3]), gy.shape[1]
     if kernels_outweigh(node.windows, x, len(x) * math.prod(counts), 2 * out):
         return None
@@ -111,8 +100,6 @@ def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
 
 
 def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:
-    if (reason := why_not(node, gy, w)) is not None:
-        return reason
     channels = w.shape[1]
     # with few channels runs are short; with few windows copying takes longer than the product
     if channels < LIMITS.few_channels or 4 * len(gy) * math.prod(gy.shape[2:]) < len(w):
@@ -165,4 +152,8 @@ def run_kernel(node: Any, arrays: Arrays) -> Any:
         return Fallback(f"{arrays[0].dtype} has no kernel")
     if any(not x.size for x in arrays):
         return Fallback("no elements")
+    if getattr(node, "groups", 1) != 1:
+        return Fallback("groups")
+    if type(node) is not MaxPool2dGrad and arrays[0].dtype != arrays[1].dtype:
+        return Fallback("the inputs differ in dtype")
     return KERNELS[type(node)](node, *arrays)

@@ -140,9 +140,10 @@ class Lowering:
 
     def _can_run(self, action: Action) -> bool:
         """True if the plan has a function for an action."""
-        if not isinstance(action, Call) or not isinstance(action.function, Operation):
-            return True
-        return (self.is_native and action.function.in_c) or action.function.in_numpy is not None
+        function = getattr(action, "function", None)
+        if isinstance(function, Formula):
+            return (self.is_native and function.in_c) or function.in_numpy is not None
+        return self.is_native or not isinstance(function, Reduction)
 
     def _note_order(self, kind: type, action: Action) -> None:
         """Note the order of axes in memory: of images, or of the first operand."""

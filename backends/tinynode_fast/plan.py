@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from tinynode.configuration import config
-from tinynode.devices import Arrays, Device, get_device
+from tinynode.devices import Arrays, get_device
 from tinynode.net.commit import Commit
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import ArraySpec
@@ -43,7 +43,7 @@ from tinynode_fast.native import build
 from tinynode_fast.native.build import NotBuiltError
 from tinynode_fast.native.calls import NestCall
 from tinynode_fast.native.emit import source_of
-from tinynode_fast.native.formulas import Operation
+from tinynode_fast.native.formulas import Formula
 from tinynode_fast.native.nests import Nest
 
 PACKED = "@packed"
@@ -54,7 +54,7 @@ class FastPlan:
     """The plans of a net, in NumPy and in C; ``run`` is as that of ``tinynode.net.plan.Plan``.
 
     Args:
-        operators, devices, outputs, forms, saved, layout: see ``Net``.
+        net: the fields of ``Net``.
 
     Attributes:
         layout: the packing of the saved arrays.
@@ -66,16 +66,8 @@ class FastPlan:
     overwrites = True
     is_first_call = False
 
-    def __init__(
-        self,
-        operators: Sequence[Operator],
-        devices: Mapping[str, Device],
-        outputs: Sequence[str],
-        forms: Mapping[str, ArraySpec],
-        saved: Sequence[str] = (),
-        layout: Layout | None = None,
-    ) -> None:
-        self.net = Net(operators, devices, outputs, forms, saved, layout)
+    def __init__(self, *net: Any) -> None:
+        self.net = Net(*net)
         self.layout = packing_of(self.net)
         self.plain: list[CallPlan] = []
         self.native: list[CallPlan] | None = None
@@ -121,8 +113,6 @@ class FastPlan:
         try:
             self.native = [CallPlan(self.net, self.layout, self.compiler)]
             self.plain = []  # a running plan returns to the old list
-        except NoNestError:
-            return
         except NotBuiltError as error:
             build.note(str(error))
         except Exception as error:  # the plan in NumPy is as right
@@ -139,10 +129,6 @@ class FastPlan:
         yield from plans[0].describe()
         yield "  as C:" if self.native is None else "  as C, in use:"
         yield from [f"    {line}" for line in self.c_source().splitlines()]
-
-
-class NoNestError(Exception):
-    """No operator of a net has C."""
 
 
 def raises_errors() -> bool:
@@ -207,7 +193,8 @@ class CallPlan:
 
     def __init__(self, net: Net, packing: Layout | None, compiler: str | None = None) -> None:
         self.lowering = Lowering(net, is_native=compiler is not None)
-        self.library: Any = self._library(compiler) if compiler is not None else None
+        nests = self.lowering.nests()
+        self.library: Any = build.library(source_of(nests), compiler) if nests else None
         self.packing = packing or Layout({}, 0, ())
         self.outputs = {*net.outputs, *net.saved}
         self.leaving = {self.lowering.root(name) for name in self.outputs}
@@ -246,12 +233,6 @@ class CallPlan:
     def packed(self) -> Mapping[str, Any]:
         """The saved arrays in the arena, by name."""
         return self.packing.packed
-
-    def _library(self, compiler: str) -> Any:
-        nests = self.lowering.nests()
-        if not nests:
-            raise NoNestError
-        return build.library(source_of(nests), compiler)
 
     # --- making the list -------------------------------------------------------------------------
 
@@ -306,7 +287,9 @@ class CallPlan:
             if isinstance(action, Nest):
                 self._add_nest(action)
             else:
-                self._append(function_of(action), (*action.reads, *action.writes), -1)
+                function = action.function
+                function = function.in_numpy if isinstance(function, Formula) else function
+                self._append(function, (*action.reads, *action.writes), -1)
         is_in_place = isinstance(action, Nest | Call)  # a call writes C order into the arena
         for name in action.writes:
             if name in self.packed and not (is_in_place and name not in self.lowering.orders):
@@ -464,12 +447,6 @@ class NodeCall:
 
     def __call__(self, *arrays: Any) -> Arrays:
         return call_node(self.operator, self.node, self.device, self.device, arrays)
-
-
-def function_of(call: Call) -> Any:
-    """The function of NumPy for a call."""
-    function = call.function
-    return function.in_numpy if isinstance(function, Operation) else function
 
 
 def name_of_call(function: Any) -> str:

@@ -38,7 +38,6 @@ FLAGS = (
     "-shared",
     "-fPIC",
 )
-LIBRARIES = ("-lmvec", "-lm")
 SECONDS = 60.0
 """The time that a compiler may take."""
 CACHE_BYTES = 64 << 20
@@ -177,7 +176,7 @@ def library(source: str, wanted: str | None = None) -> ctypes.CDLL:
         NotBuiltError: there is no compiler, or the source could not be compiled or loaded.
     """
     path = compiler(wanted)
-    parts = (source, path, version_of(path), *FLAGS, *LIBRARIES, machine())
+    parts = (source, path, version_of(path), *FLAGS, machine())
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     with _lock:  # a single compiler at a time
         if key not in _loaded:
@@ -204,7 +203,8 @@ def _compile(target: Path, source: str, path: str) -> None:
     folder = tempfile.mkdtemp(dir=target.parent, prefix="build-")  # a program may end before
     try:
         Path(folder, "net.c").write_text(source, encoding="utf-8")
-        _run([path, *FLAGS, "net.c", "-o", "net.so", *LIBRARIES], folder)
+        libraries = ("-lmvec", "-lm") if has_vector_functions() else ("-lm",)
+        _run([path, *FLAGS, "net.c", "-o", "net.so", *libraries], folder)
         made = Path(folder, "net.so")
         made.chmod(0o700)
         made.replace(target)

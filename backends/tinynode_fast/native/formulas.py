@@ -58,19 +58,6 @@ class Reduction(NamedTuple):
     name: str  # "sum" or "largest"
     axes: tuple[int, ...]
 
-    @property
-    def in_c(self) -> bool:
-        """True, since C has every reduction."""
-        return True
-
-    @property
-    def in_numpy(self) -> Any:
-        """A function of x and the result, or None."""
-        return self._add_up if self.name == "sum" else None
-
-    def _add_up(self, x: Any, out: Any) -> None:
-        numpy.add.reduce(x, axis=self.axes, out=out, keepdims=True)
-
 
 Operation: TypeAlias = Formula | Reduction
 

@@ -22,7 +22,7 @@ import numpy
 from tinynode.net.operator import EMPTY
 from tinynode.net.passes import ArraySpec
 from tinynode_fast.actions import Action, Call, OpaqueCall, View
-from tinynode_fast.native.formulas import Operation, Reduction
+from tinynode_fast.native.formulas import Formula, Reduction
 
 Strides: TypeAlias = tuple[int, ...]
 TYPES = {numpy.dtype("float32"): "float", numpy.dtype("float64"): "double"}
@@ -246,8 +246,9 @@ class Nest:
 
 def is_in_c(call: Call, forms: Mapping[str, ArraySpec]) -> bool:
     """True if C can compute a call."""
-    is_operation = isinstance(call.function, Operation) and call.function.in_c
-    return is_operation and all(forms[name][1] in TYPES for name in (*call.reads, *call.writes))
+    made = call.function
+    has_c = isinstance(made, Reduction) or (isinstance(made, Formula) and made.in_c)
+    return has_c and all(forms[name][1] in TYPES for name in (*call.reads, *call.writes))
 
 
 def broadcasts(shape: Sequence[int], wide: Sequence[int]) -> bool:
