@@ -346,3 +346,25 @@ def test_a_backend_without_a_device_is_listed_as_not_usable(plugins, capsys):
     assert main(["backends"]) == 0
     out = capsys.readouterr().out
     assert "plugin: not usable\n  devices:        none here\n" in out
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64])
+@pytest.mark.parametrize("shape", [(), (3,), (200,), (2, 3), (0,)])
+def test_rows_are_added_up_by_index(shape: tuple[int, ...], dtype: type) -> None:
+    """Also where rows times length exceed the dtype of the indices, and in parts."""
+    rng = np.random.default_rng(0)
+    count = 3000
+    indices = rng.integers(0, 100, count).astype(dtype)
+    if np.issubdtype(dtype, np.signedinteger):
+        indices[::5] -= 100  # from the end
+    values = rng.normal(size=(count, *shape))
+    expected = np.zeros((100, *shape))
+    for k, value in zip(indices.tolist(), values, strict=True):
+        expected[k] += value
+    np.testing.assert_allclose(add_at(indices, values, 100), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [4, -5])
+def test_a_row_outside_of_the_result_is_an_error(wrong: int) -> None:
+    with pytest.raises(IndexError, match=f"add_at: indices must lie in -4 to 3, got .*{wrong}"):
+        add_at(np.asarray([0, wrong]), np.ones((2, 3)), 4)

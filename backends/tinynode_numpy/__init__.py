@@ -5,7 +5,7 @@ NumPy 2.1 follows the Array API standard, so the namespace is ``numpy``.
 
 from __future__ import annotations
 
-import itertools
+import math
 from typing import Any
 
 import numpy
@@ -13,7 +13,7 @@ import numpy
 name = "numpy"
 capabilities = frozenset({"cpu", "float64"})
 FREED_BYTES = 31 << 20  # see ``keep_pages``
-WIDE_ROW = 128
+ELEMENTS = 1 << 17  # of an index at a time: 1 MiB
 
 
 def keep_pages() -> None:
@@ -68,23 +68,20 @@ def forward(node: Any, arrays: tuple[Any, ...]) -> Any:
 
 
 def add_at(indices: Any, values: Any, length: int) -> Any:
-    """result[indices[k]] += values[k], from zeros: ``numpy.add.at`` for numbers, else by sorting.
+    """result[indices[k]] += values[k], from zeros, by ``numpy.add.at`` on single elements.
 
-    ``add.at`` is quick in one dimension only. For rows, sorting brings equal indices side by side.
-    ``reduceat`` sums the runs of narrow rows; it goes through the columns of wide rows in turn.
+    ``add.at`` is quick in one dimension only, so an index is made for each element of a row.
     """
-    result = numpy.zeros((length, *values.shape[1:]), dtype=values.dtype)
-    if values.ndim == 1:
-        numpy.add.at(result, indices, values)
-    elif len(indices):
-        wrapped = numpy.where(indices < 0, indices + length, indices)
-        order = numpy.argsort(wrapped, kind="stable")
-        ordered = wrapped[order]
-        rows = values[order]
-        starts = numpy.flatnonzero(numpy.diff(ordered, prepend=-1))
-        if values[0].size < WIDE_ROW:
-            result[ordered[starts]] = numpy.add.reduceat(rows, starts, axis=0)
-            return result
-        for start, stop in itertools.pairwise([*starts.tolist(), len(rows)]):
-            numpy.add.reduce(rows[start:stop], axis=0, out=result[ordered[start]])
-    return result
+    size = math.prod(values.shape[1:])
+    result = numpy.zeros(length * size, dtype=values.dtype)
+    starts = numpy.where(indices < 0, indices + length, indices).astype(numpy.intp)
+    if starts.size and not 0 <= starts.min() <= starts.max() < length:
+        raise IndexError(
+            f"add_at: indices must lie in {-length} to {length - 1}, got {indices.min()} to "
+            f"{indices.max()}."
+        )
+    columns, step = numpy.arange(size), max(1, ELEMENTS // max(size, 1))
+    for k in range(0, len(values), step):
+        places = starts[k : k + step, None] * size + columns
+        numpy.add.at(result, places.reshape(-1), values[k : k + step].reshape(-1))
+    return result.reshape(length, *values.shape[1:])
