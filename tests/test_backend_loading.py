@@ -24,6 +24,7 @@ from tinynode.devices import (
     registry,
 )
 from tinynode.errors import DeviceError, DeviceMixError
+from tinynode_numpy import add_at
 
 PLUGIN = """
 import numpy
