@@ -405,22 +405,13 @@ class CallPlan:
                 values[write] = numpy.array(values[read], order="C")
 
     def _results(self, values: list[Any]) -> Arrays:
-        """The results, with copies of the arrays in memory of the plan."""
+        """The results, with copies of the arrays in memory of the plan, and of read-only views."""
         results = []
-        for slot, array in self.results:
-            if array is not None:
-                results.append(array.copy("K"))
-            elif self._may_leave(values[slot]):
-                results.append(values[slot])
-            else:
-                results.append(values[slot].copy("K"))
+        for slot, known in self.results:
+            array = values[slot] if known is None else known
+            is_free = known is None and id(owner_of(array)) not in self.own
+            results.append(array if is_free and array.flags.writeable else array.copy("K"))
         return tuple(results)
-
-    def _may_leave(self, result: Any) -> bool:
-        """True if an array shares no memory with the plan."""
-        base = result.base
-        owns = type(base) is numpy.ndarray and base.base is None and id(base) not in self.own
-        return base is None or (owns and bool(result.flags.writeable))
 
     def describe(self) -> Iterator[str]:
         """The calls, line by line."""

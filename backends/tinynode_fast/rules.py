@@ -193,38 +193,29 @@ def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
 
 
 def _column(to: Lowering, node: Any, x: str, labels: str) -> str | None:
-    """The labels of the rows of x as a column, once checked; None without a rule."""
-    shape, (_, kind), ignored = to.shape(x), to.forms[labels], node.ignore_label
+    """The labels of the rows of x as a column; None without a rule."""
+    shape, kind = to.shape(x), to.forms[labels][1]
     is_usual = not node.smoothing and node.reduction in ("mean", "sum") and len(shape) == 2
     if not is_usual or shape[1] == 1 or kind not in INTEGERS or not to.is_native:
         return None
-    key = ("column", shape[1], ignored), (labels,)
-    if key not in to.known:
-        checked = to.fresh((), labels)
-        to.call(partial(check_labels, shape[1], ignored), (labels,), (checked,))
-        to.known[key] = to.reshaped(labels, (shape[0], 1))
-    return to.known[key]
+    return to.reshaped(labels, (shape[0], 1))
 
 
 def _classes(to: Lowering, labels: str, n: int) -> str:
     """The constant row 0, 1, ... n - 1, in the dtype of labels."""
-    key = ("classes", n, to.forms[labels][1]), ()
-    if key not in to.known:
-        name = to.known[key] = to.fresh((1, n), labels)
-        to.constants[name] = numpy.arange(n, dtype=to.forms[labels][1]).reshape(1, n)
-    return to.known[key]
+    name = to.fresh((1, n), labels)
+    to.constants[name] = numpy.arange(n, dtype=to.forms[labels][1]).reshape(1, n)
+    return name
 
 
 def _per_label(to: Lowering, node: Any, total: str, column: str) -> str:
     """A total, or for the mean a total divided by the number of counted labels."""
     if node.reduction == "sum":
         return total
-    key = ("count", node.ignore_label, to.forms[total][1]), (column,)
-    if key not in to.known:
-        ones = to.fresh(to.shape(column), total)
-        to.computed(f"y == {node.ignore_label} ? 0.0 : 1.0", ones, y=column)
-        to.known[key] = to.reduced("sum", (0, 1), ones)
-    return to.computed("s / (m == 0 ? 1.0 : m)", s=total, m=to.known[key])
+    ones = to.fresh(to.shape(column), total)
+    to.computed(f"y == {node.ignore_label} ? 0.0 : 1.0", ones, y=column)
+    count = to.reduced("sum", (0, 1), ones)
+    return to.computed("s / (m == 0 ? 1.0 : m)", s=total, m=count)
 
 
 def check_labels(n: int, ignored: int, labels: Any, out: Any) -> None:
@@ -241,6 +232,8 @@ def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None
     column = _column(to, node, x, reads[1]) if is_usual else None
     if column is None:
         return
+    check = partial(check_labels, to.shape(x)[1], node.ignore_label)
+    to.call(check, (reads[1],), (to.fresh((), reads[1]),))
     log_p = to.fresh(to.shape(x), x) if log_p == EMPTY else log_p
     _log_softmax(to, activation.LogSoftmax(1), (x,), (log_p,))
     classes = _classes(to, column, to.shape(x)[1])

@@ -48,21 +48,10 @@ class NotBuiltError(Exception):
     """No library: the message is the reason, in one line."""
 
 
-_lock = threading.Lock()
+_lock = threading.Lock()  # a single compiler at a time
 _loaded: dict[str, ctypes.CDLL] = {}
 _threads: list[threading.Thread] = []
 _reasons: set[str] = set()
-
-
-def _after_fork() -> None:
-    """The child of a fork has no building thread, and no lock of a building thread."""
-    global _lock
-    _lock = threading.Lock()
-    _threads.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 # --- the compiler --------------------------------------------------------------------------------
@@ -178,10 +167,15 @@ def library(source: str, wanted: str | None = None) -> ctypes.CDLL:
     path = compiler(wanted)
     parts = (source, path, version_of(path), *FLAGS, machine())
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-    with _lock:  # a single compiler at a time
-        if key not in _loaded:
-            _loaded[key] = _load(_own_folder() / f"{key}.so", source, path)
-        return _loaded[key]
+    if key not in _loaded:
+        is_alone = _lock.acquire(timeout=SECONDS)  # a fork may have copied a held lock
+        try:
+            if key not in _loaded:
+                _loaded[key] = _load(_own_folder() / f"{key}.so", source, path)
+        finally:
+            if is_alone:
+                _lock.release()
+    return _loaded[key]
 
 
 def _load(target: Path, source: str, path: str) -> ctypes.CDLL:

@@ -60,7 +60,8 @@ class NestCall:
         self.late = [name for name in names if name not in known]
         self.places: list[tuple[int, tuple[int, ...] | None]] = []
         for place, name in enumerate(names):
-            strides = self._strides(name)
+            size = int(nest.forms[name][1].itemsize)
+            strides = tuple([step * size for step in nest.layouts.of(name)])
             if name not in known:
                 self.places.append((place, strides if name in nest.reads else None))
                 continue
@@ -70,11 +71,6 @@ class NestCall:
         is_large = nest.size >= LIMITS.threaded and self.length > 1
         is_shareable = len(nest.dims) > 1 or not nest.has_phases
         self.shares = min(thread_count(), self.length) if is_large and is_shareable else 1
-
-    def _strides(self, name: str) -> tuple[int, ...]:
-        """The steps in bytes expected by the function."""
-        size = int(self.nest.forms[name][1].itemsize)
-        return tuple([step * size for step in self.nest.layouts.of(name)])
 
     def __call__(self, *arrays: Any) -> None:
         """Run on the new arrays."""
