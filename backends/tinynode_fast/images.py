@@ -64,8 +64,7 @@ def unfold(x: Any, windows: Windows, counts: tuple[int, int]) -> Any:
 def kernels_outweigh(windows: Windows, x: Any, number: int, out: int) -> bool:
     """True if to bring the operands in order takes longer than the product gains.
 
-    This holds if a kernel for each of ``out`` channels meets a smaller number of windows. It also
-    holds if windows are single elements with steps in between: only x itself is copied.
+    So it is with fewer windows than ``out`` channels, and with single elements as windows.
     """
     single = windows.size == (1, 1) and not x.transpose(CHANNELS_LAST).flags.c_contiguous
     return number < out or single
@@ -130,8 +129,6 @@ def max_pool_gradient(node: Any, gy: Any, winners: Any) -> Any:
     numpy.copyto(ordered, gy)
     return (node.added(numpy.zeros_like(winners, gy.dtype, shape=shape), ordered, winners),)
 
-
-# --- the table -----------------------------------------------------------------------------------
 
 KERNELS: dict[type, Callable[..., Any]] = {
     Conv2d: conv2d,

@@ -2,12 +2,11 @@
 
 Requirement: a run of a net costs the functions of NumPy and C, and next to nothing else. A rule
 turns an operator into formulas, reductions, other calls and views. A plan in C runs formulas and
-reductions as loops. A plan in NumPy runs a formula or reduction by one function of NumPy. Without
-a rule or a function the operator runs as a FunctionNode.
+reductions as loops. A plan in NumPy runs a formula by one function of NumPy. Without a rule or a
+function the operator runs as a FunctionNode.
 
-A training step in C needs no second copy of parameters and moments. An optimizer's update reads
-the old value of an element, and writes the new value in the same place. So updates run last, after
-all other operators, which may fail or read an old value.
+A training step in C needs no second copy of parameters and moments: an update writes the new
+value of an element in the place of the old one. So updates run last: other operators may fail.
 """
 
 from __future__ import annotations

@@ -61,9 +61,8 @@ class Memory:
     def take(self, form: ArraySpec) -> Any:
         """Memory for an array, of a power of two of bytes."""
         size = max(64, 1 << (bytes_of(form) - 1).bit_length())
-        waiting = self.free.get(size)
-        if waiting:
-            return waiting.pop()
+        if self.free.get(size):
+            return self.free[size].pop()
         self.all.append(numpy.empty(size, numpy.uint8))
         self.bytes += size
         return self.all[-1]

@@ -276,11 +276,9 @@ def _standardize_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> N
     if to.shape(g) != to.shape(y):
         return
     share = _mean(to, node.axes, to.computed("g * y", g=g, y=y))
-    if node.center:
-        mean = _mean(to, node.axes, g)
-        to.computed("(g - y * a - m) * r", writes[0], g=g, y=y, a=share, m=mean, r=r)
-    else:
-        to.computed("(g - y * a) * r", writes[0], g=g, y=y, a=share, r=r)
+    mean = {"m": _mean(to, node.axes, g)} if node.center else {}
+    text = "(g - y * a - m) * r" if node.center else "(g - y * a) * r"
+    to.computed(text, writes[0], g=g, y=y, a=share, r=r, **mean)
 
 
 # --- images --------------------------------------------------------------------------------------
@@ -370,18 +368,13 @@ Rule: TypeAlias = Callable[["Lowering", Any, Names, Names], None]
 UPDATES: dict[type, Rule] = {AdamUpdate: _adam, SGDUpdate: _sgd, MomentumUpdate: _momentum}
 INTEGERS = {numpy.dtype("int64"), numpy.dtype("int32")}
 """The dtypes of labels."""
-OF_SEVERAL_DTYPES = {
-    functions.SoftmaxCrossEntropy,
-    functions.SoftmaxCrossEntropyGrad,
-    functions.MaxPool2d,
-    functions.MaxPool2dGrad,
-    *UPDATES,
-}
+OF_SEVERAL_DTYPES: set[type] = {functions.SoftmaxCrossEntropy, functions.SoftmaxCrossEntropyGrad}
+OF_SEVERAL_DTYPES |= {functions.MaxPool2d, functions.MaxPool2dGrad, *UPDATES}
 """The operators whose rules look at the dtypes."""
 RULES: dict[type, Rule] = {
     **dict.fromkeys(FORMULAS, _elementwise),
-    **dict.fromkeys([functions.Reshape, functions.Identity, StopGradient], _view),
-    **dict.fromkeys([functions.PermuteDims, functions.BroadcastTo], _view),
+    **dict.fromkeys([functions.Reshape, functions.PermuteDims, functions.BroadcastTo], _view),
+    **dict.fromkeys([functions.Identity, StopGradient], _view),
     **dict.fromkeys([functions.MatMul, functions.MatMulOfTransposed], _matmul),
     **dict.fromkeys([functions.Split, functions.Unstack], _parts),
     **dict.fromkeys([functions.Sum, functions.SumTo, functions.Max, functions.Mean], _reduce),

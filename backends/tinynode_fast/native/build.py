@@ -68,16 +68,12 @@ def compiler(wanted: str | None = None) -> str:
         raise NotBuiltError("config.compiler is 'none'")
     if not hasattr(os, "getuid"):  # the owner of a file could not be checked
         raise NotBuiltError("nets are compiled on POSIX systems alone")
-    found = _first_of(("cc", "gcc", "clang") if wanted == "auto" else (wanted,))
+    names = ("cc", "gcc", "clang") if wanted == "auto" else (wanted,)
+    found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
         what = "no cc, gcc or clang" if wanted == "auto" else f"no program {wanted!r}"
         raise NotBuiltError(f"there is {what} in the path")
     return found
-
-
-@functools.lru_cache(8)
-def _first_of(names: tuple[str, ...]) -> str | None:
-    return next(filter(None, map(shutil.which, names)), None)
 
 
 @functools.lru_cache(8)
@@ -94,9 +90,8 @@ def _run(command: list[str], folder: str | None = None) -> str:
             command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise NotBuiltError(
-            f"{command[0]}: {type(error).__name__}: {error}".splitlines()[0]
-        ) from None
+        reason = f"{command[0]}: {type(error).__name__}: {error}".splitlines()[0]
+        raise NotBuiltError(reason) from None
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line] or ["no message"]
         raise NotBuiltError(f"{command[0]} failed: {lines[0].strip()[:200]}")
@@ -211,16 +206,14 @@ def _shrink(folder: Path) -> None:
     now, total = time.time(), 0
     with contextlib.suppress(OSError):  # another process may remove the same file
         found = [*folder.glob("*.so"), *folder.glob("build-*")]
-        for path in sorted(found, key=_time_of_use, reverse=True):
+        for path in sorted(found, key=os.path.getmtime, reverse=True):
             total += path.stat().st_size
-            if path.is_dir() and now - _time_of_use(path) > 3600:  # a program ended in the middle
+            if (
+                path.is_dir() and now - path.stat().st_mtime > 3600
+            ):  # a program ended in the middle
                 shutil.rmtree(path, ignore_errors=True)
             elif path.is_file() and total > CACHE_BYTES:
                 path.unlink()
-
-
-def _time_of_use(path: Path) -> float:
-    return path.stat().st_mtime
 
 
 # --- in the background ---------------------------------------------------------------------------

@@ -28,8 +28,7 @@ def address(array: Any) -> int:
     try:
         return _place(_buffer(array))  # several times as quick as NumPy's attributes
     except (TypeError, ValueError):  # read-only, or not in C order
-        found: int = array.__array_interface__["data"][0]
-        return found
+        return int(array.__array_interface__["data"][0])
 
 
 class NestCall:
