@@ -421,6 +421,11 @@ def test_the_background_thread_hands_the_plan_over() -> None:
         text = f.explain(x)
         build.wait()
     assert "as C, in use:" in text and "tanhf(x)" in text
+    with tn.using_device("fast"), tn.using_config(compiler="none"):
+        text = tn.compile(lambda x: fn.tanh(x)).explain(x)
+        assert "as C, not in use:" in text and "tanhf(x)" in text
+        text = tn.compile(lambda x: fn.cumulative_sum(x)).explain(x)
+        assert "no operator of this net becomes C" in text
     assert not [thread for thread in threading.enumerate() if "build" in thread.name]
 
 

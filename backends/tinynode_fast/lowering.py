@@ -5,8 +5,8 @@ turns an operator into formulas, reductions, other calls and views. A plan in C 
 reductions as loops. A plan in NumPy runs a formula by one function of NumPy. Without a rule or a
 function the operator runs as a FunctionNode.
 
-A training step in C needs no second copy of parameters and moments: an update writes the new
-value of an element in the place of the old one. So updates run last: other operators may fail.
+A training step in C needs no second copy of parameters and moments. An update writes the new value
+of an element in the place of the old value. So updates run last: other operators may fail.
 """
 
 from __future__ import annotations
