@@ -162,6 +162,7 @@ RULE_CASES: dict[type, tuple[Callable[[], Any], list[Any]]] = {
         [draw(1, 1, 2, 2), WINNERS],
     ),
     fn.AddAll: (fn.AddAll, [draw(30, 4), draw(30, 4), draw(30, 4)]),
+    fn.AddAt: (lambda: fn.AddAt(7), [draw(30, 4), np.arange(30) % 6]),
     fn.Identity: (fn.Identity, [draw(30, 4)]),
     StopGradient: (StopGradient, [draw(30, 4)]),
     fn.Reshape: (lambda: fn.Reshape((4, 30)), [draw(30, 4)]),

@@ -115,6 +115,50 @@ def test_threads_share_reductions_along_any_axis(
             check(reduced, x)
 
 
+@pytest.mark.parametrize("number_of_threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (1, 4), (3, 1)])
+@pytest.mark.parametrize("count", [1, 40])
+def test_rows_added_up_by_index(
+    count: int,
+    shape: tuple[int, ...],
+    dtype: str,
+    number_of_threads: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows from memory, from the same nest and of a transposed matrix; repeated indices."""
+    if number_of_threads == 2:
+        set_limits(monkeypatch, threaded=2)
+        monkeypatch.setattr(calls, "thread_count", two_threads)
+    rng = np.random.default_rng(9)
+    for length in (1, 7):
+        indices = rng.integers(-length, length, count).astype(dtype)
+
+        def rows(w: Any, indices: Any = indices) -> Any:
+            return fn.tanh(fn.take(w * 2.0, tn.asarray(indices, device=w.device), axis=0))
+
+        check(rows, draw(length, *shape))
+
+    def turned(x: Any) -> Any:
+        return fn.AddAt(7).apply(
+            (fn.permute_dims(x, (1, 0)), tn.asarray(np.arange(6) % 5, device=x.device))
+        )
+
+    check(turned, draw(4, 6))
+
+
+def test_a_row_outside_is_an_error_and_the_function_goes_on() -> None:
+    compiled = tn.compile(lambda x, indices: fn.AddAt(4).apply((x, indices))[0])
+    x = tn.asarray(draw(3, 2), device="fast")
+    for number in range(CALLS):
+        y = compiled(x, tn.asarray(np.asarray([0, 3, -1]), device="fast"))
+        build.wait()
+        np.testing.assert_allclose(y.array[3], x.array[1] + x.array[2])
+        if number > 1:
+            with pytest.raises(IndexError, match="indices must lie in -4 to 3, got 0 to 4"):
+                compiled(x, tn.asarray(np.asarray([0, 4, 1]), device="fast"))
+
+
 def test_lazy_sums_of_compiled_functions() -> None:
     compiled = tn.compile(lambda x: fn.exp(x))
     with tn.using_config(lazy_grad_sum=True):

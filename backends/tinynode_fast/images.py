@@ -61,17 +61,8 @@ def unfold(x: Any, windows: Windows, counts: tuple[int, int]) -> Any:
     return view.transpose(3, 4, 5, 0, 1, 2).reshape(size, number).T
 
 
-def kernels_outweigh(windows: Windows, x: Any, number: int, out: int) -> bool:
-    """True if to bring the operands in order takes longer than the product gains.
-
-    So it is with fewer windows than ``out`` channels, and with single elements as windows.
-    """
-    single = windows.size == (1, 1) and not x.transpose(CHANNELS_LAST).flags.c_contiguous
-    return number < out or single
-
-
 def conv2d(node: Any, x: Any, w: Any) -> Any:
-    if kernels_outweigh(node.windows, x, len(x) * math.prod(node.counts), len(w)):
+    if len(x) * math.prod(node.counts) < len(w):  # to bring w in order would take longest
         return None
     node.retain_inputs((0, 1))
     images = padded(x, node.windows)
@@ -85,7 +76,7 @@ def conv2d(node: Any, x: Any, w: Any) -> Any:
 
 def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
     counts, out = (gy.shape[2], gy.shape[3]), gy.shape[1]
-    if kernels_outweigh(node.windows, x, len(x) * math.prod(counts), 2 * out):
+    if len(x) * math.prod(counts) < 2 * out:
         return None
     node.retain_inputs((0, 1))
     images, gradients = padded(x, node.windows), channels_last(gy)

@@ -121,7 +121,9 @@ class Lowering:
         node = operator.make_node()
         kind, before, known = type(node), len(self.actions), len(self.known)
         reads, writes = tuple(operator.input_names), tuple(operator.output_names)
-        if kind in RULES and self._is_usual(kind, reads + writes):
+        sizes = [math.prod(self.shape(name)) for name in reads + writes if name != EMPTY]
+        is_usual = kind in OF_SEVERAL_DTYPES or self.one_dtype(*reads, *writes)
+        if kind in RULES and all(sizes) and is_usual:
             self.title = kind.__name__.lower()
             RULES[kind](self, node, reads, writes)
         if len(self.actions) == before or not all(map(self._can_run, self.actions[before:])):
@@ -131,11 +133,6 @@ class Lowering:
             self.actions.append(OpaqueCall(operator, reads, writes))
         for action in self.actions[before:]:
             self._note_order(kind, action)
-
-    def _is_usual(self, kind: type, names: Names) -> bool:
-        """True if no array is empty, and the dtypes are those of a rule."""
-        sizes = [math.prod(self.shape(name)) for name in names if name != EMPTY]
-        return all(sizes) and (kind in OF_SEVERAL_DTYPES or self.one_dtype(*names))
 
     def _can_run(self, action: Action) -> bool:
         """True if the plan has a function for an action."""

@@ -51,10 +51,7 @@ PACKED = "@packed"
 
 
 class FastPlan:
-    """The plans of a net, in NumPy and in C; ``run`` is as that of ``tinynode.net.plan.Plan``.
-
-    Args:
-        net: the fields of ``Net``.
+    """The plans of a ``Net``, in NumPy and in C; ``run`` is as that of ``tinynode.net.plan.Plan``.
 
     Attributes:
         layout: the packing of the saved arrays.

@@ -22,7 +22,8 @@ from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import TimesNumber, node_class_of
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
 from tinynode_fast.actions import Names
-from tinynode_fast.native.formulas import FORMULAS, kept_shape, number
+from tinynode_fast.native.formulas import FORMULAS, Reduction, kept_shape, number
+from tinynode_numpy import rows_at
 
 if TYPE_CHECKING:
     from tinynode_fast.lowering import Lowering
@@ -160,6 +161,23 @@ def _reduce(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
 def _mean(to: Lowering, axes: tuple[int, ...], x: str, write: str = "") -> str:
     n = math.prod(to.shape(x)[axis] for axis in axes)
     return to.computed(f"s / {number(n)}", write, s=to.reduced("sum", axes, x))
+
+
+def _add_at(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
+    """y = 0, then each row of x is added to the row of y with its index."""
+    x, indices = reads
+    count, *others = to.shape(x)
+    if not to.is_native or to.forms[indices][1] not in INTEGERS or not to.one_dtype(x, *writes):
+        return
+    if count > 1 and math.prod(others) > 1:  # else a loop over rows would be the inner loop
+        column = to.fresh((count,), indices)
+        to.call(partial(_places, node.length), (indices,), (column,))
+        column = to.reshaped(column, (count, *[1] * len(others)))
+        to.call(Reduction("rows", (0,)), (x, column), writes)
+
+
+def _places(length: int, indices: Any, out: Any) -> None:
+    out[...] = rows_at(indices, length)
 
 
 # --- rows ----------------------------------------------------------------------------------------
@@ -369,7 +387,7 @@ UPDATES: dict[type, Rule] = {AdamUpdate: _adam, SGDUpdate: _sgd, MomentumUpdate:
 INTEGERS = {numpy.dtype("int64"), numpy.dtype("int32")}
 """The dtypes of labels."""
 OF_SEVERAL_DTYPES: set[type] = {functions.SoftmaxCrossEntropy, functions.SoftmaxCrossEntropyGrad}
-OF_SEVERAL_DTYPES |= {functions.MaxPool2d, functions.MaxPool2dGrad, *UPDATES}
+OF_SEVERAL_DTYPES |= {functions.AddAt, functions.MaxPool2d, functions.MaxPool2dGrad, *UPDATES}
 """The operators whose rules look at the dtypes."""
 RULES: dict[type, Rule] = {
     **dict.fromkeys(FORMULAS, _elementwise),
@@ -383,6 +401,7 @@ RULES: dict[type, Rule] = {
     functions.LeakyReLU: _leaky_relu,
     functions.ELU: _elu,
     functions.AddAll: _add_all,
+    functions.AddAt: _add_at,
     functions.Linear: _linear,
     functions.SoftmaxCrossEntropy: _cross_entropy,
     functions.SoftmaxCrossEntropyGrad: _cross_entropy_grad,

@@ -65,7 +65,8 @@ class NestCall:
                 self.places.append((place, strides if name in nest.reads else None))
                 continue
             self.pointers[place] = address(known[name])
-            if not fits(known[name], strides):
+            steps = zip(known[name].shape, known[name].strides, strides, strict=True)
+            if any(n > 1 and found != step for n, found, step in steps):
                 raise NotBuiltError(f"{nest.name}: an operand lies in another order")
         is_large = nest.size >= LIMITS.threaded and self.length > 1
         is_shareable = len(nest.dims) > 1 or not nest.has_phases
@@ -98,15 +99,9 @@ class NestCall:
 
         found = in_shares(self.length, -(-self.length // self.shares), work)
         for (place, name, _, _), parts in zip(ends, zip(*found, strict=True), strict=True):
-            total = sum(parts) if name == "sum" else numpy.max(parts, axis=0)
+            total = numpy.max(parts, axis=0) if name == "largest" else sum(parts)
             total = numpy.ascontiguousarray(total)
             ctypes.memmove(self.pointers[place] or 0, address(total), total.nbytes)
-
-
-def fits(array: Any, strides: Sequence[int]) -> bool:
-    """True if an array has the steps, where steps matter."""
-    steps = zip(array.shape, array.strides, strides, strict=True)
-    return all(n <= 1 or found == step for n, found, step in steps)
 
 
 def laid_out(array: Any, strides: Sequence[int]) -> Any:

@@ -6,28 +6,28 @@ in phases: a loop over the row's elements, then the results of the reductions of
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tinynode_fast.actions import Call
-from tinynode_fast.native.formulas import FUNCTIONS, Formula, Reduction
+from tinynode_fast.native.formulas import CALL, FUNCTIONS, Formula, Reduction
 from tinynode_fast.native.nests import TYPES, Nest
 
 _LETTER = re.compile(r"\b[a-z]\b(?!\()")
 _FLOATING = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)")
-_FUNCTION = re.compile(r"\b([a-z][a-z0-9]*)\(")
 _WORDS = """auto break case char const continue default do double else enum extern float for goto
 if inline int long register restrict return short signed sizeof static struct switch typedef union
 unsigned void volatile while p j start stop gamma isinf isfinite fabs sqrt floor ceil rint trunc
 copysign y0 y1 yn j0 j1 jn signgam main"""
 _RESERVED = FUNCTIONS.union(_WORDS.split())
-_IDENTITY = {"sum": "0", "largest": "-INFINITY"}
+_IDENTITY = {"sum": "0", "rows": "0", "largest": "-INFINITY"}
 
 
 def in_single(text: str) -> str:
     """A formula for float: the numbers and the functions of the C library get an ``f``."""
     text = _FLOATING.sub(r"\g<0>f", text)
-    return _FUNCTION.sub(_single_name, text)
+    return CALL.sub(_single_name, text)
 
 
 def _single_name(found: re.Match[str]) -> str:
@@ -105,15 +105,18 @@ class Writer:
         """The C type of a value."""
         return TYPES[self.nest.forms[name][1]]
 
-    def at(self, name: str) -> str:
-        """The place of a value in memory, in the loops."""
-        pairs = zip(self.nest.steps[name], self.loops, strict=True)
+    def at(self, name: str, index: str | None = None) -> str:
+        """The place of a value in memory, in the loops; an index replaces the first loop."""
+        loops = self.loops if index is None else [index, *self.loops[1:]]
+        pairs = zip(self.nest.steps[name], loops, strict=True)
         terms = [loop if step == 1 else f"{loop} * {step}" for step, loop in pairs if step]
         return f"{self.pointers[name]}[{' + '.join(terms) or '0'}]"
 
     def end(self, call: Call) -> str:
         """The place where an end is added up: a number, or an element in memory."""
         (write,) = call.writes
+        if call.function.name == "rows":
+            return self.at(write, self.name(call.reads[1]))
         return self.at(write) if any(self.nest.steps[write]) else f"{self.name(write)}_total"
 
     # --- the function ----------------------------------------------------------------------------
@@ -145,6 +148,8 @@ class Writer:
         write, what = self.name(call.writes[0]), call.function
         reads = [self.name(name) for name in call.reads]
         if isinstance(what, Reduction):
+            if what.name == "rows":
+                return f"{write} = the sums of the rows of {reads[0]} with one {reads[1]}"
             axes = ", ".join(map(str, what.axes))
             return f"{write} = the {what.name} of {reads[0]} over the axes ({axes})"
         return f"{write} = {substituted(what.text, dict(zip(what.letters, reads, strict=True)))}"
@@ -161,6 +166,10 @@ class Writer:
             start = f"{self.end(call)} = {_IDENTITY[call.function.name]};"
             steps = self.nest.steps[call.writes[0]]
             heads = [self._head(depth) for depth, step in enumerate(steps) if step]
+            if call.function.name == "rows":  # each thread has all rows
+                size = math.prod(self.nest.forms[call.writes[0]][0])
+                heads = [f"for (long j = 0; j < {size}; j++)"]
+                start = f"{self.pointers[call.writes[0]]}[j] = 0;"
             if not heads:
                 start = f"double {start}"
             for depth, line in enumerate([*heads, start]):
@@ -273,9 +282,9 @@ def substituted(text: str, operands: dict[str, str]) -> str:
 
 def reduction(call: Call, total: str, value: str) -> str:
     """The statement that takes a value into a reduction."""
-    if call.function.name == "sum":
-        return f"{total} += {value};"
-    return f"{total} = {value} > {total} ? {value} : {total};"
+    if call.function.name == "largest":
+        return f"{total} = {value} > {total} ? {value} : {total};"
+    return f"{total} += {value};"
 
 
 def indented(lines: Iterable[str], depth: int = 1) -> Iterator[str]:

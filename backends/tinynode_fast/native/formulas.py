@@ -21,7 +21,7 @@ _NAMES = """acos acosh asin asinh atan atan2 atanh cos cosh erf exp expm1 hypot 
 log2 pow sin sinh tan tanh"""
 FUNCTIONS = frozenset(_NAMES.split())
 """Functions of a loop with a vector form; without such a form NumPy is quicker."""
-_CALL = re.compile(r"\b([a-z][a-z0-9]*)\(")
+CALL = re.compile(r"\b([a-z][a-z0-9]*)\(")
 
 
 class Formula(NamedTuple):
@@ -34,7 +34,7 @@ class Formula(NamedTuple):
     @property
     def functions(self) -> frozenset[str]:
         """The called functions with a vector form."""
-        return FUNCTIONS.intersection(_CALL.findall(self.text))
+        return FUNCTIONS.intersection(CALL.findall(self.text))
 
     @property
     def in_c(self) -> bool:
@@ -52,10 +52,10 @@ class Formula(NamedTuple):
 class Reduction(NamedTuple):
     """The sum or the largest number over axes. The axes stay, with length 1.
 
-    The largest number ignores NaN.
+    The largest number ignores NaN. "rows" adds up each row in the place of an index.
     """
 
-    name: str  # "sum" or "largest"
+    name: str  # "sum", "largest" or "rows"
     axes: tuple[int, ...]
 
 
@@ -67,18 +67,10 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]
     return tuple([1 if i in axes else n for i, n in enumerate(shape)])
 
 
-def formula(name: str, letters: str, text: str) -> Formula:
-    """A formula whose operands are separate letters."""
-    return Formula(name, tuple(letters.split()), text)
-
-
 def number(value: float) -> str:
     """A number as C."""
-    if math.isnan(value):
-        return "NAN"
-    if math.isinf(value):
-        return "INFINITY" if value > 0 else "(-INFINITY)"
-    return repr(float(value)) if value >= 0 else f"({float(value)!r})"
+    text = repr(float(value)).replace("inf", "INFINITY").replace("nan", "NAN")
+    return text if value >= 0 else f"({text})"
 
 
 _SIGMOID = "e = exp(-fabs(x)); s = (x < 0 ? e : 1.0) / (1.0 + e)"
@@ -137,8 +129,8 @@ _BINARY = {
     "((1.0 - t * t) * u + t + 1.0) * 0.5 * y",
 }
 FORMULAS: dict[type, Formula] = {
-    **{kind: formula(kind.__name__.lower(), "x", text) for kind, text in _UNARY.items()},
-    **{kind: formula(kind.__name__.lower(), "x y", text) for kind, text in _BINARY.items()},
-    functions.Where: formula("where", "c x y", "c ? x : y"),
+    **{kind: Formula(kind.__name__.lower(), ("x",), text) for kind, text in _UNARY.items()},
+    **{kind: Formula(kind.__name__.lower(), ("x", "y"), text) for kind, text in _BINARY.items()},
+    functions.Where: Formula("where", ("c", "x", "y"), "c ? x : y"),
 }
 """The formulas of operators without settings."""

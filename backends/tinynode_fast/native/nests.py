@@ -191,7 +191,8 @@ class Nest:
         """Place, kind, shape and dtype of each reduction along the first loop."""
         for place, name in enumerate(self.writes, len(self.reads)):
             (call,) = [call for call in self.calls if call.writes[0] == name]
-            if isinstance(call.function, Reduction) and not self.steps[name][0]:
+            is_end = isinstance(call.function, Reduction) and not self.steps[name][0]
+            if is_end or call.function.name == "rows":
                 yield place, call.function.name, *self.forms[name]
 
     def measure(self) -> None:
@@ -201,8 +202,9 @@ class Nest:
         rank = len(self.shape)
         wide = {name: self._broadcast(name, rank) for name in names}
         axes = [axis for axis in range(rank) if self.shape[axis] > 1]
+        has_rows = any(call.function.name == "rows" for call in self.calls)
         for leader in itertools.chain(written, names):  # the loops follow a result
-            if self.forms[leader][0] == self.shape:
+            if self.forms[leader][0] == self.shape and not has_rows:
                 axes.sort(key=[-abs(step) for step in wide[leader]].__getitem__)
                 break
         dims: list[int] = []
