@@ -46,6 +46,7 @@ from tinynode.functions.loss import (
 from tinynode.functions.normalization import batch_norm_with_statistics
 from tinynode.functions.pooling import SumBlocks2d
 from tinynode.functions.recurrent import StepMask
+from tinynode.functions.trigonometric import TanhGrad
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -181,6 +182,7 @@ row("ELUGrad", "node", node(ELUGrad, 0.5, 2.0),
     lambda x, g: g * np.where(x > 0, 2, np.exp(x)).astype(x.dtype), nz(3, 4), x(3, 4))  # fmt: skip
 row("SiLUGrad", "node", node(SiLUGrad),
     lambda x, g: g * np_sigmoid(x) * (1 + x * np_sigmoid(-x)), x(3, 4), x(3, 4))  # fmt: skip
+row("TanhGrad", "node", node(TanhGrad), lambda y, g: g * (1 - y * y), x(3, 4), x(3, 4))
 
 
 def np_tanh_gelu_grad(x: Any, g: Any) -> Any:
@@ -203,6 +205,8 @@ row("ELUGrad", constant, node(ELUGrad, 0.5, 2.0),
     nz(3, 4), x(3, 4, grad=False))  # fmt: skip
 row("SiLUGrad", constant, node(SiLUGrad),
     lambda x, g: g * np_sigmoid(x) * (1 + x * np_sigmoid(-x)),
+    x(3, 4), x(3, 4, grad=False))  # fmt: skip
+row("TanhGrad", constant, node(TanhGrad), lambda y, g: g * (1 - y * y),
     x(3, 4), x(3, 4, grad=False))  # fmt: skip
 
 

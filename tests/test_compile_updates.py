@@ -346,34 +346,34 @@ def traced(make: Any) -> tuple[Training, net.Trace]:
 
 LINES = {
     "sgd": """
-    t16 = sgd_update(w, t15, lr)
-    t17 = sgd_update(b, t14, lr)
-    w <- t16
-    b <- t17
-    w.grad <- t15
-    b.grad <- t14""",
+    t14 = sgd_update(w, t13, lr)
+    t15 = sgd_update(b, t12, lr)
+    w <- t14
+    b <- t15
+    w.grad <- t13
+    b.grad <- t12""",
     "momentum": """
-    t16, t17 = momentum_update(w, t15, w.v, lr, momentum)
-    t18, t19 = momentum_update(b, t14, b.v, lr, momentum)
-    w <- t16
-    w.v <- t17
-    b <- t18
-    b.v <- t19
-    w.grad <- t15
-    b.grad <- t14""",
+    t14, t15 = momentum_update(w, t13, w.v, lr, momentum)
+    t16, t17 = momentum_update(b, t12, b.v, lr, momentum)
+    w <- t14
+    w.v <- t15
+    b <- t16
+    b.v <- t17
+    w.grad <- t13
+    b.grad <- t12""",
     "adam": """
-    t16, t17, t18 = adam_update(w, t15, w.m, w.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
+    t14, t15, t16 = adam_update(w, t13, w.m, w.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
 weight_decay=0.0)
-    t19, t20, t21 = adam_update(b, t14, b.m, b.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
+    t17, t18, t19 = adam_update(b, t12, b.m, b.v, lr, count, betas=(0.8, 0.95), eps=0.001, \
 weight_decay=0.0)
-    w <- t16
-    w.m <- t17
-    w.v <- t18
-    b <- t19
-    b.m <- t20
-    b.v <- t21
-    w.grad <- t15
-    b.grad <- t14""",
+    w <- t14
+    w.m <- t15
+    w.v <- t16
+    b <- t17
+    b.m <- t18
+    b.v <- t19
+    w.grad <- t13
+    b.grad <- t12""",
 }
 
 

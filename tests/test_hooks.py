@@ -102,13 +102,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_timer_lists_forward_and_backward_in_order_of_completion(clock: Clock) -> None:
     x = variable(1.0)
     with TimerHook() as timer:
-        functions.tanh(x).backward()
+        functions.sigmoid(x).backward()
     assert timer.call_history == [
-        ("Tanh", 1.0),
-        ("Multiply", 1.0),  # 1 - y * y, times gy: inside the backward of Tanh
+        ("Sigmoid", 1.0),
+        ("Multiply", 1.0),  # gy * y * (1 - y): inside the backward of Sigmoid
         ("Subtract", 1.0),
         ("Multiply", 1.0),
-        ("Tanh", 7.0),  # 3 calls of 1 s, and 4 pauses of 1 s around them
+        ("Sigmoid", 7.0),  # 3 calls of 1 s, and 4 pauses of 1 s around them
     ]
 
 
@@ -135,11 +135,11 @@ def test_timer_counts_no_time_outside_of_functions(clock: Clock) -> None:
 def test_timer_summary(clock: Clock) -> None:
     x, z = variable(1.0), tn.Variable(np.ones(1, np.float32))
     with TimerHook() as timer:
-        functions.tanh(x).backward()
-        functions.tanh(z)
+        functions.sigmoid(x).backward()
+        functions.sigmoid(z)
     summary = timer.summary()
-    assert list(summary) == ["Tanh", "Multiply", "Subtract"]
-    assert summary["Tanh"] == {
+    assert list(summary) == ["Sigmoid", "Multiply", "Subtract"]
+    assert summary["Sigmoid"] == {
         "time": 9.0,
         "own_time": 6.0,
         "occurrence": 3,
@@ -306,10 +306,10 @@ def report_of(hook: Any, unit: str = "auto") -> list[list[str]]:
 
 def test_timer_report(clock: Clock) -> None:
     with TimerHook() as timer:
-        functions.tanh(variable(1.0)).backward()
+        functions.sigmoid(variable(1.0)).backward()
     assert report_of(timer) == [
         ["function", "time", "own time", "calls", "forward", "backward", "dtype"],
-        ["Tanh", "8.00 s", "5.00 s", "2", "1.00 s", "7.00 s", "float64"],
+        ["Sigmoid", "8.00 s", "5.00 s", "2", "1.00 s", "7.00 s", "float64"],
         ["Multiply", "2.00 s", "2.00 s", "2", "2.00 s", "0.00 s", "float64"],
         ["Subtract", "1.00 s", "1.00 s", "1", "1.00 s", "0.00 s", "float64"],
         ["total", "8.00 s", "", "5", "", "", ""],

@@ -27,6 +27,7 @@ from tinynode.errors import snake_case
 from tinynode.functions.arithmetic import ZeroSafeMultiply
 from tinynode.functions.comparison import ExtremeGrad
 from tinynode.functions.exponential import Sigmoid
+from tinynode.functions.trigonometric import TanhGrad
 from tinynode.net.operator import Operator
 from tinynode.net.passes import ArraySpec, ArraySpecs, TimesNumber, node_class_of
 from tinynode.net.plan import Layout, Plan
@@ -48,6 +49,7 @@ EXPRESSIONS: dict[type, str] = {
     functions.Log: "log({0})",
     functions.Sqrt: "sqrt({0})",
     functions.Tanh: "tanh({0})",
+    TanhGrad: "{1} * (T(1) - {0} * {0})",
     functions.Sin: "sin({0})",
     functions.Cos: "cos({0})",
     functions.Square: "{0} * {0}",

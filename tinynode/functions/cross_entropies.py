@@ -103,7 +103,7 @@ class SoftmaxCrossEntropy(_LabelledRows):
         log_p = log_softmax_array(x, 1)
         valid = labels != self.ignore_label
         chosen = labels * xp.astype(valid, labels.dtype)
-        losses = -xp.take_along_axis(log_p, chosen[:, None], axis=1)[:, 0]
+        losses = -log_p[xp.arange(labels.shape[0], device=x.device), chosen]
         if weights:
             losses = losses * xp.take(weights[0], chosen)
         if self.smoothing:
@@ -148,15 +148,17 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         self.retain_inputs(tuple(range(len(inputs))))
         counts = self._counts(labels, weights, log_p)
         scale = self._scale(g, counts)
-        gx = xp.exp(log_p)
+        gx, hot = xp.exp(log_p), one_hot_array(labels, log_p)
+        if not self.smoothing:  # r and q have the factor w[label_i]
+            gx -= hot
+            gx *= (counts * scale)[:, None]
+            return (gx,)
         gx *= (self._row_sums(counts, labels, weights) * scale)[:, None]
-        hot = one_hot_array(labels, log_p)
         hot *= (counts * scale * (1.0 - self.smoothing))[:, None]
         gx -= hot
-        if self.smoothing:
-            valid = xp.astype(labels != self.ignore_label, log_p.dtype)
-            even = (valid * scale * (self.smoothing / log_p.shape[1]))[:, None]
-            gx -= even * weights[0] if weights else even
+        valid = xp.astype(labels != self.ignore_label, log_p.dtype)
+        even = (valid * scale * (self.smoothing / log_p.shape[1]))[:, None]
+        gx -= even * weights[0] if weights else even
         return (gx,)
 
     def _row_sums(self, counts: Array, labels: Array, weights: Sequence[Array]) -> Array:

@@ -87,8 +87,8 @@ def _times_transposed(x: Array, w: Array) -> Array:
     """x W^T, of arrays; for a few rows as (W x^T)^T, which BLAS computes in less time."""
     xp, (out, features) = namespace_of(w), w.shape
     if len(x.shape) == 2 and x.shape[0] <= min(FEW_ROWS, out - 1) and features >= MANY_FEATURES:
-        return xp.matrix_transpose(xp.matmul(w, xp.matrix_transpose(x)))
-    return matmul_array(x, xp.matrix_transpose(w))
+        return xp.matmul(w, x.mT).mT
+    return matmul_array(x, w.mT)
 
 
 def linear(x: Any, w: Any, b: Any = None) -> Variable:

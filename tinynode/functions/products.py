@@ -89,10 +89,9 @@ class MatMulOfTransposed(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, y = inputs
         self.retain_inputs((0, 1))
-        xp = namespace_of(x)
-        x = xp.matrix_transpose(x) if self.transpose_x else x
-        y = xp.matrix_transpose(y) if self.transpose_y else y
-        return (xp.matmul(x, y),)
+        x = x.mT if self.transpose_x else x
+        y = y.mT if self.transpose_y else y
+        return (namespace_of(x).matmul(x, y),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,) = grad_outputs

@@ -6,10 +6,10 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, namespace_of
+from tinynode.devices import Array, Arrays, namespace_of
 from tinynode.functions.arithmetic import BroadcastingNode, zero_safe_multiply
 from tinynode.functions.comparison import equal
-from tinynode.functions.exponential import sqrt
+from tinynode.functions.exponential import in_blocks, sqrt
 from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
@@ -70,7 +70,30 @@ class Tanh(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        return (gy * (1.0 - y * y),)
+        return TanhGrad().apply((y, gy))
+
+
+class TanhGrad(FunctionNode):
+    """gx = gy * (1 - y^2), with y = tanh x: the gradient of ``Tanh``.
+
+    y: (s), gy: (s) -> gx: (s).   With h = dL/dgx:   dL/dgy = h * (1 - y^2)   dL/dy = -2 h gy y
+    """
+
+    complex_rule = "conjugate"
+
+    def forward(self, inputs: Arrays) -> Arrays:
+        self.retain_inputs((0, 1))
+        return (in_blocks(_tanh_gradient, *inputs),)
+
+    def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
+        (h,) = grad_outputs
+        y, gy = self.get_retained_inputs()
+        by_y = h * gy * y * -2.0 if 0 in target_input_indexes else None
+        return by_y, TanhGrad().apply((y, h))[0] if 1 in target_input_indexes else None
+
+
+def _tanh_gradient(y: Array, gy: Array) -> Array:
+    return gy * (1.0 - y * y)
 
 
 def tanh(x: Any) -> Variable:

@@ -112,17 +112,18 @@ class AdamUpdate(UpdateFunction):
         b1, b2 = self.betas
         if self.weight_decay:
             p = p * rounded(1 - lr * self.weight_decay, g)
-        m = b1 * m
-        m += (1 - b1) * g
         square = (1 - b2) * g
         square *= g
         v = b2 * v
         v += square
+        del square  # the root takes the memory, which is in the cache
         # the corrections, as numbers: sqrt(v / r) is sqrt(v) / sqrt(r)
         steps = int(count)  # the power of an array of the library may round in another way
         r = (1 - b2**steps) ** 0.5
         root = namespace_of(g).sqrt(v)  # p may be a scalar of the array library by now
         root += rounded(r * self.eps, g)
+        m = b1 * m
+        m += (1 - b1) * g
         new = rounded(-lr * r / (1 - b1**steps), g) * m
         new /= root
         new += p

@@ -182,6 +182,11 @@ def linearize(
     keeps_graph = connected or is_recording_net()
     title = f"jvp_of_{getattr(f, '__name__', type(f).__name__)}"
     linear = LinearMap(
-        title, Pushforward("linearize", point), point.inputs, point.trees, keeps_graph
+        title,
+        Pushforward("linearize", point),
+        point.inputs,
+        point.trees,
+        keeps_graph,
+        point.outputs,
     )
     return point.result, linear

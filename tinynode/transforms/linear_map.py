@@ -34,6 +34,7 @@ class LinearMap:
         inputs: a Variable for each leaf of v.
         trees: a tuple, nested as v.
         keeps_graph: True to call ``push`` each time, and to make no net.
+        results: the leaves of f's value. The net has copies of their arrays.
 
     Attributes:
         net: the operators of the map, after all passes; None if the graph is kept. A graph is kept
@@ -47,6 +48,7 @@ class LinearMap:
         inputs: list[Variable],
         trees: tuple[Any, ...],
         keeps_graph: bool,
+        results: list[Variable],
     ) -> None:
         self._likes = [zeros_like(x) for x in inputs]
         self._like = rebuilt(trees, self._likes)
@@ -54,13 +56,17 @@ class LinearMap:
         self._push = push if keeps_graph else None  # an unused graph is freed
         self.net: NetOp | None = None
         if not keeps_graph:
-            self._record(push)
+            self._record(push, results)
 
-    def _record(self, push: Callable[[Any, bool], Any]) -> None:
+    def _record(self, push: Callable[[Any, bool], Any], results: list[Variable]) -> None:
         """Make the net: captured Variables are constants too, since the point stays."""
         found = trace(push, self._like, True)
         device = {name: x.device for name, x in zip(found.inputs, self._likes, strict=True)}
-        captured = [_constant(name, x.raw, x.device) for name, x in found.captured.items()]
+        shared = {id(y.raw) for y in results}  # a program may write into these arrays
+        captured = []
+        for name, x in found.captured.items():
+            array = x.xp.asarray(x.raw, copy=True) if id(x.raw) in shared else x.raw
+            captured.append(_constant(name, array, x.device))
         operators = [*captured, *found.net.flattened()]
         self._operators = with_constants(operators, found.outputs)
         self._names, self._outputs, self._result = found.inputs, found.outputs, found.result

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy
 
 from tinynode import functions
-from tinynode.functions import activation, comparison, exponential
+from tinynode.functions import activation, comparison, exponential, trigonometric
 from tinynode_fast.native.build import has_vector_functions
 
 _NAMES = """acos acosh asin asinh atan atan2 atanh cos cosh erf exp expm1 hypot log log10 log1p
@@ -119,6 +119,7 @@ _BINARY = {
     functions.Greater: "x > y",
     functions.GreaterEqual: "x >= y",
     functions.ReLUGrad: "x > 0 ? y : 0.0",
+    trigonometric.TanhGrad: "(1.0 - x * x) * y",
     activation.SiLUGrad: f"{_SIGMOID}; ((1.0 - s) * x + 1.0) * s * y",
     activation.GELUGrad: "h = x < -40.0 ? -40.0 : x > 40.0 ? 40.0 : x; "
     f"d = exp(h * h * -0.5) * {1.0 / math.sqrt(2.0 * math.pi)!r}; "
