@@ -23,7 +23,6 @@ from tinynode.net.passes import TimesNumber, node_class_of
 from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
 from tinynode_fast.actions import Names
 from tinynode_fast.native.formulas import FORMULAS, Reduction, kept_shape, number
-from tinynode_numpy import rows_at
 
 if TYPE_CHECKING:
     from tinynode_fast.lowering import Lowering
@@ -177,7 +176,7 @@ def _add_at(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
 
 
 def _places(length: int, indices: Any, out: Any) -> None:
-    out[...] = rows_at(indices, length)
+    out[...] = numpy.arange(length)[indices]  # an IndexError, if one lies outside
 
 
 # --- rows ----------------------------------------------------------------------------------------

@@ -74,24 +74,9 @@ def add_at(indices: Any, values: Any, length: int) -> Any:
     """
     size = math.prod(values.shape[1:])
     result = numpy.zeros(length * size, dtype=values.dtype)
-    starts = rows_at(indices, length)
+    rows = numpy.arange(length)[indices]  # an IndexError, if one lies outside
     columns, step = numpy.arange(size), max(1, ELEMENTS // max(size, 1))
     for k in range(0, len(values), step):
-        places = starts[k : k + step, None] * size + columns
+        places = rows[k : k + step, None] * size + columns
         numpy.add.at(result, places.reshape(-1), values[k : k + step].reshape(-1))
     return result.reshape(length, *values.shape[1:])
-
-
-def rows_at(indices: Any, length: int) -> Any:
-    """The numbers of the rows at some indices; a negative index counts from the end.
-
-    Raises:
-        IndexError: an index lies outside of the rows.
-    """
-    rows = numpy.where(indices < 0, indices + length, indices).astype(numpy.intp)
-    if rows.size and not 0 <= rows.min() <= rows.max() < length:
-        raise IndexError(
-            f"add_at: indices must lie in {-length} to {length - 1}, got {indices.min()} to "
-            f"{indices.max()}."
-        )
-    return rows
