@@ -155,7 +155,7 @@ def test_a_row_outside_is_an_error_and_the_function_goes_on() -> None:
         build.wait()
         np.testing.assert_allclose(y.array[3], x.array[1] + x.array[2])
         if number > 1:
-            with pytest.raises(IndexError, match="index 4 is out of bounds .* size 4"):
+            with pytest.raises(IndexError, match=r"index 4 is out of bounds .* size 4"):
                 compiled(x, tn.asarray(np.asarray([0, 4, 1]), device="fast"))
 
 
