@@ -24,11 +24,14 @@ F = tn.functions
 def restore():
     """Each test leaves the settings of this thread, and of all threads, as it found them."""
     own = dict(vars(tn.config))
+    of_all = {name: getattr(tn.global_config, name) for name in configuration._assigned}
     yield
     vars(tn.config).clear()
     vars(tn.config).update(own)
     for name in list(configuration._assigned):
         delattr(tn.global_config, name)
+    for name, value in of_all.items():
+        setattr(tn.global_config, name, value)
 
 
 def in_thread(call):
