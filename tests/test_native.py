@@ -201,7 +201,7 @@ def test_softmax_and_max_of_rows_that_are_not_finite(bad: float) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shift", [0.0, -300.0, 1e9])
+@pytest.mark.parametrize("shift", [0.0, -300.0, 1e9, 1e10, -1e20])
 @pytest.mark.parametrize("low", [-80.0, -100.0, -700.0, -1e9, -np.inf])
 def test_softmax_of_rows_with_a_mask(low: float, shift: float, dtype: str) -> None:
     x = np.random.default_rng(4).normal(size=(5, 17))
@@ -214,6 +214,19 @@ def test_softmax_of_rows_with_a_mask(low: float, shift: float, dtype: str) -> No
             (expected,) = node.forward((x,))
             (y,) = compiled_plan(node, [x]).run((x,), None)
         np.testing.assert_allclose(y, expected, rtol=8 * tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_softmax_of_numbers_far_apart(dtype: str) -> None:
+    least, most = np.finfo(dtype).min, np.finfo(dtype).max
+    rows = [[1e10, 0, 1, 2], [-1e10, -2e10, -3e10, -4e10], [1e30, 0, 1e9, -1e30]]
+    rows += [[-np.inf, least, -np.inf, least], [most, 0, least, 1], [1e9, 0, 0, -1e9]]
+    x = np.asarray(rows, dtype)
+    for node in (activation.Softmax(1), activation.LogSoftmax(1)):
+        with np.errstate(all="ignore"):
+            (expected,) = node.forward((x,))
+            (y,) = compiled_plan(node, [x]).run((x,), None)
+        np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-25)
 
 
 @pytest.mark.parametrize("size", [(6, 8), (7, 5)])

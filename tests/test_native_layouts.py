@@ -89,6 +89,44 @@ def test_classes_are_counted_in_any_order_of_loops(reduction: str) -> None:
             np.testing.assert_allclose(actual.array, wanted, rtol=1e-9, atol=1e-9)
 
 
+def grouped(x: Any, w: Any) -> Any:
+    return fn.max_pool2d(fn.conv2d(x, w, groups=2), 2)
+
+
+def joined(x: Any) -> Any:
+    return fn.add(*fn.split(fn.concat([x.T, x.T], axis=1), 2, axis=1))
+
+
+GAPS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "one column": (lambda x: fn.unstack(x, axis=1)[0] * 2.0, ((40, 50),)),
+    "a part": (lambda x: fn.tanh(fn.split(x, 2, axis=1)[1]), ((40, 50),)),
+    "a part of what is flipped": (lambda x: fn.split(fn.flip(x), 2, axis=1)[1] * x[:, :25],
+                                  ((40, 50),)),
+    "copies": (lambda x: fn.broadcast_to(x, (4, *x.shape)) * 2.0, ((40, 50),)),
+    "pooling": (lambda x: fn.max_pool2d(x, 2), ((4, 8, 12, 12),)),
+    "pooling after groups": (grouped, ((4, 8, 12, 12), (16, 4, 3, 3))),
+    "joins": (joined, ((50, 48),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["C", "F", "reversed", "every second"])
+@pytest.mark.parametrize("name", GAPS)
+def test_views_with_gaps_of_arrays_in_any_order(name: str, order: str) -> None:
+    """The values are large: they stay where they are. A copy has the gaps of the view."""
+    function, shapes = GAPS[name]
+    arrays = []
+    for shape in shapes:
+        x = draw(*shape)
+        if order == "F":
+            x = np.asfortranarray(x)
+        elif order == "reversed":
+            x = x[::-1]
+        elif order == "every second":
+            x = np.repeat(x, 2, axis=0)[::2]
+        arrays.append(x)
+    check(function, *arrays)
+
+
 @pytest.mark.parametrize("shape", [(6, 5, 4), (1, 37), (37, 1), (3, 1, 9), (2, 3, 4, 5)])
 def test_threads_share_reductions_along_any_axis(
     shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch

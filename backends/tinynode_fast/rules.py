@@ -205,7 +205,7 @@ def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
     m = to.computed("m == -INFINITY ? 0.0 : m", m=to.reduced("largest", axes, x))
     low = math.ceil(math.log(numpy.finfo(to.forms[x][1]).tiny))
     text = f"t = m + {number(low)}; h = (x < t ? t : x) - m; "
-    e = to.computed(f"{text}exp(h) * (h < {number(low + 0.5)} ? 0.0 : 1.0)", x=x, m=m)
+    e = to.computed(f"{text}exp(h) * (x - m < {number(low)} ? 0.0 : 1.0)", x=x, m=m)
     return m, e, to.reduced("sum", axes, e)
 
 

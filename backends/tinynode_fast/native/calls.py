@@ -15,7 +15,6 @@ import numpy
 
 from tinynode.devices import Arrays
 from tinynode_fast.limits import LIMITS
-from tinynode_fast.memory import fresh_array
 from tinynode_fast.native.build import NotBuiltError
 from tinynode_fast.native.nests import Nest
 from tinynode_fast.threads import in_shares, thread_count
@@ -105,8 +104,9 @@ class NestCall:
 
 
 def laid_out(array: Any, strides: Sequence[int]) -> Any:
-    """A copy of an array with other steps in memory."""
-    order = sorted(range(array.ndim), key=[-step for step in strides].__getitem__)
-    copy = fresh_array((array.shape, array.dtype), order)
+    """A copy of an array with exactly these steps in memory, which may leave gaps."""
+    size = sum((n - 1) * step for n, step in zip(array.shape, strides, strict=True))
+    memory = numpy.empty(size + array.itemsize, numpy.uint8)
+    copy: Any = numpy.ndarray(array.shape, array.dtype, memory, 0, tuple(strides))
     numpy.copyto(copy, array)
     return copy
