@@ -257,7 +257,7 @@ ACTIONS: dict[str, tuple[Any, list[Any], str]] = {
     "an unusual slope": (fn.LeakyReLU(-0.5), [draw(3, 4)], "OpaqueCall"),
     "a sum of vectors": (fn.SumTo((4,)), [draw(3, 4)], "sum View"),
     "a mean": (fn.Mean((0,), True), [draw(3, 4)], "sum mean"),
-    "a softmax": (fn.Softmax(1), [draw(3, 4)], "largest softmax softmax sum softmax"),
+    "a softmax": (fn.Softmax(1), [draw(3, 4)], "largest softmax softmax softmax sum softmax"),
     "labels": (fn.SoftmaxCrossEntropyGrad("mean", -1), LABELLED, TITLES_OF_LABELS),
     "a sum": (fn.SumTo((1, 4)), [draw(3, 4)], "sum"),
     "a sum of images": (fn.SumTo((1, 3, 1, 1)), [draw(2, 3, 4, 5)], "sum"),

@@ -124,9 +124,9 @@ class FastPlan:
         """The calls, line by line, and the C of the net."""
         plans = self.native or self.plain or [CallPlan(self.net, self.layout)]
         yield from plans[0].describe()
-        yield "  as C, not in use:" if self.native is None else "  as C, in use:"
-        source = self.c_source() or "no operator of this net becomes C"
-        yield from [f"    {line}" for line in source.splitlines()]
+        source = self.c_source()
+        yield "  as C, in use:" if source and self.native is not None else "  as C, not in use:"
+        yield from [f"    {line}" for line in (source or "no operator becomes C").splitlines()]
 
 
 def raises_errors() -> bool:

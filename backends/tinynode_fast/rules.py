@@ -204,8 +204,8 @@ def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
     axes = (axis % len(to.shape(x)),)
     m = to.computed("m == -INFINITY ? 0.0 : m", m=to.reduced("largest", axes, x))
     low = math.ceil(math.log(numpy.finfo(to.forms[x][1]).tiny))
-    text = f"t = m + {number(low)}; h = (x < t ? t : x) - m; "
-    e = to.computed(f"{text}exp(h) * (x - m < {number(low)} ? 0.0 : 1.0)", x=x, m=m)
+    text = f"h = (x < t ? t : x) - m; exp(h) * (x - m < {number(low)} ? 0.0 : 1.0)"
+    e = to.computed(text, x=x, m=m, t=to.computed(f"m + {number(low)}", m=m))
     return m, e, to.reduced("sum", axes, e)
 
 
@@ -244,8 +244,8 @@ def check_labels(n: int, ignored: int, labels: Any, out: Any) -> None:
 
 def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     """log_p = log_softmax(x), loss_i = -log_p[label_i]; the sum, or the mean."""
-    x, (loss, log_p) = reads[0], writes
-    is_usual = len(reads) == 2 and loss != EMPTY and to.one_dtype(x, loss, log_p)
+    x, (y, log_p) = reads[0], writes
+    is_usual = len(reads) == 2 and y != EMPTY and to.one_dtype(x, y, log_p)
     column = _column(to, node, x, reads[1]) if is_usual else None
     if column is None:
         return
@@ -257,7 +257,7 @@ def _cross_entropy(to: Lowering, node: Any, reads: Names, writes: Names) -> None
     text = f"c == y && y != {node.ignore_label} ? -l : 0.0"
     losses = to.computed(text, l=log_p, y=column, c=classes)
     total = to.reduced("sum", (0, 1), losses)
-    to.reshaped(_per_label(to, node, total, column), (), loss)
+    to.reshaped(_per_label(to, node, total, column), (), y)
 
 
 def _cross_entropy_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None:

@@ -54,6 +54,15 @@ _threads: list[threading.Thread] = []
 _reasons: set[str] = set()
 
 
+def _after_fork() -> None:
+    """The child has no building thread: one may hold the lock in the parent."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
 # --- the compiler --------------------------------------------------------------------------------
 
 
@@ -162,15 +171,10 @@ def library(source: str, wanted: str | None = None) -> ctypes.CDLL:
     path = compiler(wanted)
     parts = (source, path, version_of(path), *FLAGS, machine())
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-    if key not in _loaded:
-        is_alone = _lock.acquire(timeout=SECONDS)  # a fork may have copied a held lock
-        try:
-            if key not in _loaded:
-                _loaded[key] = _load(_own_folder() / f"{key}.so", source, path)
-        finally:
-            if is_alone:
-                _lock.release()
-    return _loaded[key]
+    with _lock:
+        if key not in _loaded:
+            _loaded[key] = _load(_own_folder() / f"{key}.so", source, path)
+        return _loaded[key]
 
 
 def _load(target: Path, source: str, path: str) -> ctypes.CDLL:
@@ -208,9 +212,7 @@ def _shrink(folder: Path) -> None:
         found = [*folder.glob("*.so"), *folder.glob("build-*")]
         for path in sorted(found, key=os.path.getmtime, reverse=True):
             total += path.stat().st_size
-            if (
-                path.is_dir() and now - path.stat().st_mtime > 3600
-            ):  # a program ended in the middle
+            if path.is_dir() and now - path.stat().st_mtime > 3600:  # its program ended
                 shutil.rmtree(path, ignore_errors=True)
             elif path.is_file() and total > CACHE_BYTES:
                 path.unlink()

@@ -221,7 +221,8 @@ class Writer:
                 yield reduction(call, self.end(call), found)
             else:
                 kind = self.type(write)
-                yield f"const {kind} {self.name(write)} = ({kind}){found};"
+                cast = f"({kind})" * (call.function.name == "sum")
+                yield f"const {kind} {self.name(write)} = {cast}{found};"
                 yield from self._store(write)
 
     def _part(self, call: Call) -> str | None:
