@@ -213,8 +213,10 @@ def test_lazy_sums_of_compiled_functions() -> None:
         lambda p: tn.nn.SGD(p, lr=0.1, momentum=0.9),
         lambda p: tn.nn.Adam(p, lr=0.01),
         lambda p: tn.nn.AdamW(p, lr=0.01),
+        lambda p: tn.nn.Adam(p, lr=0.01, betas=(0.0, 0.999)),
+        lambda p: tn.nn.Adam(p, lr=0.01, betas=(0.9, 0.0)),
     ],
-    ids=["SGD", "momentum", "Adam", "AdamW"],
+    ids=["SGD", "momentum", "Adam", "AdamW", "no mean", "no mean of squares"],
 )
 def test_updates_round_alike_in_eager_code_in_numpy_and_in_c(
     kind: Any, size: int, dtype: str

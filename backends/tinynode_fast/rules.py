@@ -20,7 +20,7 @@ from tinynode.functions import activation, loss
 from tinynode.net.helpers import StopGradient
 from tinynode.net.operator import EMPTY, Operator
 from tinynode.net.passes import TimesNumber, node_class_of
-from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate
+from tinynode.nn.updates import AdamUpdate, MomentumUpdate, SGDUpdate, weight
 from tinynode_fast.actions import Names
 from tinynode_fast.native.formulas import FORMULAS, Reduction, kept_shape, number
 
@@ -198,8 +198,7 @@ def _log_softmax(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
 def _exponentials(to: Lowering, x: str, axis: int) -> tuple[str, str, str]:
     """m = max, e = e^(x - m) and the sum of e, along an axis.
 
-    Close to the least normal number and below, e is 0. So x is kept above: ``exp`` takes many
-    times as long there, and masks are made of such x.
+    Below the normal numbers e is 0. So x is kept above: there ``exp`` takes many times as long.
     """
     axes = (axis % len(to.shape(x)),)
     m = to.computed("m == -INFINITY ? 0.0 : m", m=to.reduced("largest", axes, x))
@@ -350,20 +349,21 @@ def _max_pool_grad(to: Lowering, node: Any, reads: Names, writes: Names) -> None
 
 def _update(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
     arrays, numbers = reads[: len(writes) + 1], reads[len(writes) + 1 :]
-    if to.one_dtype(*arrays, *writes) and not any(map(to.shape, numbers)):
+    is_usual = all(getattr(node, "betas", ())) and not any(map(to.shape, numbers))
+    if is_usual and to.one_dtype(*arrays, *writes):
         to.over.update(zip(writes, (reads[0], *reads[2:]), strict=False))
         UPDATES[type(node)](to, node, reads, writes)
 
 
 def _adam(to: Lowering, node: Any, reads: Names, writes: Names) -> None:
-    """m' = b1 m + c1 g, v' = b2 v + c2 g g, p' = p - rate m' / (sqrt(v') + eps)."""
+    """m' = b1 (m + c1 g), v' = b2 (v + c2 g g), p' = p - m' / (sqrt(v') + eps) rate."""
     (p, g, m, v, lr, count), (new, new_m, new_v), (b1, b2) = reads, writes, node.betas
     root = f"sqrt(1.0 - pow({number(b2)}, n))"
     rate = to.computed(f"a * {root} / (1.0 - pow({number(b1)}, n))", a=lr, n=count)
     eps = to.computed(f"{root} * {number(node.eps)}", n=count)
-    to.computed(f"m * {number(b1)} + g * {number(1 - b1)}", new_m, m=m, g=g)
-    to.computed(f"v * {number(b2)} + g * {number(1 - b2)} * g", new_v, v=v, g=g)
-    text, operands = "p - m * a / (sqrt(v) + e)", {"p": p, "m": new_m, "v": new_v, "e": eps}
+    to.computed(f"(m + g * {number(weight(b1))}) * {number(b1)}", new_m, m=m, g=g)
+    to.computed(f"(v + g * {number(weight(b2))} * g) * {number(b2)}", new_v, v=v, g=g)
+    text, operands = "p - m / (sqrt(v) + e) * a", {"p": p, "m": new_m, "v": new_v, "e": eps}
     if node.weight_decay:
         operands["k"] = to.computed(f"1.0 - a * {number(node.weight_decay)}", a=lr)
         text = f"p * k - {text[4:]}"

@@ -32,8 +32,6 @@ from tinynode.functions.shapes import broadcast_shapes, expand_dims, permute_dim
 from tinynode.functions.statistical import Sum
 from tinynode.type_check import TypeInfoTuple, expect
 
-FEW_ROWS, MANY_FEATURES = 128, 64
-
 
 class Linear(FunctionNode):
     """y = x W^T + b.
@@ -61,7 +59,7 @@ class Linear(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, w, *b = inputs
         self.retain_inputs((0, 1))
-        y = _times_transposed(x, w)
+        y = matmul_array(x, w.mT)
         if b:
             y += b[0]
         return (y,)
@@ -81,14 +79,6 @@ class Linear(FunctionNode):
             else:
                 gradients.append(Sum((0,), keepdims=False).apply((flat,))[0])
         return tuple(gradients)
-
-
-def _times_transposed(x: Array, w: Array) -> Array:
-    """x W^T, of arrays; for a few rows as (W x^T)^T, which BLAS computes in less time."""
-    xp, (out, features) = namespace_of(w), w.shape
-    if len(x.shape) == 2 and x.shape[0] <= min(FEW_ROWS, out - 1) and features >= MANY_FEATURES:
-        return xp.matmul(w, x.mT).mT
-    return matmul_array(x, w.mT)
 
 
 def linear(x: Any, w: Any, b: Any = None) -> Variable:

@@ -127,13 +127,23 @@ def times_transposed(x: Variable, y: Variable) -> Variable:
     return MatMul().apply((x, transposed(y)))[0]
 
 
+FEW_ROWS, MANY_COLUMNS = range(8, 129), 128
+"""Such products are quicker transposed; small ones would only mix the orders of memory."""
+
+
 def matmul_array(x: Array, y: Array) -> Array:
-    """x @ y, of arrays. A stack of matrices times one matrix is computed as a single product."""
+    """x @ y, of arrays. A stack of matrices times one matrix is computed as a single product.
+
+    A few rows are computed as (y^T x^T)^T: BLAS takes less time with the longer side first.
+    """
     xp, leading = namespace_of(x), x.shape[:-1]
-    if len(leading) < 2 or len(y.shape) > 2:
-        return xp.matmul(x, y)
-    z = xp.matmul(xp.reshape(x, (math.prod(leading), x.shape[-1])), y)
-    return xp.reshape(z, (*leading, y.shape[1]))
+    if len(leading) > 1 and len(y.shape) == 2:
+        z = xp.matmul(xp.reshape(x, (math.prod(leading), x.shape[-1])), y)
+        return xp.reshape(z, (*leading, y.shape[1]))
+    # pragma: no mutate (NeverBranch): the branch saves time and changes no value
+    if len(y.shape) == 2 and y.shape[1] >= MANY_COLUMNS and leading and leading[0] in FEW_ROWS:
+        return xp.matmul(y.mT, x.mT).mT
+    return xp.matmul(x, y)
 
 
 def matmul(x: Any, y: Any) -> Variable:

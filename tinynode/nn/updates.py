@@ -44,6 +44,11 @@ def decayed(g: Array, p: Array, weight_decay: float) -> Array:
     return g + weight_decay * p if weight_decay else g
 
 
+def weight(beta: float) -> float:
+    """The weight of a new number beside an old one of weight 1, in a mean with decay beta."""
+    return (1 - beta) / beta if beta else 1.0
+
+
 class SGDUpdate(UpdateFunction):
     """p' = p - lr * g.   p, g: (s), lr: () -> p': (s). No gradient."""
 
@@ -112,22 +117,25 @@ class AdamUpdate(UpdateFunction):
         b1, b2 = self.betas
         if self.weight_decay:
             p = p * rounded(1 - lr * self.weight_decay, g)
-        square = (1 - b2) * g
+        # b v + (1 - b) g^2 as b (v + (1 - b) / b g^2): in a single new array
+        square = weight(b2) * g
         square *= g
-        v = b2 * v
-        v += square
-        del square  # the root takes the memory, which is in the cache
+        if b2:
+            square += v
+            square *= b2
         # the corrections, as numbers: sqrt(v / r) is sqrt(v) / sqrt(r)
         steps = int(count)  # the power of an array of the library may round in another way
         r = (1 - b2**steps) ** 0.5
-        root = namespace_of(g).sqrt(v)  # p may be a scalar of the array library by now
+        root = namespace_of(g).sqrt(square)  # p may be a scalar of the array library by now
         root += rounded(r * self.eps, g)
-        m = b1 * m
-        m += (1 - b1) * g
-        new = rounded(-lr * r / (1 - b1**steps), g) * m
-        new /= root
+        mean = weight(b1) * g
+        if b1:
+            mean += m
+            mean *= b1
+        new = mean / root
+        new *= rounded(-lr * r / (1 - b1**steps), g)
         new += p
-        return new, m, v
+        return new, mean, square
 
 
 class RMSpropUpdate(UpdateFunction):
