@@ -51,6 +51,10 @@ class Counted:
     def __getitem__(self, key):
         return counted(self._data[inside(key)])
 
+    @property
+    def mT(self):  # the transpose of a matrix
+        return counted(self._data.mT)
+
     def __float__(self):
         return float(self._data)
 

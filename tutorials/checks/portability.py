@@ -33,6 +33,10 @@ class Box:
     def __array__(self, *arguments, **options):
         raise TypeError("NumPy cannot look into a box")
 
+    @property
+    def mT(self):  # the transpose of a matrix
+        return boxed(self.data.mT)
+
     def __float__(self):
         return float(self.data)
 
