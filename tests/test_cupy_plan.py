@@ -25,6 +25,7 @@ from tinynode.errors import TraceError
 from tinynode.functions.arithmetic import ZeroSafeMultiply
 from tinynode.functions.comparison import ExtremeGrad
 from tinynode.functions.exponential import Sigmoid
+from tinynode.functions.trigonometric import TanhGrad
 from tinynode.net.operator import Operator
 from tinynode.net.passes import TimesNumber
 from tinynode.net.registry import type_name
@@ -169,6 +170,7 @@ ONE_OPERATOR: list[tuple[type, dict[str, Any]]] = [
     (fn.Square, {}),
     (fn.Subtract, {}),
     (fn.Tanh, {}),
+    (TanhGrad, {}),
     (ExtremeGrad, {}),
     (Sigmoid, {}),
     (TimesNumber, {"number": -0.1}),
