@@ -124,7 +124,9 @@ def fitting(
     found = []
     pairs = zip(matched(name, what, tree, other, path), likes, strict=True)
     for (place, value), like in pairs:
-        one = as_leaf(name, f"the {what} of {place}" if place else f"the {what}", value)
+        one = value
+        if not isinstance(value, Variable):
+            one = as_leaf(name, f"the {what} of {place}" if place else f"the {what}", value)
         one = shared_with_examples(one)
         fits = one.device is like.device or is_lifted(one.device, like.device)
         if not fits or one.shape != like.shape or one.dtype != like.dtype:
