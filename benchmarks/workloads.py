@@ -199,11 +199,13 @@ def measure_workload(workload: Any, names: Sequence[str], rounds: int) -> dict[s
     check(workload, runs)
     repeats = {name: repeats_for(name, run) for name, run in runs.items()}
     times: dict[str, Any] = {name: {"wall": [], "cpu": []} for name in runs}
+    order = list(runs)
     for _ in range(rounds):
-        for name, run in runs.items():
-            wall, cpu = sample(name, run, repeats[name])
+        for name in order:
+            wall, cpu = sample(name, runs[name], repeats[name])
             times[name]["wall"].append(wall)
             times[name]["cpu"].append(cpu)
+        order = [*order[1:], order[0]]  # threads of a library may go on for a moment
     return times
 
 
