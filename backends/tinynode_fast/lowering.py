@@ -121,9 +121,8 @@ class Lowering:
         node = operator.make_node()
         kind, before, known = type(node), len(self.actions), len(self.known)
         reads, writes = tuple(operator.input_names), tuple(operator.output_names)
-        sizes = [math.prod(self.shape(name)) for name in reads + writes if name != EMPTY]
-        is_usual = kind in OF_SEVERAL_DTYPES or self.one_dtype(*reads, *writes)
-        if kind in RULES and all(sizes) and is_usual:
+        has_rule = kind in RULES and (kind in OF_SEVERAL_DTYPES or self.one_dtype(*reads, *writes))
+        if has_rule and all(math.prod(self.shape(n)) for n in reads + writes if n != EMPTY):
             self.title = kind.__name__.lower()
             RULES[kind](self, node, reads, writes)
         if len(self.actions) == before or not all(map(self._can_run, self.actions[before:])):

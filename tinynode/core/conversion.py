@@ -345,9 +345,7 @@ def assign(variable: Variable, array: Array, device: Device) -> None:
     The device is an argument, since two devices may share the same kind of memory.
     """
     if not thread_hooks() and variable.is_like(array, device):  # the usual case, quickly
-        if variable._node is not None:
-            variable._node.data = None  # as in ``replace_array``
-        variable.raw = array
+        variable.replace_array(array, device)
         return
     with using_device(device):
         variable.array = array
