@@ -53,10 +53,9 @@ class _LabelledRows(FunctionNode):
         self.ignore_label = ignore_label
         self.smoothing = smoothing
 
-    def _counts(self, labels: Array, weights: Sequence[Array], like: Array) -> Array:
-        """w[label_i], or 1 without weights, and 0 where the row does not count: (n)."""
+    def _counts(self, valid: Array, labels: Array, weights: Sequence[Array], like: Array) -> Array:
+        """w[label_i], or 1 without weights, and 0 where the row is not valid: (n)."""
         xp = namespace_of(like)
-        valid = labels != self.ignore_label
         counts = xp.astype(valid, like.dtype)
         if weights:
             counts = counts * xp.take(weights[0], labels * xp.astype(valid, labels.dtype))
@@ -66,7 +65,7 @@ class _LabelledRows(FunctionNode):
         """m: the number of counted rows, or the sum of the weights of the labels; 1 for 0."""
         xp = namespace_of(counts)
         total = xp.sum(counts)
-        return total + xp.astype(total == 0, counts.dtype)
+        return total + xp.asarray(total == 0, dtype=counts.dtype)
 
 
 class SoftmaxCrossEntropy(_LabelledRows):
@@ -97,11 +96,10 @@ class SoftmaxCrossEntropy(_LabelledRows):
     def forward(self, inputs: Arrays) -> Arrays:
         x, labels, *weights = inputs
         xp = namespace_of(x)
-        check_labels("softmax_cross_entropy", "x", labels, x.shape[1], self.ignore_label)
+        valid = check_labels("softmax_cross_entropy", "x", labels, x.shape[1], self.ignore_label)
         self.retain_inputs(tuple(range(1, len(inputs))))
         self.retain_outputs((1,))
         log_p = log_softmax_array(x, 1)
-        valid = labels != self.ignore_label
         chosen = labels * xp.astype(valid, labels.dtype)
         losses = -log_p[xp.arange(labels.shape[0], device=x.device), chosen]
         if weights:
@@ -114,7 +112,7 @@ class SoftmaxCrossEntropy(_LabelledRows):
             return losses, log_p
         total = xp.sum(losses)
         if self.reduction == "mean":
-            total = total / self._divisor(self._counts(labels, weights, x))
+            total = total / self._divisor(self._counts(valid, labels, weights, x))
         return total, log_p
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -146,29 +144,28 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         log_p, g, labels, *weights = inputs
         xp = namespace_of(log_p)
         self.retain_inputs(tuple(range(len(inputs))))
-        counts = self._counts(labels, weights, log_p)
+        valid = labels != self.ignore_label
+        counts = self._counts(valid, labels, weights, log_p)
         scale = self._scale(g, counts)
         gx, hot = xp.exp(log_p), one_hot_array(labels, log_p)
         if not self.smoothing:  # r and q have the factor w[label_i]
             gx -= hot
             gx *= (counts * scale)[:, None]
             return (gx,)
-        gx *= (self._row_sums(counts, labels, weights) * scale)[:, None]
+        gx *= (self._row_sums(counts, valid, weights) * scale)[:, None]
         hot *= (counts * scale * (1.0 - self.smoothing))[:, None]
         gx -= hot
-        valid = xp.astype(labels != self.ignore_label, log_p.dtype)
-        even = (valid * scale * (self.smoothing / log_p.shape[1]))[:, None]
+        even = (xp.astype(valid, log_p.dtype) * scale * (self.smoothing / log_p.shape[1]))[:, None]
         gx -= even * weights[0] if weights else even
         return (gx,)
 
-    def _row_sums(self, counts: Array, labels: Array, weights: Sequence[Array]) -> Array:
+    def _row_sums(self, counts: Array, valid: Array, weights: Sequence[Array]) -> Array:
         """r: the sum of q over classes, (n)."""
         if not weights or not self.smoothing:
             return counts
         xp = namespace_of(counts)
-        valid = xp.astype(labels != self.ignore_label, counts.dtype)
-        mean = xp.mean(weights[0])
-        return counts * (1.0 - self.smoothing) + valid * (mean * self.smoothing)
+        even = xp.astype(valid, counts.dtype) * (xp.mean(weights[0]) * self.smoothing)
+        return counts * (1.0 - self.smoothing) + even
 
     def _scale(self, g: Array, counts: Array) -> Array:
         """g / m: (n) or 0-d."""
@@ -201,8 +198,9 @@ class RowWeights(SoftmaxCrossEntropyGrad):
     def forward(self, inputs: Arrays) -> Arrays:
         log_p, g, labels, *weights = inputs
         self.retain_inputs((0, *range(2, len(inputs))))
-        counts = self._counts(labels, weights, log_p)
-        return ((self._row_sums(counts, labels, weights) * self._scale(g, counts))[:, None],)
+        valid = labels != self.ignore_label
+        counts = self._counts(valid, labels, weights, log_p)
+        return ((self._row_sums(counts, valid, weights) * self._scale(g, counts))[:, None],)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gc,) = grad_outputs
@@ -290,9 +288,8 @@ class TakeLabels(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, labels = inputs
         xp = namespace_of(x)
-        check_labels("nll", "log_p", labels, x.shape[1], self.ignore_label)
+        valid = check_labels("nll", "log_p", labels, x.shape[1], self.ignore_label)
         self.retain_inputs((1,))
-        valid = labels != self.ignore_label
         chosen = labels * xp.astype(valid, labels.dtype)
         picked = xp.take_along_axis(x, chosen[:, None], axis=1)[:, 0]
         return (xp.where(valid, picked, xp.zeros((), dtype=x.dtype, device=x.device)),)

@@ -136,16 +136,22 @@ def huber(x: Any, y: Any, delta: float = 1.0, reduction: str = "mean") -> Variab
 
 def check_labels(
     function: str, argument: str, labels: Array, classes: int, ignore_label: int
-) -> None:
-    """Raises ValueError unless every label is a class of the argument, or ``ignore_label``."""
+) -> Array:
+    """For each label: False if the label is ``ignore_label``, else True.
+
+    Raises:
+        ValueError: a label is neither a class of the argument nor ``ignore_label``.
+    """
     xp = namespace_of(labels)
-    wrong = ((labels < 0) | (labels >= classes)) & (labels != ignore_label)
+    valid = labels != ignore_label
+    wrong = ((labels < 0) | (labels >= classes)) & valid
     if xp.any(wrong):
         example = int(labels[int(xp.argmax(xp.astype(wrong, xp.int8)))])
         raise ValueError(
             f"{function}: labels must lie in 0 to {classes - 1} ({argument} has {classes} "
             f"classes) or be ignore_label={ignore_label}, got {example}."
         )
+    return valid
 
 
 def one_hot_array(labels: Array, like: Array) -> Array:
@@ -262,11 +268,11 @@ class Hinge(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         x, labels = inputs
         xp = namespace_of(x)
-        check_labels("hinge", "x", labels, x.shape[1], self.ignore_label)
+        valid = check_labels("hinge", "x", labels, x.shape[1], self.ignore_label)
         self.retain_inputs((0, 1))
         zero = xp.zeros((), dtype=x.dtype, device=x.device)
         losses = xp.maximum(self._margin(x, one_hot_array(labels, x)), zero)
-        return (xp.where((labels != self.ignore_label)[:, None], losses, zero),)
+        return (xp.where(valid[:, None], losses, zero),)
 
     def _margin(self, x: Array, hot: Array) -> Array:
         """1 - t x, with t = 2 hot - 1."""
