@@ -289,6 +289,18 @@ def test_step_is_update_and_takes_a_closure() -> None:
         one.optimizer.step(1, 2)
 
 
+def test_an_update_of_an_instance_replaces_the_formula() -> None:
+    training = Training(nn.Adam, {"lr": 0.1})
+
+    def update_one(array: Any, grad: Any, moments: Any, count: int) -> Any:
+        return array * 2.0, moments
+
+    training.optimizer.update_one = update_one  # type: ignore[method-assign]
+    training.step()
+    for one, start in zip(training.hosts(), START, strict=True):
+        np.testing.assert_array_equal(one, start * np.float32(2.0))
+
+
 @pytest.mark.parametrize("is_compiled", [False, True])
 @pytest.mark.parametrize("base", [nn.Optimizer, nn.SGD, nn.Adam])
 def test_a_subclass_with_the_former_name_of_the_method(base: Any, is_compiled: bool) -> None:

@@ -235,10 +235,10 @@ class Optimizer(RefusesKeywords):
 
     def _results(self, ready: list[_Slot]) -> Sequence[tuple[Array, Moments]]:
         """The next arrays and moments: by the backend's ``OptimizerUpdate``, else portable."""
-        steps = [
-            (slot.parameter.array, slot.parameter.grad, slot.moments, slot.count + 1)
-            for slot in ready
-        ]
+        steps = []
+        for slot in ready:
+            p: Any = slot.parameter  # with a gradient
+            steps.append((p.raw, p._grad_var.raw, slot.moments, slot.count + 1))
         if not ready:  # a group without a gradient
             return []
         device = ready[0].device
@@ -271,10 +271,14 @@ class Optimizer(RefusesKeywords):
 
     def _ready(self) -> list[_Slot]:
         """The slots of the parameters with a gradient; shapes and dtypes are checked."""
-        ready = [slot for slot in self._slots if slot.parameter.grad_var is not None]
-        for slot in ready:
-            slot.check(f"{type(self).__name__}.update", "gradient", slot.parameter.grad)
-            slot.prepare(f"{type(self).__name__}.update")
+        title = f"{type(self).__name__}.update"
+        ready = []
+        for slot in self._slots:
+            gradient = slot.parameter._grad_var
+            if gradient is not None:
+                slot.check(title, "gradient", gradient.raw)
+                slot.prepare(title)
+                ready.append(slot)
         return ready
 
     def cleargrads(self) -> None:
@@ -386,8 +390,9 @@ class _Slot:
 
     def lifted(self, array: Array, moments: Moments) -> tuple[Array, Moments]:
         """The results of a step; an array library may give scalars for 0-d arrays."""
-        lift = self.device.lift
-        return lift(array), {name: lift(moment) for name, moment in moments.items()}
+        lift, types = self.device.lift, self.device.array_types
+        lifted = array if type(array) in types else lift(array)
+        return lifted, {n: m if type(m) in types else lift(m) for n, m in moments.items()}
 
 
 def _others(count: int) -> str:
@@ -425,16 +430,35 @@ class FormulaOptimizer(Optimizer):
     def update_one(
         self, array: Array, grad: Array, moments: Moments, count: int
     ) -> tuple[Array, Moments]:
-        function = self.formula()
-        names = [name for name in function.moments if name in moments]
-        numbers = [count if name == "count" else getattr(self, name) for name in function.numbers]
-        inputs = (array, grad, *[moments[name] for name in names], *numbers)
-        array, *found = function.forward(inputs)
-        return array, dict(zip(names, found, strict=True))
+        return self._each_by(self.formula(), [(array, grad, moments, count)])[0]
+
+    def _each_one(self, steps: Sequence[Any]) -> list[tuple[Array, Moments]]:
+        return super()._each_one(steps) if self._is_own else self._each_by(self.formula(), steps)
+
+    def _each_by(
+        self, function: UpdateFunction, steps: Sequence[Any]
+    ) -> list[tuple[Array, Moments]]:
+        """The next arrays and moments of each step, by one function."""
+        numbers = [0 if name == "count" else getattr(self, name) for name in function.numbers]
+        place = function.numbers.index("count") if "count" in function.numbers else None
+        results = []
+        for array, grad, moments, count in steps:
+            names = [name for name in function.moments if name in moments]
+            if place is not None:
+                numbers[place] = count
+            inputs = (array, grad, *[moments[name] for name in names], *numbers)
+            new, *found = function.forward(inputs)
+            results.append((new, dict(zip(names, found, strict=True))))
+        return results
+
+    @property
+    def _is_own(self) -> bool:
+        """True if a subclass or an instance has an update of its own."""
+        method = getattr(self.update_one, "__func__", None)
+        return self._has_old_step or method is not FormulaOptimizer.update_one
 
     def update_function(self) -> UpdateFunction:
-        is_own = self._has_old_step or type(self).update_one is not FormulaOptimizer.update_one
-        return super().update_function() if is_own else self.formula()
+        return super().update_function() if self._is_own else self.formula()
 
     def checked(self, name: str, low: float = 0.0, high: float = math.inf) -> float:
         """The value of a setting, a number: low <= value < high."""
