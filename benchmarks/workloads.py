@@ -139,11 +139,13 @@ def make_run(workload: Any, name: str) -> Run:
 
 
 def on_device(name: str) -> Any:
-    """A ``with`` block for the device of a contestant."""
+    """A ``with`` block for the device of a contestant; the default device needs none."""
     if name not in TINYNODE:
         return contextlib.nullcontext()
     import tinynode
 
+    if tinynode.get_device() is tinynode.get_device(TINYNODE[name]):
+        return contextlib.nullcontext()  # as in a program that sets no device
     return tinynode.using_device(TINYNODE[name])
 
 
