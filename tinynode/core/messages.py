@@ -359,7 +359,9 @@ def check_start_of_grad(y: Any, gy: Any, position: int) -> None:
     """Refuse a gradient that ``tinynode.grad`` starts from, if it does not fit the output."""
     if gy is None:
         check_real_start("grad", f"outputs[{position}]", y)
-    else:
+        return
+    is_filled = isinstance(gy, tinynode.Variable) and gy.raw is not None
+    if not (is_filled and y.is_like(gy.raw, gy.device)):
         check_gradient(gy, y, f"grad: grad_outputs[{position}]", may_be_batched=True)
 
 

@@ -128,8 +128,10 @@ def fitting(
         if not isinstance(value, Variable):
             one = as_leaf(name, f"the {what} of {place}" if place else f"the {what}", value)
         one = shared_with_examples(one)
-        fits = one.device is like.device or is_lifted(one.device, like.device)
-        if not fits or one.shape != like.shape or one.dtype != like.dtype:
+        fits = like.is_like(one.raw, one.device)
+        if not fits and is_lifted(one.device, like.device):  # one for each example of a vmap
+            fits = one.shape == like.shape and one.dtype == like.dtype
+        if not fits:
             raise ValueError(
                 f"{name}: the {what}{f' of {place}' if place else ''} must be {_form(like)}, got "
                 f"{_form(one)}. Make the {what} with zeros_like or astype, or move it with "
