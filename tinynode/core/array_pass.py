@@ -6,12 +6,12 @@ array library. And a function of tinynode, given arrays, gives arrays.
 
 A pass is a pass on arrays if no graph is recorded, no hook watches, debug mode is off, and no
 ``vmap`` runs. A function takes part if the text of ``backward`` is valid for arrays, too: see
-``array_backward``. In the same pass, any other ``backward`` receives Variables.
+``_takes_arrays``. In the same pass, any other ``backward`` receives Variables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any
 
 from tinynode.configuration import config
@@ -45,46 +45,45 @@ def device_of_pass(table: Any) -> Device | None:
     return device
 
 
-def array_backward(function: Any, device: Device) -> Any:
-    """The ``backward`` of a FunctionNode if the method takes arrays of the device, else None.
-
-    A class says so with ``backward_takes_arrays = True``; a subclass has to repeat the line. The
-    classes in ``tinynode.functions`` need no such line.
-    """
-    cls, backward = type(function), function.backward
-    method = getattr(backward, "__func__", None)  # None: put into the instance
-    if method is None or method is not _backwards.get(cls):
-        if method is not cls.backward or not _is_for_arrays(cls):
-            return None
-        _backwards[cls] = method
-    if function._local_hooks or function.output_device or function.inputs[0].device is not device:
-        return None
-    return None if complex_dtypes and function.is_complex else backward
-
-
-def _is_for_arrays(cls: type[Any]) -> bool:
-    """Whether a class says so, or is a function of the library with a method of the library."""
-    homes = cls.__module__, cls.backward.__module__
-    is_ours = homes[0].startswith("tinynode.functions.") and homes[1].startswith("tinynode.")
-    if cls.backward_accumulate.__module__ != "tinynode.core.function_node":
-        return False  # overridden: the gradients so far are Variables
-    return bool(vars(cls).get("backward_takes_arrays", is_ours))
+def run_on_arrays(sweep: Any) -> None:
+    """The loop of a pass on arrays. No hook watches a pass on arrays."""
+    heap, wanted, device = sweep.heap, sweep.wanted, sweep.table.device
+    while heap:
+        function, targets = heappop(heap)[2], []
+        for i, node in enumerate(function.inputs or ()):
+            if node.requires_grad and (wanted is None or node in wanted):
+                targets.append(i)
+        if not targets:
+            continue
+        cls, method = type(function), getattr(function.backward, "__func__", None)
+        if (
+            not (method is _backwards.get(cls, 0) or _takes_arrays(cls, method))
+            or function._local_hooks
+            or function.output_device
+            or function.inputs[0].device is not device
+            or (complex_dtypes and function.is_complex)
+        ):
+            step_on_variables(sweep, function)
+        else:
+            step_on_arrays(sweep, function, tuple(targets))
 
 
-def step_on_arrays(
-    sweep: Any, function: Any, targets: tuple[int, ...], backward: Callable[..., Any]
-) -> None:
-    """The step of a function in a pass on arrays: the work of ``Sweep._step`` in one frame.
-
-    No hook watches a pass on arrays.
-    """
+def step_on_arrays(sweep: Any, function: Any, targets: tuple[int, ...]) -> None:
+    """The step of a function in a pass on arrays: the work of ``Sweep._step``."""
     table = sweep.table
     gradients, device, array_types = table.gradients, table.device, table.device.array_types
     # take the gradients of the outputs
-    grad_outputs = table.take_grad_outputs(function)
+    if len(function.outputs) == 1 and not table.waiting:
+        node = function.outputs[0]()
+        gradient = gradients.pop(node, None)
+        if (table.keep is None or node in table.keep) and gradient is not None:
+            table.kept[node] = gradient
+        grad_outputs = (gradient,)
+    else:
+        grad_outputs = table.take_grad_outputs(function)
     # run backward
     try:
-        grad_inputs = backward(targets, grad_outputs)
+        grad_inputs = function.backward(targets, grad_outputs)
         if type(grad_inputs) is not tuple or len(grad_inputs) != len(targets):
             grad_inputs = gradients_of_targets(function, targets, grad_inputs)
     except Exception as error:
@@ -100,8 +99,10 @@ def step_on_arrays(
         so_far = gradients.get(node)
         if so_far is None:
             gradients[node] = gx
-            if node._creator_node is not None:
-                sweep.push(node._creator_node)
+            creator = node._creator_node
+            if creator is not None and creator not in sweep.seen:
+                sweep.seen.add(creator)
+                heappush(sweep.heap, (-creator.rank, len(sweep.seen), creator))
         elif function.lazy_grad_sum:
             table.waiting.setdefault(node, []).append(gx)
         else:
@@ -109,7 +110,25 @@ def step_on_arrays(
             gradients[node] = total if type(total) in array_types else device.lift(total)
 
 
-def step_on_variables(sweep: Any, function: Any, targets: tuple[int, ...]) -> None:
+def _takes_arrays(cls: type[Any], method: Any) -> bool:
+    """Whether ``method``, the ``backward`` of a function of the class, takes arrays.
+
+    A class says so with ``backward_takes_arrays = True``; a subclass has to repeat the line. The
+    classes in ``tinynode.functions`` need no such line.
+    """
+    if method is None or method is not cls.backward:
+        return False  # put into the instance
+    if cls.backward_accumulate.__module__ != "tinynode.core.function_node":
+        return False  # overridden: the gradients so far are Variables
+    homes = cls.__module__, cls.backward.__module__
+    is_ours = homes[0].startswith("tinynode.functions.") and homes[1].startswith("tinynode.")
+    takes = bool(vars(cls).get("backward_takes_arrays", is_ours))
+    if takes:
+        _backwards[cls] = method
+    return takes
+
+
+def step_on_variables(sweep: Any, function: Any) -> None:
     """In a pass on arrays, the step of a function with a ``backward`` for Variables only."""
     table, device = sweep.table, sweep.table.device
     nodes = {*function.inputs, *(reference() for reference in function.outputs)}
@@ -117,7 +136,7 @@ def step_on_variables(sweep: Any, function: Any, targets: tuple[int, ...]) -> No
         table.gradients[node] = _as_variable(table.gradients[node], node)
     thread_state.array_device = table.device = None
     try:
-        sweep._step(function, targets)
+        sweep._step(function)
     finally:
         thread_state.array_device = table.device = device
     for node in nodes & table.gradients.keys():

@@ -16,8 +16,8 @@ from typing import Any, Self
 from tinynode.configuration import backprop_mode, config
 from tinynode.core import array_pass, messages
 from tinynode.core.accumulation import fused_backward, unshared
-from tinynode.core.array_pass import array_backward, step_on_arrays, step_on_variables
-from tinynode.core.function_node import FunctionNode, Indexes
+from tinynode.core.array_pass import run_on_arrays
+from tinynode.core.function_node import FunctionNode
 from tinynode.core.gradient_table import GradientTable
 from tinynode.core.hooks import active_hooks, retained_and_gradients, tell_failed, thread_state
 from tinynode.core.paths import nodes_between
@@ -58,22 +58,13 @@ class Sweep:
 
     def run(self) -> dict[VariableNode, Variable]:
         """Run the backward of each function in reach; gives the remaining gradients."""
-        table, wanted, outer = self.table, self.wanted, thread_state.array_device
+        table, outer = self.table, thread_state.array_device
         device = thread_state.array_device = table.device = array_pass.device_of_pass(table)
         try:
+            if device is not None:
+                run_on_arrays(self)
             while self.heap:
-                function, targets = heappop(self.heap)[2], []
-                for i, node in enumerate(function.inputs or ()):
-                    if node.requires_grad and (wanted is None or node in wanted):
-                        targets.append(i)
-                if not targets:
-                    continue
-                if device is None:
-                    self._step(function, tuple(targets))
-                elif backward := array_backward(function, device):
-                    step_on_arrays(self, function, tuple(targets), backward)
-                else:
-                    step_on_variables(self, function, tuple(targets))
+                self._step(heappop(self.heap)[2])
             return table.finish()
         finally:
             thread_state.array_device = outer  # Ctrl-C may come before an ``__exit__``
@@ -84,8 +75,15 @@ class Sweep:
             self.seen.add(function)
             heappush(self.heap, (-function.rank, len(self.seen), function))
 
-    def _step(self, function: FunctionNode, targets: Indexes) -> None:
+    def _step(self, function: FunctionNode) -> None:
         """A function's step: take the gradients of outputs, run backward, add up the results."""
+        indexes = []
+        for i, node in enumerate(function.inputs or ()):
+            if node.requires_grad and (self.wanted is None or node in self.wanted):
+                indexes.append(i)
+        if not indexes:
+            return
+        targets = tuple(indexes)
         is_watched = self.hooks or function._local_hooks or self.debug
         hooks = active_hooks(function) if is_watched else ()
         for hook in hooks:

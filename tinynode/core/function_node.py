@@ -177,7 +177,8 @@ class FunctionNode(HookOwner):
             outputs = self._wrap(results, device, True, self)
             self.outputs = tuple([weakref.ref(y.node) for y in outputs])
         if indexes := self._retained_input_indexes:
-            self._input_data = messages.arrays_to_retain(self, indexes, arrays)
+            full = indexes == messages.EVERY.get(len(arrays))
+            self._input_data = arrays if full else messages.arrays_to_retain(self, indexes, arrays)
             for i in indexes:
                 inputs[i].data = arrays[i]
         if indexes := self._retained_output_indexes:

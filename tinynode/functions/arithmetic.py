@@ -10,7 +10,6 @@ x = 1. So ``ZeroSafeMultiply`` needs both, a zero gradient and a derivative that
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
@@ -170,9 +169,12 @@ class Multiply(BroadcastingNode):
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gz,), (x, y) = grad_outputs, self.get_retained_inputs()
-        times = zero_safe_multiply if self.is_masked else operator.mul
-        gx = times(gz, y) if 0 in target_input_indexes else None
-        gy = times(gz, x) if 1 in target_input_indexes else None
+        if self.is_masked:
+            gx = zero_safe_multiply(gz, y) if 0 in target_input_indexes else None
+            gy = zero_safe_multiply(gz, x) if 1 in target_input_indexes else None
+        else:
+            gx = gz * y if 0 in target_input_indexes else None
+            gy = gz * x if 1 in target_input_indexes else None
         return self.unbroadcast(gx, gy)
 
 
