@@ -310,3 +310,31 @@ def test_a_class_with_its_own_backward_accumulate_gets_variables() -> None:
     fn.sum(y + Accumulates().apply((y,))[0]).backward()
     assert given == [tn.Variable, tn.Variable]
     np.testing.assert_allclose(x.grad, 2 + 24 * x.array**2)
+
+
+class Doubles(OfArrays):
+    """2 x; backward unchains a variable first, if there is one."""
+
+    backward_takes_arrays = True
+    unchained: tn.Variable | None = None
+
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0] * 2.0,)
+
+    def backward(self, indexes: Any, grad_outputs: Any) -> Any:
+        if self.unchained is not None:
+            self.unchained.unchain()
+        (gy,) = grad_outputs
+        return (None if gy is None else gy * 2.0,)
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_a_variable_unchained_during_the_pass_keeps_the_gradient(double: bool) -> None:
+    """The variable is a leaf by then, and the function before gets no gradient."""
+    x, node = leaf(), Doubles()
+    y = Doubles().apply((x,))[0]
+    node.unchained = y
+    z = node.apply((fn.exp(x),))[0]
+    fn.sum(z * y).backward(enable_double_backprop=double)
+    np.testing.assert_allclose(y.grad, z.array)
+    np.testing.assert_allclose(x.grad, 2.0 * y.array * np.exp(x.array))

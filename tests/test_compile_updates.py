@@ -588,3 +588,26 @@ def test_no_plan_is_made_that_nobody_runs(
         for _ in range(3):
             compiled(tn.asarray(array(4)))
     assert len(made) == expected  # the first run's, and the one for later runs
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_update_of_an_instance_replaces_the_formula(is_late: bool) -> None:
+    w = nn.Parameter(np.asarray([1.0, 2.0]))
+    optimizer = nn.Adam([w])
+
+    def update_one(array: Any, grad: Any, moments: Any, count: int) -> Any:
+        return array * 2.0, moments
+
+    @tn.compile
+    def step() -> None:
+        optimizer.cleargrads()
+        F.sum(w * w).backward()
+        optimizer.update()
+
+    if is_late:
+        step()
+    optimizer.update_one = update_one  # type: ignore[method-assign]
+    before = w.array.copy()
+    step()
+    step()
+    np.testing.assert_allclose(w.array, before * 4.0)

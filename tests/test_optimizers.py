@@ -289,13 +289,21 @@ def test_step_is_update_and_takes_a_closure() -> None:
         one.optimizer.step(1, 2)
 
 
-def test_an_update_of_an_instance_replaces_the_formula() -> None:
-    training = Training(nn.Adam, {"lr": 0.1})
+def twice(array: Any, grad: Any, moments: Any, count: int) -> Any:
+    return array * 2.0, moments
 
-    def update_one(array: Any, grad: Any, moments: Any, count: int) -> Any:
-        return array * 2.0, moments
 
-    training.optimizer.update_one = update_one  # type: ignore[method-assign]
+class OwnRule(nn.Adam):
+    @property
+    def rule(self) -> Any:
+        return twice
+
+
+@pytest.mark.parametrize("kind", [nn.Adam, OwnRule])
+def test_a_rule_of_an_instance_or_a_subclass_replaces_the_formula(kind: Any) -> None:
+    training = Training(kind, {"lr": 0.1})
+    if kind is nn.Adam:
+        training.optimizer.update_one = twice  # type: ignore[method-assign]
     training.step()
     for one, start in zip(training.hosts(), START, strict=True):
         np.testing.assert_array_equal(one, start * np.float32(2.0))

@@ -229,7 +229,7 @@ def softmax_cross_entropy_grad(node: Any, arrays: Arrays) -> Any:
     if refused:
         return refused
     node.retain_inputs((0, 1, 2))
-    counts = node._counts(labels, (), log_p)
+    counts = node._counts(labels != node.ignore_label, labels, (), log_p)
     scale = cupy.reshape(node._scale(g, counts), (-1, 1))
     columns = cupy.arange(log_p.shape[1], dtype=cupy.int64)[None, :]
     wide = labels.astype(cupy.int64)[:, None]

@@ -56,8 +56,9 @@ def run_on_arrays(sweep: Any) -> None:
         if not targets:
             continue
         cls, method = type(function), getattr(function.backward, "__func__", None)
+        is_known = method is not None and method is _backwards.get(cls)
         if (
-            not (method is _backwards.get(cls, 0) or _takes_arrays(cls, method))
+            not (is_known or _takes_arrays(cls, method))
             or function._local_hooks
             or function.output_device
             or function.inputs[0].device is not device
@@ -69,16 +70,15 @@ def run_on_arrays(sweep: Any) -> None:
 
 
 def step_on_arrays(sweep: Any, function: Any, targets: tuple[int, ...]) -> None:
-    """The step of a function in a pass on arrays: the work of ``Sweep._step``."""
+    """The step of a function in a pass on arrays: take, run and add, as in ``Sweep._step``."""
     table = sweep.table
     gradients, device, array_types = table.gradients, table.device, table.device.array_types
-    # take the gradients of the outputs
-    if len(function.outputs) == 1 and not table.waiting:
-        node = function.outputs[0]()
-        gradient = gradients.pop(node, None)
-        if (table.keep is None or node in table.keep) and gradient is not None:
-            table.kept[node] = gradient
-        grad_outputs = (gradient,)
+    # take the gradients of the outputs; a few lines for the usual case
+    node: Any = function.outputs[0]() if len(function.outputs) == 1 else None
+    if node in gradients and node._creator_node is function and not table.waiting:
+        grad_outputs = (gradients.pop(node),)
+        if table.keep is None or node in table.keep:
+            table.kept[node] = grad_outputs[0]
     else:
         grad_outputs = table.take_grad_outputs(function)
     # run backward
@@ -113,8 +113,8 @@ def step_on_arrays(sweep: Any, function: Any, targets: tuple[int, ...]) -> None:
 def _takes_arrays(cls: type[Any], method: Any) -> bool:
     """Whether ``method``, the ``backward`` of a function of the class, takes arrays.
 
-    A class says so with ``backward_takes_arrays = True``; a subclass has to repeat the line. The
-    classes in ``tinynode.functions`` need no such line.
+    If so, ``_backwards`` keeps the method. A class says so with ``backward_takes_arrays = True``;
+    a subclass has to repeat the line. The classes in ``tinynode.functions`` need no such line.
     """
     if method is None or method is not cls.backward:
         return False  # put into the instance
@@ -129,7 +129,7 @@ def _takes_arrays(cls: type[Any], method: Any) -> bool:
 
 
 def step_on_variables(sweep: Any, function: Any) -> None:
-    """In a pass on arrays, the step of a function with a ``backward`` for Variables only."""
+    """In a pass on arrays, the step of a function whose ``backward`` needs Variables."""
     table, device = sweep.table, sweep.table.device
     nodes = {*function.inputs, *(reference() for reference in function.outputs)}
     for node in nodes & table.gradients.keys():

@@ -62,7 +62,7 @@ class Sweep:
         device = thread_state.array_device = table.device = array_pass.device_of_pass(table)
         try:
             if device is not None:
-                run_on_arrays(self)
+                run_on_arrays(self)  # until the heap is empty
             while self.heap:
                 self._step(heappop(self.heap)[2])
             return table.finish()

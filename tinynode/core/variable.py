@@ -18,7 +18,7 @@ from tinynode.core.variable_node import VariableNode
 from tinynode.devices import Array, Device, get_device
 from tinynode.errors import unknown_keywords
 
-new = object.__new__
+_new = object.__new__
 
 
 class Variable(ArrayMethods):
@@ -291,11 +291,11 @@ def wrap_array(
     """
     if requires_grad and (array is None or array.dtype not in device.floating_dtypes):
         requires_grad = device.is_differentiable(array)
-    variable = new(Variable)
+    variable = _new(Variable)
     variable.raw, variable._device, variable._requires_grad = array, device, requires_grad
     variable._name = variable._node = variable._grad_var = None
     if creator is not None:  # as VariableNode(variable), without a look at the Variable
-        node = variable._node = new(VariableNode)
+        node = variable._node = _new(VariableNode)
         node.shape, node.dtype = (None, None) if array is None else (array.shape, array.dtype)
         node.device, node.requires_grad = device, requires_grad
         node.name = node.data = None

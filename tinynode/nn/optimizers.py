@@ -237,7 +237,7 @@ class Optimizer(RefusesKeywords):
         """The next arrays and moments: by the backend's ``OptimizerUpdate``, else portable."""
         steps = []
         for slot in ready:
-            p: Any = slot.parameter  # with a gradient
+            p: Any = slot.parameter  # the program reads no value, so no hook is told
             steps.append((p.raw, p._grad_var.raw, slot.moments, slot.count + 1))
         if not ready:  # a group without a gradient
             return []
@@ -424,7 +424,10 @@ class FormulaOptimizer(Optimizer):
     """
 
     def formula(self) -> UpdateFunction:
-        """The update of one parameter, with the present settings as constants."""
+        """The update of one parameter, with the present settings as constants.
+
+        An update asks once for each group, and uses the function for all parameters of the group.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no formula: define it in the class.")
 
     def update_one(
@@ -439,13 +442,11 @@ class FormulaOptimizer(Optimizer):
         self, function: UpdateFunction, steps: Sequence[Any]
     ) -> list[tuple[Array, Moments]]:
         """The next arrays and moments of each step, by one function."""
-        numbers = [0 if name == "count" else getattr(self, name) for name in function.numbers]
-        place = function.numbers.index("count") if "count" in function.numbers else None
+        settings = {name: getattr(self, name) for name in function.numbers if name != "count"}
         results = []
         for array, grad, moments, count in steps:
             names = [name for name in function.moments if name in moments]
-            if place is not None:
-                numbers[place] = count
+            numbers = [settings.get(name, count) for name in function.numbers]
             inputs = (array, grad, *[moments[name] for name in names], *numbers)
             new, *found = function.forward(inputs)
             results.append((new, dict(zip(names, found, strict=True))))
@@ -453,9 +454,8 @@ class FormulaOptimizer(Optimizer):
 
     @property
     def _is_own(self) -> bool:
-        """True if a subclass or an instance has an update of its own."""
-        method = getattr(self.update_one, "__func__", None)
-        return self._has_old_step or method is not FormulaOptimizer.update_one
+        """True if a subclass or an instance has a rule of its own in place of the formula."""
+        return getattr(self.rule, "__func__", None) is not FormulaOptimizer.update_one
 
     def update_function(self) -> UpdateFunction:
         return super().update_function() if self._is_own else self.formula()
