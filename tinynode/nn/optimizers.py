@@ -390,9 +390,8 @@ class _Slot:
 
     def lifted(self, array: Array, moments: Moments) -> tuple[Array, Moments]:
         """The results of a step; an array library may give scalars for 0-d arrays."""
-        lift, types = self.device.lift, self.device.array_types
-        lifted = array if type(array) in types else lift(array)
-        return lifted, {n: m if type(m) in types else lift(m) for n, m in moments.items()}
+        lift = self.device.lift
+        return lift(array), {name: lift(moment) for name, moment in moments.items()}
 
 
 def _others(count: int) -> str:
