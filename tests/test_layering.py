@@ -147,7 +147,8 @@ def test_back_edges_are_read_at_call_time(name: str) -> None:
     while waiting:
         for child in ast.iter_child_nodes(waiting.pop()):
             assert not (isinstance(child, ast.Name) and child.id == "tinynode"), child.lineno
-            if not isinstance(child, ast.FunctionDef):
+            is_for_types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+            if not isinstance(child, ast.FunctionDef) and not is_for_types:  # both not run yet
                 waiting.append(child)
 
 

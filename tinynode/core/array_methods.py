@@ -38,6 +38,9 @@ from tinynode.errors import (
     unknown_keywords,
 )
 
+if TYPE_CHECKING:
+    arithmetic = tinynode.functions.arithmetic  # at run time, ``tinynode.functions`` sets it
+
 
 class ElementCount(int):
     """The number of elements. PyTorch's ``x.size()`` is refused with the name to write."""
@@ -218,12 +221,8 @@ class ArrayMethods:
         copy: bool | None = None,
     ) -> Any:
         """The array for another library, which shares the memory: ``numpy.from_dlpack(x)``."""
-        options = {
-            "stream": stream,
-            "max_version": max_version,
-            "dl_device": dl_device,
-            "copy": copy,
-        }
+        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        options["copy"] = copy
         given = {name: value for name, value in options.items() if value is not None}
         return self._shared_array().__dlpack__(**given)
 
@@ -421,7 +420,7 @@ class ArrayMethods:
 
     def abs(self) -> tinynode.Variable:
         """The absolute value by element."""
-        return tinynode.functions.abs(self)
+        return arithmetic.abs(self)
 
     def sin(self) -> tinynode.Variable:
         """The sine by element."""
@@ -470,40 +469,40 @@ class ArrayMethods:
     # --- operators -------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.Add().apply((self, other))[0]
+        return arithmetic.Add().apply((self, other))[0]
 
     def __radd__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.Add().apply((other, self))[0]
+        return arithmetic.Add().apply((other, self))[0]
 
     def __sub__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.Subtract().apply((self, other))[0]
+        return arithmetic.Subtract().apply((self, other))[0]
 
     def __rsub__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.Subtract().apply((other, self))[0]
+        return arithmetic.Subtract().apply((other, self))[0]
 
     def __mul__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.Multiply().apply((self, other))[0]
+        return arithmetic.Multiply().apply((self, other))[0]
 
     def __rmul__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.Multiply().apply((other, self))[0]
+        return arithmetic.Multiply().apply((other, self))[0]
 
     def __truediv__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.Divide().apply((self, other))[0]
+        return arithmetic.Divide().apply((self, other))[0]
 
     def __rtruediv__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.Divide().apply((other, self))[0]
+        return arithmetic.Divide().apply((other, self))[0]
 
     def __floordiv__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.FloorDivide().apply((self, other))[0]
+        return arithmetic.FloorDivide().apply((self, other))[0]
 
     def __rfloordiv__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.FloorDivide().apply((other, self))[0]
+        return arithmetic.FloorDivide().apply((other, self))[0]
 
     def __mod__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.remainder(self, other)
+        return arithmetic.remainder(self, other)
 
     def __rmod__(self, other: Any) -> tinynode.Variable:
-        return tinynode.functions.remainder(other, self)
+        return arithmetic.remainder(other, self)
 
     def __pow__(self, other: Any) -> tinynode.Variable:
         return tinynode.functions.pow(self, other)
@@ -551,13 +550,13 @@ class ArrayMethods:
         return tinynode.functions.bitwise_invert(self)
 
     def __neg__(self) -> tinynode.Variable:
-        return tinynode.functions.negative(self)
+        return arithmetic.negative(self)
 
     def __pos__(self) -> Self:
         return self
 
     def __abs__(self) -> tinynode.Variable:
-        return tinynode.functions.abs(self)
+        return arithmetic.abs(self)
 
     def __eq__(self, other: object) -> Any:
         if not tinynode.core.conversion.is_comparable(other):

@@ -47,12 +47,15 @@ def device_of_pass(table: Any) -> Device | None:
 
 def run_on_arrays(sweep: Any) -> None:
     """The loop of a pass on arrays. No hook watches a pass on arrays."""
-    heap, wanted, device = sweep.heap, sweep.wanted, sweep.table.device
-    while heap:
-        function, targets = heappop(heap)[2], []
+    alone: Any  # in a chain, the next function: it needs no heap
+    table, heap, wanted, alone = sweep.table, sweep.heap, sweep.wanted, None
+    gradients, device = table.gradients, table.device
+    while heap or alone is not None:
+        function, targets = heappop(heap)[2] if heap else alone, []
         for i, node in enumerate(function.inputs or ()):
             if node.requires_grad and (wanted is None or node in wanted):
                 targets.append(i)
+        alone = grad_outputs = None
         if not targets:
             continue
         cls, method = type(function), getattr(function.backward, "__func__", None)
@@ -64,23 +67,28 @@ def run_on_arrays(sweep: Any) -> None:
             or (complex_dtypes and function.is_complex)
         ):
             step_on_variables(sweep, function)
+            continue
+        # take the gradients of the outputs; a few lines for the usual case
+        output: Any = function.outputs[0]() if len(function.outputs) == 1 else None
+        if output in gradients and output._creator_node is function and not table.waiting:
+            grad_outputs = (gradients.pop(output),)
+            if table.keep is None or output in table.keep:
+                table.kept[output] = grad_outputs[0]
         else:
-            step_on_arrays(sweep, function, tuple(targets))
+            grad_outputs = table.take_grad_outputs(function)
+        alone = step_on_arrays(sweep, function, tuple(targets), grad_outputs)
 
 
-def step_on_arrays(sweep: Any, function: Any, targets: tuple[int, ...]) -> None:
-    """The step of a function in a pass on arrays: take, run and add, as in ``Sweep._step``."""
-    table = sweep.table
-    gradients, device, array_types = table.gradients, table.device, table.device.array_types
-    # take the gradients of the outputs; a few lines for the usual case
-    node: Any = function.outputs[0]() if len(function.outputs) == 1 else None
-    if node in gradients and node._creator_node is function and not table.waiting:
-        grad_outputs = (gradients.pop(node),)
-        if table.keep is None or node in table.keep:
-            table.kept[node] = grad_outputs[0]
-    else:
-        grad_outputs = table.take_grad_outputs(function)
-    # run backward
+def step_on_arrays(
+    sweep: Any, function: Any, targets: tuple[int, ...], grad_outputs: tuple[Array | None, ...]
+) -> Any:
+    """Run the backward of a function, and add the results to the gradients of the inputs.
+
+    Returns:
+        The function that waits alone, without the heap; else None.
+    """
+    table, heap, alone = sweep.table, sweep.heap, None
+    gradients, array_types = table.gradients, table.device.array_types
     try:
         grad_inputs = function.backward(targets, grad_outputs)
         if type(grad_inputs) is not tuple or len(grad_inputs) != len(targets):
@@ -88,25 +96,29 @@ def step_on_arrays(sweep: Any, function: Any, targets: tuple[int, ...]) -> None:
     except Exception as error:
         explain_backward_error(error, function)
         raise
-    # add the results to the gradients of the inputs
     for position, i in enumerate(targets):
         node, gx = function.inputs[i], grad_inputs[position]
         if gx is None:
             continue
         if type(gx) not in array_types or gx.shape != node.shape or gx.dtype is not node.dtype:
-            gx = checked_gradient(gx, function, i, device)
-        so_far = gradients.get(node)
-        if so_far is None:
+            gx = checked_gradient(gx, function, i, table.device)
+        if (so_far := gradients.get(node)) is None:
             gradients[node] = gx
             creator = node._creator_node
             if creator is not None and creator not in sweep.seen:
                 sweep.seen.add(creator)
-                heappush(sweep.heap, (-creator.rank, len(sweep.seen), creator))
+                if alone is None and not heap:
+                    alone = creator
+                else:
+                    heappush(heap, (-creator.rank, len(sweep.seen), creator))
         elif function.lazy_grad_sum:
             table.waiting.setdefault(node, []).append(gx)
         else:
             total = so_far + gx
-            gradients[node] = total if type(total) in array_types else device.lift(total)
+            gradients[node] = total if type(total) in array_types else table.device.lift(total)
+    if heap and alone is not None:  # it came before the others, so the number is 0
+        heappush(heap, (-alone.rank, 0, alone))
+    return None if heap else alone
 
 
 def _takes_arrays(cls: type[Any], method: Any) -> bool:

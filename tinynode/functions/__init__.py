@@ -9,7 +9,8 @@ chapters of the Array API standard, and the families of networks.
 import typing
 
 from tinynode import habits
-from tinynode.functions import fft, linalg
+from tinynode.core import array_methods
+from tinynode.functions import arithmetic, fft, linalg
 from tinynode.functions.activation import (
     ELU,
     GELU,
@@ -392,6 +393,8 @@ from tinynode.functions.trigonometric import (
     tanh,
 )
 from tinynode.functions.volumes import conv3d, conv_transpose1d, conv_transpose3d
+
+array_methods.arithmetic = arithmetic  # so that ``x * y`` finds the function without a search
 
 __all__ = [
     "Abs",
