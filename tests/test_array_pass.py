@@ -271,6 +271,56 @@ def test_a_step_on_arrays_gives_what_a_watched_step_gives(lazy: bool, used: str)
     assert on_arrays[0] is not None
 
 
+class Noted(OfArrays):
+    """Half of the sum and of the difference. It notes the order of the steps."""
+
+    def __init__(self, number: int, steps: list[int]) -> None:
+        self.number, self.steps = number, steps
+
+    def forward(self, inputs: Any) -> Any:
+        x, y = inputs
+        return (x + y) / 2, (x - y) / 2
+
+    def backward(self, indexes: Any, grad_outputs: Any) -> Any:
+        self.steps.append(self.number)
+        halves = [None if gy is None else gy * 0.5 for gy in grad_outputs]
+        plus, minus = halves
+        gradients = [
+            plus if minus is None else minus if plus is None else plus + minus,
+            plus if minus is None else -minus if plus is None else plus - minus,
+        ]
+        return tuple([gradients[i] for i in indexes])
+
+
+class NotedOnArrays(Noted):
+    backward_takes_arrays = True
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_of_the_steps_is_that_of_a_watched_pass(seed: int) -> None:
+    """Functions of one rank run first in, first out, in chains and in wide graphs."""
+    random = np.random.default_rng(seed)
+    steps: list[int] = []
+    leaves = [leaf(), leaf() * 0.5]
+    xs = leaves.copy()
+    for number in range(30):
+        reach = int(random.integers(1, 6))  # 1: a chain
+        x, y = (xs[-int(random.integers(1, min(reach, len(xs)) + 1))] for _ in range(2))
+        kind = Noted if random.random() < 0.2 else NotedOnArrays
+        xs.extend(kind(number, steps).apply((x, y))[: int(random.integers(1, 3))])
+    y = fn.sum(xs[-1] + xs[-2] + xs[-3])
+    on_arrays = tn.grad([y], leaves)
+    order = steps.copy()
+    steps.clear()
+    with tn.FunctionHook():
+        watched = tn.grad([y], leaves)
+    assert order == steps and len(set(steps)) == len(steps) > 5
+    for one, other in zip(on_arrays, watched, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            np.testing.assert_array_equal(one.array, other.array)
+
+
 @pytest.mark.parametrize("hooked", [False, True])
 def test_errors_of_backward_are_the_same_in_both_steps(hooked: bool) -> None:
     class Fails(OfArrays):
