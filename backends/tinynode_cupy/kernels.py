@@ -230,7 +230,7 @@ def softmax_cross_entropy_grad(node: Any, arrays: Arrays) -> Any:
         return refused
     node.retain_inputs((0, 1, 2))
     counts = node._counts(labels != node.ignore_label, labels, (), log_p)
-    scale = cupy.reshape(node._scale(g, counts), (-1, 1))
+    scale = cupy.reshape(node._scale(g, counts, ()), (-1, 1))
     columns = cupy.arange(log_p.shape[1], dtype=cupy.int64)[None, :]
     wide = labels.astype(cupy.int64)[:, None]
     return (_cross_entropy_grad(log_p, wide, columns, scale, node.ignore_label),)

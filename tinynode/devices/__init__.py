@@ -14,6 +14,8 @@
 
 from tinynode.devices.arrays import (
     add_at,
+    all_true,
+    any_true,
     backend_of,
     base_of,
     check_cast,
@@ -102,6 +104,8 @@ __all__ = [
     "Use",
     "Versioned",
     "add_at",
+    "all_true",
+    "any_true",
     "axis_of",
     "backend_names",
     "backend_of",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from tinynode.devices.device import Device, device_name
 from tinynode.devices.dtypes import FLOATING, INTEGER, kind_of_dtype
 from tinynode.devices.protocol import Array, Backend, FunctionalWrites, Overlay, Scatter, supports
@@ -118,6 +120,20 @@ def namespace_of(array: Array) -> Any:
             return namespace
         namespace_of_type[type(array)] = namespace
         return namespace
+
+
+def any_true(mask: Array) -> bool:
+    """True if an element of a bool array is true. NumPy counts elements quicker than ``any``."""
+    if isinstance(mask, numpy.ndarray | numpy.generic):
+        return bool(numpy.count_nonzero(mask))
+    return bool(namespace_of(mask).any(mask))
+
+
+def all_true(mask: Array) -> bool:
+    """True if each element of a bool array is true, likewise."""
+    if isinstance(mask, numpy.ndarray | numpy.generic):
+        return bool(numpy.count_nonzero(mask) == mask.size)
+    return bool(namespace_of(mask).all(mask))
 
 
 def kind_of(array: Array) -> int:

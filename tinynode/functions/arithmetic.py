@@ -14,7 +14,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.devices import Array, Arrays, all_true, namespace_of
 from tinynode.errors import snake_case
 from tinynode.functions.operands import as_operand, as_operand_list, as_operands
 from tinynode.functions.searching import where
@@ -190,7 +190,7 @@ def masked(g: Array, mask: Array) -> Array:
     """
     xp = namespace_of(g)
     # pragma: no mutate (NeverBranch): the branch saves time and changes no value
-    if xp.all(xp.isfinite(g)):
+    if all_true(xp.isfinite(g)):
         return g * xp.astype(mask, g.dtype)
     return xp.where(mask, g, xp.zeros_like(g))
 
@@ -209,7 +209,7 @@ class ZeroSafeMultiply(BroadcastingNode):
         xp = namespace_of(g)
         self.retain_inputs((0, 1))
         finite = xp.isfinite(d)
-        if not xp.all(finite):
+        if not all_true(finite):
             # pragma: no mutate (NeighbourFunction): where g is 0 the product is 0 with any finite
             # d
             d = xp.where(finite | (g != 0), d, xp.zeros_like(d))

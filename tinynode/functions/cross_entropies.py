@@ -7,7 +7,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, add_at, namespace_of
+from tinynode.devices import Array, Arrays, add_at, all_true, namespace_of
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe
@@ -61,10 +61,12 @@ class _LabelledRows(FunctionNode):
             counts = counts * xp.take(weights[0], labels * xp.astype(valid, labels.dtype))
         return counts
 
-    def _divisor(self, counts: Array) -> Array:
+    def _divisor(self, counts: Array, weights: Sequence[Array]) -> Array:
         """m: the number of counted rows, or the sum of the weights of the labels; 1 for 0."""
         xp = namespace_of(counts)
-        total = xp.sum(counts)
+        # of zeros and ones, the ones are counted: quicker than a sum, and exact in float16
+        number = xp.sum(counts) if weights else xp.count_nonzero(counts)
+        total = xp.asarray(number, dtype=counts.dtype)
         return total + xp.asarray(total == 0, dtype=counts.dtype)
 
 
@@ -100,19 +102,22 @@ class SoftmaxCrossEntropy(_LabelledRows):
         self.retain_inputs(tuple(range(1, len(inputs))))
         self.retain_outputs((1,))
         log_p = log_softmax_array(x, 1)
-        chosen = labels * xp.astype(valid, labels.dtype)
+        # pragma: no mutate (NeverBranch): the branches save time where every row counts
+        every = all_true(valid)
+        chosen = labels if every else labels * xp.astype(valid, labels.dtype)
         losses = -log_p[xp.arange(labels.shape[0], device=x.device), chosen]
         if weights:
             losses = losses * xp.take(weights[0], chosen)
         if self.smoothing:
             spread = xp.sum(log_p * weights[0] if weights else log_p, axis=1)
             losses = losses * (1.0 - self.smoothing) - spread * (self.smoothing / x.shape[1])
-        losses = xp.where(valid, losses, xp.zeros((), dtype=x.dtype, device=x.device))
+        if not every:
+            losses = xp.where(valid, losses, xp.zeros((), dtype=x.dtype, device=x.device))
         if self.reduction == "none":
             return losses, log_p
         total = xp.sum(losses)
         if self.reduction == "mean":
-            total = total / self._divisor(self._counts(valid, labels, weights, x))
+            total = total / self._divisor(self._counts(valid, labels, weights, x), weights)
         return total, log_p
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -146,7 +151,7 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         self.retain_inputs(tuple(range(len(inputs))))
         valid = labels != self.ignore_label
         counts = self._counts(valid, labels, weights, log_p)
-        scale = self._scale(g, counts)
+        scale = self._scale(g, counts, weights)
         gx, hot = xp.exp(log_p), one_hot_array(labels, log_p)
         if not self.smoothing:  # r and q have the factor w[label_i]
             gx -= hot
@@ -167,9 +172,9 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         even = xp.astype(valid, counts.dtype) * (xp.mean(weights[0]) * self.smoothing)
         return counts * (1.0 - self.smoothing) + even
 
-    def _scale(self, g: Array, counts: Array) -> Array:
+    def _scale(self, g: Array, counts: Array, weights: Sequence[Array]) -> Array:
         """g / m: (n) or 0-d."""
-        return g / self._divisor(counts) if self.reduction == "mean" else g
+        return g / self._divisor(counts, weights) if self.reduction == "mean" else g
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (h,) = grad_outputs
@@ -200,7 +205,8 @@ class RowWeights(SoftmaxCrossEntropyGrad):
         self.retain_inputs((0, *range(2, len(inputs))))
         valid = labels != self.ignore_label
         counts = self._counts(valid, labels, weights, log_p)
-        return ((self._row_sums(counts, valid, weights) * self._scale(g, counts))[:, None],)
+        sums = self._row_sums(counts, valid, weights)
+        return ((sums * self._scale(g, counts, weights))[:, None],)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gc,) = grad_outputs

@@ -22,6 +22,7 @@ from tinynode.devices import (
     Array,
     Arrays,
     add_at,
+    any_true,
     check_cast,
     hidden_axes,
     is_array,
@@ -305,7 +306,7 @@ def check_bounds(function: str, indices: Variable, x: Variable, axis: int) -> No
         IndexError: an integer is outside.
     """
     xp, array, length = indices.xp, indices.raw, x.shape[axis]
-    if indices.size and xp.any((array < -length) | (array >= length)):
+    if indices.size and any_true((array < -length) | (array >= length)):
         low, high = int(xp.min(array)), int(xp.max(array))
         raise IndexError(
             f"{function}: indices run from {low} to {high}, but axis {axis} of x (shape "

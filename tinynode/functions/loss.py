@@ -7,7 +7,7 @@ from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of
+from tinynode.devices import Array, Arrays, any_true, namespace_of
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe, unknown_keywords
@@ -145,7 +145,7 @@ def check_labels(
     xp = namespace_of(labels)
     valid = labels != ignore_label
     wrong = ((labels < 0) | (labels >= classes)) & valid
-    if xp.any(wrong):
+    if any_true(wrong):
         example = int(labels[int(xp.argmax(xp.astype(wrong, xp.int8)))])
         raise ValueError(
             f"{function}: labels must lie in 0 to {classes - 1} ({argument} has {classes} "

@@ -7,7 +7,7 @@ from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, is_float16, is_integer, namespace_of
+from tinynode.devices import Array, Arrays, any_true, is_float16, is_integer, namespace_of
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.activation import softmax
 from tinynode.functions.comparison import not_equal
@@ -191,7 +191,7 @@ class CheckedRows(FunctionNode):
 def check_rows(indices: Array, shape: tuple[int, ...]) -> None:
     """Raise IndexError if an index is no row of a matrix of the given shape."""
     xp = namespace_of(indices)
-    if math.prod(indices.shape) and xp.any((indices < 0) | (indices >= shape[0])):
+    if math.prod(indices.shape) and any_true((indices < 0) | (indices >= shape[0])):
         raise IndexError(
             f"embedding: indices run from {int(xp.min(indices))} to {int(xp.max(indices))}; w "
             f"(shape {shape}) has the rows 0 to {shape[0] - 1}."

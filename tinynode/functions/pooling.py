@@ -17,6 +17,7 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import (
     Array,
     Arrays,
+    any_true,
     is_integer,
     namespace_of,
     narrowed_array,
@@ -87,7 +88,7 @@ class MaxPool2d(FunctionNode):
 def nan_winners(padded: Array, windows: Windows, best: Array, winners: Array) -> Array:
     """The winners, and the last NaN of a window that has NaN: no comparison finds NaN."""
     xp = namespace_of(best)
-    if not xp.any(xp.isnan(best)):
+    if not any_true(xp.isnan(best)):
         return winners
     for number, (_, _, place) in enumerate(windows.places(best.shape[2:])):
         here = xp.full(winners.shape, number, dtype=winners.dtype, device=winners.device)

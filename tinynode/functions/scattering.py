@@ -9,7 +9,7 @@ from tinynode.configuration import config
 from tinynode.core.conversion import asarray
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, is_integer, namespace_of
+from tinynode.devices import Arrays, any_true, is_integer, namespace_of
 from tinynode.errors import OperandError, describe, unknown_keywords
 from tinynode.functions.arithmetic import add
 from tinynode.functions.data_types import astype
@@ -42,7 +42,7 @@ class OneHot(FunctionNode):
         (indices,) = inputs
         xp = namespace_of(indices)
         wide = xp.astype(indices, xp.int64)
-        if math.prod(wide.shape) and xp.any((wide < 0) | (wide >= self.classes)):
+        if math.prod(wide.shape) and any_true((wide < 0) | (wide >= self.classes)):
             raise IndexError(
                 f"one_hot: indices run from {int(xp.min(wide))} to {int(xp.max(wide))}; with "
                 f"classes={self.classes} they must lie in 0 to {self.classes - 1}."
