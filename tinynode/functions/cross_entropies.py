@@ -53,9 +53,13 @@ class _LabelledRows(FunctionNode):
         self.ignore_label = ignore_label
         self.smoothing = smoothing
 
-    def _counts(self, valid: Array, labels: Array, weights: Sequence[Array], like: Array) -> Array:
+    def _counts(
+        self, valid: Array | None, labels: Array, weights: Sequence[Array], like: Array
+    ) -> Array:
         """w[label_i], or 1 without weights, and 0 where the row is not valid: (n)."""
         xp = namespace_of(like)
+        if valid is None:
+            valid = labels != self.ignore_label
         counts = xp.astype(valid, like.dtype)
         if weights:
             counts = counts * xp.take(weights[0], labels * xp.astype(valid, labels.dtype))
@@ -102,23 +106,23 @@ class SoftmaxCrossEntropy(_LabelledRows):
         self.retain_inputs(tuple(range(1, len(inputs))))
         self.retain_outputs((1,))
         log_p = log_softmax_array(x, 1)
-        # pragma: no mutate (NeverBranch): the branches save time where every row counts
-        every = all_true(valid)
-        chosen = labels if every else labels * xp.astype(valid, labels.dtype)
+        chosen = labels if valid is None else labels * xp.astype(valid, labels.dtype)
         losses = -log_p[xp.arange(labels.shape[0], device=x.device), chosen]
         if weights:
             losses = losses * xp.take(weights[0], chosen)
         if self.smoothing:
             spread = xp.sum(log_p * weights[0] if weights else log_p, axis=1)
             losses = losses * (1.0 - self.smoothing) - spread * (self.smoothing / x.shape[1])
-        if not every:
+        if valid is not None:
             losses = xp.where(valid, losses, xp.zeros((), dtype=x.dtype, device=x.device))
         if self.reduction == "none":
             return losses, log_p
         total = xp.sum(losses)
-        if self.reduction == "mean":
-            total = total / self._divisor(self._counts(valid, labels, weights, x), weights)
-        return total, log_p
+        if self.reduction != "mean":
+            return total, log_p
+        if valid is None and not weights:
+            return total / max(labels.shape[0], 1), log_p
+        return total / self._divisor(self._counts(valid, labels, weights, x), weights), log_p
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gloss, glog_p = grad_outputs
@@ -149,10 +153,16 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         log_p, g, labels, *weights = inputs
         xp = namespace_of(log_p)
         self.retain_inputs(tuple(range(len(inputs))))
+        gx, hot = xp.exp(log_p), one_hot_array(labels, log_p)
         valid = labels != self.ignore_label
+        # pragma: no mutate (NeverBranch): the branch saves time where every row counts as one
+        if not weights and not self.smoothing and all_true(valid):
+            scale = g / max(labels.shape[0], 1) if self.reduction == "mean" else g
+            gx -= hot
+            gx *= scale[:, None] if self.reduction == "none" else scale
+            return (gx,)
         counts = self._counts(valid, labels, weights, log_p)
         scale = self._scale(g, counts, weights)
-        gx, hot = xp.exp(log_p), one_hot_array(labels, log_p)
         if not self.smoothing:  # r and q have the factor w[label_i]
             gx -= hot
             gx *= (counts * scale)[:, None]
@@ -296,8 +306,10 @@ class TakeLabels(FunctionNode):
         xp = namespace_of(x)
         valid = check_labels("nll", "log_p", labels, x.shape[1], self.ignore_label)
         self.retain_inputs((1,))
-        chosen = labels * xp.astype(valid, labels.dtype)
+        chosen = labels if valid is None else labels * xp.astype(valid, labels.dtype)
         picked = xp.take_along_axis(x, chosen[:, None], axis=1)[:, 0]
+        if valid is None:
+            return (picked,)
         return (xp.where(valid, picked, xp.zeros((), dtype=x.dtype, device=x.device)),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:

@@ -7,7 +7,7 @@ from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, any_true, namespace_of
+from tinynode.devices import Array, Arrays, all_true, any_true, namespace_of
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe, unknown_keywords
@@ -136,15 +136,19 @@ def huber(x: Any, y: Any, delta: float = 1.0, reduction: str = "mean") -> Variab
 
 def check_labels(
     function: str, argument: str, labels: Array, classes: int, ignore_label: int
-) -> Array:
-    """For each label: False if the label is ``ignore_label``, else True.
+) -> Array | None:
+    """None if every row counts; else for each label False if the label is ``ignore_label``.
 
     Raises:
         ValueError: a label is neither a class of the argument nor ``ignore_label``.
     """
     xp = namespace_of(labels)
+    is_class = (labels >= 0) & (labels < classes)
+    # pragma: no mutate (NeverBranch): the branch saves time
+    if not 0 <= ignore_label < classes and all_true(is_class):
+        return None
     valid = labels != ignore_label
-    wrong = ((labels < 0) | (labels >= classes)) & valid
+    wrong = valid & ~is_class
     if any_true(wrong):
         example = int(labels[int(xp.argmax(xp.astype(wrong, xp.int8)))])
         raise ValueError(
@@ -272,7 +276,7 @@ class Hinge(FunctionNode):
         self.retain_inputs((0, 1))
         zero = xp.zeros((), dtype=x.dtype, device=x.device)
         losses = xp.maximum(self._margin(x, one_hot_array(labels, x)), zero)
-        return (xp.where(valid[:, None], losses, zero),)
+        return (losses if valid is None else xp.where(valid[:, None], losses, zero),)
 
     def _margin(self, x: Array, hot: Array) -> Array:
         """1 - t x, with t = 2 hot - 1."""
