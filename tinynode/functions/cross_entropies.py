@@ -155,11 +155,10 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         self.retain_inputs(tuple(range(len(inputs))))
         gx, hot = xp.exp(log_p), one_hot_array(labels, log_p)
         valid = labels != self.ignore_label
-        # pragma: no mutate (NeverBranch): the branch saves time where every row counts as one
-        if not weights and not self.smoothing and all_true(valid):
-            scale = g / max(labels.shape[0], 1) if self.reduction == "mean" else g
+        factor = self._even_factor(valid, g, weights)
+        if factor is not None:
             gx -= hot
-            gx *= scale[:, None] if self.reduction == "none" else scale
+            gx *= factor
             return (gx,)
         counts = self._counts(valid, labels, weights, log_p)
         scale = self._scale(g, counts, weights)
@@ -173,6 +172,14 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         even = (xp.astype(valid, log_p.dtype) * scale * (self.smoothing / log_p.shape[1]))[:, None]
         gx -= even * weights[0] if weights else even
         return (gx,)
+
+    def _even_factor(self, valid: Array, g: Array, weights: Sequence[Array]) -> Array | None:
+        """g / m for each row, 0-d or (n, 1), if every row counts as one; else None."""
+        # pragma: no mutate (NeverBranch): the usual case, with less work
+        if weights or self.smoothing or not all_true(valid):
+            return None
+        scale = g / max(valid.shape[0], 1) if self.reduction == "mean" else g
+        return scale[:, None] if self.reduction == "none" else scale
 
     def _row_sums(self, counts: Array, valid: Array, weights: Sequence[Array]) -> Array:
         """r: the sum of q over classes, (n)."""
@@ -214,6 +221,10 @@ class RowWeights(SoftmaxCrossEntropyGrad):
         log_p, g, labels, *weights = inputs
         self.retain_inputs((0, *range(2, len(inputs))))
         valid = labels != self.ignore_label
+        factor = self._even_factor(valid, g, weights)
+        if factor is not None:
+            xp = namespace_of(log_p)
+            return (xp.astype(valid, log_p.dtype)[:, None] * factor,)
         counts = self._counts(valid, labels, weights, log_p)
         sums = self._row_sums(counts, valid, weights)
         return ((sums * self._scale(g, counts, weights))[:, None],)
