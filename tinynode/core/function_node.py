@@ -105,8 +105,8 @@ class FunctionNode(HookOwner):
         # unwrap Variables on one device; other inputs are wrapped or refused first
         raws, device, requires_grad = [], None, False
         for x in inputs:
-            array, own = (x.raw, x._device) if isinstance(x, Variable) else (None, None)
-            if array is None or own is not (device or own):
+            array = x.raw if isinstance(x, Variable) else None
+            if array is None or (own := x._device) is not (device or own):
                 if thread_state.array_device is not None:
                     return apply_to_arrays(self, inputs)
                 return self.apply(self.as_variables(inputs))
