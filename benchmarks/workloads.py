@@ -7,9 +7,9 @@ batch 64. W4 transformer block, forward and backward. W5 ``sum(tanh(x) * sigmoid
 ``sin(x) * exp(x)``, and a Hessian-vector product of a perceptron 64-64-10. All in float32.
 
 tinynode runs on ``numpy``, on ``fast``, and compiled on ``fast``. Before the timing, results are
-compared with a float64 reference by hand. Then the libraries take turns in a single process. Both
-wall time and processor time of all threads are shown; other programs disturb processor time less.
-Each number of threads has a separate process.
+compared with a float64 reference by hand. Then the libraries take turns in a single process, in a
+random order. Both wall time and processor time of all threads are shown; other programs disturb
+processor time less. Each number of threads has a separate process.
 
     python -m benchmarks.workloads
     python -m benchmarks.workloads --only W1 W5 --threads 1 2 --rounds 30 --json results.json
@@ -24,6 +24,7 @@ import gc
 import importlib.util
 import json
 import os
+import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -201,13 +202,14 @@ def measure_workload(workload: Any, names: Sequence[str], rounds: int) -> dict[s
     check(workload, runs)
     repeats = {name: repeats_for(name, run) for name, run in runs.items()}
     times: dict[str, Any] = {name: {"wall": [], "cpu": []} for name in runs}
-    order = list(runs)
+    order, shuffler = list(runs), random.Random(0)
     for _ in range(rounds):
+        # the threads of a library go on for a moment, so no library always comes after another
+        shuffler.shuffle(order)
         for name in order:
             wall, cpu = sample(name, runs[name], repeats[name])
             times[name]["wall"].append(wall)
             times[name]["cpu"].append(cpu)
-        order = [*order[1:], order[0]]  # threads of a library may go on for a moment
     return times
 
 
