@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 
+import tinynode as tn
 from tinynode import collector
 
 
@@ -18,14 +21,35 @@ def the_same_thresholds_afterwards() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [(700, 10_000), (2000, 10_000), (500, 500), (50_000, 50_000), (0, 0)]
+    ("before", "after"),
+    [
+        ((700, 10, 10), (10_000, 10, 50)),
+        ((2000, 10, 0), (10_000, 10, 0)),
+        ((700, 10, 30), (10_000, 10, 30)),
+        ((700, 5, 10), (10_000, 5, 50)),
+        ((500, 10, 10), (500, 10, 10)),
+        ((50_000, 10, 10), (50_000, 10, 10)),
+        ((0, 10, 10), (0, 10, 10)),
+    ],
 )
-def test_only_the_number_of_python_is_raised(before: int, after: int) -> None:
-    others = gc.get_threshold()[1:]
-    gc.set_threshold(before, *others)
-    collector.raise_threshold()
-    assert gc.get_threshold() == (after, *others)
+def test_only_the_numbers_of_python_are_raised(before: Any, after: Any) -> None:
+    gc.set_threshold(*before)
+    collector.raise_thresholds()
+    assert gc.get_threshold() == after
 
 
-def test_the_import_raises_it() -> None:
-    assert gc.get_threshold()[0] not in collector.PYTHONS_OWN
+def test_the_import_raises_them() -> None:
+    first, _, last = gc.get_threshold()
+    assert first not in collector.PYTHONS_OWN and last != collector.PYTHONS_LAST
+
+
+def test_deep_graphs_cause_few_full_visits() -> None:
+    gc.set_threshold(700, 10, 10)
+    collector.raise_thresholds()
+    gc.collect()
+    before = gc.get_stats()[2]["collections"]
+    for _ in range(3):
+        y = x = tn.Variable(np.ones(2))
+        for _ in range(50_000):
+            y = y + x
+    assert gc.get_stats()[2]["collections"] - before <= 1
