@@ -332,6 +332,27 @@ LABEL_LOSSES = {
 }
 
 
+@pytest.mark.parametrize("labels", [[0, 1], [0, -1]])
+def test_only_the_check_of_labels_waits_for_a_device(labels, monkeypatch):
+    """``bool(array)`` waits until a GPU has the value. NumPy's arrays have quicker branches."""
+    asked = []
+
+    def note(array):
+        asked.append(array)
+        return bool(np.asarray(array._array))
+
+    x, targets = (
+        variable([[0.5, 1.0], [5.0, 1.0]], "strict:device1"),
+        whole(labels, "strict:device1"),
+    )
+    monkeypatch.setattr(type(x.array), "__bool__", note)
+    loss = fn.softmax_cross_entropy(x, targets)
+    assert len(asked) == 1
+    (gx,) = tn.grad([loss], [x], enable_double_backprop=True)
+    tn.grad([fn.sum(gx * gx)], [x])
+    assert len(asked) == 1
+
+
 @on_each_device
 @pytest.mark.parametrize("name", LABEL_LOSSES)
 @pytest.mark.parametrize("labels", [[0, 3], [0, -2], [7, 0]])

@@ -132,7 +132,7 @@ def test_the_forward_without_a_graph_is_shorter() -> None:
 
 def test_the_backward_of_a_product_stays_within_its_budget() -> None:
     steps = backward_of(product)
-    assert len(steps.lines) <= 197, f"backward executes {len(steps.lines)} lines:\n{steps}"
+    assert len(steps.lines) <= 198, f"backward executes {len(steps.lines)} lines:\n{steps}"
     assert len(steps.calls) <= 30, f"backward makes {len(steps.calls)} calls: {steps.calls}"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode.devices import hidden_axes
+from tinynode.devices import fallback_uses, hidden_axes
 from tinynode.errors import DeviceMixError, GraphError, VmapError
 
 F = tn.functions
@@ -612,3 +612,17 @@ def test_what_the_standard_lacks_runs_one_example_after_another() -> None:
 
     with pytest.raises(AttributeError, match="nowhere"):
         tn.vmap(lambda row: Broken().apply((row,))[0])(x)
+
+
+@pytest.mark.parametrize("loss", [F.softmax_cross_entropy, F.nll, F.hinge])
+def test_examples_may_ignore_different_rows(loss: Any) -> None:
+    """Some examples have an ignored label, and others have none: no example runs alone."""
+    x = normal(3, 4, 5)
+    labels = tn.asarray(np.array([[0, 1, 2, 4], [0, -1, 2, -1], [-1, -1, -1, -1]]))
+    fallback_uses.clear()
+    ours = tn.vmap(tn.value_and_grad(loss))(x, labels)
+    assert not fallback_uses
+    for i in range(3):
+        one = tn.value_and_grad(loss)(x[i], labels[i])
+        for a, b in zip(ours, one, strict=True):
+            np.testing.assert_allclose(host(a)[i], host(b), rtol=1e-12, atol=1e-14)

@@ -2,7 +2,7 @@
 
 Requirement: a Variable feels like an array. So a Variable has an array's facts, operators, shapes,
 writes, conversions and text. Each operator calls a function of ``tinynode.functions``. The folder
-``functions`` lies above this module, so the function is looked up at call time.
+lies above this module: a function is looked up at call time. ``arithmetic`` is set by the folder.
 
 Writes (``x[i] = v``, ``x += v``) compute a new Variable, and this one moves to its node. So no
 array that a function retained ever changes.
@@ -221,9 +221,9 @@ class ArrayMethods:
         copy: bool | None = None,
     ) -> Any:
         """The array for another library, which shares the memory: ``numpy.from_dlpack(x)``."""
-        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
-        options["copy"] = copy
-        given = {name: value for name, value in options.items() if value is not None}
+        names = ("stream", "max_version", "dl_device", "copy")
+        values = (stream, max_version, dl_device, copy)
+        given = {n: value for n, value in zip(names, values, strict=True) if value is not None}
         return self._shared_array().__dlpack__(**given)
 
     def __dlpack_device__(self) -> tuple[Any, int]:

@@ -34,7 +34,8 @@ class Sweep:
         wanted: the nodes that need a gradient; None means every node that requires a gradient.
 
     Attributes:
-        heap: the waiting functions, as (-rank, number, function). Ties: first in, first out.
+        heap: the waiting functions, as (-rank, number, function). Ties: first in, first out. In a
+            pass on arrays, a function that waits alone is not on the heap.
         results: the results of the pass; set at the end.
     """
 
@@ -62,7 +63,7 @@ class Sweep:
         device = thread_state.array_device = table.device = array_pass.device_of_pass(table)
         try:
             if device is not None:
-                run_on_arrays(self)  # until the heap is empty
+                run_on_arrays(self)  # until no function waits
             while self.heap:
                 self._step(heappop(self.heap)[2])
             return table.finish()

@@ -79,7 +79,6 @@ class FunctionNode(HookOwner):
     _retained_as: Callable[..., tuple[Variable, ...]] = tuple  # or ``messages.conjugated``
     _retained_input_indexes: Indexes = ()
     _retained_output_indexes: Indexes = ()
-    _retains_every: bool = False  # all inputs, in order
     _input_data: tuple[Any, ...] = ()
     _output_data: tuple[Any, ...] = ()
 
@@ -178,7 +177,7 @@ class FunctionNode(HookOwner):
             outputs = self._wrap(results, device, True, self)
             self.outputs = tuple([weakref.ref(y.node) for y in outputs])
         if indexes := self._retained_input_indexes:
-            self._retains_every = full = indexes == messages.EVERY.get(len(arrays))
+            full = indexes == messages.EVERY.get(len(arrays))
             self._input_data = arrays if full else messages.arrays_to_retain(self, indexes, arrays)
             for i in indexes:
                 inputs[i].data = arrays[i]
@@ -282,7 +281,8 @@ class FunctionNode(HookOwner):
             return ()
         indexes, arrays = self._retained_input_indexes, self._input_data
         if thread_state.array_device is not None:
-            return arrays if self._retains_every else tuple([arrays[i] for i in indexes])
+            is_every = indexes == messages.EVERY.get(len(arrays))
+            return arrays if is_every else tuple([arrays[i] for i in indexes])
         return self._retained_as([variable_holding(self.inputs[i], arrays[i]) for i in indexes])
 
     def get_retained_outputs(self) -> tuple[Variable, ...]:

@@ -136,6 +136,11 @@ def all_true(mask: Array) -> bool:
     return bool(namespace_of(mask).all(mask))
 
 
+def is_known_true(mask: Array) -> bool:
+    """``all_true`` of NumPy's arrays; False for others, where the answer may wait for a GPU."""
+    return isinstance(mask, numpy.ndarray) and all_true(mask)
+
+
 def kind_of(array: Array) -> int:
     """The kind of an array's dtype: ``BOOL``, ``INTEGER``, ``FLOATING`` or ``COMPLEX``."""
     try:

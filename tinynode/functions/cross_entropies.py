@@ -7,7 +7,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, add_at, all_true, namespace_of
+from tinynode.devices import Array, Arrays, add_at, is_known_true, namespace_of
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe
@@ -53,13 +53,9 @@ class _LabelledRows(FunctionNode):
         self.ignore_label = ignore_label
         self.smoothing = smoothing
 
-    def _counts(
-        self, valid: Array | None, labels: Array, weights: Sequence[Array], like: Array
-    ) -> Array:
+    def _counts(self, valid: Array, labels: Array, weights: Sequence[Array], like: Array) -> Array:
         """w[label_i], or 1 without weights, and 0 where the row is not valid: (n)."""
         xp = namespace_of(like)
-        if valid is None:
-            valid = labels != self.ignore_label
         counts = xp.astype(valid, like.dtype)
         if weights:
             counts = counts * xp.take(weights[0], labels * xp.astype(valid, labels.dtype))
@@ -68,7 +64,7 @@ class _LabelledRows(FunctionNode):
     def _divisor(self, counts: Array, weights: Sequence[Array]) -> Array:
         """m: the number of counted rows, or the sum of the weights of the labels; 1 for 0."""
         xp = namespace_of(counts)
-        # of zeros and ones, the ones are counted: quicker than a sum, and exact in float16
+        # of zeros and ones, the ones are counted: quicker than a sum
         number = xp.sum(counts) if weights else xp.count_nonzero(counts)
         total = xp.asarray(number, dtype=counts.dtype)
         return total + xp.asarray(total == 0, dtype=counts.dtype)
@@ -122,6 +118,7 @@ class SoftmaxCrossEntropy(_LabelledRows):
             return total, log_p
         if valid is None and not weights:
             return total / max(labels.shape[0], 1), log_p
+        valid = labels != self.ignore_label if valid is None else valid
         return total / self._divisor(self._counts(valid, labels, weights, x), weights), log_p
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
@@ -155,7 +152,7 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         self.retain_inputs(tuple(range(len(inputs))))
         gx, hot = xp.exp(log_p), one_hot_array(labels, log_p)
         valid = labels != self.ignore_label
-        factor = self._even_factor(valid, g, weights)
+        factor = self._row_factor(valid, g, weights)
         if factor is not None:
             gx -= hot
             gx *= factor
@@ -173,10 +170,10 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         gx -= even * weights[0] if weights else even
         return (gx,)
 
-    def _even_factor(self, valid: Array, g: Array, weights: Sequence[Array]) -> Array | None:
-        """g / m for each row, 0-d or (n, 1), if every row counts as one; else None."""
-        # pragma: no mutate (NeverBranch): the usual case, with less work
-        if weights or self.smoothing or not all_true(valid):
+    def _row_factor(self, valid: Array, g: Array, weights: Sequence[Array]) -> Array | None:
+        """g / m for each row, 0-d or (n, 1), if every row is known to count as one."""
+        # pragma: no mutate (NeverBranch): NumPy's usual case, with less work
+        if weights or self.smoothing or not is_known_true(valid):
             return None
         scale = g / max(valid.shape[0], 1) if self.reduction == "mean" else g
         return scale[:, None] if self.reduction == "none" else scale
@@ -221,10 +218,10 @@ class RowWeights(SoftmaxCrossEntropyGrad):
         log_p, g, labels, *weights = inputs
         self.retain_inputs((0, *range(2, len(inputs))))
         valid = labels != self.ignore_label
-        factor = self._even_factor(valid, g, weights)
+        factor = self._row_factor(valid, g, weights)
         if factor is not None:
             xp = namespace_of(log_p)
-            return (xp.astype(valid, log_p.dtype)[:, None] * factor,)
+            return (xp.astype(valid, log_p.dtype)[:, None] * factor,)  # ones, of shape (n, 1)
         counts = self._counts(valid, labels, weights, log_p)
         sums = self._row_sums(counts, valid, weights)
         return ((sums * self._scale(g, counts, weights))[:, None],)

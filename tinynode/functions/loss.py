@@ -7,7 +7,7 @@ from typing import Any, Never
 
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, all_true, any_true, namespace_of
+from tinynode.devices import Array, Arrays, any_true, is_known_true, namespace_of
 from tinynode.devices import is_floating as is_floating_array
 from tinynode.devices import is_integer as is_integer_array
 from tinynode.errors import OperandError, describe, unknown_keywords
@@ -137,7 +137,7 @@ def huber(x: Any, y: Any, delta: float = 1.0, reduction: str = "mean") -> Variab
 def check_labels(
     function: str, argument: str, labels: Array, classes: int, ignore_label: int
 ) -> Array | None:
-    """None if every row counts; else for each label False if the label is ``ignore_label``.
+    """For each label False if it is ``ignore_label``, else True; or None: every row counts.
 
     Raises:
         ValueError: a label is neither a class of the argument nor ``ignore_label``.
@@ -145,7 +145,7 @@ def check_labels(
     xp = namespace_of(labels)
     is_class = (labels >= 0) & (labels < classes)
     # pragma: no mutate (NeverBranch): the branch saves time
-    if not 0 <= ignore_label < classes and all_true(is_class):
+    if type(ignore_label) is int and not 0 <= ignore_label < classes and is_known_true(is_class):
         return None
     valid = labels != ignore_label
     wrong = valid & ~is_class
