@@ -51,11 +51,10 @@ def run_on_arrays(sweep: Any) -> None:
     table, heap, wanted, alone = sweep.table, sweep.heap, sweep.wanted, None
     gradients, device = table.gradients, table.device
     while heap or alone is not None:
-        function, targets = heappop(heap)[2] if heap else alone, []
+        function, alone, targets = heappop(heap)[2] if heap else alone, None, []
         for i, node in enumerate(function.inputs or ()):
             if node.requires_grad and (wanted is None or node in wanted):
                 targets.append(i)
-        alone = grad_outputs = None
         if not targets:
             continue
         cls, method = type(function), getattr(function.backward, "__func__", None)
@@ -66,6 +65,7 @@ def run_on_arrays(sweep: Any) -> None:
             or function.inputs[0].device is not device
             or (complex_dtypes and function.is_complex)
         ):
+            grad_outputs = None  # no longer needed in memory
             step_on_variables(sweep, function)
             continue
         # take the gradients of the outputs; a few lines for the usual case
@@ -87,8 +87,7 @@ def step_on_arrays(
     Returns:
         The function that waits alone, without the heap; else None.
     """
-    table, heap, alone = sweep.table, sweep.heap, None
-    gradients, array_types = table.gradients, table.device.array_types
+    gradients, array_types, alone = sweep.table.gradients, sweep.table.device.array_types, None
     try:
         grad_inputs = function.backward(targets, grad_outputs)
         if type(grad_inputs) is not tuple or len(grad_inputs) != len(targets):
@@ -101,24 +100,25 @@ def step_on_arrays(
         if gx is None:
             continue
         if type(gx) not in array_types or gx.shape != node.shape or gx.dtype is not node.dtype:
-            gx = checked_gradient(gx, function, i, table.device)
+            gx = checked_gradient(gx, function, i, sweep.table.device)
         if (so_far := gradients.get(node)) is None:
             gradients[node] = gx
             creator = node._creator_node
             if creator is not None and creator not in sweep.seen:
                 sweep.seen.add(creator)
-                if alone is None and not heap:
+                if alone is None and not sweep.heap:
                     alone = creator
                 else:
-                    heappush(heap, (-creator.rank, len(sweep.seen), creator))
+                    heappush(sweep.heap, (-creator.rank, len(sweep.seen), creator))
         elif function.lazy_grad_sum:
-            table.waiting.setdefault(node, []).append(gx)
+            sweep.table.waiting.setdefault(node, []).append(gx)
         else:
             total = so_far + gx
-            gradients[node] = total if type(total) in array_types else table.device.lift(total)
-    if heap and alone is not None:  # it came before the others, so the number is 0
-        heappush(heap, (-alone.rank, 0, alone))
-    return None if heap else alone
+            is_array = type(total) in array_types
+            gradients[node] = total if is_array else sweep.table.device.lift(total)
+    if sweep.heap and alone is not None:  # it came before the others, so the number is 0
+        heappush(sweep.heap, (-alone.rank, 0, alone))
+    return None if sweep.heap else alone
 
 
 def _takes_arrays(cls: type[Any], method: Any) -> bool:

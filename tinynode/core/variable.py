@@ -289,8 +289,7 @@ def wrap_array(
 
     An output of a recorded function gets a node with the function as creator.
     """
-    dtype = None if array is None else array.dtype
-    if requires_grad and dtype not in device.floating_dtypes:
+    if requires_grad and (array is None or array.dtype not in device.floating_dtypes):
         requires_grad = device.is_differentiable(array)
     variable = _new(Variable)
     variable.raw, variable._device, variable._requires_grad = array, device, requires_grad
@@ -298,9 +297,10 @@ def wrap_array(
     if creator is not None:  # as VariableNode(variable), without a look at the Variable
         node = variable._node = _new(VariableNode)
         node.shape = None if array is None else array.shape
-        node.dtype, node.device, node.requires_grad = dtype, device, requires_grad
+        node.dtype = None if array is None else array.dtype
+        node.device, node.requires_grad, node.name = device, requires_grad, None
         node._creator_node, node.rank, node.data = creator, creator.rank + 1, None
-        node._variable, node.name = weakref.ref(variable), None
+        node._variable = weakref.ref(variable)
     return variable
 
 
