@@ -12,7 +12,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, is_integer, namespace_of
+from tinynode.devices import Array, Arrays, any_true, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.arithmetic import negative
 from tinynode.functions.comparison import less
@@ -69,13 +69,13 @@ class CTCStates(FunctionNode):
         xp = namespace_of(labels)
         if not math.prod(steps.shape):
             return
-        if xp.any((steps < 0) | (steps > self.time)):
+        if any_true((steps < 0) | (steps > self.time)):
             raise ValueError(f"ctc_loss: an input length is not in 0 to {self.time}.")
-        if xp.any((counts < 0) | (counts > labels.shape[1])):
+        if any_true((counts < 0) | (counts > labels.shape[1])):
             raise ValueError(f"ctc_loss: a label length is not in 0 to {labels.shape[1]}.")
         used = xp.arange(labels.shape[1], dtype=counts.dtype, device=labels.device)
         wrong = (labels < 0) | (labels >= self.classes) | (labels == self.blank)
-        if xp.any(wrong & (used < counts[:, None])):
+        if any_true(wrong & (used < counts[:, None])):
             raise ValueError(
                 f"ctc_loss: a label is not in 0 to {self.classes - 1}, or is blank={self.blank}."
             )

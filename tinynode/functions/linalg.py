@@ -20,7 +20,7 @@ import numpy
 from tinynode.core.array_pass import constant_beside, raw_of
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, Arrays, namespace_of, without_hidden_axes
+from tinynode.devices import Array, Arrays, any_true, namespace_of, without_hidden_axes
 from tinynode.errors import OperandError, describe
 from tinynode.functions.arithmetic import abs, multiply, zero_safe_multiply
 from tinynode.functions.comparison import equal, not_equal
@@ -170,8 +170,7 @@ def solve(x1: Any, x2: Any) -> Variable:
 
 def _has_zero(array: Array) -> bool:
     """True if an element is 0, in any example of a vmapped function."""
-    every = without_hidden_axes(array)
-    return bool(namespace_of(every).any(every == 0))
+    return any_true(without_hidden_axes(array) == 0)
 
 
 class Det(SquareMatrixNode):

@@ -6,7 +6,7 @@ from typing import Any
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.core.variable import Variable
-from tinynode.devices import Arrays, is_integer, namespace_of
+from tinynode.devices import Arrays, any_true, is_integer, namespace_of
 from tinynode.errors import OperandError, describe
 from tinynode.functions.indexing import index_list
 from tinynode.functions.operands import as_operand
@@ -28,7 +28,7 @@ class StepMask(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         (lengths,) = inputs
         xp = namespace_of(lengths)
-        if lengths.shape[0] and xp.any((lengths < 0) | (lengths > self.steps)):
+        if lengths.shape[0] and any_true((lengths < 0) | (lengths > self.steps)):
             low, high = int(xp.min(lengths)), int(xp.max(lengths))
             if low < 0 or high > self.steps:
                 raise ValueError(
