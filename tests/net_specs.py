@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tinynode.devices import Device
-from tinynode.net.operator import Operator
-from tinynode.net.plan import ArraySpecs, Plan, note_specs
+from tinynode.net.operator import ArraySpecs, Operator
+from tinynode.net.plan import Plan, note_specs
 
 
 def specs_of(

@@ -22,7 +22,7 @@ import tinynode as tn
 from tinynode.functions.draws import DropoutMask
 from tinynode.net import Operator, passes
 from tinynode.net.helpers import Constant
-from tinynode.net.operator import EMPTY, operator_of
+from tinynode.net.operator import EMPTY, ArraySpecs, operator_of
 from tinynode.net.passes import (
     PASSES,
     cancel_permutes,
@@ -40,7 +40,7 @@ from tinynode.net.passes import (
     restore_linear,
     simplify,
 )
-from tinynode.net.plan import ArraySpecs, Plan
+from tinynode.net.plan import Plan
 
 N = tn.get_device("numpy")
 X = np.asarray([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])

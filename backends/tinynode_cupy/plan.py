@@ -28,8 +28,8 @@ from tinynode.functions.arithmetic import ZeroSafeMultiply
 from tinynode.functions.comparison import ExtremeGrad
 from tinynode.functions.exponential import Sigmoid
 from tinynode.functions.trigonometric import TanhGrad
-from tinynode.net.operator import Operator
-from tinynode.net.passes import ArraySpec, ArraySpecs, TimesNumber, node_class_of
+from tinynode.net.operator import ArraySpec, ArraySpecs, Operator
+from tinynode.net.passes import TimesNumber, node_class_of
 from tinynode.net.plan import Layout, Plan
 from tinynode.net.registry import OpInfo
 from tinynode.nn.updates import AdamUpdate

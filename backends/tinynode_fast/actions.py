@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from tinynode.devices import Device
-from tinynode.net.operator import Operator
-from tinynode.net.passes import ArraySpec
+from tinynode.net.operator import ArraySpec, Operator
 from tinynode.net.plan import Layout
 
 Names: TypeAlias = tuple[str, ...]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from tinynode.net.passes import ArraySpec
+from tinynode.net.operator import ArraySpec
 from tinynode_fast.limits import LIMITS
 
 

@@ -24,8 +24,7 @@ import numpy
 from tinynode.configuration import config
 from tinynode.devices import Arrays, get_device
 from tinynode.net.commit import Commit
-from tinynode.net.operator import EMPTY, Operator
-from tinynode.net.passes import ArraySpec
+from tinynode.net.operator import EMPTY, ArraySpec, Operator
 from tinynode.net.plan import Layout, call_node
 from tinynode_fast.actions import Call, Net, OpaqueCall, View
 from tinynode_fast.limits import LIMITS
@@ -83,14 +82,17 @@ class FastPlan:
         return self._run(self.plain, None, arrays, None)
 
     def _ask_for_c(self) -> None:
-        """Build the plan in C in the background; wait if a plan in NumPy needs much memory."""
+        """Build the plan in C in the background; wait if a plan in NumPy needs much memory.
+
+        Then a compiled library from the cache is used at once.
+        """
         names = [name for operator in self.net.operators for name in operator.output_names]
         size = sum(bytes_of(self.net.forms[name]) for name in names if name in self.net.forms)
         is_large = size >= LIMITS.awaited_bytes
         if self.is_first_call and not is_large:
             return
         self.compiler = config.compiler
-        if self.compiler != "none":
+        if self.compiler != "none" and not (is_large and self._build(compiles=False)):
             build.in_background(self._build, LIMITS.awaited_seconds if is_large else 0.0)
 
     def _run(
@@ -105,15 +107,16 @@ class FastPlan:
         finally:
             free.append(plan)
 
-    def _build(self) -> None:
-        """Build the plan in C; the plan in NumPy keeps no memory beside it."""
+    def _build(self, compiles: bool = True) -> bool:
+        """Build the plan in C; the plan in NumPy keeps no memory beside it. True with success."""
         try:
-            self.native = [CallPlan(self.net, self.layout, self.compiler)]
+            self.native = [CallPlan(self.net, self.layout, self.compiler, compiles)]
             self.plain = []  # a running plan returns to the old list
-        except NotBuiltError as error:
-            build.note(str(error))
         except Exception as error:  # the plan in NumPy is as right
-            build.note(f"{type(error).__name__}: {error}"[:200])
+            kind = "" if isinstance(error, NotBuiltError) else f"{type(error).__name__}: "
+            if compiles:
+                build.note(f"{kind}{error}"[:200])
+        return self.native is not None
 
     def c_source(self) -> str:
         """The C of the net's nests."""
@@ -175,6 +178,7 @@ class CallPlan:
         net: the net.
         packing: the places of the small saved arrays.
         compiler: the value of ``config.compiler`` for a plan in C; None for a plan in NumPy.
+        compiles: False to raise NotBuiltError in place of a call of the compiler.
 
     Attributes:
         arrays: the values whose arrays are known, by name.
@@ -189,10 +193,18 @@ class CallPlan:
         results: a slot, or an array that is copied, for each result.
     """
 
-    def __init__(self, net: Net, packing: Layout | None, compiler: str | None = None) -> None:
+    def __init__(
+        self,
+        net: Net,
+        packing: Layout | None,
+        compiler: str | None = None,
+        compiles: bool = True,
+    ) -> None:
         self.lowering = Lowering(net, is_native=compiler is not None)
         nests = self.lowering.nests()
-        self.library: Any = build.library(source_of(nests), compiler) if nests else None
+        self.library: Any = None
+        if nests:
+            self.library = build.library(source_of(nests), compiler, compiles)
         self.packing = packing or Layout({}, 0, ())
         self.outputs = {*net.outputs, *net.saved}
         self.leaving = {self.lowering.root(name) for name in self.outputs}

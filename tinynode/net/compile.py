@@ -264,7 +264,7 @@ class Recording:
         outputs = dict.fromkeys([*found.outputs, *found.written()])
         computed = [name for name in outputs if name not in devices]
         net = NetOp([one for one in operators if not is_random(one)], found.net.type)
-        self.program = Program(net, devices, computed, requires)
+        self.program = Program(net, devices, computed, requires, found.specs)
         self.requires_grad = any(requires)
         self.saving = self.requires_grad and config.enable_backprop and not found.updates
         self._needs_active_device = supports(self.program.device.backend, CurrentDevice)

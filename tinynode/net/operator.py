@@ -30,6 +30,11 @@ GRAD = "@GRAD"
 EMPTY = "@EMPTY@"
 """The name for a missing variable: an unused output, or a missing gradient."""
 
+ArraySpec: TypeAlias = tuple[tuple[int, ...], Any]
+"""Shape and dtype of an array."""
+ArraySpecs: TypeAlias = dict[str, ArraySpec]
+"""The specs of a net's variables, by name."""
+
 
 class Operator:
     """One step of a net: a function's type, names in slots, and constants.

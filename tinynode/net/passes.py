@@ -22,15 +22,11 @@ from tinynode.functions.products import MatMul, MatMulOfTransposed
 from tinynode.functions.searching import Where
 from tinynode.functions.shapes import BroadcastTo, PermuteDims, Reshape, SumTo
 from tinynode.net.helpers import Constant, DummyGradient, StopGradient
-from tinynode.net.operator import EMPTY, Operator, frozen, operator_of
+from tinynode.net.operator import EMPTY, ArraySpecs, Operator, frozen, operator_of
 from tinynode.net.recorder import needed_operators
 from tinynode.net.registry import register_op
 
 Operators: TypeAlias = list[Operator]
-ArraySpec: TypeAlias = tuple[tuple[int, ...], Any]
-"""Shape and dtype of an array."""
-ArraySpecs: TypeAlias = dict[str, ArraySpec]
-"""The specs of a net's variables, by name."""
 
 
 def simplify(operators: Operators, outputs: Collection[str], specs: ArraySpecs) -> Operators:

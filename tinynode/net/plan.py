@@ -16,8 +16,8 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Arrays, Device, Planner, namespace_of, supports
 from tinynode.net.helpers import Constant
 from tinynode.net.making import making_net, paused_collector
-from tinynode.net.operator import Operator
-from tinynode.net.passes import ArraySpec, ArraySpecs, is_random, simplify
+from tinynode.net.operator import EMPTY, ArraySpec, ArraySpecs, Operator
+from tinynode.net.passes import is_random, simplify
 from tinynode.net.stand_ins import StandIns, has_large
 
 
@@ -237,27 +237,53 @@ def first_run(
     devices: Mapping[str, Device],
     wanted: Sequence[str],
     arrays: Arrays,
+    known: Mapping[str, ArraySpec],
 ) -> tuple[Arrays | None, Noted]:
     """Run a net for the first time, by the default plan, and note the specs of all arrays.
 
     The plan of later runs is made by the second run: a net may run only once. But large arrays
-    need the plan's care for memory. So stand-ins find the specs, if no function needs values.
+    need the plan's care for memory. So the specs come from the recording, or from a run of
+    stand-ins, if no function needs values.
+
+    Args:
+        operators: in run order, without nested nets.
+        devices: the device of each input by name, in the order of ``arrays``.
+        wanted: the names of the results.
+        arrays: the inputs.
+        known: the specs of the recording, by name; of some values, of all, or of none.
 
     Returns:
-        The arrays of the wanted names, or None after a run of stand-ins; the notes for a plan.
+        The arrays of the wanted names, or None without a run; the notes for a plan.
     """
-    specs: ArraySpecs = {}
+    specs: ArraySpecs = dict(known)
     note_specs(specs, devices, arrays)
     for operator in operators:
         if "value" in operator.attrs and not operator.input_names:
             note_specs(specs, operator.output_names, [operator.attrs["value"]])
+    results = None
     with paused_collector():
-        first = Plan(operators, devices, wanted)
-        results = None
-        if not (has_large(arrays) and _run_shapes(first, arrays, specs)):
-            results = first.run(arrays, specs)
-    used = {device for step in first.steps for device in (step.device, step.output_device)}
-    return results, Noted(operators, specs, frozenset(used))
+        if not has_large(arrays) or not _has_all(specs, operators):
+            first = Plan(operators, devices, wanted)
+            if not (has_large(arrays) and _run_shapes(first, arrays, specs)):
+                results = first.run(arrays, specs)
+    return results, Noted(operators, specs, _used_devices(operators, devices))
+
+
+def _has_all(specs: ArraySpecs, operators: Iterable[Operator]) -> bool:
+    """True if the spec of each computed value is known."""
+    return all(name in specs or name == EMPTY for one in operators for name in one.output_names)
+
+
+def _used_devices(
+    operators: Iterable[Operator], devices: Mapping[str, Device]
+) -> frozenset[Device]:
+    """The devices of the inputs and outputs of all operators but constants."""
+    where, used = dict(devices), set[Device]()
+    for operator in operators:
+        found = devices_of(operator, operator.make_node(), where)
+        where.update(dict.fromkeys(operator.output_names, found[1]))
+        used.update(() if operator.node_class is Constant else found)
+    return frozenset(used)
 
 
 def _run_shapes(plan: Plan, arrays: Arrays, specs: ArraySpecs) -> bool:

@@ -12,7 +12,7 @@ operators of forward and gradient net, and gradients of its own.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -28,7 +28,7 @@ from tinynode.net.commit import Commit
 from tinynode.net.gradient import build_backward
 from tinynode.net.making import making_net, paused_collector
 from tinynode.net.net_op import NetOp
-from tinynode.net.operator import GRAD, Operator
+from tinynode.net.operator import GRAD, ArraySpec, Operator
 from tinynode.net.passes import is_collective
 from tinynode.net.plan import Noted, Saved, devices_of, first_run
 from tinynode.net.recorder import needed_operators, without_hooks
@@ -81,6 +81,7 @@ class Program:
         devices: the device of each input, by name.
         outputs: the names of the results.
         requires: for each input, True if a gradient may be asked for.
+        specs: the specs of computed values known from the recording, by name.
 
     Attributes:
         device: the device of all inputs and outputs.
@@ -95,7 +96,9 @@ class Program:
         devices: dict[str, Device],
         outputs: list[str],
         requires: Sequence[bool],
+        specs: Mapping[str, ArraySpec] | None = None,
     ) -> None:
+        self.specs = specs or {}
         self.title = net.type
         self.operators = net.flattened()
         self.devices = devices
@@ -175,7 +178,7 @@ class Program:
         saved = self.gradient(self.full_key, arrays).saved if saving else []
         wanted = [*self.outputs, *saved]
         operators = needed_operators(self.operators, wanted)
-        results, noted = first_run(operators, self.devices, wanted, arrays)
+        results, noted = first_run(operators, self.devices, wanted, arrays, self.specs)
         self._noted[saving] = noted, saved
         if results is None:
             self._plan(saving).is_first_call = True  # a plan may prepare more in the second call
@@ -232,7 +235,7 @@ class Program:
             if found.noted is None:
                 everything = (*arrays, *saved.unpacked(), *given)
                 names = found.names
-                results, found.noted = first_run(found.operators, devices, names, everything)
+                results, found.noted = first_run(found.operators, devices, names, everything, {})
                 if results is not None:
                     return results
             found.plans[packed] = found.noted.plan(devices, found.names, layout=saved.layout)

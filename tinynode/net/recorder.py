@@ -37,7 +37,7 @@ from tinynode.devices import Array, Device, hidden_axes, hides_variables, namesp
 from tinynode.errors import TraceError, printable
 from tinynode.functions.indexing import GetItem, Positions
 from tinynode.net.helpers import Constant, StopGradient
-from tinynode.net.operator import EMPTY, Operator, operator_of
+from tinynode.net.operator import EMPTY, ArraySpecs, Operator, operator_of
 from tinynode.net.stand_ins import StandIns, run_operators
 from tinynode.net.updates import Update
 
@@ -146,6 +146,7 @@ class NetRecorder(FunctionHook):
         operators: the recorded operators, in run order.
         modules: the modules whose ``training`` was read.
         updates: the optimizers' updates.
+        specs: shape and dtype of each computed value, by name.
         error: the first error, if any.
         title: the name of the recorded function.
     """
@@ -160,6 +161,7 @@ class NetRecorder(FunctionHook):
         self.operators: list[Operator] = []
         self.modules: list[Any] = []
         self.updates: list[Update] = []
+        self.specs: ArraySpecs = {}
         self.error: TraceError | None = None
         self._cleared: set[VariableNode] = set()
         self._updated: set[VariableNode] = set()
@@ -234,6 +236,7 @@ class NetRecorder(FunctionHook):
         for y in outputs:
             name = EMPTY if y.raw is None else self.namer.new("t")
             written.append(name)
+            self._note_spec(name, y.raw)
             if self._name_of_array(y.raw) is None and any(y.raw is x.raw for x in inputs):
                 self._names[y.node] = name  # identity of a parameter: the array is from outside
                 self._bound[y.node] = _reference(y.raw)
@@ -244,6 +247,10 @@ class NetRecorder(FunctionHook):
         if is_cut:
             self._plain.update(written)
         self.operators.append(operator_of(function, read, written))
+
+    def _note_spec(self, name: str, array: Array | None) -> None:
+        if array is not None:
+            self.specs[name] = tuple(array.shape), array.dtype
 
     def _values_of(self, arrays: list[Any]) -> list[Any]:
         """The values of recorded arrays, by a run of the recorded operators."""
@@ -269,7 +276,7 @@ class NetRecorder(FunctionHook):
             return self._name_of_new_array(variable, leaf)
         if variable.node not in self._names:
             known = self._name_of_array(variable.raw)
-            name = self._leaf(variable) if known is None else self._copy(known)
+            name = self._leaf(variable) if known is None else self._copy(known, variable.raw)
             self._names[variable.node] = name
         name, bound = self._names[variable.node], self._bound.get(variable.node)
         if bound is not None and bound() is not variable.raw:
@@ -282,7 +289,7 @@ class NetRecorder(FunctionHook):
             copy.raw = type(source.raw)(source.raw.raw.detach(), source.device.backend)
             return
         if source.raw is not None:
-            self._names[copy.node] = self._copy(self.name_of(source))
+            self._names[copy.node] = self._copy(self.name_of(source), source.raw)
 
     def _name_of_new_array(self, variable: Variable, leaf: _Leaf) -> str:
         """The name of the array written to a captured Variable, such as a running mean."""
@@ -301,12 +308,13 @@ class NetRecorder(FunctionHook):
         if name in self._plain or not variable.requires_grad:
             return name
         if name not in self._copies:
-            self._copies[name] = self._copy(name)
+            self._copies[name] = self._copy(name, variable.raw)
         return self._copies[name]
 
-    def _copy(self, source: str) -> str:
+    def _copy(self, source: str, array: Array) -> str:
         """The name of a new copy without a gradient."""
         name = self.namer.new("t")
+        self._note_spec(name, array)
         self.operators.append(operator_of(StopGradient(), [source], [name]))
         return name
 
@@ -446,7 +454,11 @@ class NetRecorder(FunctionHook):
                         update.skipped.append(parameter)
                     continue
                 name = self._check_update(group, parameter, gradient)
-                self.operators.append(update.add(slot, name, self._names[gradient.node]))
+                operator = update.add(slot, name, self._names[gradient.node])
+                self.operators.append(operator)
+                if update.function.keeps_form:
+                    for result in operator.output_names:
+                        self._note_spec(result, parameter.raw)
                 self._updated.add(parameter.node)
             self.updates.append(update)
         return True

@@ -3,11 +3,12 @@
 Requirement: the recording of a net needs no more memory than a run of the net. While a function is
 recorded, a large result is replaced by a stand-in. A stand-in has the shape and the dtype, a
 single number in memory, and 0 as the step of each axis. The number is the first element of the
-result. So an elementwise function of stand-ins is computed from single numbers.
+result. So an elementwise function of stand-ins is computed from single numbers. A product of large
+matrices gives the product of the first elements: a recording needs no time for the sums.
 
 Values may be needed after all: by a function of somebody else, or for a matrix that must not be
 singular. Then the recorded operators are run once, and real arrays are used from there on. Small
-arrays are never replaced.
+arrays are never replaced, apart from the products of large matrices.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ ON_STAND_INS = frozenset(f"{_VIEWS} Max Mean Min Sum SumTo".split())
 """The functions that make views or small results, which need no copy of a stand-in."""
 
 
+def is_ours(function: Any) -> bool:
+    """True for a function of tinynode; a function of somebody else may have the same name."""
+    return type(function).__module__.startswith("tinynode.")
+
+
 class ValuesNeededError(Exception):
     """A function needs the values of stand-ins, and the values are unknown."""
 
@@ -60,28 +66,30 @@ class StandIns:
         if self._values is not None:
             return run_forward(function, self._real(arrays), device, output_device)
         is_unreal = any(map(self._is_unreal, arrays))
+        if not is_unreal:
+            return self._run(function, arrays, device, output_device, False)
         try:
-            if is_unreal and not type(function).__module__.startswith("tinynode."):
+            if not is_ours(function):
                 raise ValuesNeededError
-            results = self._run(function, arrays, device, output_device)
+            with numpy.errstate(all="ignore"):  # the values are not those of the function
+                return self._run(function, arrays, device, output_device, True)
         except Exception as error:
-            if not is_unreal:
-                raise
             self._use_values(error)
             return run_forward(function, self._real(arrays), device, output_device)
-        return tuple([self._replaced(y, arrays, is_unreal) for y in results])
 
-    def _run(self, function: Any, arrays: Arrays, device: Device, output_device: Device) -> Arrays:
+    def _run(
+        self, function: Any, arrays: Arrays, device: Device, output_device: Device, is_unreal: bool
+    ) -> Arrays:
         """The results; with a known shape, from single numbers."""
-        shape = shape_of(function, arrays) if all(x.size for x in arrays) else None
+        shape = shape_of(function, arrays)
         if shape is not None:
             single = tuple([first_of(x) for x in arrays])
             results = run_forward(function, single, device, output_device)
-            if all(math.prod(shape) * y.itemsize >= LEAST_BYTES for y in results):
-                return tuple([spread(y, shape) for y in results])
-        if type(function).__name__ not in ON_STAND_INS:
+            return tuple([self._noted(spread(y, shape)) for y in results])
+        if is_unreal and type(function).__name__ not in ON_STAND_INS:
             arrays = tuple([contiguous(x) for x in arrays])
-        return run_forward(function, arrays, device, output_device)
+        results = run_forward(function, arrays, device, output_device)
+        return tuple([self._replaced(y, arrays, is_unreal) for y in results])
 
     def _replaced(self, y: Any, arrays: Arrays, is_unreal: bool) -> Any:
         """A result, or the stand-in for a large result."""
@@ -93,8 +101,11 @@ class StandIns:
             y = y if is_stand_in(y) else spread(first_of(y).copy(), y.shape)
         elif y.base is not None and not is_shared:
             y = y.copy()  # a view would keep a large array
-        if is_unreal and not any(y is x for x in arrays):
-            self._unreal[id(y)] = weakref.ref(y)
+        return self._noted(y) if is_unreal and not any(y is x for x in arrays) else y
+
+    def _noted(self, y: Any) -> Any:
+        """An array, noted as one without real values."""
+        self._unreal[id(y)] = weakref.ref(y)
         return y
 
     def _is_unreal(self, x: Any) -> bool:
@@ -121,20 +132,23 @@ def has_large(arrays: Sequence[Any]) -> bool:
 
 def shape_of(function: Any, arrays: Arrays) -> tuple[int, ...] | None:
     """The shape of the results of a function on large arrays, where the class name tells."""
-    if not has_large(arrays):
+    if not is_ours(function) or not all(x.size for x in arrays):
         return None
     name, shapes = type(function).__name__, [x.shape for x in arrays]
+    shape = None
     if name in ON_ONE_NUMBER:
-        return numpy.broadcast_shapes(*shapes)
-    if name == "MatMul" and min(map(len, shapes)) >= 2:
+        shape = numpy.broadcast_shapes(*shapes) if has_large(arrays) else None
+    elif name == "MatMul" and min(map(len, shapes)) >= 2:
         x, y = shapes
-        return (*numpy.broadcast_shapes(x[:-2], y[:-2]), x[-2], y[-1])
-    if name == "MatMulOfTransposed":
+        shape = (*numpy.broadcast_shapes(x[:-2], y[:-2]), x[-2], y[-1])
+    elif name == "MatMulOfTransposed":
         x, y = shapes
-        return x[1 if function.transpose_x else 0], y[0 if function.transpose_y else 1]
-    if name == "Linear" and len(shapes[0]) >= 2:
-        return (*shapes[0][:-1], shapes[1][0])
-    return None
+        shape = x[1 if function.transpose_x else 0], y[0 if function.transpose_y else 1]
+    elif name == "Linear" and len(shapes[0]) >= 2:
+        shape = (*shapes[0][:-1], shapes[1][0])
+    if shape is None or has_large(arrays):
+        return shape
+    return shape if math.prod(shape) * arrays[0].itemsize >= LEAST_BYTES else None
 
 
 def is_stand_in(x: Any) -> bool:
@@ -148,8 +162,10 @@ def first_of(x: Any) -> Any:
 
 
 def spread(y: Any, shape: tuple[int, ...]) -> Any:
-    """An array of a shape, with the element of y everywhere."""
-    return numpy.lib.stride_tricks.as_strided(y, shape, (0,) * len(shape))
+    """An array of a shape, with the element of y everywhere; a large array is a stand-in."""
+    if math.prod(shape) * y.itemsize < LEAST_BYTES:
+        return numpy.full(shape, y.item(), y.dtype)
+    return numpy.ndarray(shape, y.dtype, y, 0, (0,) * len(shape))
 
 
 def contiguous(x: Any) -> Any:

@@ -17,6 +17,7 @@ from tinynode.core.variable import Variable, wrap_array
 from tinynode.errors import TraceError
 from tinynode.functions.draws import noted_generators, put_back
 from tinynode.net.net_op import NetOp
+from tinynode.net.operator import ArraySpecs
 from tinynode.net.recorder import (
     GradientWrite,
     Namer,
@@ -51,6 +52,7 @@ class Trace(NamedTuple):
         writes: the function's writes to captured Variables.
         updates: the optimizers' updates. Moments and numbers, such as the learning rate, are
             inputs of the net too.
+        specs: shape and dtype of each computed value, by name.
     """
 
     net: NetOp
@@ -62,6 +64,7 @@ class Trace(NamedTuple):
     modules: list[tuple[Any, bool]]
     writes: list[Write | GradientWrite]
     updates: list[Update]
+    specs: ArraySpecs
 
     def written(self) -> list[str]:
         """The names of the values that are written to captured Variables."""
@@ -135,6 +138,7 @@ def trace_flat(function: Callable[..., Any], variables: Sequence[Variable], tree
         [(module, module.training) for module in recorder.modules],
         writes,
         recorder.updates,
+        recorder.specs,
     )
     _check_closures(found, names, variables)
     return found

@@ -69,6 +69,7 @@ class Update:
 
     Attributes:
         optimizer: the group.
+        function: the update of one parameter.
         parts: the updated parameters.
         skipped: the parameters without a gradient, which stay as they are.
     """
@@ -78,9 +79,9 @@ class Update:
         self.parts: list[Part] = []
         self.skipped: list[Variable] = []
         self._title = f"{type(optimizer).__name__}.update"
-        self._function = optimizer.update_function()
+        self.function = optimizer.update_function()
         self._namer = namer
-        attributes = [name for name in self._function.numbers if name != "count"]
+        attributes = [name for name in self.function.numbers if name != "count"]
         self._numbers = {name: namer.like(name) for name in attributes}
         self._counts: dict[int, tuple[str, Any]] = {}
 
@@ -95,15 +96,15 @@ class Update:
         read = {name: self._namer.like(f"{parameter}.{name}") for name in slot.moments}
         result, written = new("t"), {name: new("t") for name in slot.moments}
         names = dict(self._numbers)
-        if "count" in self._function.numbers:
+        if "count" in self.function.numbers:
             if slot.count not in self._counts:
                 self._counts[slot.count] = self._namer.like("count"), slot
             names["count"] = self._counts[slot.count][0]
         _, counted = self._counts.get(slot.count, ("", slot))
         self.parts.append(Part(slot, counted, parameter, gradient, result, read, written))
-        numbers = [names[name] for name in self._function.numbers]
+        numbers = [names[name] for name in self.function.numbers]
         reads = [parameter, gradient, *read.values(), *numbers]
-        return operator_of(self._function, reads, [result, *written.values()])
+        return operator_of(self.function, reads, [result, *written.values()])
 
     def inputs(self) -> dict[str, Variable]:
         """The current values read beside parameters and gradients, by name."""
@@ -128,7 +129,7 @@ class Update:
     def fits(self) -> bool:
         """True if the optimizer is as recorded, except for values read at each run."""
         function = self.optimizer.update_function()
-        if type(function) is not type(self._function) or vars(function) != vars(self._function):
+        if type(function) is not type(self.function) or vars(function) != vars(self.function):
             return False
         for part in self.parts:
             if (

@@ -26,10 +26,12 @@ class UpdateFunction(FunctionNode):
             of the parameter's step, 1 for the first.
         moments: the names of the moments, in the order of the inputs. An optimizer without a
             moment, such as SGD without momentum, leaves the input out.
+        keeps_form: True if p' and the moments' have the shape and dtype of p.
     """
 
     numbers: tuple[str, ...] = ()
     moments: tuple[str, ...] = ()
+    keeps_form = True
 
 
 def rounded(number: Any, like: Array) -> Any:
@@ -256,6 +258,7 @@ class OwnStep(UpdateFunction):
     """
 
     numbers = ("count",)
+    keeps_form = False
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer

@@ -16,8 +16,8 @@ from tinynode.functions.shapes import PermuteDims
 from tinynode.net.compile import compile
 from tinynode.net.helpers import Constant
 from tinynode.net.net_op import NetOp
-from tinynode.net.operator import Operator, operator_of
-from tinynode.net.passes import ArraySpecs, node_class_of, simplify
+from tinynode.net.operator import ArraySpecs, Operator, operator_of
+from tinynode.net.passes import node_class_of, simplify
 from tinynode.net.plan import Plan, note_specs
 from tinynode.net.recorder import needed_operators
 from tinynode.net.structure import unflatten

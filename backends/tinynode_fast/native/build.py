@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import functools
 import hashlib
+import itertools
 import os
 import platform
 import shutil
@@ -85,6 +86,12 @@ def compiler(wanted: str | None = None) -> str:
     return found
 
 
+def state_of(path: str) -> str:
+    """The size of the compiler's file and the time of its last change: a new version differs."""
+    found = os.stat(path)
+    return f"{found.st_size} {found.st_mtime_ns}"
+
+
 @functools.lru_cache(8)
 def version_of(path: str) -> str:
     """The first line of the compiler's ``--version``."""
@@ -110,10 +117,10 @@ def _run(command: list[str], folder: str | None = None) -> str:
 @functools.cache
 def machine() -> str:
     """The processor, for which ``-march=native`` compiles."""
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        named = {line for line in lines if line.startswith(("model name", "flags", "Features"))}
-        return " ".join([platform.machine(), *sorted(named)])
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", "rb") as file:
+        first = itertools.takewhile(bytes.strip, file)  # an empty line ends a processor
+        named = [line for line in first if line.startswith((b"model name", b"flags", b"Features"))]
+        return f"{platform.machine()} {b' '.join(named)!r}"
     return f"{platform.machine()} {platform.processor()} {platform.node()}"
 
 
@@ -160,26 +167,34 @@ def _own_folder() -> Path:
     return folder
 
 
-def library(source: str, wanted: str | None = None) -> ctypes.CDLL:
+def library(source: str, wanted: str | None = None, compiles: bool = True) -> ctypes.CDLL:
     """The functions of C source: loaded before, from the cache, or compiled now.
 
     A building thread lacks the settings of the caller, so ``wanted`` is the caller's setting.
 
     Raises:
-        NotBuiltError: there is no compiler, or the source could not be compiled or loaded.
+        NotBuiltError: there is no compiler, or the source could not be compiled or loaded. With
+            ``compiles=False`` also for a source that was not compiled before.
     """
     path = compiler(wanted)
-    parts = (source, path, version_of(path), *FLAGS, machine())
+    parts = (source, path, state_of(path), *FLAGS, machine())
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-    with _lock:
+    lock = _lock
+    if not lock.acquire(blocking=compiles):
+        raise NotBuiltError("the compiler is busy")
+    try:
         if key not in _loaded:
-            _loaded[key] = _load(_own_folder() / f"{key}.so", source, path)
+            _loaded[key] = _load(_own_folder() / f"{key}.so", source, path if compiles else "")
         return _loaded[key]
+    finally:
+        lock.release()
 
 
 def _load(target: Path, source: str, path: str) -> ctypes.CDLL:
     try:
         if not target.exists():
+            if not path:
+                raise NotBuiltError("not compiled yet")
             _compile(target, source, path)
             _shrink(target.parent)
         if not is_safe(target):

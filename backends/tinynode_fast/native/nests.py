@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy
 
-from tinynode.net.operator import EMPTY
-from tinynode.net.passes import ArraySpec
+from tinynode.net.operator import EMPTY, ArraySpec
 from tinynode_fast.actions import Action, Call, OpaqueCall, View
 from tinynode_fast.native.formulas import Formula, Reduction
 
