@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -245,6 +247,28 @@ def test_a_class_that_nobody_registered_is_when_it_is_met() -> None:
     assert kinds[0] == "scale_for_nets" and kinds[1] != kinds[0]
     assert "ScaleForNets" in kinds[1]
     assert_close(value(run(net, x=X), "t1"), 6 * X)
+
+
+FIRST_OF_ALL = """
+import tinynode as tn
+
+class Mine(tn.FunctionNode):
+    def forward(self, inputs):
+        return inputs
+
+try:
+    tn.net.register_op("add")(Mine)
+except tn.errors.NetError as error:
+    print(error)
+print(tn.net.get_op_info("add").node_class.__name__)
+"""
+
+
+def test_the_first_class_of_a_program_takes_no_name_of_the_library() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_OF_ALL], capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2, done.stderr
+    assert "'add' is taken by Add" in lines[0] and lines[1] == "Add"
 
 
 def test_the_whole_library_is_registered() -> None:

@@ -75,7 +75,7 @@ class Memory:
 def give_pages_back() -> None:
     """Give freed memory back to the system, where the C library can: see malloc_trim(3).
 
-    The recording of a net, and a dropped plan, need more memory than later runs.
+    A compiler's thread, and a dropped plan in NumPy, needed memory that later runs do not need.
     """
     with contextlib.suppress(OSError, TypeError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -77,9 +77,21 @@ class FastPlan:
         if not self.compiler:
             self._ask_for_c()
         self.is_first_call = False
-        if self.native is not None and not raises_errors():
-            return self._run(self.native, self.compiler, arrays, commit)
-        return self._run(self.plain, None, arrays, None)
+        free = self.native
+        if free is None or raises_errors():
+            free, commit = self.plain, None
+        try:
+            plan = free.pop()
+        except IndexError:  # other threads run the plans, or the memory is given up
+            plan = self._new_plan(free is self.native)
+        try:
+            return plan.run(arrays, commit)
+        finally:
+            free.append(plan)
+
+    def _new_plan(self, is_native: bool, compiles: bool = True) -> CallPlan:
+        library_of = partial(build.library, wanted=self.compiler, compiles=compiles)
+        return CallPlan(self.net, self.layout, library_of if is_native else None)
 
     def _ask_for_c(self) -> None:
         """Build the plan in C in the background; wait if a plan in NumPy needs much memory.
@@ -95,22 +107,12 @@ class FastPlan:
         if self.compiler != "none" and not (is_large and self._build(compiles=False)):
             build.in_background(self._build, LIMITS.awaited_seconds if is_large else 0.0)
 
-    def _run(
-        self, free: list[CallPlan], compiler: str | None, arrays: Arrays, commit: Commit | None
-    ) -> Arrays:
-        try:
-            plan = free.pop()
-        except IndexError:  # other threads run the plans, or the memory is given up
-            plan = CallPlan(self.net, self.layout, compiler)
-        try:
-            return plan.run(arrays, commit)
-        finally:
-            free.append(plan)
-
     def _build(self, compiles: bool = True) -> bool:
         """Build the plan in C; the plan in NumPy keeps no memory beside it. True with success."""
         try:
-            self.native = [CallPlan(self.net, self.layout, self.compiler, compiles)]
+            plan = self._new_plan(True, compiles)
+            plan.is_after_others = compiles
+            self.native = [plan]
             self.plain = []  # a running plan returns to the old list
         except Exception as error:  # the plan in NumPy is as right
             kind = "" if isinstance(error, NotBuiltError) else f"{type(error).__name__}: "
@@ -177,8 +179,7 @@ class CallPlan:
     Args:
         net: the net.
         packing: the places of the small saved arrays.
-        compiler: the value of ``config.compiler`` for a plan in C; None for a plan in NumPy.
-        compiles: False to raise NotBuiltError in place of a call of the compiler.
+        library_of: the functions of C source, for a plan in C; None for a plan in NumPy.
 
     Attributes:
         arrays: the values whose arrays are known, by name.
@@ -191,20 +192,15 @@ class CallPlan:
         swaps: slots and name of each large result in the memory of an input: input, result, name.
         dropped: the slots without an update as reader: a view there would hold a parameter.
         results: a slot, or an array that is copied, for each result.
+        is_after_others: True before the first run, if other plans or a compiler needed memory.
     """
 
     def __init__(
-        self,
-        net: Net,
-        packing: Layout | None,
-        compiler: str | None = None,
-        compiles: bool = True,
+        self, net: Net, packing: Layout | None, library_of: Callable[[str], Any] | None = None
     ) -> None:
-        self.lowering = Lowering(net, is_native=compiler is not None)
+        self.lowering = Lowering(net, is_native=library_of is not None)
         nests = self.lowering.nests()
-        self.library: Any = None
-        if nests:
-            self.library = build.library(source_of(nests), compiler, compiles)
+        self.library: Any = library_of(source_of(nests)) if library_of and nests else None
         self.packing = packing or Layout({}, 0, ())
         self.outputs = {*net.outputs, *net.saved}
         self.leaving = {self.lowering.root(name) for name in self.outputs}
@@ -237,7 +233,7 @@ class CallPlan:
         self.dropped = self._dropped()
         kept = (*self.memory.all, self.arena, *self.lowering.constants.values())
         self.own = set(map(id, map(owner_of, kept)))
-        self.is_new = True
+        self.is_after_others = False
 
     @property
     def packed(self) -> Mapping[str, Any]:
@@ -382,8 +378,8 @@ class CallPlan:
 
     def run(self, arrays: Arrays, commit: Commit | None) -> Arrays:
         """The outputs' arrays, from those of the inputs."""
-        if self.is_new:  # large results come now: first the memory of the recording is given back
-            self.is_new = False
+        if self.is_after_others:
+            self.is_after_others = False
             if self.fresh or self.swaps:
                 give_pages_back()
         values = self.template.copy()

@@ -65,6 +65,8 @@ def register_op(
             raise TypeError(
                 f"register_op: expected a FunctionNode class, got {describe(node_class)}."
             )
+        if not node_class.__module__.startswith("tinynode."):
+            _register_library()  # which takes its names first
         name = type or snake_case(node_class.__name__)
         _check_new(name, node_class, inputs, outputs)
         OpInfoMap[name] = OpInfo(name, node_class, tuple(inputs), tuple(outputs))

@@ -86,13 +86,6 @@ def compiler(wanted: str | None = None) -> str:
     return found
 
 
-def state_of(path: str) -> str:
-    """The size of the compiler's file and the time of its last change: a new version differs."""
-    found = os.stat(path)
-    return f"{found.st_size} {found.st_mtime_ns}"
-
-
-@functools.lru_cache(8)
 def version_of(path: str) -> str:
     """The first line of the compiler's ``--version``."""
     text = _run([path, "--version"])
@@ -177,45 +170,47 @@ def library(source: str, wanted: str | None = None, compiles: bool = True) -> ct
             ``compiles=False`` also for a source that was not compiled before.
     """
     path = compiler(wanted)
-    parts = (source, path, state_of(path), *FLAGS, machine())
+    state = os.stat(path)  # a new version of the compiler is another file
+    parts = (source, path, f"{state.st_size} {state.st_mtime_ns}", *FLAGS, machine())
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-    lock = _lock
-    if not lock.acquire(blocking=compiles):
-        raise NotBuiltError("the compiler is busy")
-    try:
-        if key not in _loaded:
-            _loaded[key] = _load(_own_folder() / f"{key}.so", source, path if compiles else "")
-        return _loaded[key]
-    finally:
-        lock.release()
-
-
-def _load(target: Path, source: str, path: str) -> ctypes.CDLL:
-    try:
+    if key not in _loaded:
+        target = _own_folder() / f"{key}.so"
         if not target.exists():
-            if not path:
+            if not compiles:
                 raise NotBuiltError("not compiled yet")
-            _compile(target, source, path)
-            _shrink(target.parent)
-        if not is_safe(target):
-            raise NotBuiltError(f"{target} is not this user's alone")
-        with contextlib.suppress(OSError):
-            os.utime(target)  # used now
+            with _lock:
+                _compile(target, source, path)
+        _loaded[key] = _load(target)
+    return _loaded[key]
+
+
+def _load(target: Path) -> ctypes.CDLL:
+    if not is_safe(target):
+        raise NotBuiltError(f"{target} is not this user's alone")
+    with contextlib.suppress(OSError):
+        os.utime(target)  # used now
+    try:
         return ctypes.CDLL(str(target))
     except OSError as error:
-        raise NotBuiltError(f"{target} cannot be written or loaded: {error}"[:200]) from None
+        raise NotBuiltError(f"{target} cannot be loaded: {error}"[:200]) from None
 
 
 def _compile(target: Path, source: str, path: str) -> None:
     """Compile in a new folder beside the target; a rename makes the library appear."""
-    folder = tempfile.mkdtemp(dir=target.parent, prefix="build-")  # a program may end before
+    if target.exists():  # by another thread, meanwhile
+        return
+    folder = ""
     try:
+        folder = tempfile.mkdtemp(dir=target.parent, prefix="build-")  # a program may end before
         Path(folder, "net.c").write_text(source, encoding="utf-8")
         libraries = ("-lmvec", "-lm") if has_vector_functions() else ("-lm",)
         _run([path, *FLAGS, "net.c", "-o", "net.so", *libraries], folder)
         made = Path(folder, "net.so")
         made.chmod(0o700)
         made.replace(target)
+        _shrink(target.parent)
+    except OSError as error:
+        raise NotBuiltError(f"{target} cannot be written: {error}"[:200]) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -242,7 +237,7 @@ def note(reason: str) -> None:
     count_use(fallback_uses, ("fast", "a compiled net", reason), 0.0)
 
 
-def in_background(work: Callable[[], None], seconds: float) -> None:
+def in_background(work: Callable[[], object], seconds: float) -> None:
     """Build in a thread, and wait some seconds; the end of the program does not wait."""
     thread = threading.Thread(target=work, name="tinynode_fast build", daemon=True)
     _threads[:] = [one for one in _threads if one.is_alive()]

@@ -6,12 +6,14 @@ in phases: a loop over the row's elements, then the results of the reductions of
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from tinynode_fast.actions import Call
-from tinynode_fast.native.formulas import CALL, FUNCTIONS, Formula, Reduction
+from tinynode_fast.native.formulas import CALL, FUNCTIONS, Formula, Reduction, functions_in
 from tinynode_fast.native.nests import TYPES, Nest
 
 _LETTER = re.compile(r"\b[a-z]\b(?!\()")
@@ -24,6 +26,7 @@ _RESERVED = FUNCTIONS.union(_WORDS.split())
 _IDENTITY = {"sum": "0", "rows": "0", "largest": "-INFINITY"}
 
 
+@functools.lru_cache(1024)
 def in_single(text: str) -> str:
     """A formula for float: the numbers and the functions of the C library get an ``f``."""
     text = _FLOATING.sub(r"\g<0>f", text)
@@ -35,14 +38,22 @@ def _single_name(found: re.Match[str]) -> str:
 
 
 def source_of(nests: Sequence[Nest]) -> str:
-    """The C source of nests; each nest gets the name of its function."""
+    """The C source of nests; each nest gets the name of its function.
+
+    Nests that differ in names and lengths alone share a function, such as Adam for two matrices.
+    """
     used: set[str] = set()
     parts = []
-    for place, nest in enumerate(nests):
-        names = [call.function.name for call in nest.calls[:4]]
-        nest.name = f"{'_'.join(dict.fromkeys(names))}_{place}"
-        writer = Writer(nest)
-        parts.append("\n".join(writer.function()))
+    alike: dict[Any, list[Nest]] = {}
+    for nest in nests:
+        alike.setdefault(nest.form(), []).append(nest)
+    for place, group in enumerate(alike.values()):
+        names = dict.fromkeys([call.function.name for call in group[0].calls[:4]])
+        for nest in group:
+            nest.name = f"{'_'.join(names)}_{place}"
+        writer = Writer(group[0])
+        title = f"// for {len(group)} nests, with the names of the first\n" * (len(group) > 1)
+        parts.append(title + "\n".join(writer.function()))
         used |= writer.functions
     return "\n\n".join(["\n".join(_header(sorted(used))), *parts]) + "\n"
 
@@ -258,7 +269,7 @@ class Writer:
             cast = f"({kind})" if {self.type(name), kind} == {"float", "double"} else ""
             operands[letter] = f"{cast}{self.name(name)}"
         is_single = kind == "float"
-        self.functions |= {f"{name}{'f' * is_single}" for name in what.functions}
+        self.functions |= {f"{name}{'f' * is_single}" for name in functions_in(what.text)}
         *parts, last = (in_single(what.text) if is_single else what.text).split("; ")
         for part in parts:
             letter, _, expression = part.partition(" = ")

@@ -7,6 +7,7 @@ names for double, and numbers are written with a point. The emitter adds ``f`` f
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from typing import Any, NamedTuple, TypeAlias
@@ -24,6 +25,12 @@ FUNCTIONS = frozenset(_NAMES.split())
 CALL = re.compile(r"\b([a-z][a-z0-9]*)\(")
 
 
+@functools.lru_cache(1024)
+def functions_in(text: str) -> frozenset[str]:
+    """The functions with a vector form that a formula calls."""
+    return FUNCTIONS.intersection(CALL.findall(text))
+
+
 class Formula(NamedTuple):
     """An elementwise operator: ``text`` computes an element from the operands' elements."""
 
@@ -32,14 +39,9 @@ class Formula(NamedTuple):
     text: str
 
     @property
-    def functions(self) -> frozenset[str]:
-        """The called functions with a vector form."""
-        return FUNCTIONS.intersection(CALL.findall(self.text))
-
-    @property
     def in_c(self) -> bool:
         """True if a loop in C is as quick as NumPy."""
-        return has_vector_functions() or not self.functions
+        return has_vector_functions() or not functions_in(self.text)
 
     @property
     def in_numpy(self) -> Any:

@@ -46,6 +46,7 @@ class Layouts:
         self.forms = forms
         self.orders = orders
         self.known: dict[str, Strides] = {}
+        self.wide: dict[tuple[str, int], Strides] = {}
         for name, array in constants.items():
             self.known[name] = tuple([step // array.itemsize for step in array.strides])
 
@@ -59,6 +60,15 @@ class Layouts:
                 step *= shape[axis]
             self.known[name] = tuple(steps)
         return self.known[name]
+
+    def broadcast(self, name: str, rank: int) -> Strides:
+        """The steps of a value along the axes of a shape that it broadcasts to."""
+        found = self.wide.get((name, rank))
+        if found is None:
+            shape = self.forms[name][0]
+            own = [0 if n == 1 else step for n, step in zip(shape, self.of(name), strict=True)]
+            found = self.wide[name, rank] = (*[0] * (rank - len(shape)), *own)
+        return found
 
     def add_view(self, view: View) -> None:
         """Note the steps of a view: the function is called on bytes in place of numbers."""
@@ -105,10 +115,11 @@ class Nest:
         """Take a call, if the call fits the nest."""
         is_reduction = isinstance(call.function, Reduction)
         shape = self.forms[call.reads[0] if is_reduction else call.writes[0]][0]
-        wide = shape if not self.calls or math.prod(shape) > self.size else self.shape
-        if not self._is_near(call, shape) or not broadcasts(shape, wide):
+        is_near = not self.calls or shape == self.shape or not self.made.isdisjoint(call.reads)
+        if not is_near or len(self.calls) >= MOST_CALLS:
             return False
-        if not broadcasts(self.shape, wide):
+        wide = shape if not self.calls or math.prod(shape) > self.size else self.shape
+        if not broadcasts(shape, wide) or not broadcasts(self.shape, wide):
             return False
         before = self.shape, self.is_plain, self.dims, self.steps
         names = (*call.reads, *call.writes)
@@ -124,12 +135,6 @@ class Nest:
         self.calls.pop()
         self.made.difference_update(call.writes)
         return False
-
-    def _is_near(self, call: Call, shape: tuple[int, ...]) -> bool:
-        """True if C has the call, in a pass over the memory of the nest."""
-        if not is_in_c(call, self.forms) or len(self.calls) >= MOST_CALLS:
-            return False
-        return not self.calls or shape == self.shape or not self.made.isdisjoint(call.reads)
 
     def _is_plain(self, name: str, shape: tuple[int, ...]) -> bool:
         """True for a single number from memory, or a value of the nest's shape and order."""
@@ -196,10 +201,10 @@ class Nest:
 
     def measure(self) -> None:
         """Find the dimensions, and the steps of every value along the dimensions."""
-        names = dict.fromkeys(n for call in self.calls for n in (*call.writes, *call.reads))
-        written = dict.fromkeys(call.writes[0] for call in self.calls)
+        names = dict.fromkeys([n for call in self.calls for n in (*call.writes, *call.reads)])
+        written = [call.writes[0] for call in self.calls]
         rank = len(self.shape)
-        wide = {name: self._broadcast(name, rank) for name in names}
+        wide = {name: self.layouts.broadcast(name, rank) for name in names}
         axes = [axis for axis in range(rank) if self.shape[axis] > 1]
         has_rows = any(call.function.name == "rows" for call in self.calls)
         for leader in itertools.chain(written, names):  # the loops follow a result
@@ -207,31 +212,34 @@ class Nest:
                 axes.sort(key=[-abs(step) for step in wide[leader]].__getitem__)
                 break
         dims: list[int] = []
-        steps: dict[str, list[int]] = {name: [] for name in names}
+        chosen: list[int] = []  # the axis with the steps of each dimension
         for axis in axes:
             n = self.shape[axis]
-            joins = dims and all(
-                s[-1] == wide[name][axis] * n and (s[-1] == 0) == (wide[name][axis] == 0)
-                for name, s in steps.items()
-            )
-            if joins:
+            if dims and all(s[chosen[-1]] == s[axis] * n for s in wide.values()):
+                chosen.pop()  # the two axes are one in memory
                 n *= dims.pop()
             dims.append(n)
-            for name, s in steps.items():
-                del s[len(dims) - 1 :]
-                s.append(wide[name][axis])
+            chosen.append(axis)
+        self.steps = {name: tuple([s[axis] for axis in chosen]) for name, s in wide.items()}
         if not dims:  # single numbers: a loop over one element
             dims.append(1)
             reduced = {c.writes[0] for c in self.calls if isinstance(c.function, Reduction)}
-            steps = {name: [int(name not in reduced)] for name in names}
+            self.steps = {name: (int(name not in reduced),) for name in names}
         self.dims = tuple(dims)
-        self.steps = {name: tuple(s) for name, s in steps.items()}
 
-    def _broadcast(self, name: str, rank: int) -> list[int]:
-        """The steps of a value along the axes of the nest's shape."""
-        shape, steps = self.forms[name][0], self.layouts.of(name)
-        own = [0 if n == 1 else step for n, step in zip(shape, steps, strict=True)]
-        return [0] * (rank - len(shape)) + own
+    def form(self) -> tuple[Any, ...]:
+        """All that the C of the nest depends on: places in ``steps`` stand for names.
+
+        The length of the first loop is an argument of the function, unless a row has phases.
+        """
+        place = {name: i for i, name in enumerate(self.steps)}.__getitem__
+        fixed = self.dims if self.has_phases else (len(self.dims), *self.dims[1:])
+        calls = [(c.function, *map(place, (*c.reads, *c.writes))) for c in self.calls]
+        arrays = *map(place, self.reads), -1, *map(place, self.writes)
+        over = [(place(write), place(read)) for write, read in self.over.items()]
+        ends = [self.forms[c.writes[0]][0] for c in self.calls if c.function.name == "rows"]
+        types = [TYPES[self.forms[name][1]] for name in self.steps]
+        return fixed, *calls, arrays, *over, *ends, *types, *self.steps.values()
 
     def outer_reads(self) -> tuple[str, ...]:
         """The values from outside of the nest."""
@@ -240,16 +248,17 @@ class Nest:
 
     def close(self, needed: set[str]) -> None:
         """Fix the arrays of the function; ``needed`` are the values with other readers."""
-        self.measure()
+        if self.is_plain:  # not measured yet
+            self.measure()
         self.reads = self.outer_reads()
         self.writes = tuple([call.writes[0] for call in self.calls if call.writes[0] in needed])
 
 
-def is_in_c(call: Call, forms: Mapping[str, ArraySpec]) -> bool:
-    """True if C can compute a call."""
-    made = call.function
+def is_in_c(action: Action, forms: Mapping[str, ArraySpec]) -> bool:
+    """True for a call that C can compute."""
+    made = getattr(action, "function", None)
     has_c = isinstance(made, Reduction) or (isinstance(made, Formula) and made.in_c)
-    return has_c and all(forms[name][1] in TYPES for name in (*call.reads, *call.writes))
+    return has_c and all(forms[name][1] in TYPES for name in (*action.reads, *action.writes))
 
 
 def broadcasts(shape: Sequence[int], wide: Sequence[int]) -> bool:
@@ -268,6 +277,7 @@ def into_nests(
 
     A call joins the open nest past independent calls. Other calls wait until the nest is closed.
     """
+    in_c = {id(action) for part in parts for action in part if is_in_c(action, layouts.forms)}
     for action in itertools.chain(*parts):
         if isinstance(action, View):
             layouts.add_view(action)
@@ -276,7 +286,7 @@ def into_nests(
         results.append([])
         waiting = list(part)
         while waiting:
-            waiting = _take(waiting, layouts, results[-1])
+            waiting = _take(waiting, layouts, in_c, results[-1])
     needed = set(outputs)
     for step in itertools.chain(*results):
         needed.update(step.outer_reads() if isinstance(step, Nest) else step.reads)
@@ -287,11 +297,11 @@ def into_nests(
 
 
 def _take(
-    waiting: Sequence[Action], layouts: Layouts, result: list[Action | Nest]
+    waiting: Sequence[Action], layouts: Layouts, in_c: set[int], result: list[Action | Nest]
 ) -> list[Action]:
     """Move actions up to the end of a nest to the result; return the waiting actions."""
     nest = Nest(layouts)
-    blocked: set[str] = set()  # what the nest or a waiting action makes
+    blocked: set[str] = set()  # what a waiting action makes
     later: list[Action] = []
     before: list[Action | Nest] = []
     for i, action in enumerate(waiting):
@@ -299,14 +309,14 @@ def _take(
             later += waiting[i:]
             break
         waits = False
-        if isinstance(action, Call):
-            if (blocked - nest.made).isdisjoint(action.reads) and nest.add(action):
-                blocked.update(action.writes)
+        if isinstance(action, Call) and id(action) in in_c:
+            if blocked.isdisjoint(action.reads) and nest.add(action):
                 continue
-            waits = bool(nest.calls) and is_in_c(action, layouts.forms)
+            waits = bool(nest.calls)
         elif isinstance(action, OpaqueCall):  # which may draw random numbers, in order
             waits = any(isinstance(a, OpaqueCall) for a in later)
-        if blocked.isdisjoint(action.reads) and not waits:
+        is_free = blocked.isdisjoint(action.reads) and nest.made.isdisjoint(action.reads)
+        if is_free and not waits:
             before.append(action)
             continue
         later.append(action)
