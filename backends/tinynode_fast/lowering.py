@@ -26,7 +26,7 @@ from tinynode.net.passes import node_class_of
 from tinynode_fast.actions import Action, Call, Names, Net, OpaqueCall, View
 from tinynode_fast.images import CHANNELS_LAST, FLOATS
 from tinynode_fast.memory import is_small
-from tinynode_fast.native.formulas import Formula, Operation, Reduction, kept_shape
+from tinynode_fast.native.formulas import Formula, Reduction, kept_shape
 from tinynode_fast.native.nests import Layouts, Nest, into_nests
 from tinynode_fast.rules import OF_SEVERAL_DTYPES, RULES, UPDATES, free_matrices
 
@@ -178,9 +178,7 @@ class Lowering:
         made, shape = Reduction(name, axes), kept_shape(self.shape(read), axes)
         return self._known(made, made, (read,), shape, write)
 
-    def _known(
-        self, made: Operation, key: Any, reads: Names, shape: tuple[int, ...], write: str
-    ) -> str:
+    def _known(self, made: Any, key: Any, reads: Names, shape: tuple[int, ...], write: str) -> str:
         if not write and (key, reads) in self.known:
             return self.known[key, reads]
         write = write or self.fresh(shape, reads[0])

@@ -75,7 +75,7 @@ class Memory:
 def give_pages_back() -> None:
     """Give freed memory back to the system, where the C library can: see malloc_trim(3).
 
-    A compiler's thread, and a dropped plan in NumPy, needed memory that later runs do not need.
+    A thread with a compiler, and a dropped plan in NumPy, need more memory than later runs.
     """
     with contextlib.suppress(OSError, TypeError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -14,7 +14,7 @@ A plan in C runs updates of parameters last, and overwrites old arrays without a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -47,6 +47,8 @@ from tinynode_fast.native.nests import Nest
 
 PACKED = "@packed"
 """The name of the array that holds the small arrays of a layout."""
+REPORTS = {"raise", "call", "log", "print"}
+"""The settings of numpy.errstate that need NumPy: C finds no errors of floating point."""
 
 
 class FastPlan:
@@ -78,7 +80,7 @@ class FastPlan:
             self._ask_for_c()
         self.is_first_call = False
         free = self.native
-        if free is None or raises_errors():
+        if free is None or not REPORTS.isdisjoint(numpy.geterr().values()):
             free, commit = self.plain, None
         try:
             plan = free.pop()
@@ -110,10 +112,10 @@ class FastPlan:
     def _build(self, compiles: bool = True) -> bool:
         """Build the plan in C; the plan in NumPy keeps no memory beside it. True with success."""
         try:
-            plan = self._new_plan(True, compiles)
-            plan.is_after_others = compiles
-            self.native = [plan]
+            self.native = [self._new_plan(True, compiles)]
             self.plain = []  # a running plan returns to the old list
+            if compiles:
+                give_pages_back()
         except Exception as error:  # the plan in NumPy is as right
             kind = "" if isinstance(error, NotBuiltError) else f"{type(error).__name__}: "
             if compiles:
@@ -132,11 +134,6 @@ class FastPlan:
         source = self.c_source()
         yield "  as C, in use:" if source and self.native is not None else "  as C, not in use:"
         yield from [f"    {line}" for line in (source or "no operator becomes C").splitlines()]
-
-
-def raises_errors() -> bool:
-    """True if numpy.errstate asks for more than warnings: C finds no errors of floating point."""
-    return not {"raise", "call", "log", "print"}.isdisjoint(numpy.geterr().values())
 
 
 def packing_of(net: Net) -> Layout | None:
@@ -187,12 +184,11 @@ class CallPlan:
         template: the table of values at the start of a run.
         copied: the slots of small inputs, and the arrays that they are copied to.
         fresh: slots, form and order of the large results, which are new at each run.
-        arena: the memory of the small arrays that are saved.
+        arena: the memory of the small arrays that are saved; ``packed`` has their names.
         first, last: the steps before the updates, and the updates.
         swaps: slots and name of each large result in the memory of an input: input, result, name.
         dropped: the slots without an update as reader: a view there would hold a parameter.
         results: a slot, or an array that is copied, for each result.
-        is_after_others: True before the first run, if other plans or a compiler needed memory.
     """
 
     def __init__(
@@ -202,6 +198,7 @@ class CallPlan:
         nests = self.lowering.nests()
         self.library: Any = library_of(source_of(nests)) if library_of and nests else None
         self.packing = packing or Layout({}, 0, ())
+        self.packed = self.packing.packed
         self.outputs = {*net.outputs, *net.saved}
         self.leaving = {self.lowering.root(name) for name in self.outputs}
         self.ends = self._last_uses()
@@ -221,10 +218,9 @@ class CallPlan:
         for name in self.packed:
             if name in self.slots or name in self.arrays:  # an input or a constant
                 self._pack(name)
-        first, last = self.lowering.first, self.lowering.last
-        self._add_all(first, 0)
+        self._add_all(self.lowering.first, 0)
         count = len(self.steps)
-        self._add_all(last, len(first))
+        self._add_all(self.lowering.last, len(self.lowering.first))
         self.first, self.last = self.steps[:count], self.steps[count:]
         names = [*net.outputs, *[name for name in net.saved if name not in self.packed]]
         self.results = [(self.slots.get(name, -1), self.arrays.get(name)) for name in names]
@@ -233,12 +229,6 @@ class CallPlan:
         self.dropped = self._dropped()
         kept = (*self.memory.all, self.arena, *self.lowering.constants.values())
         self.own = set(map(id, map(owner_of, kept)))
-        self.is_after_others = False
-
-    @property
-    def packed(self) -> Mapping[str, Any]:
-        """The saved arrays in the arena, by name."""
-        return self.packing.packed
 
     # --- making the list -------------------------------------------------------------------------
 
@@ -330,7 +320,7 @@ class CallPlan:
         """Copy a value to the arena that no call writes there."""
         place = f"{PACKED} {name}"
         self.arrays[place] = self.packing.view(self.arena, name)
-        self._append(copy_elements, (name, place), -1)
+        self._append(numpy.copyto, (place, name), -1)
 
     def _new_slot(self, name: str) -> int:
         self.slots[name] = len(self.template)
@@ -378,10 +368,6 @@ class CallPlan:
 
     def run(self, arrays: Arrays, commit: Commit | None) -> Arrays:
         """The outputs' arrays, from those of the inputs."""
-        if self.is_after_others:
-            self.is_after_others = False
-            if self.fresh or self.swaps:
-                give_pages_back()
         values = self.template.copy()
         values[: len(arrays)] = arrays
         for slot, array in self.copied:
@@ -450,8 +436,3 @@ def name_of_call(function: Any) -> str:
     """A call in a few words."""
     function = function.func if isinstance(function, partial) else function
     return str(getattr(function, "__name__", function))
-
-
-def copy_elements(x: Any, out: Any) -> None:
-    """out = x, in the memory of out."""
-    numpy.copyto(out, x)

@@ -30,13 +30,12 @@ def in_shares(length: int, size: int, work: Callable[[int, int], Any]) -> list[A
     """The results of ``work(start, stop)`` for shares of a size, each in a thread, in order."""
     starts = range(0, length, size)
     results: dict[int, Any] = {}
-    errors: list[BaseException] = []
 
     def run(start: int) -> None:
         try:
             results[start] = work(start, min(start + size, length))
         except BaseException as error:
-            errors.append(error)
+            results[start] = error
 
     running: list[threading.Thread] = []
     try:
@@ -53,6 +52,6 @@ def in_shares(length: int, size: int, work: Callable[[int, int], Any]) -> list[A
     finally:  # no thread may write to the arrays after the return
         for thread in running:
             thread.join()
-    if errors:
-        raise errors[0]
+    for error in [result for result in results.values() if isinstance(result, BaseException)]:
+        raise error
     return [results[start] for start in starts]

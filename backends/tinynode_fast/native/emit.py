@@ -29,12 +29,7 @@ _IDENTITY = {"sum": "0", "rows": "0", "largest": "-INFINITY"}
 @functools.lru_cache(1024)
 def in_single(text: str) -> str:
     """A formula for float: the numbers and the functions of the C library get an ``f``."""
-    text = _FLOATING.sub(r"\g<0>f", text)
-    return CALL.sub(_single_name, text)
-
-
-def _single_name(found: re.Match[str]) -> str:
-    return f"{found[1]}(" if found[1].startswith("is") else f"{found[1]}f("
+    return CALL.sub(r"\1f(", _FLOATING.sub(r"\g<0>f", text))
 
 
 def source_of(nests: Sequence[Nest]) -> str:
@@ -74,6 +69,7 @@ class Writer:
     """Writes the function of a nest.
 
     Attributes:
+        types: the C types of the values.
         functions: the called functions with a vector form.
         phase: the first phase of a row that may read a value.
         pointers: the C names of the pointers to the values in memory.
@@ -84,6 +80,7 @@ class Writer:
         self.nest = nest
         self.functions: set[str] = set()
         self.names: dict[str, str] = {}
+        self.types = {name: TYPES[nest.forms[name][1]] for name in nest.steps}
         self.loops = [f"i{k}" for k in range(len(nest.dims) - 1)] + ["j"]
         self.phase: dict[str, int] = {}
         self.ends: list[Call] = []
@@ -112,10 +109,6 @@ class Writer:
             self.names[name] = text
         return self.names[name]
 
-    def type(self, name: str) -> str:
-        """The C type of a value."""
-        return TYPES[self.nest.forms[name][1]]
-
     def at(self, name: str, index: str | None = None) -> str:
         """The place of a value in memory, in the loops; an index replaces the first loop."""
         loops = self.loops if index is None else [index, *self.loops[1:]]
@@ -141,7 +134,7 @@ class Writer:
         for i, name in enumerate((*nest.reads, *nest.writes)):
             if name not in nest.over.values():
                 constant = "const " if name in nest.reads else ""
-                yield f"    {constant}{self.type(name)} *restrict {self.pointers[name]} = p[{i}];"
+                yield f"    {constant}{self.types[name]} *restrict {self.pointers[name]} = p[{i}];"
         yield from indented(self._starts())
         *outer, _ = self.loops
         for depth in range(len(outer)):
@@ -151,7 +144,7 @@ class Writer:
             yield "    " * (depth + 1) + "}"
         for call in self.ends:
             if not any(nest.steps[call.writes[0]]):
-                place, kind = self.at(call.writes[0]), self.type(call.writes[0])
+                place, kind = self.at(call.writes[0]), self.types[call.writes[0]]
                 yield f"    {place} = ({kind}){self.end(call)};"
         yield "}"
 
@@ -188,7 +181,7 @@ class Writer:
 
     def _loads(self, names: Iterable[str]) -> Iterator[str]:
         for name in names:
-            yield f"const {self.type(name)} {self.name(name)} = {self.at(name)};"
+            yield f"const {self.types[name]} {self.name(name)} = {self.at(name)};"
 
     # --- a row -----------------------------------------------------------------------------------
 
@@ -197,7 +190,7 @@ class Writer:
         nest = self.nest
         yield from self._loads(name for name in nest.reads if not nest.is_element(name))
         for name in self.buffers:
-            yield f"{self.type(name)} {self.name(name)}_row[{nest.dims[-1]}];"
+            yield f"{self.types[name]} {self.name(name)}_row[{nest.dims[-1]}];"
         for phase in range(max(self.phase.values()) + 1):
             elements = []
             for call in nest.calls:
@@ -218,12 +211,11 @@ class Writer:
         clauses = ""
         for call in inner:
             what, part = call.function, self._part(call)
-            kind = "double" if what.name == "sum" else self.type(call.writes[0])
+            kind = "double" if what.name == "sum" else self.types[call.writes[0]]
             yield f"{kind} {part} = {_IDENTITY[what.name]};"
             clauses += f" reduction({'+' if what.name == 'sum' else 'max'}:{part})"
-        low, high = ("start", "stop") if len(nest.dims) == 1 else ("0", str(nest.dims[-1]))
         yield f"#pragma omp simd{clauses}"
-        yield f"for (long j = {low}; j < {high}; j++) {{"
+        yield f"{self._head(len(nest.dims) - 1)} {{"
         yield from indented(self._body(calls))
         yield "}"
         for call in inner:
@@ -231,7 +223,7 @@ class Writer:
             if nest.is_end(call):
                 yield reduction(call, self.end(call), found)
             else:
-                kind = self.type(write)
+                kind = self.types[write]
                 cast = f"({kind})" * (call.function.name == "sum")
                 yield f"const {kind} {self.name(write)} = {cast}{found};"
                 yield from self._store(write)
@@ -248,7 +240,7 @@ class Writer:
         for name in dict.fromkeys(n for call in calls for n in call.reads):
             if self.nest.is_element(name) and name not in here:
                 if name in self.buffers:
-                    yield f"const {self.type(name)} {self.name(name)} = {self.name(name)}_row[j];"
+                    yield f"const {self.types[name]} {self.name(name)} = {self.name(name)}_row[j];"
                 else:
                     yield from self._loads([name])
         for call in calls:
@@ -262,11 +254,11 @@ class Writer:
     def _formula(self, call: Call) -> Iterator[str]:
         """The lines of a formula, and the store of the result."""
         (write,), what = call.writes, call.function
-        kinds = [self.type(name) for name in (write, *call.reads)]
+        kinds = [self.types[name] for name in (write, *call.reads)]
         kind = next(kind for kind in kinds if kind in ("float", "double"))
         operands = {}
         for letter, name in zip(what.letters, call.reads, strict=True):
-            cast = f"({kind})" if {self.type(name), kind} == {"float", "double"} else ""
+            cast = f"({kind})" if {self.types[name], kind} == {"float", "double"} else ""
             operands[letter] = f"{cast}{self.name(name)}"
         is_single = kind == "float"
         self.functions |= {f"{name}{'f' * is_single}" for name in functions_in(what.text)}
@@ -276,7 +268,7 @@ class Writer:
             expression = substituted(expression, operands)
             operands[letter] = f"{self.name(write)}_{letter}"
             yield f"const {kind} {operands[letter]} = {expression};"
-        yield f"const {self.type(write)} {self.name(write)} = {substituted(last, operands)};"
+        yield f"const {self.types[write]} {self.name(write)} = {substituted(last, operands)};"
         yield from self._store(write)
 
     def _store(self, write: str) -> Iterator[str]:

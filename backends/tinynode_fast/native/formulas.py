@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -22,7 +22,8 @@ _NAMES = """acos acosh asin asinh atan atan2 atanh cos cosh erf exp expm1 hypot 
 log2 pow sin sinh tan tanh"""
 FUNCTIONS = frozenset(_NAMES.split())
 """Functions of a loop with a vector form; without such a form NumPy is quicker."""
-CALL = re.compile(r"\b([a-z][a-z0-9]*)\(")
+CALL = re.compile(r"\b(?!is)([a-z][a-z0-9]*)\(")
+"""A called function, without those such as ``isnan``, which have the same name for float."""
 
 
 @functools.lru_cache(1024)
@@ -59,9 +60,6 @@ class Reduction(NamedTuple):
 
     name: str  # "sum", "largest" or "rows"
     axes: tuple[int, ...]
-
-
-Operation: TypeAlias = Formula | Reduction
 
 
 def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:

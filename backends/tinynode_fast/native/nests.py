@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy
@@ -34,24 +35,21 @@ ROW_BYTES = 1 << 16
 """The bytes of the rows kept for later phases: the rows stay on the stack."""
 
 
+@dataclass
 class Layouts:
     """The steps of each value in memory, in elements, along the value's own axes."""
 
-    def __init__(
-        self,
-        forms: Mapping[str, ArraySpec],
-        orders: Mapping[str, tuple[int, ...]],
-        constants: Mapping[str, Any],
-    ) -> None:
-        self.forms = forms
-        self.orders = orders
-        self.known: dict[str, Strides] = {}
-        self.wide: dict[tuple[str, int], Strides] = {}
-        for name, array in constants.items():
-            self.known[name] = tuple([step // array.itemsize for step in array.strides])
+    forms: Mapping[str, ArraySpec]
+    orders: Mapping[str, tuple[int, ...]]
+    constants: Mapping[str, Any]
+    known: dict[str, Strides] = field(default_factory=dict)
+    wide: dict[tuple[str, int], Strides] = field(default_factory=dict)
 
     def of(self, name: str) -> Strides:
         """The steps of a value."""
+        if name in self.constants:
+            array = self.constants[name]
+            return tuple([step // array.itemsize for step in array.strides])
         if name not in self.known:
             shape = self.forms[name][0]
             steps, step = [0] * len(shape), 1
@@ -77,7 +75,7 @@ class Layouts:
         if not math.prod(shape):
             return
         size = 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
-        stand_in = numpy.lib.stride_tricks.as_strided(numpy.empty(size, bool), shape, steps)
+        stand_in: Any = numpy.ndarray(shape, bool, numpy.empty(size, bool), 0, steps)
         found = view.function(stand_in)
         if numpy.may_share_memory(found, stand_in):  # else it is copied, in the value's own order
             self.known[write] = found.strides
@@ -122,10 +120,9 @@ class Nest:
         if not broadcasts(shape, wide) or not broadcasts(self.shape, wide):
             return False
         before = self.shape, self.is_plain, self.dims, self.steps
-        names = (*call.reads, *call.writes)
-        plain = self.is_plain and not is_reduction and shape == wide
-        plain = plain and (wide == self.shape or not self.calls)
-        self.is_plain = plain and all(self._is_plain(name, wide) for name in names)
+        self.is_plain &= not is_reduction and (not self.calls or shape == wide == self.shape)
+        if self.is_plain:
+            self.is_plain = all(self._is_plain(n, wide) for n in (*call.reads, *call.writes))
         self.shape = wide
         self.calls.append(call)
         self.made.update(call.writes)
@@ -156,17 +153,13 @@ class Nest:
                 if self.forms[call.reads[0]][0] != self.shape:
                     return False
                 known.update([] if self.is_end(call) else [write])
-            elif self._has_place(write):
-                known.add(write)
             else:
-                return False
+                *outer, last = self.steps[write]
+                if not all(outer) and (last or any(outer)):  # no element, row or single number
+                    return False
+                known.add(write)
         rows = {n for c in self.calls for n in c.reads if n in self.made}
         return self.dims[-1] * 8 * len(rows) <= ROW_BYTES or not self.has_phases
-
-    def _has_place(self, name: str) -> bool:
-        """True for an element, a row or a single number."""
-        *outer, last = self.steps[name]
-        return all(outer) or (not last and not any(outer))
 
     # --- the places of values --------------------------------------------------------------------
 
@@ -233,7 +226,7 @@ class Nest:
         The length of the first loop is an argument of the function, unless a row has phases.
         """
         place = {name: i for i, name in enumerate(self.steps)}.__getitem__
-        fixed = self.dims if self.has_phases else (len(self.dims), *self.dims[1:])
+        fixed = self.dims[1:] or (self.has_phases and self.dims)
         calls = [(c.function, *map(place, (*c.reads, *c.writes))) for c in self.calls]
         arrays = *map(place, self.reads), -1, *map(place, self.writes)
         over = [(place(write), place(read)) for write, read in self.over.items()]
