@@ -309,6 +309,92 @@ def test_a_wrong_formula_is_caught(kind: Any, wrong: str, monkeypatch: pytest.Mo
         test_formulas_on_special_values(kind, "float64")
 
 
+# --- nests of one form ---------------------------------------------------------------------------
+
+
+def pairs(function: Any) -> Any:
+    """The function of two Variables, in a single net."""
+
+    def both(x: tn.Variable, y: tn.Variable) -> Any:
+        return function(x), function(y)
+
+    return both
+
+
+def c_functions(compiled: Any, *arguments: tn.Variable) -> int:
+    """The number of C functions of a net without its gradient."""
+    (_, _, plan), *_ = compiled.described_plans(*arguments)
+    source: str = plan.c_source()
+    return source.count("\nvoid ")
+
+
+def chain(x: tn.Variable) -> tn.Variable:
+    return fn.tanh(x) * 0.5 + x
+
+
+def of_rows(x: tn.Variable) -> tn.Variable:
+    return fn.softmax(x, axis=-1) - x
+
+
+def of_columns(x: tn.Variable) -> tn.Variable:
+    return fn.sum(x * x, axis=0) * 1.0
+
+
+FORMS: list[Any] = [
+    # function, the shapes of both arguments, the number of C functions
+    (chain, (3, 5), (7, 2), 1),
+    (chain, (4,), (6, 3), 1),
+    (chain, (4,), (), 2),
+    (of_rows, (4, 3), (6, 3), 1),
+    (of_rows, (4, 3), (4, 5), 2),
+    (of_rows, (3,), (5,), 2),
+    (of_columns, (4, 3), (5, 3), 2),
+    (of_columns, (4, 3), (4, 5), 3),
+]
+
+
+@pytest.mark.parametrize(("function", "first", "second", "count"), FORMS)
+def test_nests_of_one_form_share_a_function(
+    function: Any, first: Any, second: Any, count: int, at_once: list[str]
+) -> None:
+    draws = np.random.default_rng(3)
+    with tn.using_device("fast"):
+        x, y = [tn.asarray(draws.normal(size=shape)) for shape in (first, second)]
+        compiled = tn.compile(pairs(function))
+        for _ in range(3):
+            for found, given in zip(compiled(x, y), (x, y), strict=True):
+                np.testing.assert_allclose(found.array, function(given).array, rtol=1e-12)
+        assert c_functions(compiled, x, y) == count
+    assert at_once == []
+
+
+def test_nests_of_two_dtypes_or_layouts_have_two_functions(at_once: list[str]) -> None:
+    draw = np.random.default_rng(3).normal
+    with tn.using_device("fast"):
+        single = tn.asarray(draw(size=(4, 6)).astype("float32"))
+        double = tn.asarray(draw(size=(3, 5)))
+        mixed = tn.compile(pairs(chain))
+        x, row = tn.asarray(draw(size=(4, 5))), tn.asarray(draw(size=(1, 5)))
+        y, column = tn.asarray(draw(size=(2, 5))), tn.asarray(draw(size=(2, 1)))
+        added = tn.compile(lambda x, b, y, c: (x + b, y + c))
+        for _ in range(3):
+            for found, given in zip(mixed(single, double), (single, double), strict=True):
+                np.testing.assert_allclose(found.array, chain(given).array, rtol=1e-6)
+            first, second = added(x, row, y, column)
+            np.testing.assert_array_equal(first.array, x.array + row.array)
+            np.testing.assert_array_equal(second.array, y.array + column.array)
+        assert c_functions(mixed, single, double) == 2
+        assert c_functions(added, x, row, y, column) == 2
+    assert at_once == []
+
+
+def test_the_c_of_a_shared_function_says_so(at_once: list[str]) -> None:
+    with tn.using_device("fast"):
+        compiled = tn.compile(pairs(chain))
+        text = compiled.explain(tn.asarray(np.ones((2, 3))), tn.asarray(np.ones((3, 4))))
+    assert "// for 2 nests, with the names of the first" in text
+
+
 # --- the builder ---------------------------------------------------------------------------------
 
 SOURCE = "int one(void **p, long start, long stop) { return 1; }\n"
@@ -320,6 +406,58 @@ def test_a_library_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(build, "_loaded", {})
     monkeypatch.setattr(build, "_compile", None)  # not called again
     assert build.library(source).one(None, 0, 0) == 1
+
+
+def test_another_version_of_the_compiler_makes_another_library(tmp_path: Path) -> None:
+    wrapper = tmp_path / "own-cc"
+    found = []
+    for comment in ("version 1", "version 12"):
+        wrapper.write_text(f'#!/bin/sh\n# {comment}\nexec {build.compiler("auto")} "$@"\n')
+        wrapper.chmod(0o700)
+        found.append(build.library(SOURCE + "// versions\n", str(wrapper)))
+        assert build.library(SOURCE + "// versions\n", str(wrapper)) is found[-1]
+    assert found[0]._name != found[1]._name
+
+
+def test_a_library_is_found_but_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = SOURCE + f"// found {os.urandom(8).hex()}\n"
+    with pytest.raises(NotBuiltError, match="not compiled yet"):
+        build.library(source, compiles=False)
+    assert build.library(source).one(None, 0, 0) == 1
+    monkeypatch.setattr(build, "_loaded", {})
+    with build._lock:  # the compiler is busy
+        assert build.library(source, compiles=False).one(None, 0, 0) == 1
+
+
+def test_a_large_net_takes_its_library_from_the_cache_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def f(x: tn.Variable) -> tn.Variable:
+        return fn.tanh(x) * 0.25 + x
+
+    x = np.random.default_rng(0).normal(size=(1100, 1000))
+    with tn.using_device("fast"):
+        expected = f(tn.asarray(x)).array
+        tn.compile(f)(tn.asarray(x))
+        build.wait()  # the library is in the cache
+        monkeypatch.setattr(build, "in_background", None)  # not called again
+        compiled = tn.compile(f)
+        for _ in range(2):
+            np.testing.assert_allclose(compiled(tn.asarray(x)).array, expected, rtol=1e-6)
+            plan = compiled.recordings[0].program._plans[False]
+            assert plan.native is not None and plan.plain == []
+
+
+def test_a_large_net_waits_for_no_other_library(
+    monkeypatch: pytest.MonkeyPatch, at_once: list[str]
+) -> None:
+    monkeypatch.setattr(build, "_compile", None)
+    x = np.random.default_rng(0).normal(size=(1100, 1000))
+    with tn.using_device("fast"):
+        compiled = tn.compile(lambda x: fn.exp(-x * 0.125) + 3.0)
+        for _ in range(2):
+            np.testing.assert_allclose(compiled(tn.asarray(x)).array, np.exp(-x / 8) + 3)
+    assert at_once == ["TypeError: 'NoneType' object is not callable"]  # noted once, not twice
 
 
 def test_a_library_that_others_may_write_is_not_loaded(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import traceback
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import tinynode as tn
 from tinynode.functions import linalg
-from tinynode.net import making, stand_ins
+from tinynode.net import making, plan, stand_ins
 
 F = tn.functions
 SIDE = 200
@@ -174,6 +175,172 @@ class Noting(Rows):
 
 
 noted: list[Any] = []
+
+
+class Linear(tn.FunctionNode):
+    """y = x + 1, under a name of the library."""
+
+    def forward(self, inputs: Any) -> Any:
+        return (inputs[0] + 1.0,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        return grad_outputs
+
+
+class Tanh(Linear):
+    """y = x + 1 with an added row, under a name of the library."""
+
+    def forward(self, inputs: Any) -> Any:
+        return (np.concatenate([inputs[0] + 1.0, inputs[0][:1]]),)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        (g,) = grad_outputs
+        return (g[:-1] * 1.0,)
+
+
+@pytest.mark.parametrize("own", [Linear, Tanh])
+def test_a_function_of_the_user_may_have_a_name_of_the_library(own: Any) -> None:
+    assert_as_eager(lambda x: F.sum(own().apply((x,))[0] * 2.0), matrix())
+
+
+# --- products ------------------------------------------------------------------------------------
+
+FEW = 6
+PRODUCTS: dict[str, Any] = {
+    "linear": F.linear,
+    "matmul": lambda x, w: x @ w,
+    "matmul of a vector": lambda x, w: x[0] @ w,
+    "stacked": lambda x, w: F.reshape(x, (2, 3, SIDE)) @ w,
+    "transposed": lambda x, w: x @ w.T,
+    "large result": lambda x, w: F.exp(x.T @ x * 0.1) * w,
+}
+
+
+def few_rows() -> Any:
+    host = np.random.default_rng(2).normal(size=(FEW, SIDE))
+    return tn.asarray(host, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("node", "has_few_rows"),
+    [
+        (F.Linear(), True),
+        (F.MatMul(), True),
+        (F.MatMulOfTransposed(False, True), True),
+        (F.MatMulOfTransposed(True, False), False),
+    ],
+)
+def test_a_recording_needs_no_sums_of_a_large_product(node: Any, has_few_rows: bool) -> None:
+    x, run, device = few_rows().array, stand_ins.StandIns().run, tn.get_device()
+    (y,) = run(node, (x, matrix().array if has_few_rows else x), device, device)
+    w = matrix().array if has_few_rows else x
+    assert y.shape == ((FEW, SIDE) if has_few_rows else (SIDE, SIDE)) and y.dtype == np.float64
+    np.testing.assert_array_equal(y, np.full(y.shape, x[0, 0] * w[0, 0]))
+
+
+def test_a_small_product_has_values() -> None:
+    x, run, device = few_rows().array, stand_ins.StandIns().run, tn.get_device()
+    (y,) = run(F.MatMulOfTransposed(False, True), (x, x), device, device)
+    np.testing.assert_allclose(y, x @ x.T)
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_compiled_products_are_as_in_eager_code(name: str) -> None:
+    assert_as_eager(lambda x, w: F.sum(F.sin(PRODUCTS[name](x, w))), few_rows(), matrix())
+
+
+def test_the_values_of_a_product_are_there_for_a_function_of_the_user() -> None:
+    assert_as_eager(
+        lambda x, w: F.sum(rows(F.softmax(x @ w, axis=1)) * F.cos(x)), few_rows(), matrix()
+    )
+
+
+def test_an_inverse_of_a_product_gets_values() -> None:
+    def function(x: Any, w: Any) -> Any:  # the product of the stand-ins would be singular
+        return F.sum(linalg.inv((x @ w) @ x.T + np.eye(FEW) * 300.0))
+
+    assert_as_eager(function, few_rows(), matrix())
+
+
+def test_numbers_of_stand_ins_give_no_warnings() -> None:
+    x, w = np.full((FEW, SIDE), -0.001), np.full((SIDE, SIDE), 0.001)
+    x[0, 0], w[0, 0] = 3.0, 3.0
+    x[0, 1:], w[1:, 0] = -1.0, 1.0  # the product is negative, the first elements give 9
+
+    def function(x: Any, w: Any) -> Any:
+        return F.sum(F.log(1.0 - x @ w))
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert_as_eager(function, tn.asarray(x, requires_grad=True), tn.asarray(w))
+    assert [str(one.message) for one in found] == []
+
+
+# --- the specs of a recording --------------------------------------------------------------------
+
+
+class Model(tn.nn.Module):
+    def __init__(self, optimizer: Any) -> None:
+        super().__init__()
+        self.w = tn.nn.Parameter(np.random.default_rng(5).normal(size=(SIDE, SIDE)))
+        self.b = tn.nn.Parameter(np.zeros(SIDE))
+        self.optimizer = optimizer(self)
+
+    def step(self, x: Any) -> Any:
+        self.cleargrads()
+        y = F.tanh(F.linear(x, self.w, self.b))
+        loss = F.mean(F.square(y - y.detach() * 0.5 - self.w[0]))
+        loss.backward()
+        self.optimizer.update()
+        return loss
+
+
+class Halving(tn.nn.Optimizer):
+    """An optimizer of the user: p' = p / 2 - g."""
+
+    def update_one(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
+        return array / 2 - grad, {}
+
+
+def halving(model: Any) -> Any:
+    return Halving(model, lr=0.1)
+
+
+OPTIMIZERS: dict[str, Any] = {
+    "SGD": lambda model: tn.nn.SGD(model, lr=0.1),
+    "momentum": lambda model: tn.nn.SGD(model, lr=0.1, momentum=0.9),
+    "Adam": lambda model: tn.nn.Adam(model, lr=0.1),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_recording_of_a_step_knows_all_shapes(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "_run_shapes", None)  # not called
+    x = few_rows().detach()
+    eager, recorded = Model(OPTIMIZERS[name]), Model(OPTIMIZERS[name])
+    step = tn.compile(recorded.step)
+    for _ in range(3):
+        np.testing.assert_allclose(step(x).array, eager.step(x).array, rtol=1e-9)
+    np.testing.assert_allclose(recorded.w.array, eager.w.array, rtol=1e-9)
+
+
+def test_an_update_of_the_user_is_run_for_its_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, x = [], few_rows().detach()
+    run_shapes = plan._run_shapes
+
+    def noting(*given: Any) -> bool:
+        calls.append(1)
+        return run_shapes(*given)
+
+    monkeypatch.setattr(plan, "_run_shapes", noting)
+    eager, recorded = Model(halving), Model(halving)
+    step = tn.compile(recorded.step)
+    for _ in range(3):
+        np.testing.assert_allclose(step(x).array, eager.step(x).array, rtol=1e-9)
+    np.testing.assert_allclose(recorded.w.array, eager.w.array, rtol=1e-9)
+    assert calls == [1]
 
 
 def test_a_function_of_the_user_sees_values_also_if_it_raises_nothing() -> None:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy
@@ -174,11 +175,18 @@ def contiguous(x: Any) -> Any:
 
 
 class ShapesOnly(FunctionHook):
-    """Within ``with``: functions give stand-ins, for the gradient net of a net."""
+    """A hook: functions give stand-ins."""
 
     def __init__(self) -> None:
         self.name = f"shapes only {id(self)}"
         self.forward_runner = StandIns().run
+
+
+@contextmanager
+def shapes_only() -> Iterator[None]:
+    """Functions give stand-ins, for the gradient net of a net; warnings about values stay away."""
+    with ShapesOnly(), numpy.errstate(all="ignore"):
+        yield
 
 
 def run_operators(
