@@ -583,6 +583,7 @@ def test_the_background_thread_hands_the_plan_over() -> None:
             f(x)
             build.wait()
         assert "as C, not in use:" in f.explain(x)
+    build.wait()
     assert not [thread for thread in threading.enumerate() if "build" in thread.name]
 
 
