@@ -112,6 +112,7 @@ class FastPlan:
     def _build(self, compiles: bool = True) -> bool:
         """Build the plan in C; the plan in NumPy keeps no memory beside it. True with success."""
         try:
+            build.compiler(self.compiler)  # a reason comes before any work
             self.native = [self._new_plan(True, compiles)]
             self.plain = []  # a running plan returns to the old list
             if compiles:
