@@ -262,6 +262,31 @@ def test_an_inverse_of_a_product_gets_values() -> None:
     assert_as_eager(function, few_rows(), matrix())
 
 
+MATRICES: dict[str, Any] = {
+    "det": lambda x: linalg.det(x) * 1e-3,
+    "slogdet": lambda x: linalg.slogdet(x)[1],
+    "inv": lambda x: F.sum(linalg.inv(x)),
+    "cholesky": lambda x: F.sum(linalg.cholesky(x)),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_gradients_of_functions_of_a_matrix_see_values(name: str) -> None:
+    draws = np.random.default_rng(4)
+    tall = tn.asarray(draws.normal(size=(8000, 5)) / 90.0, requires_grad=True)
+    wide = tn.asarray(np.linalg.qr(draws.normal(size=(SIDE, SIDE)))[0], requires_grad=True)
+    assert_as_eager(lambda x: MATRICES[name](x.T @ x), tall)
+    assert_as_eager(lambda x: MATRICES[name](x @ x.T + F.tanh(x.T @ x) * 0.5), wide)
+
+
+def test_a_recorded_determinant_takes_the_inverse_of_a_regular_matrix() -> None:
+    x = tn.asarray(np.random.default_rng(4).normal(size=(8000, 5)), requires_grad=True)
+    compiled = tn.compile(lambda x: linalg.det(x.T @ x))
+    compiled(x).backward()
+    text = compiled.explain(x)
+    assert "inv(" in text and "take(" not in text
+
+
 def test_numbers_of_stand_ins_give_no_warnings() -> None:
     x, w = np.full((FEW, SIDE), -0.001), np.full((SIDE, SIDE), 0.001)
     x[0, 0], w[0, 0] = 3.0, 3.0

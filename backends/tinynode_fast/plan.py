@@ -79,13 +79,13 @@ class FastPlan:
         if not self.compiler:
             self._ask_for_c()
         self.is_first_call = False
-        free = self.native
+        free, is_native = self.native, True
         if free is None or not REPORTS.isdisjoint(numpy.geterr().values()):
-            free, commit = self.plain, None
+            free, is_native, commit = self.plain, False, None
         try:
             plan = free.pop()
         except IndexError:  # other threads run the plans, or the memory is given up
-            plan = self._new_plan(free is self.native)
+            plan = self._new_plan(is_native)
         try:
             return plan.run(arrays, commit)
         finally:
@@ -96,10 +96,7 @@ class FastPlan:
         return CallPlan(self.net, self.layout, library_of if is_native else None)
 
     def _ask_for_c(self) -> None:
-        """Build the plan in C in the background; wait if a plan in NumPy needs much memory.
-
-        Then a compiled library from the cache is used at once.
-        """
+        """Build the plan in C: in the background, or now if a plan in NumPy needs much memory."""
         names = [name for operator in self.net.operators for name in operator.output_names]
         size = sum(bytes_of(self.net.forms[name]) for name in names if name in self.net.forms)
         is_large = size >= LIMITS.awaited_bytes
@@ -117,6 +114,9 @@ class FastPlan:
             self.plain = []  # a running plan returns to the old list
             if compiles:
                 give_pages_back()
+        except KeyboardInterrupt:  # the next call asks again
+            self.compiler = ""
+            raise
         except Exception as error:  # the plan in NumPy is as right
             kind = "" if isinstance(error, NotBuiltError) else f"{type(error).__name__}: "
             if compiles:

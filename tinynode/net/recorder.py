@@ -38,7 +38,7 @@ from tinynode.errors import TraceError, printable
 from tinynode.functions.indexing import GetItem, Positions
 from tinynode.net.helpers import Constant, StopGradient
 from tinynode.net.operator import EMPTY, ArraySpecs, Operator, operator_of
-from tinynode.net.stand_ins import StandIns, run_operators
+from tinynode.net.stand_ins import StandIns, is_ours, run_operators
 from tinynode.net.updates import Update
 
 
@@ -456,7 +456,7 @@ class NetRecorder(FunctionHook):
                 name = self._check_update(group, parameter, gradient)
                 operator = update.add(slot, name, self._names[gradient.node])
                 self.operators.append(operator)
-                if update.function.keeps_form:
+                if update.function.keeps_form and is_ours(update.function):
                     for result in operator.output_names:
                         self._note_spec(result, parameter.raw)
                 self._updated.add(parameter.node)

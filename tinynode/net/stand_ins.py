@@ -4,11 +4,12 @@ Requirement: the recording of a net needs no more memory than a run of the net. 
 recorded, a large result is replaced by a stand-in. A stand-in has the shape and the dtype, a
 single number in memory, and 0 as the step of each axis. The number is the first element of the
 result. So an elementwise function of stand-ins is computed from single numbers. A product of large
-matrices gives the product of the first elements: a recording needs no time for the sums.
+matrices gives the product of the first elements: a recording needs no time for the sums. A small
+result of large operands has that number everywhere.
 
 Values may be needed after all: by a function of somebody else, or for a matrix that must not be
-singular. Then the recorded operators are run once, and real arrays are used from there on. Small
-arrays are never replaced, apart from the products of large matrices.
+singular. Then the recorded operators are run once, and real arrays are used from there on. Results
+of small arrays with real values are never replaced.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ ON_ONE_NUMBER = ELEMENTWISE.union(_UPDATES, {f"{name}Grad" for name in ELEMENTWI
 _VIEWS = "BroadcastTo ExpandDims Identity PermuteDims Reshape Squeeze StopGradient"
 ON_STAND_INS = frozenset(f"{_VIEWS} Max Mean Min Sum SumTo".split())
 """The functions that make views or small results, which need no copy of a stand-in."""
+NEED_VALUES = {"tinynode.functions.linalg", "tinynode.functions.decompositions"}
+"""The modules of functions on matrices: a stand-in would be singular, in forward or backward."""
 
 
 def is_ours(function: Any) -> bool:
@@ -70,7 +73,7 @@ class StandIns:
         if not is_unreal:
             return self._run(function, arrays, device, output_device, False)
         try:
-            if not is_ours(function):
+            if not is_ours(function) or type(function).__module__ in NEED_VALUES:
                 raise ValuesNeededError
             with numpy.errstate(all="ignore"):  # the values are not those of the function
                 return self._run(function, arrays, device, output_device, True)

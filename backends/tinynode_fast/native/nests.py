@@ -232,7 +232,7 @@ class Nest:
         over = [(place(write), place(read)) for write, read in self.over.items()]
         ends = [self.forms[c.writes[0]][0] for c in self.calls if c.function.name == "rows"]
         types = [TYPES[self.forms[name][1]] for name in self.steps]
-        return fixed, *calls, arrays, *over, *ends, *types, *self.steps.values()
+        return fixed, (*calls,), arrays, (*over,), (*ends,), (*types,), (*self.steps.values(),)
 
     def outer_reads(self) -> tuple[str, ...]:
         """The values from outside of the nest."""
