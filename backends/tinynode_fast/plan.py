@@ -112,8 +112,7 @@ class FastPlan:
             build.compiler(self.compiler)  # a reason comes before any work
             self.native = [self._new_plan(True, compiles)]
             self.plain = []  # a running plan returns to the old list
-            if compiles:
-                give_pages_back()
+            give_pages_back()
         except KeyboardInterrupt:  # the next call asks again
             self.compiler = ""
             raise
