@@ -7,7 +7,8 @@ defaults.
 
 A second table compares eager and compiled functions of 2 to 16 such operations. A third table has
 the cost per operation of chains up to 100,000 operations: Python's collector visits a graph again
-and again while the graph grows.
+and again while the graph grows. A fourth table has the time to compile a chain: the recording, the
+gradient net, the plans and the printed C.
 
     python -m benchmarks.overhead
     python -m benchmarks.overhead --libraries numpy,tinynode --rounds 5
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ import numpy as np
 import tinynode as tn
 from benchmarks import measure
 from benchmarks.chains import LIBRARIES, end_gradient, products_and_sums, start_values
+from tinynode_fast.native import build
 
 Times = tuple[float, float]
 
@@ -34,6 +37,10 @@ CALLS = 50
 """Calls of one round."""
 WARM_UP = 2
 """Rounds that record the nets and make the plans."""
+COMPILED_LENGTHS = (1_000, 5_000)
+"""Operations of the chains in the table of compile times."""
+COMPILED_TIMES = 3
+"""Each chain is compiled so often; the medians count."""
 
 
 def check_gradients(libraries: dict[str, Any], operations: int) -> None:
@@ -116,6 +123,43 @@ def growth(name: str, library: Any, depths: list[int]) -> list[str]:
     return [name, *(f"{one:.2f}" for one in medians), f"{medians[-1] / medians[0]:.2f}"]
 
 
+def compile_time(operations: int, with_gradients: bool) -> float:
+    """Microseconds of processor time, per operation, to compile a chain on the current device.
+
+    The time of the first ``WARM_UP`` calls, beyond the time of later calls. A system compiler runs
+    in a process of its own, which does not count.
+    """
+
+    def chain(y: tn.Variable, w: tn.Variable, b: tn.Variable) -> tn.Variable:
+        result: tn.Variable = products_and_sums(y, w, b, operations)
+        return result
+
+    leaves = [tn.Variable(array, requires_grad=with_gradients) for array in start_values()]
+    function = tn.compile(chain)
+    times = []
+    for _ in range(WARM_UP + COMPILED_TIMES):
+        begin = time.process_time_ns()
+        y = function(*leaves)
+        if with_gradients:
+            y.grad = end_gradient()
+            y.backward()
+        build.wait()  # a thread in the background prints the C
+        times.append((time.process_time_ns() - begin) / 1000)
+    later = statistics.median(times[WARM_UP:])
+    return (sum(times[:WARM_UP]) - WARM_UP * later) / operations
+
+
+def compile_times(device: str, with_gradients: bool, lengths: Sequence[int]) -> list[str]:
+    """A row: microseconds per operation to compile a chain of each length, and the growth."""
+    medians = []
+    with tn.using_device(device):
+        for length in lengths:
+            found = [compile_time(length, with_gradients) for _ in range(COMPILED_TIMES)]
+            medians.append(statistics.median(found))
+    title = f"{device}, with gradients" if with_gradients else device
+    return [title, *(f"{one:.0f}" for one in medians), f"{medians[-1] / medians[0]:.2f}"]
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Cost per operation, side by side.")
     parser.add_argument("--libraries", default=",".join(LIBRARIES), help="compared with tinynode")
@@ -123,6 +167,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=40, help="medians are over these")
     deep = [1_000, 10_000, 100_000]
     parser.add_argument("--depths", type=int, nargs="+", default=deep, help="of the deep chains")
+    parser.add_argument(
+        "--compiled", type=int, nargs="+", default=COMPILED_LENGTHS, help="lengths to compile"
+    )
     options = parser.parse_args(arguments)
     names = measure.available(LIBRARIES, options.libraries)
     libraries = {name: LIBRARIES[name]() for name in names}
@@ -144,6 +191,10 @@ def main(arguments: list[str] | None = None) -> None:
     head = ["library", *map("{:,} operations".format, options.depths), "growth"]
     graphs = [(name, library) for name, library in libraries.items() if name != "numpy"]
     measure.print_table(head, [growth(*one, options.depths) for one in graphs])
+    print("\ntime to compile a chain, us of CPU time per operation")
+    head = ["device", *map("{:,} operations".format, options.compiled), "growth"]
+    kinds = [(device, flag) for device in ("numpy", "fast") for flag in (False, True)]
+    measure.print_table(head, [compile_times(*kind, options.compiled) for kind in kinds])
 
 
 if __name__ == "__main__":

@@ -42,9 +42,19 @@ def measure(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_overhead() -> None:
     """With every peer that is installed: their gradients are compared before anything is timed."""
-    text = run("overhead", "--operations=6", "--rounds=2", "--depths", "10", "20")
+    options = ["--rounds=2", "--depths", "10", "20", "--compiled", "10", "20"]
+    text = run("overhead", "--operations=6", *options)
     text, deep = text.split("forward and backward of deep chains")
+    deep, compiling = deep.split("time to compile a chain")
     assert {"tinynode", "growth"} <= set(deep.replace("|", " ").split())
+    for row in table(compiling).values():
+        assert all(float(time) > 0 for time in row)
+    assert set(table(compiling)) == {
+        "numpy",
+        "numpy, with gradients",
+        "fast",
+        "fast, with gradients",
+    }
     rows = table(text)
     assert {"numpy", "tinynode"} <= set(rows)
     for peer in ("torch", "autograd", "mygrad"):
