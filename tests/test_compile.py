@@ -1218,6 +1218,64 @@ def test_an_old_style_function_is_an_error() -> None:
     assert not thread_state.hooks
 
 
+class KeepsAnArray(tn.FunctionNode):
+    """As people write a first function: forward leaves something on self for backward."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        if self.what == "array":
+            self.kept = x
+        elif self.what == "private":
+            self._kept = x
+        elif self.what == "list":
+            self.kept = [x]
+        elif self.what == "dictionary":
+            self.kept = {"x": x}
+        elif self.what == "scalar":
+            self.kept = x.argmax()
+        else:
+            self.kept = x.shape
+        return (x**2,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        return (fn.broadcast_to(grad_outputs[0], (2, 2)),)
+
+
+@pytest.mark.parametrize("what", ["array", "private", "list", "dictionary", "scalar"])
+def test_an_array_that_forward_leaves_on_self_is_an_error(what: str) -> None:
+    """A net would keep the array of the recording for ever."""
+    name = r"_kept" if what == "private" else "kept"
+    message = rf"forward of KeepsAnArray leaves \w+.* in self\.{name}, .*retain_inputs"
+    with pytest.raises(TraceError, match=message):
+        tn.compile(lambda x: KeepsAnArray(what).apply((x,))[0])(variable())
+    assert not thread_state.hooks
+    close(KeepsAnArray(what).apply((variable(),))[0].array, X**2)
+
+
+def test_a_shape_that_forward_leaves_on_self_is_a_constant() -> None:
+    f = tn.compile(lambda x: fn.sum(KeepsAnArray("shape").apply((x,))[0]))
+    for _ in range(3):
+        x = variable()
+        f(x).backward()
+        close(x.grad, np.ones((2, 2)))
+
+
+def test_an_array_that_a_function_in_backward_leaves_on_self_is_an_error() -> None:
+    class Outer(tn.FunctionNode):
+        def forward(self, inputs: Any) -> Any:
+            return (inputs[0] * 1,)
+
+        def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+            return KeepsAnArray("array").apply(grad_outputs)
+
+    y = tn.compile(lambda x: fn.sum(Outer().apply((x,))[0]))(variable())
+    with pytest.raises(TraceError, match=r"KeepsAnArray leaves .* in self\.kept"):
+        y.backward()
+
+
 def test_an_error_of_ones_own_leaves_everything_usable() -> None:
     state = variable(requires_grad=False)
 

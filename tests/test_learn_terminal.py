@@ -56,6 +56,11 @@ def said_by(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
             "[here](step.py) and [there](https://example.org)",
             "here and there (https://example.org)",
         ),
+        (
+            "[tinynode's file](../source/tinynode/nn/module.md)",
+            "tinynode's file: tinynode/nn/module.py",
+        ),
+        ("[module.py](../source/tinynode/nn/module.md)", "tinynode/nn/module.py"),
         ("```sh\n# no *heading*\n```", "    # no *heading*"),
         ("<!-- seen by nobody -->\nline", "line"),
         ('!!! note "Time"\n    text', "Time:\n    text"),

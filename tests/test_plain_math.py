@@ -29,6 +29,8 @@ from tinynode.learn.plain_math import plain, replace_formulas, unicode_of
         (r"\begin{pmatrix} a & b \\ c & d \end{pmatrix}", "a b\nc d"),
         (r"x^{(1)}_{q}", "x⁽¹⁾_q"),
         (r"f'(x", "f'(x"),
+        (r"a = g \quad b = h \qquad c = k", "a = g  b = h    c = k"),
+        ("x_1 = \\frac{1}{2} \\qquad\n\\text{and} \\qquad y", "x₁ = 1/2    and    y"),
         (r"\frac{1}", "1/()"),
         ("}{", "}"),
     ],

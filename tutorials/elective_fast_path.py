@@ -91,10 +91,10 @@ for device in "numpy", "fast":
 
 # %% [markdown]
 # ## See
-# Convolution and max pooling have kernels on `fast` as well. The other functions of the package
-# run as on `numpy`, and are not counted. `tn.show.fallbacks()` is a table of the calls with a
-# kernel, and of the calls that fell back, with the reason. The last column, the time, is cut off
-# here, since it differs from run to run.
+# Convolution has kernels on `fast` as well, and so have the gradients of convolution and of max
+# pooling. The other functions of the package run as on `numpy`, and are not counted.
+# `tn.show.fallbacks()` is a table of the calls with a kernel, and of the calls that fell back,
+# with the reason. The last column, the time, is cut off here, since it differs from run to run.
 
 
 # %%
@@ -115,12 +115,15 @@ rng = np.random.default_rng(0)
 data = rng.normal(size=(64, 16, 28, 28)).astype("float32")
 x = tn.asarray(data, device="fast", requires_grad=True)
 F.sum(F.max_pool2d(x, 2)).backward()
-F.max_pool2d(tn.asarray(data[:2].astype("float16"), device="fast"), 2)
+filters = rng.normal(size=(16, 16, 3, 3)).astype("float32")
+for dtype in "float32", "float16":
+    images, w = (tn.asarray(a.astype(dtype), device="fast") for a in (data[:2], filters))
+    F.conv2d(images, w)
 Halved().apply((x,))
 coverage()
 
 # %% [markdown]
-# Read the lines with `no:`. `Halved` has no kernel. `MaxPool2d` has a kernel, but not for 16 bits.
+# Read the lines with `no:`. `Halved` has no kernel. `Conv2d` has a kernel, but not for 16 bits.
 # If a program on `fast` is slower than expected, this table shows the reasons.
 #
 # **Cost.** First the memory: the most memory in use during the function, counted in arrays of the
@@ -148,8 +151,8 @@ def sum_of_squares(x):
     return SumOfSquares().apply((x,))[0]
 
 
-def max_pool(x):
-    return F.max_pool2d(x, 2)
+def conv2d(x):
+    return F.conv2d(x, tn.asarray(filters, device=x.device))
 
 
 for device in "numpy", "fast":
@@ -173,7 +176,7 @@ def seconds(call):
 
 quicker = {
     function.__name__: seconds(call_on("numpy", function)) / seconds(call_on("fast", function))
-    for function in (sum_of_squares, max_pool, F.tanh)
+    for function in (sum_of_squares, conv2d, F.tanh)
 }
 tn.show.bars(quicker, title="fast beside numpy", x_label="times as quick")
 

@@ -245,6 +245,7 @@ print(f"right: {right(fixed):.0%}")
 # $$\log p_k = (x_k - m) - \log \sum_j e^{x_j - m} \qquad
 # \frac{\partial L}{\partial x_k} = \frac{p_k - [k = \text{label}]}{n}$$
 #
+#   Here $[k = \text{label}]$ is 1 if $k$ is the label, else 0.
 # - `functions/loss.py`: `mean_squared_error`, from operations that you have.
 # - `nn/optimizers.py`: `Adam`. Its docstring has the formula.
 #

@@ -66,7 +66,10 @@ def _parser() -> Parser:
     watching = _add(commands, "watch", watch.run, watch.SUMMARY, step=False)
     watching.add_argument("step", metavar="STEP", nargs="?", help="default: the next open step")
     watching.add_argument(
-        "--seconds", type=positive_number, default=60.0, help="time limit; default: %(default)g"
+        "--seconds",
+        type=positive_number,
+        default=60.0,
+        help="time limit of a check; default: %(default)g",
     )
     _add(commands, "hint", exercises.hint, "give a hint, the next one each time")
     show = _add(commands, "show", exercises.show, "compare your work with a solution")

@@ -36,7 +36,10 @@ def add_arguments(parser: Parser) -> None:
     """Describe the command's arguments to argparse."""
     parser.add_argument("step", metavar="STEP", help="such as 07, or compile; or: all")
     parser.add_argument(
-        "--seconds", type=positive_number, default=60.0, help="time limit; default: %(default)g"
+        "--seconds",
+        type=positive_number,
+        default=60.0,
+        help="time limit of a check; default: %(default)g",
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument(

@@ -44,7 +44,9 @@ def _pairs(table: str) -> dict[str, str]:
 
 
 _SIGNS = _pairs(_LETTERS) | {name: f" {sign} " for name, sign in _pairs(_RELATIONS).items()}
-_SIGNS |= {"quad": "  ", "qquad": "    "}
+_WIDE = "\u2003"
+"""Stands for two spaces that stay: between two formulas."""
+_SIGNS |= {"quad": _WIDE, "qquad": 2 * _WIDE}
 """What a command becomes; other commands become their name: ``\\log`` is ``log``."""
 
 _NOTHING = {"left", "right", "displaystyle", "limits", "big", "Big", "bigl", "bigr", "nolimits"}
@@ -111,7 +113,8 @@ def unicode_of(tex: str) -> str:
     """A formula as text: signs, raised and lowered digits, ``a/b`` for a fraction."""
     made = unicodedata.normalize("NFC", _Reader(tex).read_all())
     made = re.sub(r"(?<=[(\[]) +| +(?=[)\],])", "", made)
-    lines = [re.sub(r" {2,}(?=\S)", " ", line).strip() for line in made.split("\n")]
+    made = re.sub(rf" *({_WIDE}+) *", r"\1", re.sub(" {2,}", " ", made))
+    lines = [line.strip().replace(_WIDE, "  ") for line in made.split("\n")]
     return "\n".join(line for line in lines if line)
 
 

@@ -17,6 +17,8 @@ RULER = re.compile(r"^\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
 ADMONITION = re.compile(r'^(?:!!!|\?\?\?\+?) +(\w+)(?: +"([^"]*)")?\s*$')
 COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 CODE = re.compile(r"(`+)(.+?)\1(?!`)")
+SOURCE = "../source/"
+"""The folder of the pages of source files, in the links of steps."""
 LINK = re.compile(r"!?\[([^\]]+)\]\(([^)\s]+)(?: \"[^\"]*\")?\)")
 STRONG = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*", re.DOTALL)
 EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])")
@@ -87,8 +89,11 @@ def words(text: str) -> str:
 
 
 def _link(found: re.Match[str]) -> str:
-    """The words of a link; an address of the web stays, in brackets."""
+    """The words of a link; the path of a source file, and an address of the web, stay."""
     address = found[2]
+    if address.startswith(SOURCE):
+        path = address.removeprefix(SOURCE).removesuffix(".md") + ".py"
+        return path if path.endswith(found[1]) else f"{found[1]}: {path}"
     return f"{found[1]} ({address})" if address.startswith("http") else found[1]
 
 

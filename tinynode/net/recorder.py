@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tinynode.configuration import config
 from tinynode.core.accumulation import unshared
 from tinynode.core.conversion import restore
@@ -33,11 +35,19 @@ from tinynode.core.function_node import FunctionNode
 from tinynode.core.hooks import FunctionHook, thread_state
 from tinynode.core.variable import Variable
 from tinynode.core.variable_node import VariableNode
-from tinynode.devices import Array, Device, hidden_axes, hides_variables, namespace_of
-from tinynode.errors import TraceError, printable
+from tinynode.devices import (
+    Array,
+    Arrays,
+    Device,
+    hidden_axes,
+    hides_variables,
+    is_array,
+    namespace_of,
+)
+from tinynode.errors import TraceError, describe, printable
 from tinynode.functions.indexing import GetItem, Positions
 from tinynode.net.helpers import Constant, StopGradient
-from tinynode.net.operator import EMPTY, ArraySpecs, Operator, operator_of
+from tinynode.net.operator import EMPTY, OF_APPLY, ArraySpecs, Operator, operator_of
 from tinynode.net.stand_ins import StandIns, is_ours, run_operators
 from tinynode.net.updates import Update
 
@@ -172,6 +182,7 @@ class NetRecorder(FunctionHook):
         self._bound: dict[VariableNode, Callable[[], Array | None]] = {}
         self.given: dict[str, tuple[Any, Device]] = {}  # the arguments' arrays
         self._is_connected = config.enable_backprop
+        self._before: dict[FunctionNode, dict[str, Any]] = {}  # attributes before forward
         self._chained: list[weakref.ref[VariableNode]] = []  # computed, with a graph
         self._plain: set[str] = set()  # computed without a graph
         self._copies: dict[str, str] = {}  # the copies without a gradient, by the original's name
@@ -247,6 +258,30 @@ class NetRecorder(FunctionHook):
         if is_cut:
             self._plain.update(written)
         self.operators.append(operator_of(function, read, written))
+
+    def forward_preprocess(self, function: FunctionNode, in_data: Arrays) -> None:
+        self._before[function] = dict(vars(function))
+
+    def forward_postprocess(self, function: FunctionNode, in_data: Arrays) -> None:
+        """Check that forward left no array on ``self``.
+
+        Raises:
+            TraceError: a net would keep the array of the recording for all runs.
+        """
+        before = self._before.pop(function)
+        if isinstance(function, FunctionAdapter):
+            return  # refused by ``applied``
+        for name, value in vars(function).items():
+            if name in OF_APPLY or value is before.get(name):
+                continue
+            array = _array_in(value)
+            if array is not None:
+                raise self.failure(
+                    f"{self.title}: forward of {function.label} leaves {describe(array)} in "
+                    f"self.{name}, and a net would keep that value for all runs. For backward, "
+                    "call self.retain_inputs((0,)) or self.retain_outputs((0,)) in forward. "
+                    "Return other arrays as outputs."
+                )
 
     def _note_spec(self, name: str, array: Array | None) -> None:
         if array is not None:
@@ -538,6 +573,16 @@ def _reference(array: Array) -> Callable[[], Array | None]:
 
 
 _SELECTING = (GetItem, Positions)
+
+
+def _array_in(value: Any) -> Any:
+    """The array, Variable or scalar of NumPy in a value, a list, a tuple or a dict; else None."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    for one in value if isinstance(value, list | tuple) else (value,):
+        if isinstance(one, Variable | np.generic) or is_array(one):
+            return one
+    return None
 
 
 def _is_mask(x: Variable) -> bool:

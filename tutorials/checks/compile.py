@@ -16,7 +16,8 @@ HINTS = (
     "Python number each limit would be recorded anew.",
 )
 
-ERRORS = np.array([[0.3, -0.2, 2.0], [-1.5, 0.9, -4.0]])
+ERRORS = np.array([[0.3, -0.2, 2.0], [-1.5, 1.0, -4.0]])
+"""One of the errors is a limit: there, |e| < limit is false."""
 
 
 def reference(errors, limit):
@@ -216,6 +217,10 @@ MISTAKES: tuple[tuple[str, str], ...] = (
             "        return F.mean(errors * errors / 2)\n"
             "    return F.mean(F.where",
         ),
+    ),
+    (
+        "an error that is the limit counts as small",
+        _SOLUTION.replace("F.where(size < limit", "F.where(size <= limit"),
     ),
     (
         "the sign is forgotten: large negative errors count as small ones",

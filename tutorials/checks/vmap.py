@@ -103,7 +103,7 @@ PRODUCTS = (
 
 
 def check_matmul(work):
-    """matmul multiplies vectors and matrices of one example."""
+    """matmul multiplies vectors, matrices and stacks of matrices of one example."""
     for one, other in PRODUCTS:
         for lengths in (N, N), (N, 1), (1, N):
             x = batched(work, *one, length=lengths[0])

@@ -30,6 +30,13 @@ def check_value(work):
     x, y = np.array([1.5, -2.0, 0.5]), np.array([0.5, 3.0, 1.0])
     look = "forward returns a tuple of one array, and xlogy its first output."
     expect_close("xlogy of three numbers", values(work, x, y), x * np.log(y), look)
+    look = "There is no logarithm of a negative number: NaN, in backward too."
+    expect_close("xlogy of 2, -1", values(work, [2.0], [-1.0]), np.array([np.nan]), look)
+    with tn.using_device("numpy"), np.errstate(all="ignore"):
+        x, y = tn.Variable(np.array([2.0])), tn.Variable(np.array([-1.0]))
+        (gx,) = tn.grad([work.xlogy(x, y)], [x])
+    expect_true("xlogy of 2, -1 has a gradient for x", gx is not None, "backward returns both.")
+    expect_close("dL/dx of xlogy of 2, -1", gx.array, np.array([np.nan]), look)
 
 
 def check_zero(work):
@@ -240,6 +247,8 @@ MISTAKES: tuple[tuple[str, str], ...] = (
         _SOLUTION.replace("    x, y = F.broadcast_arrays(x, y)\n", ""),
     ),
     ("the gradient of y lacks x", _SOLUTION.replace("gz * x / y", "gz / y")),
+    ("the logarithm of |y| in backward", _SOLUTION.replace("F.log(y)", "F.log(abs(y))")),
+    ("the logarithm of |y| in forward", _SOLUTION.replace("one, y)),)", "one, abs(y))),)")),
     ("arrays in backward", _SOLUTION.replace("F.log(y)", "F.log(y.array)")),
     ("no row with empty arrays", _without("empty")),
     ("no row with negative x and float32", _without("both signs")),

@@ -2,10 +2,12 @@
 
 python tutorials/examples/start_tabular.py
 
-Replace `houses.csv` with your own file, and "price" with the name of your column.
+Set `FILE` to your own file, and "price" with the name of your column.
 """
 
 import csv
+import tempfile
+from pathlib import Path
 
 import numpy as np
 
@@ -15,7 +17,8 @@ from tinynode import nn
 
 # 1. the data: here a made-up table; the price depends on the other columns, with some noise
 rng = np.random.default_rng(0)
-with open("houses.csv", "w", newline="") as file:
+FILE = Path(tempfile.mkdtemp()) / "houses.csv"
+with open(FILE, "w", newline="") as file:
     writer = csv.writer(file)
     writer.writerow(["area", "rooms", "age", "price"])
     for _ in range(600):
@@ -23,7 +26,7 @@ with open("houses.csv", "w", newline="") as file:
         price = 3.0 * area + 20.0 * rooms - 0.02 * area * age + rng.normal(0, 10)
         writer.writerow([round(area), rooms, round(age), round(price)])
 
-table = nn.TableDataset("houses.csv", "price", regression=True)
+table = nn.TableDataset(FILE, "price", regression=True)
 columns, price = table.arrays
 columns = (columns - columns.mean(axis=0)) / columns.std(axis=0)  # each column: mean 0, size 1
 mean, size = price.mean(), price.std()

@@ -7,7 +7,8 @@ element of x only.
    Where ``tn.grad`` gives None, the derivative is zero: put zeros there, a Variable of the shape
    of x. (``x.xp`` is the library of the array of x, as ``tn.namespace_of`` gives it.)
 2. ``newton(f, x, steps)``: x after ``steps`` steps of Newton's method, x - f'(x) / f''(x).
-   Each step starts from a new leaf, so that the graph does not grow.
+   Each step makes a new leaf of its result, so that the graph does not grow. The returned x is
+   a leaf too.
 """
 
 import tinynode as tn  # noqa: F401 - for you to use

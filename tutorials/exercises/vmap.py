@@ -9,8 +9,9 @@ share the array.
    right, so an x of shape () beside a y of shape (3) needs an axis of length 1 *behind* the hidden
    axis: (n) becomes (n, 1). Write ``add`` and ``multiply`` with it.
 3. ``sum(x, axis)``: axis counts the axes of one example; -1 is the last, None means all of them.
-4. ``matmul(x, y)``, as np.matmul does it in one example: of vectors (k) and matrices (m, k). For
-   NumPy, the hidden axis of a vector would be the rows of a matrix: a vector needs an axis more.
+4. ``matmul(x, y)``, as np.matmul does it in one example: of vectors (k), matrices (m, k), and
+   stacks of matrices (..., m, k). For NumPy, the hidden axis of a vector would be the rows of a
+   matrix: a vector needs an axis more. For a matrix beside a stack, use ``aligned``.
 5. ``vmap(f, in_axes)``: a function of NumPy arrays. in_axes has an entry for each argument: the
    axis of the examples, also negative; or None for an argument that all examples share. The result
    has the examples in the axis 0, also if f gives the same for all.

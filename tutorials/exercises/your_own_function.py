@@ -1,8 +1,8 @@
 """Capstone exercise: xlogy, a function of your own, and its rows.
 
-1. ``XLogY`` and ``xlogy``: x log y, elementwise, with broadcasting; 0 where x is 0, for any y.
-   dL/dx = dL/dy log y, and dL/dy of the input y is dL/dz x / y. Backward consists of functions of
-   tinynode. The result has the dtype of the inputs.
+1. ``XLogY`` and ``xlogy``: z = x log y, elementwise, with broadcasting; 0 where x is 0, for any y.
+   dL/dx = dL/dz log y, and dL/dy = dL/dz x / y. Backward consists of functions of tinynode. The
+   result has the dtype of the inputs. For a negative y, z and dL/dx are NaN.
 2. ``ROWS``: claims about xlogy, as on the page. The check plants nine bugs: a wrong value, a wrong
    sign, a lost second order, a wrong dtype, an error for negative x, no broadcasting, a crash on
    empty arrays, nan at x = 0, and 0 in place of an infinity at y = 0, x != 0. Each bug must be
