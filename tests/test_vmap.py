@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -414,6 +415,133 @@ def test_a_function_without_a_rule_runs_one_example_after_another() -> None:
         F.sum(y).backward()
         np.testing.assert_allclose(x.grad, 7 * x.array)
     assert "Cube" in str(tn.show.fallbacks())
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        [0, 1],
+        np.array([0]),
+        np.array([2, 0]),
+        (np.array([1, 0]), slice(None), np.array([0, 2])),
+        (slice(None), np.array([1, 0]), np.array([2, 0])),
+        (0, slice(None), np.array([2, 0])),
+        (np.array([[2], [0]]), 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_writes_at_arrays_that_all_examples_share(index: Any, compiled: bool) -> None:
+    x = tn.Variable(np.arange(54.0).reshape(2, 3, 3, 3))
+
+    def write(x: tn.Variable) -> tn.Variable:
+        return F.set_item(x * 1.0, index, x[index] * 10.0)
+
+    def write_one(x: tn.Variable) -> tn.Variable:
+        y = x * 1.0
+        y[index] = 9.0
+        return y
+
+    for f in (write, write_one):
+        each = tn.vmap(f)
+        got = (tn.compile(each) if compiled else each)(x)
+        np.testing.assert_array_equal(got.array, [f(x[i]).array for i in range(2)])
+
+
+class Square(tn.FunctionNode):
+    def forward(self, inputs: Any) -> Any:
+        self.retain_inputs((0,))
+        return (inputs[0] ** 2,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        (x,) = self.get_retained_inputs()
+        return (2 * x * grad_outputs[0],)
+
+
+ONE_NUMBER: tuple[Callable[[Any], Any], ...] = (
+    lambda a: Square().apply((a,))[0] * a,
+    lambda a: F.relu(a) ** 3,
+    lambda a: F.log(a) * a,
+    lambda a: (a / 5) ** 3,
+    lambda a: F.where(a > 1.0, a**3, F.sqrt(a)),
+    lambda a: F.max(F.stack([a * a, F.exp(a)])),
+    lambda a: F.std(F.stack([a, a * a, 1.0 / a])),
+)
+
+
+@pytest.mark.parametrize("f", ONE_NUMBER)
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_gradients_of_vmap_inside_of_compile(f: Any, device: str) -> None:
+    """The net has the derivative of each example, also where backward has no graph."""
+    with tn.using_device(device):
+        x = tn.Variable(np.array([0.5, 2.0]))
+        ways = (
+            lambda x: F.sum(F.cos(tn.vmap(f)(x))),
+            lambda x: F.sum(F.cos(tn.vmap(tn.gradient(f))(x))),
+            lambda x: F.sum(F.cos(tn.vmap(tn.jacfwd(tn.jacfwd(f)))(x))),
+            lambda x: F.sum(F.cos(F.sum(tn.jacfwd(tn.vmap(f))(x), axis=0))),
+        )
+        for way in ways:
+            g = tn.gradient(way)
+            expected = g(x).array
+            assert np.abs(expected).min() > 0
+            compiled = tn.compile(g)
+            for _ in range(3):
+                np.testing.assert_allclose(compiled(x).array, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("f", ONE_NUMBER)
+def test_backward_of_vmap_inside_of_compile(f: Any) -> None:
+    x = tn.Variable(np.array([0.5, 2.0]))
+    slope = tn.gradient(f, enable_double_backprop=True)
+    for one in (f, slope):
+
+        def step(one: Any = one) -> None:
+            x.cleargrad()
+            F.sum(F.cos(tn.vmap(one)(x))).backward()
+
+        step()
+        expected = x.grad
+        assert np.abs(expected).min() > 0
+        compiled = tn.compile(step)
+        for _ in range(3):
+            x.cleargrad()
+            compiled()
+            np.testing.assert_allclose(x.grad, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("f", ONE_NUMBER)
+def test_nested_derivatives_inside_of_compile(f: Any) -> None:
+    x = tn.Variable(np.array([0.5, 2.0]))
+    third = tn.jacfwd(tn.jacfwd(tn.gradient(lambda x: F.sum(tn.vmap(f)(x)))))
+    for g in (tn.vmap(tn.hessian(f)), third):
+        np.testing.assert_allclose(tn.compile(g)(x).array, g(x).array, rtol=1e-9, atol=1e-12)
+
+
+def test_a_compiled_step_with_losses_of_examples() -> None:
+    x = tn.asarray(np.eye(3), requires_grad=False)
+    t = np.array([0, 1, 2])
+
+    def trained(wrap: Any) -> Any:
+        w = tn.nn.Parameter(np.arange(9.0).reshape(3, 3) / 10)
+        optimizer = tn.nn.SGD([w], lr=1.0)
+
+        def step(x: tn.Variable, t: Any) -> tn.Variable:
+            optimizer.cleargrads()
+            losses = tn.vmap(lambda x, t: F.softmax_cross_entropy((x @ w)[None], t[None]))(x, t)
+            loss = F.mean(losses)
+            loss.backward()
+            optimizer.update()
+            return loss
+
+        step = wrap(step)
+        return [float(step(x, t)) for _ in range(4)], w.array
+
+    losses, w = trained(tn.compile)
+    right, right_w = trained(lambda step: step)
+    assert losses[-1] < losses[0]
+    np.testing.assert_allclose(losses, right)
+    np.testing.assert_allclose(w, right_w)
 
 
 def test_a_compiled_function_and_a_checkpoint_run_inside() -> None:

@@ -22,7 +22,8 @@ class Indexing:
 
     def get_item(self, x: BatchedArray, key: Any) -> BatchedArray:
         """x[key] in each example."""
-        one = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+        key = self._taken_in(key)
+        one = key[0] if len(key) == 1 else None
         if type(one) is BatchedArray and self.base.isdtype(one.dtype, "bool") and one.length == 1:
             places = self.base.nonzero(self.base.reshape(one.raw, (-1,)))[0]
             rows = (one.size, *x.shape[one.ndim :])
@@ -33,6 +34,7 @@ class Indexing:
 
     def written(self, x: BatchedArray, key: Any, value: Any) -> Any:
         """The wrapped array of x with a value written at key."""
+        key = self._taken_in(key)
         value = self.batched.taken_in(value)
         masks = [one for one in _arrays(key) if self.base.isdtype(one.dtype, "bool")]
         if masks and masks[0].length > 1 and _named(key) == 1 and value.ndim == 0:
@@ -63,6 +65,11 @@ class Indexing:
     def with_axes(self, x: BatchedArray, axes: int) -> Any:
         """The wrapped array, with axes of length 1 in front of the example's axes."""
         raise NotImplementedError
+
+    def _taken_in(self, key: Any) -> tuple[Any, ...]:
+        """The entries of an index; an array of the wrapped library is shared by all."""
+        items = key if isinstance(key, tuple) else (key,)
+        return tuple([self.batched.taken_in(one) for one in items])
 
     def _place(self, x: BatchedArray, key: Any) -> tuple[tuple[Any, ...], Moved | None]:
         """The key for the wrapped array, and the move of axes by the library's rule.

@@ -65,7 +65,7 @@ def base_of(backend: Backend) -> Backend:
 
 def _device_at(backend: Backend, array: Array) -> Device:
     device = get_device(device_name(backend, backend.index_of(array)))
-    device.array_types.add(type(array))
+    device.owns(array)  # the device remembers the type
     return device
 
 

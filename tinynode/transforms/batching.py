@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinynode.array_api import namespace_of_device
-from tinynode.configuration import config
+from tinynode.configuration import config, force_backprop_mode
 from tinynode.core.backprop import grad
 from tinynode.core.conversion import as_variable, restore
 from tinynode.core.dispatch import run_forward
@@ -31,11 +31,13 @@ from tinynode.devices import (
     HiddenAxis,
     add_at,
     below,
+    get_device,
     hidden_axes,
     hides_variables,
     import_vmap,
     is_over,
     namespace_of,
+    own_backend,
     put,
     register_device,
     sum_array,
@@ -415,7 +417,9 @@ class AllExamples(FunctionNode):
 
     def forward(self, inputs: Arrays) -> Arrays:
         self.retain_inputs(range(len(inputs)))
-        axis = new_axis(self.device, 0, is_recorded=False)
+        outer = own_backend(inputs[0])  # of a vmap around, where operators nest
+        device = self.device if outer is None else get_device(outer.name)
+        axis = new_axis(device, 0, is_recorded=False)
         batch = axis.device
         backend: Any = batch.backend
         arrays = tuple([backend.wrap(x) for x in inputs])
@@ -433,7 +437,8 @@ class AllExamples(FunctionNode):
         try:
             inner = [_row(x, axis) for x in xs]
             gys = [None if gy is None else _row(gy, axis) for gy in grad_outputs]
-            ys = copy.copy(self.prototype).apply(inner)
+            with force_backprop_mode():  # a graph for ``grad``, in any backward
+                ys = copy.copy(self.prototype).apply(inner)
             pairs = [(y, gy) for y, gy in zip(ys, gys, strict=True) if gy is not None]
             gxs = grad(
                 [y for y, _ in pairs],
