@@ -171,7 +171,9 @@ def check_compiled(cases: list[Case]) -> None:
     try:
         for case in cases:
             row = Row(case, "numpy")
-            assert_close(row.by_vmap(compiled=True), row.by_loop(), case)
+            by_loop = row.by_loop()
+            assert_close(row.by_vmap(compiled=True), by_loop, case)
+            assert_close(row.inside(), by_loop, case)
     except Exception as error:
         error.add_note(f"row {case.id}, compiled")
         raise

@@ -64,8 +64,31 @@ class Row:
         ys = [tn.functions.stack(list(row)) for row in zip(*rows, strict=True)]
         return self.derivatives(xs, ys)
 
+    def inside(self) -> list[Any]:
+        """What ``by_vmap`` gives, with the derivatives inside of a compiled function."""
+        xs, axes = stacked(self.case, self.hosts, self.device, self.shared)
+        f = tn.transforms.vmap(self.example, in_axes=axes)
+        none: list[int] = []
+
+        def everything(*xs: Any) -> list[Any]:
+            results = self.results(list(xs), list(f(*xs)))
+            none[:] = [i for i, (y, _) in enumerate(results) if y is None]
+            return [x if y is None else y for y, x in results]
+
+        compiled = tn.compile(everything)
+        for _ in range(2):
+            found = compiled(*xs)
+        return [
+            np.zeros(y.shape, y.dtype) if i in none else tn.to_host(y.array)
+            for i, y in enumerate(found)
+        ]
+
     def derivatives(self, xs: list[Any], ys: list[Any]) -> list[Any]:
-        found = [tn.to_host(y.array) for y in ys]
+        return [tn.to_host(y.array) if y is x else host_of(y, x) for y, x in self.results(xs, ys)]
+
+    def results(self, xs: list[Any], ys: list[Any]) -> list[tuple[Any, Any]]:
+        """Values, gradients and second gradients; each with a Variable of the shape."""
+        found: list[tuple[Any, Any]] = [(y, y) for y in ys]
         sources = [x for x in xs if isinstance(x, tn.Variable) and x.requires_grad]
         floating = [y for y in ys if y.requires_grad]
         if not sources or not floating or self.case.order < 1:
@@ -73,12 +96,12 @@ class Row:
         gys = draw_like(floating, 1)
         twice = self.case.order >= 2
         gxs = tn.grad(floating, sources, gys, enable_double_backprop=twice)
-        found += [host_of(gx, x) for gx, x in zip(gxs, sources, strict=True)]
+        found += zip(gxs, sources, strict=True)
         known = [gx for gx in gxs if gx is not None]
         if twice and known:
             every = [*sources, *gys]
             ggs = tn.grad(known, every, draw_like(known, 2))
-            found += [host_of(gg, x) for gg, x in zip(ggs, every, strict=True)]
+            found += zip(ggs, every, strict=True)
         return found
 
 
