@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tinynode as tn
-from tinynode.errors import GraphError
+from tinynode.errors import GraphError, OperandError
 
 F = tn.functions
 
@@ -186,13 +186,29 @@ def test_captured_parameters_beside_integer_data_get_their_gradient():
     np.testing.assert_array_equal(w.grad, [0.0, 5.0])
 
 
-def test_a_result_requires_a_gradient_even_where_nothing_inside_does():
-    """What func brings along is not known beforehand; backward then finds nothing to do."""
-    data = variable([2.0], requires_grad=False)
-    y = tn.forget(lambda v: v * 2.0, data)
-    assert y.requires_grad is True
-    y.backward()
-    assert data.grad is None
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: tn.checkpoint(lambda a: a * 2, x.detach()),
+        lambda x: tn.checkpoint(lambda a: a.detach() * 2, x),
+        lambda x: tn.checkpoint(lambda a: (a * 2, a.detach()), x)[1],
+        lambda x: tn.checkpoint(lambda a: (a.detach(), a * 2), x)[1],
+        lambda x: tn.checkpoint(lambda a: a, x),
+        lambda x: tn.checkpoint(lambda a: a > 1.5, x),
+        lambda x: tn.checkpoint(lambda: x * 3),
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_result_requires_a_gradient_where_the_plain_call_does(monkeypatch, f, compiled):
+    x = variable([1.0, 2.0])
+    y = (tn.compile(f) if compiled else f)(x)
+    monkeypatch.setattr(tn, "checkpoint", lambda func, *xs: func(*xs))
+    right = f(x)
+    assert y.requires_grad is right.requires_grad
+    np.testing.assert_array_equal(y.array, right.array)
+    if right.requires_grad:
+        (gx,), (right_gx,) = tn.grad([y], [x]), tn.grad([right], [x])
+        np.testing.assert_array_equal(gx.array, right_gx.array)
 
 
 def test_a_function_without_arguments():
@@ -201,11 +217,106 @@ def test_a_function_without_arguments():
     assert w.grad == 6.0
 
 
-def test_captured_parameters_receive_grad_under_grad_too_which_knows_only_the_arguments():
+def test_gradients_of_captured_parameters_come_from_grad_and_transforms():
+    """They go where the gradients of the plain call go, and not to ``grad`` besides."""
     w, x = variable([3.0]), variable([2.0])
     y = tn.forget(lambda v: v * w, x)
     gx, gw = tn.grad([y], [x, w])
-    assert gx.array == 3.0 and gw is None and w.grad == 2.0
+    assert gx.array == 3.0 and gw.array == 2.0 and w.grad is None and x.grad is None
+    for transform in (tn.gradient, tn.jacrev):
+        found = transform(lambda w: F.sum(tn.forget(lambda v: v * w * w, x)))(w)
+        np.testing.assert_allclose(found.array, [12.0])
+        assert w.grad is None
+    h = w * 1.0
+    (gh,) = tn.grad([tn.forget(lambda v: v * h, x)], [h])
+    assert gh.array == 2.0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradients_of_gradients_are_those_of_the_plain_call(compiled):
+    w, x = variable([0.5, -1.5]), variable([0.3, 0.7])
+
+    def inner(v, u):
+        h = tn.checkpoint(lambda a: F.sin(a) * w, v)
+        return F.exp(h) * u * v, F.sum(v)
+
+    def third(call):
+        def f():
+            y, total = call(inner, x, x * w)
+            g = tn.grad([F.sum(y * y) * total], [x, w], enable_double_backprop=True)
+            h = tn.grad([F.sum(g[0] * g[0] * g[1])], [x, w], enable_double_backprop=True)
+            return [*g, *h, *tn.grad([F.sum(h[0] * h[1])], [x, w])]
+
+        return f
+
+    f = third(tn.checkpoint)
+    found = (tn.compile(f) if compiled else f)()
+    right = third(lambda func, *xs: func(*xs))()
+    for a, b in zip(found, right, strict=True):
+        assert np.abs(b.array).max() > 0
+        np.testing.assert_allclose(a.array, b.array, rtol=1e-12)
+    assert w.grad is None and x.grad is None
+
+
+def test_backward_after_backward_with_double_backprop():
+    w, x = variable([3.0]), variable([2.0])
+    F.sum(tn.forget(lambda v: v * v * w * w, x)).backward(enable_double_backprop=True)
+    gx, gw = x.grad_var, w.grad_var
+    assert gx.array == 36.0 and gw.array == 24.0
+    x.cleargrad(), w.cleargrad()
+    F.sum(gx + gw).backward()
+    assert x.grad == 18.0 + 24.0 and w.grad == 24.0 + 8.0
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_a_parameter_assigned_later_does_not_change_what_is_recomputed(double):
+    """As after an optimizer's update between two losses with common parameters."""
+    w, x = variable([2.0]), variable([0.5])
+    y = tn.checkpoint(lambda a: a * w * w, x)
+    w.array = np.array([10.0])
+    y.backward(enable_double_backprop=double)
+    assert x.grad == 4.0 and w.grad == 2.0 and w.array == 10.0
+
+
+def test_a_checkpoint_with_captured_variables_runs_in_vmap():
+    w, xs = variable([1.0, 2.0]), variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    scale = variable([3.0, 5.0], requires_grad=False)
+
+    def loss(call):
+        def one(row):
+            return F.sum(call(lambda a: a * a * w * scale + tn.asarray([1.0, 1.0]), row))
+
+        return F.sum(tn.vmap(one)(xs) ** 2)
+
+    for order in (1, 2):
+        results = []
+        for call in (tn.checkpoint, lambda func, *xs: func(*xs)):
+            y = loss(call)
+            g = tn.grad([y], [w, xs], enable_double_backprop=order == 2)
+            if order == 2:
+                g = tn.grad([F.sum(g[0] * g[0]) + F.sum(g[1] ** 3)], [w, xs])
+            results.append(g)
+        for a, b in zip(*results, strict=True):
+            np.testing.assert_allclose(a.array, b.array)
+
+
+@pytest.mark.parametrize(
+    ("func", "message"),
+    [
+        (lambda a: [a * 2], "func must return a Variable or a tuple of Variables, got list"),
+        (lambda a: {"y": a}, "func must return a Variable or a tuple of Variables, got dict"),
+        (lambda a: None, "func must return a Variable or a tuple of Variables, got NoneType"),
+        (lambda a: (a, 1.0), "the 2nd element of the returned tuple is float"),
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_results_are_checked_in_a_net_too(func, message, compiled):
+    f = lambda x: tn.checkpoint(func, x)  # noqa: E731
+    with pytest.raises(GraphError, match=message):
+        (tn.compile(f) if compiled else f)(variable([1.0]))
+    with pytest.raises(OperandError, match=r"xs\[1\] must be a Variable or an array, got float"):
+        f = lambda x: tn.checkpoint(lambda a, s: a * s, x, 2.0)  # noqa: E731
+        (tn.compile(f) if compiled else f)(variable([1.0]))
 
 
 def test_forget_nests():
@@ -338,16 +449,6 @@ def test_a_wrong_element_is_named_with_an_ordinal(position, word):
         RuntimeError, match=rf"the {word} element of the returned tuple is float 1\.5"
     ):
         tn.forget(wrong, variable([1.0]))
-
-
-def test_double_backprop_is_a_runtime_error_that_says_so():
-    x = variable([1.0])
-    y = tn.forget(lambda v: v * v, x)
-    with pytest.raises(RuntimeError, match="checkpoint: double backprop is not possible"):
-        y.backward(enable_double_backprop=True)
-    assert x.grad is None
-    y.backward()
-    assert x.grad == 2.0
 
 
 def test_func_that_gives_something_else_the_second_time_is_an_error():

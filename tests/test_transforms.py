@@ -556,8 +556,11 @@ def test_a_backward_without_a_graph_is_no_silent_zero() -> None:
         tn.jvp(f, ({"x": x},), ({"x": x},))
     with pytest.raises(GraphError, match="jacfwd: the gradient with respect to xs"):
         tn.jacfwd(f)({"x": x})
-    with pytest.raises(GraphError, match="checkpoint: double backprop"):
-        tn.jvp(lambda x: tn.checkpoint(functions.exp, x), (x,), (x,))
+
+
+def test_a_checkpoint_in_forward_mode() -> None:
+    x, v = draw(3), draw(3, seed=1)
+    close(tn.jvp(lambda x: tn.checkpoint(functions.exp, x), (x,), (v,))[1], np.exp(x) * v)
 
 
 def test_writes_and_modules() -> None:

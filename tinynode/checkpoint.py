@@ -13,13 +13,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode, using_config
-from tinynode.core.backprop import backward
+from tinynode.core.backprop import grad
+from tinynode.core.captures import Captures, standing_in
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.messages import decide_requires_grad
 from tinynode.core.variable import Variable, wrap_array
-from tinynode.devices import Array, Arrays, Device, get_device
+from tinynode.devices import Arrays, hidden_axes, running_inside
 from tinynode.errors import GraphError, describe
+from tinynode.functions.data_types import identity
 from tinynode.functions.draws import drawing_again, note_generator, noted_generators
 from tinynode.functions.operands import as_operand_list
 from tinynode.random import get_generator
@@ -31,66 +33,36 @@ _SETTINGS = ("device", "dtype", "train")
 class Checkpoint(FunctionNode):
     """The outputs of ``func``, as a single node of the graph; backward runs ``func`` again.
 
-    ``func`` gets Variables on ``device``, one for each entry of ``requires_grad``. If no argument
-    requires a gradient, the node has an extra input that does: ``func`` may use parameters.
+    The inputs are the arguments of ``func``, then the Variables that ``func`` has captured, such
+    as parameters. Forward gives the values of the first call, which has run before.
+
+    Args:
+        func: the function.
+        first: the first call.
     """
 
-    runs_backward = True
-
-    def __init__(
-        self, func: Callable[..., Any], device: Device, requires_grad: tuple[bool, ...]
-    ) -> None:
+    def __init__(self, func: Callable[..., Any], first: FirstCall) -> None:
         self.func = func
-        self.device = device
-        self.requires_grad = requires_grad
-
-    def _call(self, leaves: list[Variable]) -> tuple[Variable, ...]:
-        outputs = self.func(*leaves)
-        if isinstance(outputs, Variable):
-            return (outputs,)
-        if not isinstance(outputs, tuple):
-            raise GraphError(
-                "checkpoint: func must return a Variable or a tuple of Variables, got "
-                f"{describe(outputs)}."
-            )
-        for i, output in enumerate(outputs):
-            if not isinstance(output, Variable):
-                raise GraphError(
-                    f"checkpoint: func must return Variables; the {_ordinal(i + 1)} element of "
-                    f"the returned tuple is {describe(output)}."
-                )
-        return outputs
-
-    def _leaves(self, arrays: Sequence[Array]) -> list[Variable]:
-        flags = zip(arrays, self.requires_grad, strict=True)
-        return [wrap_array(array, self.device, flag) for array, flag in flags]
+        self.first = first
 
     def forward(self, inputs: Arrays) -> Arrays:
-        arguments = range(len(self.requires_grad))
-        self.retain_inputs(arguments)
-        self.settings = {name: getattr(config, name) for name in _SETTINGS}
-        with (
-            no_backprop_mode(),
-            using_config("recompute_phase", "first"),
-            noted_generators() as self.generators,
-        ):
-            note_generator(get_generator())
-            outputs = self._call(self._leaves([inputs[i] for i in arguments]))
-        return tuple(y.raw for y in outputs)
+        self.retain_inputs(range(len(inputs)))
+        outputs, self.first.outputs = self.first.outputs, ()  # the graph keeps no values
+        return tuple([y.raw for y in outputs])
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
-        if config.enable_backprop:
-            raise GraphError(
-                "checkpoint: double backprop is not possible through a checkpoint; call the "
-                "function without checkpoint."
-            )
-        leaves = self._leaves([x.raw for x in self.get_retained_inputs()])
+        record, first = config.enable_backprop, self.first
+        values, count = self.get_retained_inputs(), len(self.inputs or ()) - len(first.captured)
+        # captured Variables need no copies: only in a recorded graph does an argument lead to them
+        inner = [_cut(x, record) if i < count or record else x for i, x in enumerate(values)]
         with (
             force_backprop_mode(),
-            using_config(recompute_phase="again", **self.settings),
-            drawing_again(self.generators),
+            standing_in(first.captured, inner[count:]),
+            using_config(recompute_phase="again", **first.settings),
+            drawing_again(first.generators),
+            running_inside(first.axes),
         ):
-            outputs = self._call(leaves)
+            outputs = _call(self.func, inner[:count])
         if len(outputs) != len(grad_outputs):
             raise GraphError(
                 f"checkpoint: func returned {len(grad_outputs)} outputs in forward and "
@@ -98,8 +70,65 @@ class Checkpoint(FunctionNode):
             )
         pairs = zip(outputs, grad_outputs, strict=True)
         used = [(y, gy) for y, gy in pairs if gy is not None and y.requires_grad]
-        backward([y for y, _ in used], [gy for _, gy in used])
-        return (*(leaf.grad_var for leaf in leaves), None)[: len(self.inputs or ())]
+        sources = [inner[i] for i in target_input_indexes]
+        if not used:
+            return (None,) * len(sources)
+        ys, gys = [y for y, _ in used], [gy for _, gy in used]
+        return tuple(grad(ys, sources, gys, enable_double_backprop=record))
+
+
+class FirstCall:
+    """The first call of ``func``, without a graph.
+
+    Attributes:
+        outputs: the results; forward takes them away.
+        captured: the Variables that ``func`` uses beside the arguments, and that require a
+            gradient.
+        settings: the values of ``_SETTINGS``.
+        generators: the random generators, with their states.
+        axes: the hidden axes of the vmapped functions around.
+    """
+
+    def __init__(self, func: Callable[..., Any], leaves: Sequence[Variable]) -> None:
+        self.settings = {name: getattr(config, name) for name in _SETTINGS}
+        self.axes = tuple(hidden_axes.stack)
+        with (
+            no_backprop_mode(),
+            using_config("recompute_phase", "first"),
+            noted_generators() as self.generators,
+            Captures(leaves) as captures,
+        ):
+            note_generator(get_generator())
+            self.outputs = _call(func, leaves)
+        self.captured = [x for x in captures.found() if x.requires_grad]
+
+
+def _call(func: Callable[..., Any], arguments: Sequence[Variable]) -> tuple[Variable, ...]:
+    """The results of ``func``, checked."""
+    outputs = func(*arguments)
+    if isinstance(outputs, Variable):
+        return (outputs,)
+    if not isinstance(outputs, tuple):
+        raise GraphError(
+            f"checkpoint: func must return a Variable or a tuple of Variables, got "
+            f"{describe(outputs)}."
+        )
+    for i, output in enumerate(outputs):
+        if not isinstance(output, Variable):
+            raise GraphError(
+                f"checkpoint: func must return Variables; the {_ordinal(i + 1)} element of "
+                f"the returned tuple is {describe(output)}."
+            )
+    return outputs
+
+
+def _cut(x: Variable, record: bool) -> Variable:
+    """A Variable with the values of x where the inner backward pass ends: a copy, or a leaf."""
+    return identity(x) if record and x.requires_grad else _leaf(x)
+
+
+def _leaf(x: Variable) -> Variable:
+    return wrap_array(x.raw, x.device, x.requires_grad)
 
 
 def _ordinal(number: int) -> str:
@@ -115,8 +144,10 @@ def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
     This holds for the process-wide generator of ``tinynode.random`` and for the generators of
     ``dropout``. The second call also has the device, the dtype and ``train`` of the first call.
 
-    ``func`` may use leaf Variables that are not arguments, such as parameters. Their gradients go
-    to ``grad``, also under ``tinynode.grad``, which returns only the gradients of arguments.
+    ``func`` may use Variables that are not arguments, such as parameters. They get a gradient, and
+    both calls see the values of the first. Gradients of every order exist. A gradient of a
+    gradient keeps the graph of ``func``, and borrows the Variables of the closure for a moment:
+    other threads must not use these Variables then.
 
     Args:
         func: takes Variables, and returns a Variable or a tuple of Variables. Both calls must do
@@ -126,19 +157,26 @@ def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
 
     Raises:
         TypeError: ``func`` is not callable.
-        GraphError: ``func`` does not return Variables, or double backprop is requested.
+        GraphError: ``func`` does not return Variables, or the second call gives another number.
     """
     if not callable(func):
         raise TypeError(f"checkpoint: func must be callable, got {describe(func)}.")
-    if is_recording_net():  # a net saves the arrays of its backward
-        return func(*xs)
     variables = as_operand_list("checkpoint", "xs", xs)
     inputs = [v if v is x else _as_leaf(v) for v, x in zip(variables, xs, strict=True)]
-    device = inputs[0].device if inputs else get_device()
-    flags = tuple(x.requires_grad for x in inputs)
-    if not any(flags):  # func may use parameters with a gradient
-        inputs.append(wrap_array(device.xp.zeros(()), device, True))
-    outputs = Checkpoint(func, device, flags).apply(inputs)
+    if is_recording_net():  # a net saves the arrays of its backward
+        outputs = _call(func, inputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+    leaves = [_leaf(x) for x in inputs]
+    first = FirstCall(func, leaves)
+    results = first.outputs
+    sources = (*inputs, *first.captured)
+    if config.enable_backprop and any(y.requires_grad for y in results):
+        outputs = Checkpoint(func, first).apply(sources)
+        pairs = zip(outputs, results, strict=True)
+        outputs = tuple([y if like.requires_grad else y.detach() for y, like in pairs])
+    else:
+        given = {id(leaf): x for leaf, x in zip(leaves, inputs, strict=True)}
+        outputs = tuple([given.get(id(y), y) for y in results])
     return outputs[0] if len(outputs) == 1 else outputs
 
 

@@ -48,6 +48,7 @@ from tinynode.devices.hidden_axes import (
     hidden_axes,
     hides_variables,
     is_over,
+    running_inside,
 )
 from tinynode.devices.loader import backend_origin, import_vmap
 from tinynode.devices.protocol import (
@@ -153,5 +154,6 @@ __all__ = [
     "to_host",
     "using_device",
     "widened_array",
+    "running_inside",
     "without_hidden_axes",
 ]

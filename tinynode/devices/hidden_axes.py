@@ -7,6 +7,8 @@ example. So functions have to know the innermost hidden axis. Random draws need 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tinynode.errors import VmapError
@@ -52,6 +54,23 @@ class _HiddenAxes(threading.local):
 
 
 hidden_axes = _HiddenAxes()
+
+
+@contextmanager
+def running_inside(axes: Sequence[HiddenAxis]) -> Iterator[None]:
+    """A context in which vmapped functions run again, for a backward pass after their end.
+
+    Nothing is done inside of another vmapped function.
+    """
+    stack = hidden_axes.stack
+    if any(axis not in axes for axis in stack):
+        yield
+        return
+    hidden_axes.stack = list(axes)
+    try:
+        yield
+    finally:
+        hidden_axes.stack = stack
 
 
 def axis_of(backend: Any, function: str) -> HiddenAxis:

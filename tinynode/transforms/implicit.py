@@ -25,18 +25,16 @@ Deep Equilibrium Models, 2019.
 from __future__ import annotations
 
 import functools
-import threading
 import warnings
-import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode
 from tinynode.core.backprop import grad
-from tinynode.core.conversion import asarray, restore
+from tinynode.core.captures import Captures, standing_in
+from tinynode.core.conversion import asarray
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
-from tinynode.core.hooks import FunctionHook, tell_detached, thread_state
+from tinynode.core.hooks import tell_detached, thread_state
 from tinynode.core.variable import Variable, wrap_array
 from tinynode.devices import Arrays, Device, current_device, is_floating
 from tinynode.errors import ConvergenceError, OperandError, VmapError, describe
@@ -196,7 +194,7 @@ class Call:
                 return x, []
             leaves = [wrap_array(v.raw, v.device, True) for v in (x, *plain)]
             own, _, _ = self.split(leaves[1:])
-            with _Captures(leaves) as captures, force_backprop_mode():
+            with _OwnCaptures(leaves) as captures, force_backprop_mode():
                 r = self.equation.residual(leaves[0], own)
         with without_hooks():
             self.equation.check(r, x)
@@ -282,16 +280,8 @@ def _cut(x: Variable, record: bool) -> Variable:
     return leaf
 
 
-class _Captures(FunctionHook):
-    """Collects the Variables from outside among the functions' inputs; hides the other hooks.
-
-    Variables freed at the end are constants, such as the number in ``2 * x``.
-    """
-
-    def __init__(self, own: Sequence[Variable]) -> None:
-        self.name = f"captures {id(self)}"
-        self.made = {x.node for x in own}
-        self.read: dict[Any, weakref.ref[Variable]] = {}
+class _OwnCaptures(Captures):
+    """The captured Variables, while no other hook sees the functions."""
 
     def __enter__(self) -> Self:
         self.hidden, thread_state.hooks = thread_state.hooks, {self.name: self}
@@ -300,53 +290,9 @@ class _Captures(FunctionHook):
     def __exit__(self, *error: Any) -> None:
         thread_state.hooks = self.hidden
 
-    def applied(self, function: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
-        for x in inputs:
-            self._note(x)
-        self.made.update(y.node for y in outputs)
-
-    def detached(self, source: Any, copy: Any) -> None:
-        self._note(source)
-        self.made.add(copy.node)
-
     def value_read(self, what: str) -> None:
         for hook in self.hidden.values():  # a recorder refuses the equation then
             hook.value_read(what)
-
-    def _note(self, x: Variable) -> None:
-        if x.node not in self.made:
-            self.read[x.node] = weakref.ref(x)
-
-    def found(self) -> list[Variable]:
-        """The Variables that are still alive."""
-        return [x for x in (reference() for reference in self.read.values()) if x is not None]
-
-
-@contextmanager
-def standing_in(live: Sequence[Variable], given: Sequence[Variable]) -> Iterator[None]:
-    """Give captured Variables the nodes and the arrays of others for a while.
-
-    The equation knows the captured Variables by a closure. In this block the equation is a
-    function of an application's inputs. Nothing is done if nodes and arrays are the same.
-    """
-    pairs = [(v, g) for v, g in zip(live, given, strict=True) if _differ(v, g)]
-    with _standing_in_lock if pairs else nullcontext():
-        before = [(v, v.node, v.raw, v.grad_var) for v, _ in pairs]
-        try:
-            for v, g in pairs:
-                restore(v, g.node, g.raw, None)
-            yield
-        finally:
-            for v, node, array, gradient in before:
-                restore(v, node, array, gradient)
-
-
-_standing_in_lock = threading.RLock()
-
-
-def _differ(v: Variable, g: Variable) -> bool:
-    """True if the arrays differ, or the nodes of Variables with a gradient."""
-    return v.raw is not g.raw or (g.requires_grad and v.node is not g.node)
 
 
 def custom_root(

@@ -1,0 +1,76 @@
+"""Captured Variables: those that a function of the user reads and did not get as arguments.
+
+Requirement: a function with parameters in its closure is a function of the parameters too. A
+FunctionNode that runs such a function has the captured Variables among its inputs.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from tinynode.core.conversion import restore
+from tinynode.core.hooks import FunctionHook
+from tinynode.core.variable import Variable
+
+
+class Captures(FunctionHook):
+    """Collects the Variables from outside among the functions' inputs, in ``with captures:``.
+
+    Variables freed at the end are constants, such as the number in ``2 * x``.
+
+    Args:
+        own: the arguments of the function.
+    """
+
+    def __init__(self, own: Sequence[Variable]) -> None:
+        self.name = f"captures {id(self)}"
+        self.made = {x.node for x in own}
+        self.read: dict[Any, weakref.ref[Variable]] = {}
+
+    def applied(self, function: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+        for x in inputs:
+            self._note(x)
+        self.made.update(y.node for y in outputs)
+
+    def detached(self, source: Any, copy: Any) -> None:
+        self._note(source)
+        self.made.add(copy.node)
+
+    def _note(self, x: Variable) -> None:
+        if x.node not in self.made:
+            self.read[x.node] = weakref.ref(x)
+
+    def found(self) -> list[Variable]:
+        """The Variables that are still alive."""
+        return [x for x in (reference() for reference in self.read.values()) if x is not None]
+
+
+@contextmanager
+def standing_in(live: Sequence[Variable], given: Sequence[Variable]) -> Iterator[None]:
+    """Give captured Variables the nodes and the arrays of others for a while.
+
+    The user's function knows the captured Variables by a closure. In this block the function is a
+    function of an application's inputs. Nothing is done if nodes and arrays are the same.
+    """
+    pairs = [(v, g) for v, g in zip(live, given, strict=True) if _differ(v, g)]
+    with _standing_in_lock if pairs else nullcontext():
+        before = [(v, v.node, v.raw, v.grad_var) for v, _ in pairs]
+        try:
+            for v, g in pairs:
+                restore(v, g.node, g.raw, None)
+            yield
+        finally:
+            for v, node, array, gradient in before:
+                restore(v, node, array, gradient)
+
+
+_standing_in_lock = threading.RLock()
+
+
+def _differ(v: Variable, g: Variable) -> bool:
+    """True if the arrays differ, or the nodes of Variables with a gradient."""
+    return v.raw is not g.raw or (g.requires_grad and v.node is not g.node)
