@@ -82,8 +82,7 @@ class FirstCall:
 
     Attributes:
         outputs: the results; forward takes them away.
-        captured: the Variables that ``func`` uses beside the arguments, and that require a
-            gradient.
+        captured: the other Variables with a gradient that ``func`` uses.
         settings: the values of ``_SETTINGS``.
         generators: the random generators, with their states.
         axes: the hidden axes of the vmapped functions around.
@@ -146,8 +145,8 @@ def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
 
     ``func`` may use Variables that are not arguments, such as parameters. They get a gradient, and
     both calls see the values of the first. Gradients of every order exist. A gradient of a
-    gradient keeps the graph of ``func``, and borrows the Variables of the closure for a moment:
-    other threads must not use these Variables then.
+    gradient keeps the graph of ``func``. Such a backward borrows the Variables of the closure for
+    a moment. Other threads must not use these Variables then.
 
     Args:
         func: takes Variables, and returns a Variable or a tuple of Variables. Both calls must do
