@@ -444,6 +444,75 @@ def test_moments_that_step_does_not_name() -> None:
         training.compiled(data())
 
 
+class Wrong(nn.Optimizer):
+    """An optimizer of a user, with a mistake."""
+
+    moment_names = ("m",)
+    mistake = ""
+
+    def update_one(self, array: Any, grad: Any, moments: Any, count: int) -> Any:
+        m, new = moments["m"] + grad, array - self.lr * grad
+        if self.mistake == "no pair":
+            return new
+        if self.mistake == "three":
+            return new, {"m": m}, count
+        if self.mistake == "moment's dtype":
+            return new, {"m": m.astype(np.float64)}
+        if self.mistake == "moment's shape":
+            return new, {"m": np.sum(m)}
+        if self.mistake == "dtype":
+            return new.astype(np.float64), {"m": m}
+        if self.mistake == "shape":
+            return new[:1], {"m": m}
+        if self.mistake == "number":
+            return new, {"m": 0.5}
+        if self.mistake == "forgotten":
+            return new, {}
+        return new, {"m": m}
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        ("no pair", r"expected a pair, the next array and a dict of the moments, got ndarray of"),
+        ("three", r"expected a pair, .*, got tuple"),
+        (
+            "moment's dtype",
+            r"the moment 'm' must be like .*\(3,\), float32; got .*\(3,\), float64",
+        ),
+        ("moment's shape", r"the moment 'm' must be like the parameter.*; got .* \(\), float32"),
+        ("dtype", r"the next array must be like .*float32; got ndarray of shape \(3,\), float64"),
+        ("shape", r"the next array must be like .*; got ndarray of shape \(1,\), float32"),
+        ("number", r"the moment 'm' must be like the parameter.*; got float 0.5"),
+        ("forgotten", r"returned the moments \[\], expected those of moment_names, \['m'\]"),
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_results_of_a_step_that_do_not_fit(mistake: str, message: str, compiled: bool) -> None:
+    """The first wrong step is an error, and changes nothing; then training goes on."""
+    p = nn.Parameter(np.ones(3, np.float32))
+    optimizer = Wrong([p], lr=0.1)
+
+    def step() -> None:
+        optimizer.cleargrads()
+        F.sum(p * p).backward()
+        optimizer.update()
+
+    run = tn.compile(step) if compiled else step
+    run()
+    array, moments = p.array, optimizer.slots[0].moments
+    optimizer.mistake = mistake
+    for _ in range(2):
+        with pytest.raises(GraphError, match=r"Wrong.update_one: " + message):
+            run()
+        assert p.array is array or np.array_equal(p.array, array)
+        np.testing.assert_array_equal(optimizer.slots[0].moments["m"], moments["m"])
+        assert optimizer.slots[0].count == 1
+    optimizer.mistake = ""
+    run()
+    np.testing.assert_allclose(p.array, np.full(3, 0.64, np.float32))
+
+
 def test_moments_that_do_not_fit_the_parameter_are_refused() -> None:
     w = nn.Parameter(array(2))
     optimizer = nn.Adam([w])

@@ -42,6 +42,7 @@ from tinynode.nn.updates import (
     OwnStep,
     SGDUpdate,
     UpdateFunction,
+    own_step,
 )
 
 Moments: TypeAlias = dict[str, Array]
@@ -170,8 +171,12 @@ class Optimizer(RefusesKeywords):
         Args:
             array: the parameter's array.
             grad: the gradient, of the same shape and dtype.
-            moments: the arrays returned by the last call.
+            moments: the arrays returned by the last call; zeros at first.
             count: 1 for the first update of the parameter.
+
+        Returns:
+            The next array, and a dict with the next moments, one for each of ``moment_names``. All
+            are of the shape and dtype of the parameter.
         """
         raise NotImplementedError(
             f"{type(self).__name__} has no update_one: define it in the class."
@@ -254,8 +259,7 @@ class Optimizer(RefusesKeywords):
 
     def _each_one(self, steps: Sequence[Any]) -> list[tuple[Array, Moments]]:
         """The next arrays and moments, parameter by parameter."""
-        rule = self.rule
-        return [rule(*arguments) for arguments in steps]
+        return [own_step(self, *arguments) for arguments in steps]
 
     def _check_missing(self) -> None:
         """Refuse parameters without a gradient."""

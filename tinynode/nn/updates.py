@@ -9,13 +9,14 @@ float64 arrays of shape () in a net.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy
 
 from tinynode.core.function_node import FunctionNode
 from tinynode.devices import Array, Arrays, namespace_of
-from tinynode.errors import GraphError
+from tinynode.errors import GraphError, describe
 
 
 class UpdateFunction(FunctionNode):
@@ -265,12 +266,39 @@ class OwnStep(UpdateFunction):
 
     def forward(self, inputs: Arrays) -> Arrays:
         p, g, *moments, count = inputs
-        names, rule = self.optimizer.moment_names, self.optimizer.rule
+        names = self.optimizer.moment_names
         given = dict(zip(names, moments, strict=True))
-        p, found = rule(p, g, given, int(count))
-        if set(found) != set(names):
-            raise GraphError(
-                f"{type(self.optimizer).__name__}.{rule.__name__}: returned the moments "
-                f"{sorted(found)}, expected those of moment_names, {sorted(names)}."
-            )
+        p, found = own_step(self.optimizer, p, g, given, int(count))
         return (p, *[found[name] for name in names])
+
+
+def own_step(
+    optimizer: Any, array: Array, grad: Array, moments: dict[str, Array], count: int
+) -> tuple[Array, dict[str, Array]]:
+    """The results of an optimizer's own ``update_one``, checked.
+
+    Raises:
+        GraphError: no pair, other moments than those of ``moment_names``, or another shape or
+            dtype than that of the parameter.
+    """
+    rule = optimizer.rule
+    title = f"{type(optimizer).__name__}.{getattr(rule, '__name__', 'update_one')}"
+    found = rule(array, grad, moments, count)
+    if not isinstance(found, tuple | list) or len(found) != 2 or not isinstance(found[1], Mapping):
+        raise GraphError(
+            f"{title}: expected a pair, the next array and a dict of the moments, got "
+            f"{describe(found)}. Without moments, return (array, {{}})."
+        )
+    names, new = set(optimizer.moment_names), found[1]
+    if set(new) != names:
+        raise GraphError(
+            f"{title}: returned the moments {sorted(new)}, expected those of moment_names, "
+            f"{sorted(names)}."
+        )
+    for name, one in {"next array": found[0], **{f"moment {n!r}": new[n] for n in new}}.items():
+        if getattr(one, "shape", None) != array.shape or one.dtype != array.dtype:
+            raise GraphError(
+                f"{title}: the {name} must be like the parameter, {describe(array)}; got "
+                f"{describe(one)}. For the dtype, end with xp.astype(..., array.dtype)."
+            )
+    return found[0], dict(new)
