@@ -556,6 +556,26 @@ def test_a_compiled_function_and_a_checkpoint_run_inside() -> None:
         np.testing.assert_allclose(x.grad, t + x.array * (1 - t * t))
 
 
+@pytest.mark.parametrize("method", ["function", "module"])
+def test_a_compiled_function_with_parameters_runs_inside(method: str) -> None:
+    tn.seed(0)
+    model = tn.nn.Linear(3, 2, dtype="float64")
+    compiled = tn.compile(model if method == "module" else lambda a: model(a) * model.bias)
+    plain = model if method == "module" else lambda a: model(a) * model.bias
+    x = normal(4, 1, 3)
+    for g in (compiled, plain):
+        model.cleargrads()
+        x.cleargrad()
+        for _ in range(3):
+            y = tn.vmap(g)(x)
+        F.sum(y * y).backward()
+        found = [y.array, x.grad, model.weight.grad, model.bias.grad]
+        if g is compiled:
+            by_net = found
+    for a, b in zip(by_net, found, strict=True):
+        np.testing.assert_allclose(a, b)
+
+
 def test_hooks_see_the_functions_of_one_example() -> None:
     labels: list[str] = []
 

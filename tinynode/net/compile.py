@@ -31,7 +31,7 @@ from tinynode.configuration import (
 from tinynode.core.conversion import spec_of
 from tinynode.core.hooks import is_recording_net, thread_state
 from tinynode.core.variable import Variable
-from tinynode.devices import CurrentDevice, supports
+from tinynode.devices import CurrentDevice, hidden_axes, supports
 from tinynode.errors import TraceError, describe
 from tinynode.net.commit import Commit
 from tinynode.net.making import paused_collector
@@ -96,6 +96,8 @@ class CompiledFunction(Wrapper):
                 return recording.outputs(args)[0]
             if recording.fits(args):
                 return recording.run(args)
+        if hidden_axes.stack:  # a vmapped function: a net would mix the devices of the Variables
+            return self.function(*args, **keywords)
         recording, variables = self._recording(args, keywords)
         return recording.run(variables)
 
