@@ -111,7 +111,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: fn.batch_norm(data(4, 3), None, None, running_variance=data(3)), errors.StateError,
      "running_variance requires a gradient"),
     (lambda: fn.batch_norm(data(4, 3), None, None, running_mean=data(2).detach()), ValueError,
-     r"running_mean must have shape \(3,\)"),
+     r"running_mean \(\d,\), expected \(3,\): axis 1 of x has the channels"),
     (lambda: fn.batch_norm(data(4, 3), None, None, momentum=1.5), ValueError, "0 to 1, got 1.5"),
 ]  # fmt: skip
 

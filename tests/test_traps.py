@@ -326,6 +326,26 @@ def test_a_forgotten_retain_is_named_with_the_line_to_write(use, name):
     )
 
 
+def test_a_backward_with_other_arguments_is_shown_the_right_ones():
+    class OneArgument(ForgetsToRetain):
+        def backward(self, grad_outputs):
+            return grad_outputs
+
+    x = variable([1.0])
+    error, text = error_of(OneArgument("").apply((x, x))[0].backward)
+    assert isinstance(error, TypeError)
+    contains(
+        text,
+        "OneArgument.backward is called with two arguments",
+        "backward(self, target_input_indexes, grad_outputs)",
+    )
+
+
+def test_rows_of_several_lengths_are_named():
+    with pytest.raises(ValueError, match=r"asarray: obj must have rows of one length, got list"):
+        tn.asarray([[1, 2], [3]])
+
+
 def test_other_errors_of_a_backward_get_no_such_note():
     class Fails(ForgetsToRetain):
         def backward(self, target_input_indexes, grad_outputs):

@@ -256,7 +256,13 @@ def _host_array(obj: Any, dtype: Any) -> Any:
             "asarray: the list holds Variables. Join them with tinynode.functions.concat, so that "
             "their gradients come back."
         )
-    host = numpy.asarray(obj)
+    try:
+        host = numpy.asarray(obj)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(
+            f"asarray: obj must have rows of one length, got {describe(obj)}. Pad them, or make "
+            "an array of each."
+        ) from error
     if host.dtype.kind not in "biufc":  # text, objects
         raise OperandError(f"asarray: cannot make an array of {describe(obj)}.")
     if dtype is None and host.dtype == numpy.float64 and not isinstance(obj, numpy.generic):

@@ -229,7 +229,13 @@ def gradients_of_targets(function: Any, targets: tuple[int, ...], results: Any) 
 
 
 def explain_backward_error(error: Exception, function: Any) -> None:
-    """Add notes to an exception of a backward: missing ``retain_*``, and the line of the call."""
+    """Add notes to an exception of a backward: a cure that is known, and the line of the call."""
+    if isinstance(error, TypeError) and "backward() " in str(error) and "positional" in str(error):
+        error.add_note(
+            f"{function.label}.backward is called with two arguments: define it as "
+            "backward(self, target_input_indexes, grad_outputs). grad_outputs has a Variable for "
+            "each output."
+        )
     if str(error).startswith(("not enough values to unpack", "tuple index out of range")):
         for what, indexes in (
             ("inputs", function._retained_input_indexes),

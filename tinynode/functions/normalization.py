@@ -254,8 +254,9 @@ def _check_running(
             )
         if statistic.shape != x.shape[1:2]:
             raise ValueError(
-                f"batch_norm: {name} must have shape {x.shape[1:2]}, one for each channel of x "
-                f"(shape {x.shape}); got {statistic.shape}."
+                f"batch_norm: x has shape {x.shape} and {name} {statistic.shape}, expected "
+                f"{x.shape[1:2]}: axis 1 of x has the channels. Give x such channels, or make the "
+                "layer for them."
             )
 
 

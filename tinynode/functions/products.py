@@ -261,10 +261,15 @@ def vecdot(x: Any, y: Any, *, axis: int = -1) -> Variable:
         ValueError: the axis does not exist, or the lengths differ.
     """
     x, y = as_operands("vecdot", x, y)
-    if axis >= 0 or -axis > x.ndim or -axis > y.ndim or x.shape[axis] != y.shape[axis]:
+    if axis >= 0 or -axis > min(x.ndim, y.ndim):
         raise ValueError(
-            f"vecdot: axis {axis} must be negative, exist in x (shape {x.shape}) and y (shape "
-            f"{y.shape}), and have one length."
+            f"vecdot: axis {axis} must be negative, and exist in x (shape {x.shape}) and in y "
+            f"(shape {y.shape}): axes are counted from the last."
+        )
+    if x.shape[axis] != y.shape[axis]:
+        raise ValueError(
+            f"vecdot: axis {axis} must have one length in x and y, got {x.shape[axis]} (shape "
+            f"{x.shape}) and {y.shape[axis]} (shape {y.shape})."
         )
     return VecDot(axis).apply((x, y))[0]
 
