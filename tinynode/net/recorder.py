@@ -182,7 +182,9 @@ class NetRecorder(FunctionHook):
         self._bound: dict[VariableNode, Callable[[], Array | None]] = {}
         self.given: dict[str, tuple[Any, Device]] = {}  # the arguments' arrays
         self._is_connected = config.enable_backprop
-        self._before: dict[FunctionNode, dict[str, Any]] = {}  # attributes before forward
+        self._before: dict[
+            FunctionNode, dict[str, Any]
+        ] = {}  # attributes of users' functions before forward
         self._chained: list[weakref.ref[VariableNode]] = []  # computed, with a graph
         self._plain: set[str] = set()  # computed without a graph
         self._copies: dict[str, str] = {}  # the copies without a gradient, by the original's name
@@ -260,17 +262,18 @@ class NetRecorder(FunctionHook):
         self.operators.append(operator_of(function, read, written))
 
     def forward_preprocess(self, function: FunctionNode, in_data: Arrays) -> None:
-        self._before[function] = dict(vars(function))
+        if not is_ours(function):
+            self._before[function] = dict(vars(function))
 
     def forward_postprocess(self, function: FunctionNode, in_data: Arrays) -> None:
-        """Check that forward left no array on ``self``.
+        """Check that the forward of a user's function left no array on ``self``.
 
         Raises:
             TraceError: a net would keep the array of the recording for all runs.
         """
-        before = self._before.pop(function)
-        if isinstance(function, FunctionAdapter):
-            return  # refused by ``applied``
+        before = self._before.pop(function, None)
+        if before is None:  # a function of tinynode
+            return
         for name, value in vars(function).items():
             if name in OF_APPLY or value is before.get(name):
                 continue
