@@ -53,28 +53,32 @@ class Checkpoint(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         record, first = config.enable_backprop, self.first
         values, count = self.get_retained_inputs(), len(self.inputs or ()) - len(first.captured)
-        # captured Variables need no copies: only in a recorded graph does an argument lead to them
-        inner = [_cut(x, record) if i < count or record else x for i, x in enumerate(values)]
-        with (
-            force_backprop_mode(),
-            standing_in(first.captured, inner[count:]),
-            using_config(recompute_phase="again", **first.settings),
-            drawing_again(first.generators),
-            running_inside(first.axes),
-        ):
-            outputs = _call(self.func, inner[:count])
-        if len(outputs) != len(grad_outputs):
-            raise GraphError(
-                f"checkpoint: func returned {len(grad_outputs)} outputs in forward and "
-                f"{len(outputs)} in backward: both calls must do the same."
-            )
-        pairs = zip(outputs, grad_outputs, strict=True)
-        used = [(y, gy) for y, gy in pairs if gy is not None and y.requires_grad]
-        sources = [inner[i] for i in target_input_indexes]
-        if not used:
-            return (None,) * len(sources)
-        ys, gys = [y for y, _ in used], [gy for _, gy in used]
-        return tuple(grad(ys, sources, gys, enable_double_backprop=record))
+        # captured leaves need no copies: only in a recorded graph does another input lead to them
+        inner = [
+            _cut(x, record) if i < count or record or x.creator_node is not None else x
+            for i, x in enumerate(values)
+        ]
+        # a result may be a captured Variable, which stands in until the gradients are there
+        with standing_in(first.captured, inner[count:]):
+            with (
+                force_backprop_mode(),
+                using_config(recompute_phase="again", **first.settings),
+                drawing_again(first.generators),
+                running_inside(first.axes),
+            ):
+                outputs = _call(self.func, inner[:count])
+            if len(outputs) != len(grad_outputs):
+                raise GraphError(
+                    f"checkpoint: func returned {len(grad_outputs)} outputs in forward and "
+                    f"{len(outputs)} in backward: both calls must do the same."
+                )
+            pairs = zip(outputs, grad_outputs, strict=True)
+            used = [(y, gy) for y, gy in pairs if gy is not None and y.requires_grad]
+            sources = [inner[i] for i in target_input_indexes]
+            if not used:
+                return (None,) * len(sources)
+            ys, gys = [y for y, _ in used], [gy for _, gy in used]
+            return tuple(grad(ys, sources, gys, enable_double_backprop=record))
 
 
 class FirstCall:
@@ -99,6 +103,7 @@ class FirstCall:
         ):
             note_generator(get_generator())
             self.outputs = _call(func, leaves)
+            captures.note_results(self.outputs)
         self.captured = [x for x in captures.found() if x.requires_grad]
 
 
@@ -144,7 +149,7 @@ def checkpoint(func: Callable[..., Any], *xs: Any) -> Any:
     ``dropout``. The second call also has the device, the dtype and ``train`` of the first call.
 
     ``func`` may use Variables that are not arguments, such as parameters. They get a gradient, and
-    both calls see the values of the first. Gradients of every order exist. A gradient of a
+    both calls see their values of the first. Gradients of every order exist. A gradient of a
     gradient keeps the graph of ``func``. Such a backward borrows the Variables of the closure for
     a moment. Other threads must not use these Variables then.
 

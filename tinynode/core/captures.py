@@ -44,6 +44,11 @@ class Captures(FunctionHook):
         if x.node not in self.made:
             self.read[x.node] = weakref.ref(x)
 
+    def note_results(self, results: Sequence[Variable]) -> None:
+        """Collect the results too: a captured Variable may be one."""
+        for y in results:
+            self._note(y)
+
     def found(self) -> list[Variable]:
         """The Variables that are still alive."""
         return [x for x in (reference() for reference in self.read.values()) if x is not None]

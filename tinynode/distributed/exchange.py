@@ -4,7 +4,7 @@ Requirement: the messages travel while the processor computes. A parameter's gra
 when the backward of the parameter's last user has run. So ``Departures`` observes the users, and a
 bucket leaves as soon as all gradients are complete.
 
-A function may run a backward pass of its own, as ``tn.checkpoint`` does. Before the last of these
+A function with ``runs_backward = True`` runs a backward pass of its own. Before the last of these
 functions, no gradient counts as complete.
 
 Every rank sends the buckets in the same order, since MPI joins the messages by order. The other

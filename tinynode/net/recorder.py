@@ -281,9 +281,7 @@ class NetRecorder(FunctionHook):
             if array is not None:
                 raise self.failure(
                     f"{self.title}: forward of {function.label} leaves {describe(array)} in "
-                    f"self.{name}, and a net would keep that value for all runs. For backward, "
-                    "call self.retain_inputs((0,)) or self.retain_outputs((0,)) in forward. "
-                    "Return other arrays as outputs."
+                    f"self.{name}, and a net would keep that value for all runs. {_CURE_OF_SELF}"
                 )
 
     def _note_spec(self, name: str, array: Array | None) -> None:
@@ -592,6 +590,10 @@ def _is_mask(x: Variable) -> bool:
     return bool(x.raw.dtype == x.xp.bool)
 
 
+_CURE_OF_SELF = (
+    "For backward, call self.retain_inputs((0,)) or self.retain_outputs((0,)) in forward; return "
+    "other arrays as outputs. A value that depends on shapes alone may be a Python number."
+)
 _AFTER_UPDATE = (
     "the gradient of {} was computed anew after the optimizer's update(), which a net does at its "
     "end. Return before, and go on in another call."
