@@ -479,3 +479,14 @@ def test_newton() -> None:
         tn.newton(square, 0.0, 4.0)
     with pytest.raises(ConvergenceError, match="2 steps did not converge"):
         tn.newton(square, 100.0, 4.0, steps=2)
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_captured_variables_that_depend_on_each_other_count_once(double: bool) -> None:
+    w = tn.Variable(np.array([2.0, 3.0]))
+    b = w * 2.0
+    a = tn.functions.tanh(b * 0.1)
+    root = tn.custom_root(lambda x: x - a * b * w, lambda: (a * b * w).array)
+    sums = [tn.functions.sum(y) for y in (root(), a * b * w)]
+    found, right = (tn.grad([y], [w], enable_double_backprop=double)[0].array for y in sums)
+    np.testing.assert_allclose(found, right)

@@ -14,7 +14,7 @@ from typing import Any
 
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode, using_config
 from tinynode.core.backprop import grad
-from tinynode.core.captures import Captures, standing_in
+from tinynode.core.captures import Captures, cut_inputs, standing_in
 from tinynode.core.function_node import FunctionNode, Gradients, Indexes
 from tinynode.core.hooks import is_recording_net
 from tinynode.core.messages import decide_requires_grad
@@ -53,11 +53,7 @@ class Checkpoint(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         record, first = config.enable_backprop, self.first
         values, count = self.get_retained_inputs(), len(self.inputs or ()) - len(first.captured)
-        # captured leaves need no copies: only in a recorded graph does another input lead to them
-        inner = [
-            _cut(x, record) if i < count or record or x.creator_node is not None else x
-            for i, x in enumerate(values)
-        ]
+        inner = cut_inputs(values, count, record, _cut)
         # a result may be a captured Variable, which stands in until the gradients are there
         with standing_in(first.captured, inner[count:]):
             with (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -52,6 +52,24 @@ class Captures(FunctionHook):
     def found(self) -> list[Variable]:
         """The Variables that are still alive."""
         return [x for x in (reference() for reference in self.read.values()) if x is not None]
+
+
+def cut_inputs(
+    values: Sequence[Variable],
+    arguments: int,
+    record: bool,
+    cut: Callable[[Variable, bool], Variable],
+) -> list[Variable]:
+    """The inputs of an application, arguments first, for another run of the user's function.
+
+    The inner backward pass ends at each. Arguments are cut. A captured leaf needs no copy, unless
+    the pass is recorded. The graph of another captured Variable may lead to an input, so that the
+    path would count twice.
+    """
+    return [
+        cut(x, record) if i < arguments or record or x.creator_node is not None else x
+        for i, x in enumerate(values)
+    ]
 
 
 @contextmanager

@@ -182,9 +182,8 @@ class NetRecorder(FunctionHook):
         self._bound: dict[VariableNode, Callable[[], Array | None]] = {}
         self.given: dict[str, tuple[Any, Device]] = {}  # the arguments' arrays
         self._is_connected = config.enable_backprop
-        self._before: dict[
-            FunctionNode, dict[str, Any]
-        ] = {}  # attributes of users' functions before forward
+        # the attributes of users' functions, before forward
+        self._before: dict[FunctionNode, dict[str, Any]] = {}
         self._chained: list[weakref.ref[VariableNode]] = []  # computed, with a graph
         self._plain: set[str] = set()  # computed without a graph
         self._copies: dict[str, str] = {}  # the copies without a gradient, by the original's name

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, Self
 
 from tinynode.configuration import config, force_backprop_mode, no_backprop_mode
 from tinynode.core.backprop import grad
-from tinynode.core.captures import Captures, standing_in
+from tinynode.core.captures import Captures, cut_inputs, standing_in
 from tinynode.core.conversion import asarray
 from tinynode.core.function_node import FunctionNode, Gradient, Gradients, Indexes
 from tinynode.core.hooks import tell_detached, thread_state
@@ -231,8 +231,7 @@ class ImplicitRoot(FunctionNode):
         values, record = self.get_retained_inputs(), config.enable_backprop
         inner_x = _cut(x, record)
         count = len(values) - len(self.call.captured)
-        # captured Variables need no copies: only in a recorded graph does x lead to them
-        inner = [_cut(v, record) if i < count or record else v for i, v in enumerate(values)]
+        inner = cut_inputs(values, count, record, _cut)
         args, _, captured = self.call.split(inner)
         with standing_in(self.call.captured, captured), force_backprop_mode():
             r = self.call.equation.residual(inner_x, args)
