@@ -67,9 +67,10 @@ def versions(device: Device) -> dict[str, Any]:
 
 def import_table() -> tuple[Any, list[Any]]:
     """The drivers and the rows, from modules in ``tests``."""
-    tests = str(Path(__file__).resolve().parent.parent / "tests")
-    if tests not in sys.path:
-        sys.path.append(tests)
+    tests = Path(__file__).resolve().parent.parent / "tests"
+    for folder in (str(tests), str(tests / "support")):
+        if folder not in sys.path:
+            sys.path.append(folder)
     with contextlib.suppress(ImportError):  # rows of to_device go there from NumPy
         tn.register_backend(importlib.import_module("strict_backend"))
     drivers = importlib.import_module("op_drivers")

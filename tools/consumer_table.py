@@ -1,8 +1,8 @@
 """The table of ``docs/array-api-calls.md``: calls of other libraries, on tinynode and on peers.
 
 Run ``python -m tools.consumer_table`` with the extras ``consumers``, ``backends`` and ``test``.
-The calls stand in ``tests/consumer_cases.py``. A gradient counts as right if value and gradient
-agree with fourth-order differences of the same call on NumPy.
+The calls stand in ``tests/support/consumer_cases.py``. A gradient counts as right if value and
+gradient agree with fourth-order differences of the same call on NumPy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIBRARIES = ("scipy", "scikit-learn", "array-api-extra", "xarray", "torch", "jax
 HEAD = """# Calls of other libraries
 
 The table shows {calls} calls of unmodified code: whether the gradient with respect to an argument
-is right. The calls stand in `tests/consumer_cases.py`.
+is right. The calls stand in `tests/support/consumer_cases.py`.
 
 - Right: value and gradient agree with fourth-order finite differences of the same call on NumPy.
 - Refused: an error comes at the call or in the backward pass.
@@ -99,7 +99,7 @@ def verdict(run: Callable[[], tuple[float, Any]], expected: tuple[float, Any]) -
 
 def rows_of_the_table() -> tuple[list[str], dict[str, list[str]]]:
     """The heads of the columns, and for each call the verdicts."""
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
     import consumer_cases as cases
 
     import tinynode as tn

@@ -2,7 +2,7 @@
 
     python -m tools.versions                      all pairs: about an hour
     python -m tools.versions --quick              the oldest and the newest NumPy of each Python
-    python -m tools.versions --python 3.13 --numpy 2.1 -- tests/test_nn.py
+    python -m tools.versions --python 3.13 --numpy 2.1 -- tests/nn/test_nn.py
 
 Interpreters are found as ``python3.X`` on the PATH, among pyenv's versions, and by uv. Each pair
 gets a fresh virtual environment. Arguments after ``--`` go to pytest. The exit status is 1 if the

@@ -249,7 +249,7 @@ class Program:
 FORCED = """
 import sys
 
-sys.path.insert(0, "tests")  # run the script in the root of a checkout
+sys.path[:0] = ["tests", "tests/support"]  # run the script in the root of a checkout
 from fuzz.oracles import every_limit_forced
 
 limits = every_limit_forced()

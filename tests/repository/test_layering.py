@@ -1,0 +1,193 @@
+"""Who may import whom: read off the source, so that no import can hide in a branch."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import graphlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tinynode import old_names
+
+ROOT = Path(__file__).resolve().parents[2]
+LAYERS = [
+    {"tinynode.habits"},
+    {"tinynode.errors"},
+    {"tinynode.config_sources"},
+    {"tinynode.configuration"},
+    {"tinynode.devices.protocol", "tinynode.devices.use_counts"},
+    {"tinynode.devices.dtypes"},
+    {"tinynode.devices.loader"},
+    {"tinynode.devices.device"},
+    {"tinynode.devices.registry"},
+    {"tinynode.devices.arrays"},
+    {"tinynode.devices"},
+    {"tinynode.type_check", "tinynode.core.hooks"},
+    {"tinynode.core.array_methods"},
+    {"tinynode.core.messages"},
+    {"tinynode.core.variable_node", "tinynode.core.variable"},
+    {
+        "tinynode.core.conversion",
+        "tinynode.core.debug",
+        "tinynode.core.dispatch",
+        "tinynode.core.nan_hints",
+        "tinynode.core.not_finite",
+        "tinynode.core.origins",
+    },
+    {"tinynode.core.array_pass"},
+    {"tinynode.core.function_node"},
+    {"tinynode.core.gradient_table", "tinynode.core.function", "tinynode.core.paths"},
+    {"tinynode.core.accumulation"},
+    {"tinynode.random"},
+    {"tinynode.functions"},
+    {"tinynode.core.backprop"},
+]
+"""From the bottom up. Every module that is not named stands above."""
+
+BACK_EDGES = {
+    f"tinynode.core.{name}"
+    for name in (
+        "array_methods",
+        "conversion",
+        "gradient_table",
+        "messages",
+        "variable",
+        "variable_node",
+    )
+}
+"""The modules that may reach upwards: `import tinynode`, then an attribute read at call time."""
+
+ONE_LAYER = {"tinynode.core.variable", "tinynode.core.variable_node"}
+"""These two may know each other."""
+
+
+def modules(folder: Path, base: Path) -> dict[str, Path]:
+    """The files of a folder by their dotted names; a package goes by the name of its folder."""
+    paths = {".".join(p.relative_to(base).with_suffix("").parts): p for p in folder.rglob("*.py")}
+    return {name.removesuffix(".__init__"): path for name, path in sorted(paths.items())}
+
+
+TINYNODE = modules(ROOT / "tinynode", ROOT)
+BACKENDS = modules(ROOT / "backends", ROOT / "backends")
+
+
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax tree of each module."""
+    return {n: ast.parse(p.read_text(encoding="utf-8")) for n, p in (TINYNODE | BACKENDS).items()}
+
+
+def statements(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
+    """Every import below a node, those for types too, and whether it is in a function."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, inside
+        yield from statements(child, inside or isinstance(child, ast.FunctionDef))
+
+
+def targets(statement: ast.stmt) -> set[str]:
+    """The modules that an import names: for `from tinynode import x` module x, if there is one."""
+    if isinstance(statement, ast.Import):
+        return {alias.name for alias in statement.names}
+    assert isinstance(statement, ast.ImportFrom) and statement.module, ast.unparse(statement)
+    longer = [f"{statement.module}.{alias.name}" for alias in statement.names]
+    return {name if name in trees() else statement.module for name in longer}
+
+
+def imports_of(name: str) -> set[str]:
+    return {target for statement, _ in statements(trees()[name]) for target in targets(statement)}
+
+
+def layer(name: str) -> int:
+    for height, members in enumerate(LAYERS):
+        if any(name == member or name.startswith(member + ".") for member in members):
+            return height
+    return len(LAYERS)
+
+
+def test_the_named_modules_exist() -> None:
+    assert {name for members in LAYERS for name in members} <= set(TINYNODE)
+
+
+def test_the_design_page_has_the_layers() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    block = page.partition("## Who may import whom")[2].split("```")[1]
+    lines = block.strip().splitlines()[:0:-1]  # from the bottom up, without "text"
+    names = [sorted(name.removeprefix("tinynode.") for name in members) for members in LAYERS]
+    assert [line.split(", ") for line in lines] == [*names, ["all other modules"]]
+
+
+def test_imports_point_downwards() -> None:
+    above = [
+        f"{name} imports {target}"
+        for name in TINYNODE
+        for target in imports_of(name)
+        if name != "tinynode" and target.startswith("tinynode.") and layer(target) > layer(name)
+    ]
+    assert above == []
+
+
+def test_there_is_no_import_cycle() -> None:
+    graph = {name: imports_of(name) & set(TINYNODE) - {name} for name in TINYNODE}
+    for name in BACK_EDGES:
+        graph[name] -= {"tinynode"}
+    graph["tinynode.core.variable_node"] -= ONE_LAYER
+    list(graphlib.TopologicalSorter(graph).static_order())  # a CycleError names the cycle
+
+
+@pytest.mark.parametrize("name", sorted(BACK_EDGES))
+def test_back_edges_are_read_at_call_time(name: str) -> None:
+    """While these modules are being imported, `tinynode` does not have its names yet."""
+    for statement, _ in statements(trees()[name]):
+        assert isinstance(statement, ast.Import) or "tinynode" not in targets(statement)
+    waiting: list[ast.AST] = [trees()[name]]
+    while waiting:
+        for child in ast.iter_child_nodes(waiting.pop()):
+            assert not (isinstance(child, ast.Name) and child.id == "tinynode"), child.lineno
+            is_for_types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+            if not isinstance(child, ast.FunctionDef) and not is_for_types:  # both not run yet
+                waiting.append(child)
+
+
+def test_an_import_inside_a_function_says_why() -> None:
+    for name, tree in trees().items():
+        path = (TINYNODE | BACKENDS)[name]
+        lines = ["", *path.read_text(encoding="utf-8").splitlines()]
+        for statement, inside in statements(tree):
+            number = statement.lineno
+            says_why = "#" in lines[number] or lines[number - 1].strip().startswith("#")
+            assert not inside or says_why, f"{path}:{number}: this import needs a comment"
+
+
+def test_tinynode_uses_no_name_of_version_0_1() -> None:
+    for name, tree in trees().items():
+        if name not in ("tinynode", "tinynode.old_names"):
+            for statement, _ in statements(tree):
+                names = {n.removeprefix("tinynode.") for n in (*targets(statement),)}
+                assert not names & set(old_names.MOVED), f"{name}:{statement.lineno}"
+
+
+def test_tinynode_names_no_backend_package() -> None:
+    for name in TINYNODE:
+        assert not [t for t in imports_of(name) if t.startswith(("tinynode_", "cupy"))], name
+
+
+@pytest.mark.parametrize("name", sorted(BACKENDS))
+def test_a_backend_knows_only_the_protocol(name: str) -> None:
+    used = imports_of(name)
+    of_tinynode = {target for target in used if target.partition(".")[0] == "tinynode"}
+    own = name.partition(".")[0]
+    if own in ("tinynode_cupy", "tinynode_fast"):
+        # their kernels stand beside the function and optimizer classes whose work they do
+        others = ("tinynode.functions", "tinynode.core", "tinynode.net", "tinynode.nn")
+        of_tinynode = {target for target in of_tinynode if not target.startswith(others)}
+    if own != "tinynode_fast":  # which overlays NumPy's memory, and takes all but forward there
+        assert not [t for t in used if t.startswith("tinynode_") and not t.startswith(own)]
+    protocol = ("tinynode.devices", "tinynode.errors")
+    if own == "tinynode_fast":  # the setting ``compiler``
+        protocol = (*protocol, "tinynode.configuration")
+    assert all(target.startswith(protocol) for target in of_tinynode)
+    assert name.startswith("tinynode_cupy") or not [t for t in used if t.startswith("cupy")]

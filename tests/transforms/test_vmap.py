@@ -1,0 +1,776 @@
+"""vmap as users meet it: arguments, results, errors, closures, writes, hooks, nesting, nets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinynode as tn
+from tinynode.devices import fallback_uses, hidden_axes
+from tinynode.errors import DeviceMixError, GraphError, VmapError
+
+F = tn.functions
+DEVICES = ["numpy", "fast", "strict"]
+
+
+def normal(*shape: int, seed: int = 0, device: str = "numpy") -> Any:
+    host = np.random.default_rng(seed).normal(size=shape)
+    return tn.asarray(host, device=device)
+
+
+def host(x: Any) -> Any:
+    return tn.to_host(x.array)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind() -> Any:
+    yield
+    assert (hidden_axes.stack, hidden_axes.trials, hidden_axes.checks) == ([], 0, 0)
+    assert not tn.is_debug()
+
+
+# --- values and gradients ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_function_of_one_example_runs_on_all(device: str) -> None:
+    x, w = normal(5, 3, device=device), normal(3, 4, seed=1, device=device)
+    y = tn.vmap(lambda row: F.sum(F.tanh(row @ w)))(x)
+    assert y.device is x.device
+    np.testing.assert_allclose(host(y), np.tanh(host(x) @ host(w)).sum(axis=1))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_closures_get_the_sum_of_the_gradients(device: str) -> None:
+    x, w = normal(5, 3, device=device), normal(3, 4, seed=1, device=device)
+    y = tn.vmap(lambda row: F.sum(F.tanh(row @ w)))(x)
+    F.sum(y * y).backward()
+    found = host(x.grad_var), host(w.grad_var)
+    x.cleargrad()
+    w.cleargrad()
+    y = F.sum(F.tanh(x @ w), axis=1)
+    F.sum(y * y).backward()
+    np.testing.assert_allclose(found[0], host(x.grad_var))
+    np.testing.assert_allclose(found[1], host(w.grad_var))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_backward_inside_adds_up_over_the_examples(device: str) -> None:
+    x, w = normal(4, 3, device=device), normal(3, seed=1, device=device)
+
+    def train(row: Any) -> Any:
+        y = F.sum(F.tanh(row * w))
+        y.backward()
+        return y
+
+    tn.vmap(train)(x)
+    expected = (host(x) * (1 - np.tanh(host(x) * host(w)) ** 2)).sum(axis=0)
+    np.testing.assert_allclose(host(w.grad_var), expected)
+
+
+def loss(w: Any, x: Any) -> Any:
+    return F.sum(F.tanh(x @ w) ** 2)
+
+
+def gradient_of_loss(w: Any, x: Any) -> Any:
+    return tn.value_and_grad(loss)(w, x)[1]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("device", DEVICES)
+def test_per_example_gradients(device: str, compiled: bool) -> None:
+    x, w = normal(5, 3, device=device), normal(3, 4, seed=1, device=device)
+    each = tn.vmap(gradient_of_loss, in_axes=(None, 0))
+    found = (tn.compile(each) if compiled else each)(w, x)
+    expected = [host(gradient_of_loss(w, x[i, ...].detach())) for i in range(5)]
+    np.testing.assert_allclose(host(found), np.stack(expected))
+
+
+def test_per_example_gradients_of_a_closure() -> None:
+    x, w = normal(5, 3), normal(3, 4, seed=1)
+    each = tn.vmap(lambda row: gradient_of_loss(w, row))(x)
+    expected = [gradient_of_loss(w, x[i].detach()).array for i in range(5)]
+    np.testing.assert_allclose(each.array, np.stack(expected))
+
+
+def test_second_order_through_vmap() -> None:
+    x = normal(4, 3)
+
+    def total(x: Any) -> Any:
+        return F.sum(tn.vmap(lambda row: F.sum(F.tanh(row) * row[0]))(x))
+
+    def by_hand(x: Any) -> Any:
+        return F.sum(F.tanh(x) * x[:, :1])
+
+    v = normal(4, 3, seed=2)
+    np.testing.assert_allclose(host(tn.hvp(total, x, v)), host(tn.hvp(by_hand, x, v)))
+
+
+def test_a_model_runs_on_one_example() -> None:
+    tn.seed(0)
+    model = tn.nn.Sequential(tn.nn.Linear(3, 5), F.tanh, tn.nn.Linear(5, 1))
+    x = normal(4, 3).astype("float32").detach()
+    y = tn.vmap(lambda row: model(row[None])[0])(x)
+    np.testing.assert_allclose(y.array, model(x).array, rtol=1e-6)
+
+
+# --- arguments and results -----------------------------------------------------------------------
+
+
+def test_axes_of_arguments_and_results() -> None:
+    x = normal(3, 5, 2)
+    y = tn.vmap(lambda part: part * 2, in_axes=1, out_axes=-1)(x)
+    assert y.shape == (3, 2, 5)
+    np.testing.assert_array_equal(y.array, np.moveaxis(x.array * 2, 1, -1))
+    y = tn.vmap(lambda part: part, in_axes=-1, out_axes=1)(x)
+    np.testing.assert_array_equal(y.array, np.moveaxis(x.array, -1, 1))
+
+
+def test_nested_arguments_and_results() -> None:
+    x, z, shared = normal(4, 3), normal(3, 4, seed=1), normal(2, seed=2)
+
+    def f(parts: dict[str, Any], factor: float, *, offset: Any) -> dict[str, Any]:
+        a, (b, c) = parts["a"], parts["b"]
+        return {"sum": F.sum(a * b) * factor + offset, "both": (c, a)}
+
+    in_axes = ({"a": 0, "b": (1, None)}, None)
+    offset = normal(4, seed=3)
+    found = tn.vmap(f, in_axes=in_axes, out_axes={"sum": 0, "both": (None, 0)})(
+        {"a": x, "b": (z, shared)}, 2.0, offset=offset
+    )
+    expected = (x.array * z.array.T).sum(axis=1) * 2 + offset.array
+    np.testing.assert_allclose(found["sum"].array, expected)
+    np.testing.assert_array_equal(found["both"][0].array, shared.array)
+    np.testing.assert_array_equal(found["both"][1].array, x.array)
+
+
+def test_arrays_are_arguments_without_a_gradient() -> None:
+    x = normal(4, 3).array
+    y = tn.vmap(lambda row: row * np.arange(3.0))(x)
+    np.testing.assert_array_equal(y.array, x * np.arange(3.0))
+    assert not y.requires_grad
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_no_example_and_one(n: int) -> None:
+    x, w = normal(n, 3), normal(3, 2, seed=1)
+    y = tn.vmap(lambda row: F.tanh(row @ w))(x)
+    assert y.shape == (n, 2)
+    F.sum(y).backward()
+    assert x.grad is not None and x.grad.shape == (n, 3)
+    assert w.grad is not None and w.grad.shape == (3, 2)
+
+
+def test_a_result_that_all_share() -> None:
+    w = normal(3)
+    y = tn.vmap(lambda row: w * 2)(normal(4, 3))
+    np.testing.assert_array_equal(y.array, np.tile(w.array * 2, (4, 1)))
+    y.array[0] = 0.0  # the rows do not share memory
+    assert y.array[1, 0] != 0.0
+    y = tn.vmap(lambda row: w * 2, out_axes=None)(normal(4, 3))
+    F.sum(y).backward()
+    np.testing.assert_array_equal(w.grad, [2.0, 2.0, 2.0])
+
+
+def test_integers_of_each_example_are_indices() -> None:
+    w, i = normal(5), tn.asarray(np.asarray([3, 0, 3]))
+    y = tn.vmap(lambda k: w[k] * 2)(i)
+    np.testing.assert_array_equal(y.array, w.array[[3, 0, 3]] * 2)
+    F.sum(y).backward()
+    np.testing.assert_array_equal(w.grad, [2.0, 0.0, 0.0, 4.0, 0.0])
+
+
+MISUSES: dict[str, tuple[Any, Any, type[Exception], str]] = {
+    "nothing mapped": (lambda x: x, {"in_axes": None}, ValueError, "no argument has examples"),
+    "no such axis": (lambda x: x, {"in_axes": 2}, ValueError, r"argument 0.*\(4, 3\)"),
+    "too many axes": (lambda x: x, {"in_axes": (0, 0)}, ValueError, "2 entries.*1 positional"),
+    "a wrong entry": (lambda x: x, {"in_axes": ("a",)}, ValueError, "integer or None"),
+    "out axis": (lambda x: x, {"out_axes": 3}, ValueError, "out_axes=3"),
+    "not shared": (lambda x: x, {"out_axes": None}, VmapError, "differs between the examples"),
+    "no Variable": (lambda x: "a", {}, TypeError, "the result of f must be a Variable"),
+    "a list with text": (lambda x: [x, "a"], {}, TypeError, r"the result\[1\]"),
+}
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_misuse_is_named(name: str) -> None:
+    f, options, error, text = MISUSES[name]
+    with pytest.raises(error, match=text):
+        tn.vmap(f, **options)(normal(4, 3))
+
+
+def test_numbers_of_examples_and_devices_must_agree() -> None:
+    with pytest.raises(ValueError, match="argument 0 has 4, argument 1 has 5"):
+        tn.vmap(lambda x, y: x)(normal(4, 3), normal(5, 3))
+    with pytest.raises(DeviceMixError, match="argument 0 on numpy, argument 1 on fast"):
+        tn.vmap(lambda x, y: x)(normal(4, 3), normal(4, 3, device="fast"))
+    with pytest.raises(DeviceMixError, match="fast"):
+        other = normal(3, device="fast")
+        tn.vmap(lambda x: x + other)(normal(4, 3))
+    with pytest.raises(ValueError, match="there is no such axis"):
+        tn.vmap(lambda x: x)(tn.asarray(1.0))
+    with pytest.raises(TypeError, match="f must be a function"):
+        tn.vmap(normal(3))  # type: ignore[arg-type]
+
+
+# --- values of single examples -------------------------------------------------------------------
+
+
+def by_branch(x: Any) -> Any:
+    return x if x[0] > 0 else -x
+
+
+READS: dict[str, Any] = {
+    "if": by_branch,
+    "float": lambda x: x * float(x[0]),
+    "item": lambda x: x * x[0].item(),
+    "a device": lambda x: x.to_device("fast"),
+    "NumPy": lambda x: F.sum(x) * np.asarray(x.array).sum(),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_value_of_one_example_is_refused(name: str) -> None:
+    with pytest.raises(VmapError, match=r"where\(|before vmap|namespace"):
+        tn.vmap(READS[name])(normal(4, 3))
+
+
+def test_a_value_that_all_examples_have_may_be_read() -> None:
+    x = tn.asarray(np.abs(normal(4, 3).array))
+    y = tn.vmap(by_branch)(x)
+    np.testing.assert_array_equal(y.array, x.array)
+
+
+def test_a_gradient_for_a_closure_inside_is_refused() -> None:
+    w = normal(3)
+    with pytest.raises(VmapError, match="sum over all examples"):
+        tn.vmap(lambda x: tn.grad([F.sum(x * w)], [w])[0])(normal(4, 3))
+
+
+def test_texts_show_all_examples() -> None:
+    seen: list[str] = []
+
+    def f(x: Any) -> Any:
+        seen.extend([repr(x), str(x.summary()), repr(x.array)])
+        return x
+
+    x = normal(4, 3)
+    tn.vmap(f)(x)
+    assert "".join(seen[0].split()) == "".join(repr(x).split())
+    assert "(3,)" in seen[1] and "vmap(numpy)" in seen[1]
+    assert seen[2] == "BatchedArray(4 x (3,), float64)"
+
+
+# --- writes --------------------------------------------------------------------------------------
+
+
+def test_writes_inside() -> None:
+    x = normal(4, 3)
+
+    def f(row: Any) -> Any:
+        y = row * 1
+        y[0] = 5.0
+        y += 1
+        y[1:] *= 2
+        y[y < 0] = 0.0
+        return y
+
+    expected = x.array.copy()
+    expected[:, 0] = 5.0
+    expected += 1
+    expected[:, 1:] *= 2
+    expected[expected < 0] = 0.0
+    np.testing.assert_allclose(tn.vmap(f)(x).array, expected)
+    np.testing.assert_allclose(tn.compile(tn.vmap(f))(x).array, expected)
+
+
+def test_an_array_made_inside_takes_values_of_examples() -> None:
+    def f(row: Any) -> Any:
+        y = tn.asarray(np.zeros(2), requires_grad=False)
+        y[1] = F.sum(row)
+        return y
+
+    x = normal(4, 3)
+    y = tn.vmap(f)(x)
+    np.testing.assert_allclose(y.array[:, 1], x.array.sum(axis=1))
+    F.sum(y).backward()
+    np.testing.assert_array_equal(x.grad, np.ones((4, 3)))
+
+
+def test_a_variable_from_outside_cannot_take_values_of_examples() -> None:
+    w = normal(3)
+    z = w * 1
+    before = z.array
+
+    def write(row: Any) -> Any:
+        z[0] = row[0]
+        return row
+
+    with pytest.raises(VmapError, match="from outside of f"):
+        tn.vmap(write)(normal(4, 3))
+    assert z.array is before and str(z.device) == "numpy"
+    F.sum(z * z).backward()
+    np.testing.assert_allclose(w.grad, 2 * w.array)
+
+    def add(row: Any) -> Any:
+        nonlocal z
+        z += row
+        raise KeyError("half-way")
+
+    with pytest.raises(KeyError):
+        tn.vmap(add)(normal(4, 3))
+    assert z.array is before and str(z.device) == "numpy"
+    plain = tn.asarray(np.zeros(3), requires_grad=False)  # without a node
+
+    def fill(row: Any) -> Any:
+        plain[0] = row[0]
+        return row
+
+    with pytest.raises(VmapError, match="from outside of f"):
+        tn.vmap(fill)(normal(4, 3))
+    assert str(plain.device) == "numpy" and not plain.requires_grad
+    np.testing.assert_array_equal((plain * 2).array, np.zeros(3))
+    with pytest.raises(GraphError, match="leaf"):
+        tn.vmap(lambda row: w.__setitem__(0, row[0]))(normal(4, 3))
+
+
+# --- random numbers ------------------------------------------------------------------------------
+
+
+def test_dropout_draws_for_each_example() -> None:
+    generator = np.random.default_rng(0)
+    ones = tn.asarray(np.ones((6, 40)))
+    y = tn.vmap(lambda x: F.dropout(x, 0.5, generator=generator))(ones)
+    assert len({row.tobytes() for row in y.array}) == 6
+    assert set(np.unique(y.array)) == {0.0, 2.0}
+
+
+def test_other_draws_are_refused() -> None:
+    with pytest.raises(VmapError, match="Draw them before"):
+        tn.vmap(lambda x: x + tn.random.normal((3,)))(normal(4, 3))
+
+
+# --- nesting, nets, hooks, debug mode, threads ---------------------------------------------------
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_nesting(compiled: bool) -> None:
+    a, b, w = normal(4, 3), normal(5, 3, seed=1), normal(3, seed=2)
+
+    def outer(a: Any, b: Any) -> Any:
+        return tn.vmap(lambda x: tn.vmap(lambda y: F.sum(x * y * w))(b))(a)
+
+    found = (tn.compile(outer) if compiled else outer)(a, b)
+    np.testing.assert_allclose(found.array, (a.array * w.array) @ b.array.T)
+    F.sum(found).backward()
+    np.testing.assert_allclose(w.grad, a.array.sum(axis=0) * b.array.sum(axis=0))
+    np.testing.assert_allclose(a.grad, np.tile(w.array * b.array.sum(axis=0), (4, 1)))
+
+
+def test_a_net_has_plain_operators_on_whole_batches() -> None:
+    x, w = normal(5, 3), normal(3, 4, seed=1)
+    net = tn.trace(tn.vmap(lambda row: F.tanh(row @ w)), x).net
+    types = {operator.type for operator in net.flattened()}
+    assert (
+        {"matmul", "tanh"} <= types <= {"matmul", "tanh", "reshape", "get_item", "stop_gradient"}
+    )
+
+
+def test_a_net_keeps_detach_and_no_backprop_mode() -> None:
+    x = normal(4, 3)
+
+    def f(row: Any) -> Any:
+        with tn.no_backprop_mode():
+            scale = F.sum(row * row)
+        return row.detach() * row + scale
+
+    for g in (tn.vmap(f), tn.compile(tn.vmap(f))):
+        x.cleargrad()
+        F.sum(g(x)).backward()
+        np.testing.assert_allclose(x.grad, x.array)
+
+
+class Cube(tn.FunctionNode):
+    """A function by NumPy alone, whose backward is not that of its formula."""
+
+    def forward(self, inputs: Any) -> Any:
+        self.retain_inputs((0,))
+        return (np.power(np.asarray(inputs[0]), 3),)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        (x,) = self.get_retained_inputs()
+        return (grad_outputs[0] * x * 7,)
+
+
+def test_a_function_without_a_rule_runs_one_example_after_another() -> None:
+    x = normal(4, 3)
+    for g in (tn.vmap, lambda f: tn.compile(tn.vmap(f))):
+        x.cleargrad()
+        y = g(lambda row: Cube().apply((row,))[0])(x)
+        np.testing.assert_allclose(y.array, x.array**3)
+        F.sum(y).backward()
+        np.testing.assert_allclose(x.grad, 7 * x.array)
+    assert "Cube" in str(tn.show.fallbacks())
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        [0, 1],
+        np.array([0]),
+        np.array([2, 0]),
+        (np.array([1, 0]), slice(None), np.array([0, 2])),
+        (slice(None), np.array([1, 0]), np.array([2, 0])),
+        (0, slice(None), np.array([2, 0])),
+        (np.array([[2], [0]]), 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_writes_at_arrays_that_all_examples_share(index: Any, compiled: bool) -> None:
+    x = tn.Variable(np.arange(54.0).reshape(2, 3, 3, 3))
+
+    def write(x: tn.Variable) -> tn.Variable:
+        return F.set_item(x * 1.0, index, x[index] * 10.0)
+
+    def write_one(x: tn.Variable) -> tn.Variable:
+        y = x * 1.0
+        y[index] = 9.0
+        return y
+
+    for f in (write, write_one):
+        each = tn.vmap(f)
+        got = (tn.compile(each) if compiled else each)(x)
+        np.testing.assert_array_equal(got.array, [f(x[i]).array for i in range(2)])
+
+
+class Square(tn.FunctionNode):
+    def forward(self, inputs: Any) -> Any:
+        self.retain_inputs((0,))
+        return (inputs[0] ** 2,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Any:
+        (x,) = self.get_retained_inputs()
+        return (2 * x * grad_outputs[0],)
+
+
+ONE_NUMBER: tuple[Callable[[Any], Any], ...] = (
+    lambda a: Square().apply((a,))[0] * a,
+    lambda a: F.relu(a) ** 3,
+    lambda a: F.log(a) * a,
+    lambda a: (a / 5) ** 3,
+    lambda a: F.where(a > 1.0, a**3, F.sqrt(a)),
+    lambda a: F.max(F.stack([a * a, F.exp(a)])),
+    lambda a: F.std(F.stack([a, a * a, 1.0 / a])),
+)
+
+
+@pytest.mark.parametrize("f", ONE_NUMBER)
+@pytest.mark.parametrize("device", ["numpy", "fast"])
+def test_gradients_of_vmap_inside_of_compile(f: Any, device: str) -> None:
+    """The net has the derivative of each example, also where backward has no graph."""
+    with tn.using_device(device):
+        x = tn.Variable(np.array([0.5, 2.0]))
+        ways = (
+            lambda x: F.sum(F.cos(tn.vmap(f)(x))),
+            lambda x: F.sum(F.cos(tn.vmap(tn.gradient(f))(x))),
+            lambda x: F.sum(F.cos(tn.vmap(tn.jacfwd(tn.jacfwd(f)))(x))),
+            lambda x: F.sum(F.cos(F.sum(tn.jacfwd(tn.vmap(f))(x), axis=0))),
+        )
+        for way in ways:
+            g = tn.gradient(way)
+            expected = g(x).array
+            assert np.abs(expected).min() > 0
+            compiled = tn.compile(g)
+            for _ in range(3):
+                np.testing.assert_allclose(compiled(x).array, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("f", ONE_NUMBER)
+def test_backward_of_vmap_inside_of_compile(f: Any) -> None:
+    x = tn.Variable(np.array([0.5, 2.0]))
+    slope = tn.gradient(f, enable_double_backprop=True)
+    for one in (f, slope):
+
+        def step(one: Any = one) -> None:
+            x.cleargrad()
+            F.sum(F.cos(tn.vmap(one)(x))).backward()
+
+        step()
+        expected = x.grad
+        assert np.abs(expected).min() > 0
+        compiled = tn.compile(step)
+        for _ in range(3):
+            x.cleargrad()
+            compiled()
+            np.testing.assert_allclose(x.grad, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("f", ONE_NUMBER)
+def test_nested_derivatives_inside_of_compile(f: Any) -> None:
+    x = tn.Variable(np.array([0.5, 2.0]))
+    third = tn.jacfwd(tn.jacfwd(tn.gradient(lambda x: F.sum(tn.vmap(f)(x)))))
+    for g in (tn.vmap(tn.hessian(f)), third):
+        np.testing.assert_allclose(tn.compile(g)(x).array, g(x).array, rtol=1e-9, atol=1e-12)
+
+
+def test_a_compiled_step_with_losses_of_examples() -> None:
+    x = tn.asarray(np.eye(3), requires_grad=False)
+    t = np.array([0, 1, 2])
+
+    def trained(wrap: Any) -> Any:
+        w = tn.nn.Parameter(np.arange(9.0).reshape(3, 3) / 10)
+        optimizer = tn.nn.SGD([w], lr=1.0)
+
+        def step(x: tn.Variable, t: Any) -> tn.Variable:
+            optimizer.cleargrads()
+            losses = tn.vmap(lambda x, t: F.softmax_cross_entropy((x @ w)[None], t[None]))(x, t)
+            loss = F.mean(losses)
+            loss.backward()
+            optimizer.update()
+            return loss
+
+        step = wrap(step)
+        return [float(step(x, t)) for _ in range(4)], w.array
+
+    losses, w = trained(tn.compile)
+    right, right_w = trained(lambda step: step)
+    assert losses[-1] < losses[0]
+    np.testing.assert_allclose(losses, right)
+    np.testing.assert_allclose(w, right_w)
+
+
+def test_a_compiled_function_and_a_checkpoint_run_inside() -> None:
+    x = normal(4, 3)
+    compiled = tn.compile(lambda a: F.tanh(a) * a)
+    for g in (compiled, lambda a: tn.checkpoint(lambda b: F.tanh(b) * b, a)):
+        x.cleargrad()
+        y = tn.vmap(g)(x)
+        np.testing.assert_allclose(y.array, np.tanh(x.array) * x.array)
+        F.sum(y).backward()
+        t = np.tanh(x.array)
+        np.testing.assert_allclose(x.grad, t + x.array * (1 - t * t))
+
+
+@pytest.mark.parametrize("method", ["function", "module"])
+def test_a_compiled_function_with_parameters_runs_inside(method: str) -> None:
+    tn.seed(0)
+    model = tn.nn.Linear(3, 2, dtype="float64")
+    compiled = tn.compile(model if method == "module" else lambda a: model(a) * model.bias)
+    plain = model if method == "module" else lambda a: model(a) * model.bias
+    x = normal(4, 1, 3)
+    for g in (compiled, plain):
+        model.cleargrads()
+        x.cleargrad()
+        for _ in range(3):
+            y = tn.vmap(g)(x)
+        F.sum(y * y).backward()
+        found = [y.array, x.grad, model.weight.grad, model.bias.grad]
+        if g is compiled:
+            by_net = found
+    for a, b in zip(by_net, found, strict=True):
+        np.testing.assert_allclose(a, b)
+
+
+def test_hooks_see_the_functions_of_one_example() -> None:
+    labels: list[str] = []
+
+    class Listener(tn.FunctionHook):
+        name = "Listener"
+
+        def forward_postprocess(self, function: Any, in_data: Any) -> None:
+            labels.append(function.label)
+
+    with Listener():
+        tn.vmap(lambda x: F.sin(x))(normal(4, 3))
+    assert labels == ["IntoBatch", "Sin", "OutOfBatch"]
+
+
+def test_debug_mode_inside() -> None:
+    x = normal(4, 3)
+    with tn.using_config(debug=True):
+        y = tn.vmap(lambda row: F.sum(F.exp(row)))(x)
+        F.sum(y).backward()
+    np.testing.assert_allclose(x.grad, np.exp(x.array))
+    x.cleargrad()
+    is_quiet = np.errstate(invalid="ignore")
+    with is_quiet, tn.using_config(debug=True), pytest.raises(tn.errors.NaNError, match="Log"):
+        tn.vmap(lambda row: F.sum(F.log(row)))(x)
+
+
+def test_an_exception_half_way_leaves_nothing_behind() -> None:
+    def fails(row: Any) -> Any:
+        F.sum(row)
+        raise KeyError("half-way")
+
+    x = normal(4, 3)
+    for g in (tn.vmap(fails), tn.compile(tn.vmap(fails)), tn.vmap(tn.vmap(fails))):
+        with pytest.raises(KeyError):
+            g(x)
+    np.testing.assert_array_equal(tn.vmap(lambda row: row * 2)(x).array, x.array * 2)
+
+
+def test_threads_have_hidden_axes_of_their_own() -> None:
+    x, w = normal(8, 3), normal(3, seed=1)
+    found: list[Any] = [None] * 6
+    barrier = threading.Barrier(6)
+
+    def work(i: int) -> None:
+        barrier.wait()
+        for _ in range(20):
+            found[i] = tn.vmap(lambda row: F.tanh(row * w) * (i + 1))(x[: i + 1].detach()).array
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i, array in enumerate(found):
+        np.testing.assert_allclose(array, np.tanh(x.array[: i + 1] * w.array) * (i + 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_arrays_of_other_libraries(library: str) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    from tests.backends.test_other_backends import load
+
+    load(library)
+    x, w = normal(5, 3, device=library), normal(3, 4, seed=1, device=library)
+    found = tn.vmap(gradient_of_loss, in_axes=(None, 0))(w, x)
+    assert str(found.device) == library
+    plain = tn.vmap(gradient_of_loss, in_axes=(None, 0))(normal(3, 4, seed=1), normal(5, 3))
+    np.testing.assert_allclose(host(found), host(plain), rtol=1e-6)
+
+
+def test_contributions_with_and_without_examples_add_up() -> None:
+    """The gradient of x has a part of each example's seed, and a part that all examples share."""
+    x = normal(3)
+    y, z = x * x, F.sin(x)
+    shared = normal(3, seed=1)
+    seeds = normal(4, 3, seed=2)
+    found = tn.vmap(lambda gy: tn.grad([y, z], [x], [gy, shared])[0])(seeds)
+    expected = seeds.array * 2 * x.array + shared.array * np.cos(x.array)
+    np.testing.assert_allclose(found.array, expected)
+    found = tn.vmap(lambda gy: tn.grad([z, y], [x], [shared, gy])[0])(seeds)
+    np.testing.assert_allclose(found.array, expected)
+
+
+def test_pictures_films_and_the_doctor_take_a_vmapped_function() -> None:
+    x = normal(4, 3)
+    with tn.show.record() as film:
+        y = F.sum(tn.vmap(lambda row: F.sum(F.relu(row)))(x))
+        y.backward()
+    assert len(film) > 6  # the steps of five functions, forward and backward
+    assert "IntoBatch" in str(tn.show.text(y))
+    assert "no findings" in str(tn.diagnose(y))
+
+
+def test_a_solver_inside_is_refused_by_name() -> None:
+    root = tn.custom_root(lambda x, t: x * x - t, lambda t: tn.asarray(np.sqrt(t.array)))
+    with pytest.raises(VmapError, match=r"custom_root.*all examples at once"):
+        tn.vmap(root)(tn.asarray(np.asarray([1.0, 4.0])))
+
+
+def test_jacobians_of_functions_with_vmap_inside() -> None:
+    x = normal(4, 3)
+
+    def f(x: Any) -> Any:
+        return tn.vmap(lambda row: F.sum(F.sin(row)) ** 2)(x)
+
+    sums = np.sin(x.array).sum(axis=1)
+    expected = np.zeros((4, 4, 3))
+    for i in range(4):
+        expected[i, i] = 2 * sums[i] * np.cos(x.array[i])
+    np.testing.assert_allclose(tn.jacrev(f)(x).array, expected)
+    np.testing.assert_allclose(tn.jacfwd(f)(x).array, expected)
+    np.testing.assert_allclose(tn.compile(tn.jacfwd(f))(x).array, expected)
+    hessian = tn.jacfwd(tn.jacrev(lambda x: F.sum(f(x))))(x).array
+    again = tn.jacrev(tn.jacrev(lambda x: F.sum(f(x))))(x).array
+    np.testing.assert_allclose(hessian, again)
+    cosines = np.cos(x.array[0])
+    block = 2 * np.outer(cosines, cosines) - 2 * sums[0] * np.diag(np.sin(x.array[0]))
+    np.testing.assert_allclose(hessian[0, :, 0, :], block)
+
+
+def test_a_shared_gradient_counts_for_each_example() -> None:
+    w, c = normal(3), normal(3, seed=1)
+
+    def train(row: Any, c: Any) -> Any:
+        y = F.sum(w * c)  # the same in each example, and each example calls backward
+        y.backward()
+        return y
+
+    tn.vmap(train, in_axes=(0, None))(normal(4, 3), c)
+    np.testing.assert_allclose(w.grad, 4 * c.array)
+
+
+def test_index_arrays_behind_a_slice() -> None:
+    table = normal(2, 5, 3)
+    i = tn.asarray(np.random.default_rng(0).integers(-5, 5, size=(4, 6)))
+    y = tn.vmap(lambda i: table[:, i])(i)
+    np.testing.assert_array_equal(y.array, np.stack([table.array[:, k] for k in i.array]))
+    y = tn.vmap(lambda i: table[:, i, 1])(i)
+    np.testing.assert_array_equal(y.array, np.stack([table.array[:, k, 1] for k in i.array]))
+    y = tn.vmap(lambda part, k: part[:, k, None, :2], in_axes=(None, 0))(table, i)
+    expected = np.stack([table.array[:, k, None, :2] for k in i.array])
+    np.testing.assert_array_equal(y.array, expected)
+
+
+class FromTheEnd(tn.FunctionNode):
+    """A function whose axes are counted from the end."""
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        xp = x.__array_namespace__()
+        total = xp.sum(xp.flip(x, axis=-1), axis=-2, keepdims=True)
+        return (xp.cumulative_sum(total, axis=-1) + xp.argmax(x, axis=-1, keepdims=True),)
+
+
+def test_axes_counted_from_the_end() -> None:
+    x = normal(4, 2, 3)
+    y = tn.vmap(lambda x: FromTheEnd().apply((x,))[0])(x)
+    for i in range(4):
+        one = FromTheEnd().apply((x[i].detach(),))[0]
+        np.testing.assert_allclose(y.array[i], one.array)
+    assert "FromTheEnd" not in str(tn.show.fallbacks())
+
+
+class Bytes(tn.FunctionNode):
+    """A function that asks for more than the standard has: of the array, and of the namespace."""
+
+    def forward(self, inputs: Any) -> Any:
+        (x,) = inputs
+        return (x * (x.nbytes / x.nbytes) + 0 * x.__array_namespace__().cbrt(x),)
+
+
+def test_what_the_standard_lacks_runs_one_example_after_another() -> None:
+    x = normal(4, 3)
+    y = tn.vmap(lambda row: Bytes().apply((row,))[0])(x)
+    np.testing.assert_allclose(y.array, x.array)
+    assert "no rule for nbytes" in str(tn.show.fallbacks())
+
+    class Broken(tn.FunctionNode):
+        def forward(self, inputs: Any) -> Any:
+            return (self.nowhere,)  # type: ignore[attr-defined]
+
+    with pytest.raises(AttributeError, match="nowhere"):
+        tn.vmap(lambda row: Broken().apply((row,))[0])(x)
+
+
+@pytest.mark.parametrize("loss", [F.softmax_cross_entropy, F.nll, F.hinge])
+def test_examples_may_ignore_different_rows(loss: Any) -> None:
+    """Some examples have an ignored label, and others have none: no example runs alone."""
+    x = normal(3, 4, 5)
+    labels = tn.asarray(np.array([[0, 1, 2, 4], [0, -1, 2, -1], [-1, -1, -1, -1]]))
+    fallback_uses.clear()
+    ours = tn.vmap(tn.value_and_grad(loss))(x, labels)
+    assert not fallback_uses
+    for i in range(3):
+        one = tn.value_and_grad(loss)(x[i], labels[i])
+        for a, b in zip(ours, one, strict=True):
+            np.testing.assert_allclose(host(a)[i], host(b), rtol=1e-12, atol=1e-14)
