@@ -20,12 +20,12 @@ import pytest
 from op_table import CASES
 
 import tinynode as tn
-from benchmarks import gpu_report
 from tinynode import functions as fn
 from tinynode import nn
 from tinynode.devices import Device, fallback_uses, kernel_uses
 from tinynode.errors import DeviceError, DeviceMixError
 from tinynode.hooks import CUDAMemoryHook, NVTXHook
+from tools.benchmarks import gpu_report
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import collective_model as model
 from tests.distributed.test_distributed import _ranks_start, needs_mpi
+from tools.benchmarks import collective_model as model
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "distributed-costs.md"
@@ -82,7 +82,7 @@ def test_the_tables_of_the_page_are_those_of_the_program(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = PAGE.read_text(encoding="utf-8")
-    commands = re.findall(r"python -m benchmarks\.collective_model (--bytes.*)", text)
+    commands = re.findall(r"python -m tools\.benchmarks\.collective_model (--bytes.*)", text)
     assert len(commands) == 2
     for command in commands:
         model.main(command.split())
@@ -105,7 +105,7 @@ def test_the_hidden_share_of_the_page() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_ranks_start")
 def test_the_benchmark_runs(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.distributed", "--rounds=2", "--ranks=1,2"]
+    command = [sys.executable, "-m", "tools.benchmarks.distributed", "--rounds=2", "--ranks=1,2"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert "| digits perceptron, 64" in done.stdout

@@ -1285,7 +1285,7 @@ def test_the_benchmark_runs() -> None:
         "-W",
         "error",
         "-m",
-        "benchmarks.film",
+        "tools.benchmarks.film",
         "--rounds=2",
         "--iterations=40",
     ]

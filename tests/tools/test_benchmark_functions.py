@@ -27,17 +27,17 @@ def table() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             patch.setenv(variable, "1")
-        yield importlib.import_module("benchmarks.function_table")
+        yield importlib.import_module("tools.benchmarks.function_table")
 
 
 @pytest.fixture(scope="module")
 def measuring(table: Any) -> Any:
-    return importlib.import_module("benchmarks.functions")
+    return importlib.import_module("tools.benchmarks.functions")
 
 
 def run(*arguments: str) -> str:
     """What the benchmark prints, run as users run it."""
-    command = [sys.executable, "-W", "error", "-m", "benchmarks.functions", *arguments]
+    command = [sys.executable, "-W", "error", "-m", "tools.benchmarks.functions", *arguments]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return result.stdout

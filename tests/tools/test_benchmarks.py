@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def run(benchmark: str, *arguments: str) -> str:
     """What a benchmark prints, run as users run it."""
-    command = [sys.executable, "-W", "error", "-m", f"benchmarks.{benchmark}", *arguments]
+    command = [sys.executable, "-W", "error", "-m", f"tools.benchmarks.{benchmark}", *arguments]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -37,7 +37,7 @@ def measure(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module, without leaving the number of threads that the benchmarks set behind."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.setenv(variable, "1")
-    return importlib.import_module("benchmarks.measure")
+    return importlib.import_module("tools.benchmarks.measure")
 
 
 def test_overhead() -> None:
@@ -90,14 +90,14 @@ def test_backends() -> None:
 
 
 def test_backends_refuses_an_unknown_workload(measure: Any) -> None:
-    backends = importlib.import_module("benchmarks.backends")
+    backends = importlib.import_module("tools.benchmarks.backends")
     with pytest.raises(SystemExit, match="unknown workload 'lstm'; choose from perceptron 64"):
         backends.main(["--workloads=lstm", "--libraries=tinynode"])
 
 
 @pytest.mark.parametrize(("position", "what"), [(0, "fast: losses"), (-1, "fast: weights 5")])
 def test_backends_compares_before_it_times(measure: Any, position: int, what: str) -> None:
-    backends = importlib.import_module("benchmarks.backends")
+    backends = importlib.import_module("tools.benchmarks.backends")
     workload = backends.workloads(32)["perceptron 64"]
     runs = {name: backends.make_run(name, workload) for name in ("numpy", "fast")}
     backends.check_results(workload, runs)
@@ -113,7 +113,7 @@ def test_backends_compares_before_it_times(measure: Any, position: int, what: st
 
 
 def test_backends_notices_another_optimizer(measure: Any) -> None:
-    backends = importlib.import_module("benchmarks.backends")
+    backends = importlib.import_module("tools.benchmarks.backends")
     workload = backends.workloads(32)["perceptron 64"]
     other = backends.Training(workload.model, "SGD")
     runs = {

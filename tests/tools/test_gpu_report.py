@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def run(*arguments: str) -> Any:
     environment = dict(os.environ, PYTHONPATH=f"{ROOT}:{ROOT / 'backends'}")
     return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "benchmarks.gpu_report", *arguments],
+        [sys.executable, "-W", "error", "-m", "tools.benchmarks.gpu_report", *arguments],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -50,7 +50,7 @@ def test_all_parts_on_numpy(tmp_path: Path) -> None:
 def test_failing_rows_are_told(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     import op_drivers
 
-    from benchmarks import gpu_report
+    from tools.benchmarks import gpu_report
 
     def check_hooks(case: Any, device: str) -> None:
         raise AssertionError(f"{case.id} is wrong")

@@ -1,4 +1,4 @@
-"""The jobs of ``benchmarks.transforms`` run, with tiny sizes; no time is asserted."""
+"""The jobs of ``tools.benchmarks.transforms`` run, with tiny sizes; no time is asserted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def transforms() -> Iterator[Any]:
     """The module, without leaving behind what it sets in the environment."""
     before = os.environ.copy()
     try:
-        yield importlib.import_module("benchmarks.transforms")
+        yield importlib.import_module("tools.benchmarks.transforms")
     finally:
         for name in os.environ.keys() - before.keys():
             del os.environ[name]
@@ -44,7 +44,7 @@ def transforms() -> Iterator[Any]:
 def test_the_report(tmp_path: Path) -> None:
     """Run as users run it: a table of all jobs, the ratios, and all numbers as JSON."""
     path = tmp_path / "results.json"
-    command = [sys.executable, "-W", "error", "-m", "benchmarks.transforms", "--tiny"]
+    command = [sys.executable, "-W", "error", "-m", "tools.benchmarks.transforms", "--tiny"]
     command += ["--rounds=2", "--libraries=", f"--json={path}"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

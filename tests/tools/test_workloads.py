@@ -24,7 +24,7 @@ def workloads() -> Iterator[Any]:
     """The module, without leaving behind what it sets in the environment."""
     before = os.environ.copy()
     try:
-        yield importlib.import_module("benchmarks.workloads")
+        yield importlib.import_module("tools.benchmarks.workloads")
     finally:
         for name in os.environ.keys() - before.keys():
             del os.environ[name]
@@ -38,8 +38,8 @@ def titles() -> list[str]:
 def test_the_report(tmp_path: Path) -> None:
     """Run as users run it: a table for each workload, the ratios, and all numbers as JSON."""
     path = tmp_path / "results.json"
-    command = [sys.executable, "-W", "error", "-m", "benchmarks.workloads", "--tiny", "--rounds=2"]
-    command += ["--libraries=", "--only", "W1", "W5", f"--json={path}"]
+    command = [sys.executable, "-W", "error", "-m", "tools.benchmarks.workloads"]
+    command += ["--tiny", "--rounds=2", "--libraries=", "--only", "W1", "W5", f"--json={path}"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert "W1, us per operation" in result.stdout and "in blocks by hand" in result.stdout

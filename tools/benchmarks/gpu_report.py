@@ -4,8 +4,8 @@ The parts are: all versions; the whole table of functions (``tests/op_table.py``
 the training of the jobs digits and digits-cnn; and the time of a perceptron's training step,
 beside the step by hand in CuPy, and in PyTorch if installed.
 
-    python -m benchmarks.gpu_report --out report.json
-    python -m benchmarks.gpu_report --device numpy --every 100 --epochs 1   # tries the program
+    python -m tools.benchmarks.gpu_report --out report.json
+    python -m tools.benchmarks.gpu_report --device numpy --every 100 --epochs 1  # a trial
 
 The exit status is 0, or 1 if a row of the table failed, or 2 if there is no usable GPU.
 """
@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 import tinynode as tn
-from benchmarks import digits_step
 from tinynode import functions, nn, random
 from tinynode.commands.train import JOBS
 from tinynode.devices import Device
 from tinynode.errors import DeviceError
+from tools.benchmarks import digits_step
 
 PARTS = ("op_table", "training", "steps")
 TRAINED = ("digits", "digits-cnn")
@@ -67,7 +67,7 @@ def versions(device: Device) -> dict[str, Any]:
 
 def import_table() -> tuple[Any, list[Any]]:
     """The drivers and the rows, from modules in ``tests``."""
-    tests = Path(__file__).resolve().parent.parent / "tests"
+    tests = Path(__file__).resolve().parents[2] / "tests"
     for folder in (str(tests), str(tests / "support")):
         if folder not in sys.path:
             sys.path.append(folder)
@@ -121,7 +121,7 @@ def train(job: Any, device: Device, epochs: int) -> dict[str, Any]:
 
 
 class ByHand:
-    """The perceptron of ``benchmarks.digits_step`` in plain NumPy or CuPy."""
+    """The perceptron of ``tools.benchmarks.digits_step`` in plain NumPy or CuPy."""
 
     def __init__(self, device: Device) -> None:
         self.device = device

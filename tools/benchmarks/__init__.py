@@ -1,4 +1,4 @@
-"""Figures for the documentation, each by a command such as ``python -m benchmarks.overhead``.
+"""Figures for the documentation, by commands such as ``python -m tools.benchmarks.overhead``.
 
 All benchmarks run on a single thread, to compare libraries without thread pools. The variables
 must be set before NumPy is imported, hence here.

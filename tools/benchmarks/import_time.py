@@ -3,7 +3,7 @@
 Each run is a fresh process, with separate times for the imports of NumPy and of the library. The
 libraries take turns; the table shows medians.
 
-    python -m benchmarks.import_time
+    python -m tools.benchmarks.import_time
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import statistics
 
-from benchmarks import measure
+from tools.benchmarks import measure
 
 NAMES = ["tinynode", "torch", "autograd", "mygrad"]
 PROGRAM = """

@@ -6,8 +6,8 @@ gradients in plain NumPy, in the dtype of the parameters. In float64 ``by_hand``
 
 A workload has a method for each library. The method returns a function for a single run with
 results. ``reference`` is the same in float64 by hand. ``tolerances`` are relative and absolute
-tolerances for results in float32. ``benchmarks.workloads`` runs the workloads;
-``benchmarks.backends`` runs the training steps.
+tolerances for results in float32. ``tools.benchmarks.workloads`` runs the workloads;
+``tools.benchmarks.backends`` runs the training steps.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from benchmarks.chains import LIBRARIES as CHAINS
-from benchmarks.chains import end_gradient, start_values, sums
+from tools.benchmarks.chains import LIBRARIES as CHAINS
+from tools.benchmarks.chains import end_gradient, start_values, sums
 
 Arrays = dict[str, Any]
 Run = Callable[[], Any]

@@ -10,8 +10,8 @@ the cost per operation of chains up to 100,000 operations: Python's collector vi
 and again while the graph grows. A fourth table has the time to compile a chain: the recording, the
 gradient net, the plans and the printed C.
 
-    python -m benchmarks.overhead
-    python -m benchmarks.overhead --libraries numpy,tinynode --rounds 5
+    python -m tools.benchmarks.overhead
+    python -m tools.benchmarks.overhead --libraries numpy,tinynode --rounds 5
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 import tinynode as tn
-from benchmarks import measure
-from benchmarks.chains import LIBRARIES, end_gradient, products_and_sums, start_values
 from tinynode_fast.native import build
+from tools.benchmarks import measure
+from tools.benchmarks.chains import LIBRARIES, end_gradient, products_and_sums, start_values
 
 Times = tuple[float, float]
 

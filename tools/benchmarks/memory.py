@@ -4,8 +4,8 @@ An addition retains no array, so only the graph's own memory stays. Each library
 process. Resident memory is measured before and after forward; forward, backward and freeing are
 timed. For tinynode a second process counts the bytes exactly, with tracemalloc.
 
-    python -m benchmarks.memory
-    python -m benchmarks.memory --libraries tinynode --functions 10000
+    python -m tools.benchmarks.memory
+    python -m tools.benchmarks.memory --libraries tinynode --functions 10000
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-from benchmarks import measure
-from benchmarks.chains import LIBRARIES, end_gradient, start_values, sums
+from tools.benchmarks import measure
+from tools.benchmarks.chains import LIBRARIES, end_gradient, start_values, sums
 
 NAMES = [name for name in LIBRARIES if name != "numpy"]  # by hand there is no graph to weigh
 STATUS = Path("/proc/self/statm")
@@ -74,7 +74,7 @@ def count_exactly(name: str, functions: int) -> dict[str, float]:
 def in_own_process(name: str, functions: int, how: str) -> Any:
     return measure.run_python(
         "-m",
-        "benchmarks.memory",
+        "tools.benchmarks.memory",
         f"--libraries={name}",
         f"--functions={functions}",
         f"--child={how}",

@@ -13,7 +13,7 @@ Source: R. Thakur, R. Rabenseifner and W. Gropp, Optimization of Collective Comm
 Operations in MPICH, 2005; P. Patarasuk and X. Yuan, Bandwidth Optimal All-reduce Algorithms for
 Clusters of Workstations, 2009.
 
-    python -m benchmarks.collective_model --bytes 104488 --compute-ms 0.9
+    python -m tools.benchmarks.collective_model --bytes 104488 --compute-ms 0.9
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks import measure
+from tools.benchmarks import measure
 
 RANKS = 2, 4, 8, 64, 1024
 

@@ -5,8 +5,8 @@ medians over the rounds. Plain and recorded step take turns in each round. The r
 includes ``record()``. The loops are recorded once: 1,000 iterations of 64-100-10, and 50
 iterations of 784-256-10. The data and the page are made once for each loop.
 
-    python -m benchmarks.film
-    python -m benchmarks.film --rounds 20 --iterations 100
+    python -m tools.benchmarks.film
+    python -m tools.benchmarks.film --rounds 20 --iterations 100
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import measure
 from tinynode import functions, nn
 from tinynode.show import Film, record
 from tinynode.show.film import to_json
 from tinynode.show.page import page
+from tools.benchmarks import measure
 
 DIGITS = (64, 100, 10)
 IMAGES = (784, 256, 10)

@@ -6,8 +6,8 @@ network on 64 images of 28 by 28 with SGD; and a transformer block (16 sequences
 same data. The losses and weights after three steps are compared before the timing. Then the
 backends take turns, step by step.
 
-    python -m benchmarks.backends
-    python -m benchmarks.backends --workloads transformer --rounds 50
+    python -m tools.benchmarks.backends
+    python -m tools.benchmarks.backends --workloads transformer --rounds 50
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import measure
-from benchmarks.models import Block, ConvNet, Perceptron, Run, Training
+from tools.benchmarks import measure
+from tools.benchmarks.models import Block, ConvNet, Perceptron, Run, Training
 
 STEPS = 3  # the number of compared steps
 

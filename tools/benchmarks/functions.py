@@ -8,9 +8,9 @@ Before the timing, values are compared with NumPy and PyTorch, and gradients wit
 are sorted, worst first, by the ratio of forward+backward to PyTorch. Without PyTorch, the ratio to
 NumPy counts.
 
-    python -m benchmarks.functions
-    python -m benchmarks.functions --functions gelu conv2d --rounds 21
-    python -m benchmarks.functions --sizes large --worst 10
+    python -m tools.benchmarks.functions
+    python -m tools.benchmarks.functions --functions gelu conv2d --rounds 21
+    python -m tools.benchmarks.functions --sizes large --worst 10
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import measure
-from benchmarks.function_table import TABLE, Entry
+from tools.benchmarks import measure
+from tools.benchmarks.function_table import TABLE, Entry
 
 SIZES = ("small", "large")
 LEAST = 1e-3  # the shortest sample in seconds; quick calls are repeated

@@ -3,7 +3,7 @@
 The layer is z = tanh(z W^T + x), of 32 rows and ``--size`` columns. The table has the time of
 forward and backward, and the bytes that the graph keeps. The Jacobian is tridiagonal.
 
-    python -m benchmarks.implicit
+    python -m tools.benchmarks.implicit
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import tinynode as tn
-from benchmarks import measure
 from tinynode import functions
+from tools.benchmarks import measure
 
 ROWS = 32
 

@@ -1,8 +1,8 @@
-"""The jobs of ``benchmarks.transforms``, each written once for all libraries.
+"""The jobs of ``tools.benchmarks.transforms``, each written once for all libraries.
 
 tinynode, ``torch.func`` and JAX have the same names for the transforms. So a job is a function of
 ``t``, with the transforms of a library, and ``ops``, with the functions (see
-``benchmarks.models``).
+``tools.benchmarks.models``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import models
+from tools.benchmarks import models
 
 Make = Callable[[Any, Any], Callable[..., Any]]
 

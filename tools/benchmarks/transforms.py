@@ -14,8 +14,8 @@ and ``jax.jit``. The gradients are also computed in a loop over the examples, an
 Before the timing, all results are compared. Then the contestants take turns in a single process.
 Each number of threads has a separate process.
 
-    python -m benchmarks.transforms
-    python -m benchmarks.transforms --only gradients hessian --threads 1 2 --rounds 30
+    python -m tools.benchmarks.transforms
+    python -m tools.benchmarks.transforms --only gradients hessian --threads 1 2 --rounds 30
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import workloads  # before NumPy: sets the number of threads
+from tools.benchmarks import workloads  # before NumPy: sets the number of threads
 
 import numpy as np  # isort: skip
 
-from benchmarks import measure, transform_jobs
-from benchmarks.models import Run
+from tools.benchmarks import measure, transform_jobs
+from tools.benchmarks.models import Run
 
 PEERS = {"torch.func": "torch", "jax": "jax", "jax.jit": "jax"}
 TINYNODE = ("numpy", "fast", "numpy compiled", "fast compiled")
@@ -226,7 +226,7 @@ def report(options: Any) -> dict[str, Any]:
     shared += ["--tiny"] if options.tiny else []
     for threads in options.threads:
         os.environ["BENCHMARK_THREADS"] = str(threads)
-        command = ("-m", "benchmarks.transforms", *shared, "--only", *titles)
+        command = ("-m", "tools.benchmarks.transforms", *shared, "--only", *titles)
         results = measure.run_python(*command)
         everything["threads"][str(threads)] = results
         load = " to ".join(f"{n:.1f}" for n in results["load"])

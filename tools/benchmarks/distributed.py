@@ -1,6 +1,6 @@
 """A training step on 1, 2 and 4 ranks: compute, allreduce, and what hides behind the compute.
 
-    python -m benchmarks.distributed
+    python -m tools.benchmarks.distributed
 
 The program starts itself by ``mpiexec``. The whole batch is the same for each number of ranks. All
 figures are medians over rounds, and each rank has a single thread. In a round the ways of a step
@@ -34,9 +34,9 @@ from typing import Any
 import numpy as np
 
 import tinynode as tn
-from benchmarks import collective_model, measure
 from tinynode import distributed, nn
 from tinynode.commands import digits, digits_cnn
+from tools.benchmarks import collective_model, measure
 
 SIZES = [8, 128, 1024, 8192, 65536, 524288, 4194304, 16777216]
 
@@ -148,7 +148,8 @@ def on_ranks(number: int, rounds: int) -> dict[str, Any]:
     """The figures of a number of ranks, in processes of their own."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "figures.json")
-        worker = ["-m", "benchmarks.distributed", "--worker", str(path), "--rounds", str(rounds)]
+        worker = ["-m", "tools.benchmarks.distributed"]
+        worker += ["--worker", str(path), "--rounds", str(rounds)]
         start = [] if number == 1 else [launcher() or "mpiexec", "-n", str(number)]
         environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
         subprocess.run([*start, sys.executable, *worker], check=True, env=environment)

@@ -7,8 +7,8 @@
 
 Each result has a limit. The command fails if a result is above its limit.
 
-    python -m benchmarks.jobs
-    python -m benchmarks.jobs --jobs pinn
+    python -m tools.benchmarks.jobs
+    python -m tools.benchmarks.jobs --jobs pinn
 """
 
 from __future__ import annotations

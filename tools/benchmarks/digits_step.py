@@ -5,8 +5,8 @@ the well-known 28 by 28 digits. Each library starts from the same weights and se
 batches. The losses and weights after the first steps are compared. Then the libraries are timed in
 turn.
 
-    python -m benchmarks.digits_step
-    python -m benchmarks.digits_step --batch 1024
+    python -m tools.benchmarks.digits_step
+    python -m tools.benchmarks.digits_step --batch 1024
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import measure
+from tools.benchmarks import measure
 
 SIZES = (784, 256, 256, 10)
 LR, BETA1, BETA2, EPS = 0.001, 0.9, 0.999, 1e-8

@@ -11,9 +11,9 @@ compared with a float64 reference by hand. Then the libraries take turns in a si
 random order. Both wall time and processor time of all threads are shown; other programs disturb
 processor time less. Each number of threads has a separate process.
 
-    python -m benchmarks.workloads
-    python -m benchmarks.workloads --only W1 W5 --threads 1 2 --rounds 30 --json results.json
-    python -m benchmarks.workloads --only W2 --libraries torch,torch.compile
+    python -m tools.benchmarks.workloads
+    python -m tools.benchmarks.workloads --only W1 W5 --threads 1 2 --rounds 30 --json results.json
+    python -m tools.benchmarks.workloads --only W2 --libraries torch,torch.compile
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if os.environ["OMP_NUM_THREADS"] == "1":
 
 import numpy as np
 
-from benchmarks import measure, models
-from benchmarks.chains import products_and_sums, sums
-from benchmarks.models import Run
+from tools.benchmarks import measure, models
+from tools.benchmarks.chains import products_and_sums, sums
+from tools.benchmarks.models import Run
 
 PEERS = ("torch", "jax", "autograd", "mygrad", "torch.compile")
 TINYNODE = {"numpy device": "numpy", "fast": "fast", "compiled": "fast"}
@@ -290,7 +290,7 @@ def memory_line(key: str) -> int:
 
 def in_own_process(threads: int, *arguments: str) -> Any:
     os.environ["BENCHMARK_THREADS"] = str(threads)
-    return measure.run_python("-m", "benchmarks.workloads", *arguments)
+    return measure.run_python("-m", "tools.benchmarks.workloads", *arguments)
 
 
 def ratio(times: dict[str, Any], ours: str, theirs: str, kind: str) -> float | None:
