@@ -17,7 +17,7 @@ import fake_cupy
 import numpy as np
 import op_drivers
 import pytest
-from op_table import CASES
+from op_cases import CASES
 
 import tinynode as tn
 from tinynode import functions as fn

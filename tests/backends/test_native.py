@@ -14,7 +14,7 @@ import numpy as np
 import op_drivers
 import pytest
 from fast_kernels import set_limits, two_threads
-from op_table import CASES
+from op_cases import CASES
 
 import tinynode as tn
 from tests.net.test_compile_table import Way, check_operation

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from op_cases import CASES, Case
 from op_drivers import call, differentiable, draw_inputs, draw_like, make_inputs
-from op_table import CASES, Case
 
 import tinynode as tn
 import tinynode.functions as fn

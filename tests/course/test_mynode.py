@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import op_cases
-import op_cases_arrays
 import pytest
+from op_cases import CASES, Case
 from op_drivers import (
     call_reference,
     central_difference,
@@ -32,7 +32,6 @@ from op_drivers import (
     move,
     place,
 )
-from op_table import CASES, Case
 
 import tinynode as tn
 from tinynode import functions as fn
@@ -252,7 +251,7 @@ class Adapter:
 
     def __init__(self, module: Any, patch: pytest.MonkeyPatch) -> None:
         self.module = module
-        for table in (op_cases, op_cases_arrays):
+        for table in op_cases.MODULES:
             patch.setattr(table, "fn", module)  # rows that are lambdas look functions up there
 
     def outputs(self, case: Case, hosts: list[Any]) -> tuple[list[Any], Any]:

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import op_cases
-import op_cases_arrays
-import op_cases_networks
 import pytest
+from op_cases import CASES, Case
+from op_cases.rows import FLOATS
 from op_drivers import (
     call_reference,
     central_difference,
@@ -30,7 +30,6 @@ from op_drivers import (
     move,
     place,
 )
-from op_table import CASES, Case
 
 import tinynode as tn
 from tinynode import functions as fn
@@ -82,7 +81,7 @@ SINGLE = {
 def beyond(case: Case, package: Any) -> str:
     """Why a row asks for more than ``mynode`` can do; "" if it does not."""
     options = set(inspect.signature(getattr(package, case.operation)).parameters)
-    floats = {one.dtype for one in case.inputs if one.dtype in op_cases.FLOATS}
+    floats = {one.dtype for one in case.inputs if one.dtype in FLOATS}
     is_image = case.operation in ("conv2d", "max_pool2d")
     is_empty = any(0 in one.shape for one in case.inputs)
     if case.id in SINGLE:
@@ -181,7 +180,7 @@ def check_row(package: Any, case: Case) -> None:
 
 def in_place_of_functions(package: Any, patch: pytest.MonkeyPatch) -> None:
     """Rows that are lambdas look the package's functions up in ``fn``."""
-    for module in (op_cases, op_cases_arrays, op_cases_networks):
+    for module in op_cases.MODULES:
         patch.setattr(module, "fn", package)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import op_drivers
 import pytest
 from device_tables import restored_tables
-from op_table import CASES
+from op_cases import CASES
 
 import tinynode as tn
 from tinynode.devices import current_device, fallback_uses, find_device

@@ -15,7 +15,7 @@ import numpy as np
 import op_drivers
 import pytest
 from fast_kernels import set_all_limits
-from op_table import CASES, LAYOUTS, Case, Input
+from op_cases import CASES, LAYOUTS, Case, Input
 
 import tinynode as tn
 from tinynode import functions as fn

@@ -12,7 +12,7 @@ import numpy as np
 import op_drivers
 import pytest
 from fast_kernels import set_all_limits
-from op_table import CASES, Case
+from op_cases import CASES, Case
 
 import tinynode as tn
 from tinynode.errors import TraceError

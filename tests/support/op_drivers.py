@@ -1,4 +1,4 @@
-"""The drivers: the checks of each row of ``op_cases.py``, on any device.
+"""The drivers: the checks of each row of ``op_cases``, on any device.
 
 Each check takes a row and the name of a device, and raises AssertionError. Derivatives are proven
 by finite differences on the reference backend. Other backends are compared with the reference:
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
-from op_table import CASES, Case, Input
+from op_cases import CASES, Case, Input
 
 import tinynode as tn
 from tinynode.devices import Device, find_device

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from op_cases import Case
 from op_drivers import call, draw_inputs, draw_like, host_of, is_differentiable
-from op_table import Case
 
 import tinynode as tn
 from tinynode.devices import Device

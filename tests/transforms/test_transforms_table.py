@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import op_drivers
 import pytest
-from op_table import CASES, Case
+from op_cases import CASES, Case
 
 import tinynode as tn
 from tinynode.devices import is_floating

@@ -6,7 +6,7 @@ import gc
 from typing import Any
 
 import pytest
-from op_table import CASES, Case
+from op_cases import CASES, Case
 from vmap_table import Row, assert_close
 
 from tests.backends.test_other_backends import DEVIATIONS, EVERY_HOW_MANY, INSTALLED, load

@@ -1,7 +1,7 @@
 """Rows: claims about a function, each checked against plain NumPy and by differences.
 
 Requirement: an author of a function writes a line for each claim. The package's own table,
-``tests/op_cases.py``, has rows of the same kind. In an installed package, this module runs rows.
+``tests/op_cases``, has rows of the same kind. In an installed package, this module runs rows.
 
     rows = [row("broadcasting", np.hypot, positive(2, 3), positive(3))]
     failures(hypot, rows)        # {} if all claims hold, else the reasons by claim

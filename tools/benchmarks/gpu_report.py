@@ -1,6 +1,6 @@
 """A report on tinynode on a GPU, as a JSON file: correctness, training, and the time of a step.
 
-The parts are: all versions; the whole table of functions (``tests/op_table.py``), by every driver;
+The parts are: all versions; the whole table of functions (``tests/op_cases``), by every driver;
 the training of the jobs digits and digits-cnn; and the time of a perceptron's training step,
 beside the step by hand in CuPy, and in PyTorch if installed.
 
@@ -74,7 +74,7 @@ def import_table() -> tuple[Any, list[Any]]:
     with contextlib.suppress(ImportError):  # rows of to_device go there from NumPy
         tn.register_backend(importlib.import_module("strict_backend"))
     drivers = importlib.import_module("op_drivers")
-    return drivers, importlib.import_module("op_table").CASES
+    return drivers, importlib.import_module("op_cases").CASES
 
 
 def op_table(device: Device, every: int) -> dict[str, Any]:

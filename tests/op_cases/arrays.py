@@ -1,8 +1,5 @@
-"""Rows of the table for the functions of arrays: elementwise, statistical, moving, gathering,
-indexing, sorting, products and linear algebra.
-
-Requirement: as in ``op_cases.py``, which brings what the rows are made of and the drivers of them.
-"""
+"""Rows of variances and running sums, of another order or number of elements, of gathering,
+indexing with arrays, sorting, one-hot vectors and additions at indices."""
 
 from __future__ import annotations
 
@@ -13,252 +10,26 @@ from functools import partial, wraps
 from typing import Any
 
 import numpy as np
-from op_cases import (
+
+from op_cases.reductions_shapes import AXES, np_set_item
+from op_cases.rows import (
     ALL,
-    AXES,
-    BROADCASTS,
     INTEGERS,
     LAYOUTS,
     Input,
     distinct,
     few,
+    indices,
     integers,
     node,
-    nonzero,
-    nonzero_integers,
-    normal,
-    np_set_item,
     nz,
-    positive,
     row,
+    sep,
     x,
+    zeros,
 )
-
 from tinynode import functions as fn
-from tinynode.functions import linalg
 from tinynode.functions.indexing import Place, Slice
-
-# --- values --------------------------------------------------------------------------------------
-
-
-def inside(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Between -1 and 1, and away from the poles and kinks there."""
-    return rng.uniform(-0.8, 0.8, size=shape)
-
-
-def above_one(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    return rng.uniform(1.5, 4, size=shape)
-
-
-def beside_distinct(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Far from each other, and at least 0.05 from all values of ``distinct``."""
-    return distinct(rng, shape) + 0.05
-
-
-def off_integers(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """A quarter away from the nearest integer: no step moves them over it."""
-    return rng.integers(-3, 3, size=shape) + rng.choice([0.25, 0.75], size=shape)
-
-
-def halves(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    return rng.integers(-3, 3, size=shape) + 0.5
-
-
-def near_one(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Of both signs; no value of ``halves`` divided by one of these is close to an integer."""
-    return rng.uniform(0.95, 1.05, size=shape) * rng.choice([-1.0, 1.0], size=shape)
-
-
-def with_zeros(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """About half of them 0: several in most rows and columns, none in some."""
-    return nonzero(rng, shape) * rng.integers(0, 2, size=shape)
-
-
-def indices(*shape: int, n: int, low: int | None = None, **more: Any) -> Input:
-    """Integers that count in an axis of length n, from both ends; several are equal."""
-    return Input(shape, partial(integers, low=-n if low is None else low, high=n), "int64", **more)
-
-
-def sep(*shape: int, **more: Any) -> Input:
-    return Input(shape, distinct, **more)
-
-
-def zeros(*shape: int, **more: Any) -> Input:
-    return Input(shape, with_zeros, **more)
-
-
-SHAPES: list[tuple[str, tuple[int, ...]]] = [
-    ("matrix", (2, 3)),
-    ("0-d", ()),
-    ("zero-size", (0, 3)),
-    ("one", (1, 1, 1)),
-]
-
-
-# --- functions of one variable -------------------------------------------------------------------
-
-
-# function, the same in NumPy, values of x, order
-UNARY: list[tuple[Any, Any, Any, int]] = [
-    (fn.acos, np.arccos, inside, 2),
-    (fn.acosh, np.arccosh, above_one, 2),
-    (fn.asin, np.arcsin, inside, 2),
-    (fn.asinh, np.arcsinh, normal, 2),
-    (fn.atan, np.arctan, normal, 2),
-    (fn.atanh, np.arctanh, inside, 2),
-    (fn.ceil, np.ceil, off_integers, 0),
-    (fn.cosh, np.cosh, normal, 2),
-    (fn.expm1, np.expm1, normal, 2),
-    (fn.floor, np.floor, off_integers, 0),
-    (fn.log10, np.log10, positive, 2),
-    (fn.log1p, np.log1p, inside, 2),
-    (fn.log2, np.log2, positive, 2),
-    (fn.positive, np.positive, normal, 2),
-    (fn.reciprocal, np.reciprocal, nonzero, 2),
-    (fn.round, np.round, off_integers, 0),
-    (fn.sinh, np.sinh, normal, 2),
-    (fn.square, np.square, normal, 2),
-    (fn.tan, np.tan, inside, 2),
-    (fn.trunc, np.trunc, off_integers, 0),
-]
-for f, ref, make_x, order in UNARY:
-    unary = partial(row, f.__name__, order=order)
-    for what, s in SHAPES:
-        unary(what, f, ref, Input(s, make_x))
-    for how in LAYOUTS:
-        unary(how, f, ref, Input((3, 4), make_x, layout=how))
-for f, ref in ((fn.ceil, np.ceil), (fn.floor, np.floor), (fn.trunc, np.trunc)):
-    row(f.__name__, "integers", f, ref, few(9), order=0, dtypes=INTEGERS)
-row("round", "integers", fn.round, np.round, few(9), order=0, dtypes=INTEGERS)
-row("round", "ties", fn.round, np.round, Input((9,), halves), order=0)
-row("square", "integers", fn.square, np.square, few(9), order=0, dtypes=INTEGERS)
-row("positive", "integers", fn.positive, np.positive, few(9), order=0, dtypes=INTEGERS)
-row("positive", "operator", lambda x: +x, np.positive, x(2, 3))
-for function, of_numpy in ((fn.real, np.real), (fn.imag, np.imag), (fn.conj, np.conj)):
-    row(function.__name__, "real", function, of_numpy, x(2, 3))
-row("tan", "of-an-array", fn.tan, np.tan, x(3, raw=True), order=0)
-
-
-# --- functions of two variables ------------------------------------------------------------------
-
-# function, the same in NumPy, values of x1, values of x2
-BINARY: list[tuple[Any, Any, Any, Any]] = [
-    (fn.atan2, np.arctan2, nonzero, nonzero),
-    (fn.copysign, np.copysign, nonzero, nonzero),
-    (fn.hypot, np.hypot, nonzero, nonzero),
-    (fn.logaddexp, np.logaddexp, normal, normal),
-    (fn.maximum, np.maximum, distinct, beside_distinct),
-    (fn.minimum, np.minimum, distinct, beside_distinct),
-    (fn.remainder, np.remainder, halves, near_one),
-]
-for f, ref, make_x, make_y in BINARY:
-    binary = partial(row, f.__name__)
-    for what, s, t in BROADCASTS:
-        binary(what, f, ref, Input(s, make_x), Input(t, make_y))
-    for how in LAYOUTS:
-        binary(how, f, ref, Input((3, 4), make_x, layout=how), Input((3, 4), make_y, layout=how))
-    left, right = Input((2, 3), make_x), Input((3,), make_y)
-    binary("x1-without-grad", f, ref, replace(left, grad=False), right)
-    binary("x2-without-grad", f, ref, left, replace(right, grad=False))
-    binary("array-right", f, ref, left, replace(right, raw=True))
-    binary("array-left", f, ref, replace(left, raw=True), right)
-    binary("number-right", lambda x, f=f: f(x, 0.97), lambda x, ref=ref: ref(x, 0.97), left)
-    binary("number-left", lambda y, f=f: f(1.5, y), lambda y, ref=ref: ref(1.5, y), right)
-    for s, t in (("float32", "float64"), ("float64", "float32")):
-        pair = replace(left, dtype=s), replace(right, dtype=t)
-        binary(f"{s}-and-{t}", f, ref, *pair, single=True)
-for f, ref in ((fn.maximum, np.maximum), (fn.minimum, np.minimum)):
-    row(f.__name__, "integers", f, ref, few(2, 9), few(9), order=0, dtypes=INTEGERS)
-    same = partial(row, f.__name__, "same-variable-twice")
-    same(lambda x, f=f: f(x, x), lambda x: x, x(2, 3))
-row("hypot", "same-variable-twice", lambda x: fn.hypot(x, x), lambda x: np.hypot(x, x), nz(2, 3))
-row(
-    "logaddexp",
-    "same-variable-twice",
-    lambda x: fn.logaddexp(x, x),
-    lambda x: np.logaddexp(x, x),
-    x(3),
-)
-pair = few(4, 3), Input((3,), nonzero_integers)
-row("remainder", "integers", fn.remainder, np.remainder, *pair, order=0, dtypes=INTEGERS)
-
-
-def np_extreme_grad(x: Any, y: Any, z: Any, g: Any) -> Any:
-    return np.where(x == z, np.where(x == y, g / 2, g), 0)
-
-
-def some_infinite(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    return rng.choice([1, np.inf, -np.inf], size=shape)
-
-
-def np_same_infinity(x: Any, y: Any) -> Any:
-    return (x == y) & np.isinf(x)
-
-
-quads = (few(5, 9, grad=False), few(9, grad=False), few(5, 9, grad=False), x(5, 9))
-row("ExtremeGrad", "node", node(fn.ExtremeGrad), np_extreme_grad, *quads)
-pair = Input((4, 9), some_infinite), Input((9,), some_infinite)
-row("SameInfinity", "node", node(fn.SameInfinity), np_same_infinity, *pair, order=0)
-
-
-# --- clip ----------------------------------------------------------------------------------------
-
-BOUNDS: list[tuple[str, dict[str, Any]]] = [
-    ("both", {"min": -0.3, "max": 0.4}),
-    ("lower", {"min": -0.3}),
-    ("upper", {"max": 0.4}),
-    ("none", {}),
-    ("ints", {"min": -1, "max": 1}),
-    ("int-and-float", {"min": 0, "max": 0.8}),
-    ("crossed", {"min": 0.4, "max": -0.3}),
-]
-
-
-def np_clip_grad(x: Any, g: Any, min: float | None, max: float | None) -> Any:
-    above = True if min is None else x >= min
-    return g * (above & (True if max is None else x <= max))
-
-
-def np_clip(x: Any, min: Any = None, max: Any = None) -> Any:
-    x = x if min is None else np.maximum(x, min)
-    return x if max is None else np.minimum(x, max)
-
-
-for what, bounds in BOUNDS:
-    row("clip", what, fn.clip, np_clip, sep(3, 4), **bounds)
-    if bounds and what != "crossed":
-        low, high = bounds.get("min"), bounds.get("max")
-        row(
-            "ClipGrad",
-            what,
-            node(fn.ClipGrad, low, high),
-            partial(np_clip_grad, min=low, max=high),
-            sep(3, 4, grad=False),
-            x(3, 4),
-        )
-for what, s in SHAPES:
-    row("clip", what, fn.clip, np_clip, sep(*s), min=-0.3, max=0.4)
-for how in LAYOUTS:
-    row("clip", how, fn.clip, np_clip, sep(3, 4, layout=how), min=-0.3, max=0.4)
-low, high = Input((4,), lambda rng, s: rng.uniform(-0.7, -0.67, s)), sep()
-row("clip", "positional", lambda x: fn.clip(x, -0.3, 0.4), lambda x: np.clip(x, -0.3, 0.4), sep(9))
-row("clip", "integers", fn.clip, np.clip, few(9), order=0, dtypes=INTEGERS, min=-1, max=2)
-row("clip", "lower-variable", fn.clip, np_clip, sep(3, 4), low)
-row("clip", "lower-array", fn.clip, np_clip, sep(3, 4), replace(low, raw=True))
-row("clip", "lower-broadcasts", fn.clip, np_clip, sep(4), replace(low, shape=(3, 1)))
-row("clip", "lower-variable-upper-number", fn.clip, np_clip, sep(3, 4), low, max=0.4)
-row("clip", "upper-variable", lambda x, b: fn.clip(x, None, b), np.minimum, sep(3, 4), low)
-row("clip", "both-variables", fn.clip, np_clip, sep(3, 4), low, replace(low, make=above_one))
-row("clip", "variables-crossed", fn.clip, np_clip, sep(3, 4), replace(low, make=above_one), low)
-row(
-    "clip",
-    "lower-number-upper-variable",
-    lambda x, b: fn.clip(x, -1.03, b),
-    lambda x, b: np_clip(x, -1.03, b),
-    sep(3, 4),
-    low,
-)
-
 
 # --- products, variances, running sums and products ----------------------------------------------
 
@@ -1062,549 +833,76 @@ for f, ref in ((fn.argmax, np.argmax), (fn.argmin, np.argmin)):
         extreme(how, f, ref, sep(3, 4, layout=how), axis=1)
 
 
-# --- products ------------------------------------------------------------------------------------
+# --- one-hot vectors, additions at indices -------------------------------------------------------
 
-for what, s, t, axes in (
-    ("default", (2, 3, 4), (3, 4, 2), {}),
-    ("one", (2, 3), (3, 4), {"axes": 1}),
-    ("outer", (2, 3), (2,), {"axes": 0}),
-    ("all", (2, 3), (2, 3), {"axes": 2}),
-    ("pairs", (2, 3, 4), (4, 5, 2), {"axes": ((2, 0), (0, 2))}),
-    ("pair-in-the-middle", (2, 3, 4), (5, 3), {"axes": ([1], [1])}),
-    ("pairs-from-the-end", (2, 3, 4), (3, 4, 2), {"axes": ((-1, -2), (-2, 0))}),
-    ("no-pairs", (2,), (3,), {"axes": ((), ())}),
-    ("pair-in-a-list", (2, 3), (3, 2), {"axes": [[0], [1]]}),
-    ("0-d", (), (3,), {"axes": 0}),
-    ("zero-size", (0, 3), (3, 2), {"axes": 1}),
-    ("nothing-to-sum", (2, 0), (0, 3), {"axes": 1}),
-):
-    row("tensordot", what, fn.tensordot, np.tensordot, x(*s), x(*t), **axes)
-row("tensordot", "array", fn.tensordot, np.tensordot, x(2, 3), x(3, 2, raw=True), axes=1)
+
+def places(*shape: int, high: int = 3, **more: Any) -> Input:
+    return Input(shape, partial(integers, low=0, high=high), **{"dtype": "int64", **more})
+
+
+def np_one_hot(indices: Any, classes: int, dtype: str = "float32") -> Any:
+    return np.eye(classes)[indices].astype(dtype)
+
+
+row("one_hot", "vector", fn.one_hot, np_one_hot, places(5), order=0, classes=3)
+row("one_hot", "matrix", fn.one_hot, np_one_hot, places(2, 3), order=0, classes=4, dtype="int64")
+row("one_hot", "int32-and-0-d", fn.one_hot, np_one_hot, places(dtype="int32"), order=0, classes=3,
+    dtype="float64")  # fmt: skip
+row("one_hot", "no-indices", fn.one_hot, np_one_hot, places(0), order=0, classes=3)
+
+
+def np_topk(x: Any, k: int, *, axis: int = -1, largest: bool = True) -> Any:
+    order = np.argsort(-x if largest else x, axis, kind="stable")
+    indices = np.take(order, np.arange(k), axis)
+    return np.take_along_axis(x, indices, axis), indices
+
+
+many = Input((3, 5), distinct)
+
+
+def top_values(x: Any, **how: Any) -> Any:
+    return fn.topk(x, **how).values
+
+
+def np_top_values(x: Any, **how: Any) -> Any:
+    return np_topk(x, **how)[0]
+
+
+row("topk", "last-axis", top_values, np_top_values, many, k=2)
+row("topk", "axis-0-smallest", top_values, np_top_values, many, k=3, axis=0, largest=False)
+row("topk", "none", top_values, np_top_values, many, k=0)
+row("topk", "axis-0", fn.topk, np_topk, few(6, 3), k=4, order=0, dtypes=INTEGERS, axis=0)
+row("topk", "ties", fn.topk, np_topk, few(3, 6), k=4, order=0, dtypes=INTEGERS)
+
+
+def np_index_add(x: Any, indices: Any, values: Any, axis: int = 0) -> Any:
+    y = np.array(np.broadcast_to(x, x.shape), np.result_type(x, values))
+    np.add.at(y, (*(slice(None) for _ in range(axis % x.ndim)), indices), values)
+    return y
+
+
+def np_scatter_add(x: Any, indices: Any, values: Any, axis: int = -1) -> Any:
+    y = np.array(x, np.result_type(x, values))
+    for place in np.ndindex(*indices.shape):
+        target = list(place)
+        target[axis] = indices[place]
+        y[tuple(target)] += values[place]
+    return y
+
+
+row("index_add", "rows", fn.index_add, np_index_add, x(3, 2), places(5), x(5, 2))
+row("index_add", "axis-1", fn.index_add, np_index_add, x(2, 3, 2), places(4), x(2, 4, 2), axis=1)
 row(
-    "tensordot", "x-without-grad", fn.tensordot, np.tensordot, x(2, 3, grad=False), x(3, 2), axes=1
-)
-row(
-    "tensordot",
-    "same-variable-twice",
-    lambda x: fn.tensordot(x, x),
-    lambda x: np.tensordot(x, x),
-    x(2, 3),
-)
-for what, s, t, axes in (
-    ("vectors", (3,), (3,), {}),
-    ("matrices", (2, 3), (2, 3), {}),
-    ("broadcast", (2, 3), (3,), {}),
-    ("broadcast-both", (2, 1, 3), (4, 3), {}),
-    ("axis", (3, 2), (3, 2), {"axis": -2}),
-    ("axis-broadcast", (4, 3, 2), (3, 1), {"axis": -2}),
-    ("zero-size", (0, 3), (3,), {}),
-    ("nothing-to-sum", (2, 0), (2, 0), {}),
-):
-    row("vecdot", what, fn.vecdot, np.vecdot, x(*s), x(*t), **axes)
-row("vecdot", "array", fn.vecdot, np.vecdot, x(2, 3), x(3, raw=True))
-row("vecdot", "same-variable-twice", lambda x: fn.vecdot(x, x), lambda x: np.vecdot(x, x), x(2, 3))
-for how in LAYOUTS:
-    pair = x(3, 4, layout=how), x(3, 4, layout=how)
-    row("tensordot", how, fn.tensordot, np.tensordot, *pair, axes=([0], [0]))
-    row("vecdot", how, fn.vecdot, np.vecdot, *pair)
-
-
-@wraps(fn.einsum)
-def einsum(*xs: Any, subscripts: str) -> Any:
-    return fn.einsum(subscripts, *xs)
-
-
-def np_einsum(*xs: Any, subscripts: str) -> Any:
-    return np.array(np.einsum(subscripts, *xs))
-
-
-EINSUMS: list[tuple[str, list[tuple[int, ...]]]] = [
-    ("i->i", [(3,)]),
-    ("i->", [(3,)]),
-    ("ij->ji", [(2, 3)]),
-    ("ij", [(2, 3)]),
-    ("ba", [(2, 3)]),
-    ("ij->j", [(2, 3)]),
-    ("ij->", [(2, 3)]),
-    ("->", [()]),
-    ("ijk->ik", [(2, 3, 4)]),
-    ("ii->i", [(3, 3)]),
-    ("ii", [(3, 3)]),
-    ("iij->ij", [(2, 2, 3)]),
-    ("iji->j", [(2, 3, 2)]),
-    ("iii->i", [(2, 2, 2)]),
-    ("iijj->ij", [(2, 2, 3, 3)]),
-    ("...->...", [(2, 3)]),
-    ("i...->...", [(2, 3, 2)]),
-    ("...i", [(2, 3)]),
-    ("...ii->...", [(2, 3, 3)]),
-    ("i,i->", [(3,), (3,)]),
-    ("i,i", [(3,), (3,)]),
-    ("i,j", [(2,), (3,)]),
-    ("i,j->ji", [(2,), (3,)]),
-    ("ij,jk", [(2, 3), (3, 4)]),
-    ("ij,jk->ki", [(2, 3), (3, 4)]),
-    ("ij,ij->", [(2, 3), (2, 3)]),
-    ("ij,ij->ij", [(2, 3), (2, 3)]),
-    ("ij,kj->i", [(2, 3), (4, 3)]),
-    ("ij,k->k", [(2, 3), (4,)]),
-    ("bij,bjk->bik", [(2, 3, 4), (2, 4, 2)]),
-    ("ii,i->i", [(3, 3), (3,)]),
-    ("ij,ji", [(2, 3), (3, 2)]),
-    (",i->i", [(), (3,)]),
-    ("...i,i->...", [(2, 3), (3,)]),
-    ("...ij,...jk", [(2, 2, 3), (3, 2)]),
-    ("...i,...i->...", [(4, 1, 3), (2, 3)]),
-    ("...i,j->j...", [(2, 3), (2,)]),
-    ("i...,i...->i...", [(2, 3), (2, 3)]),
-    (" i j , j -> i ", [(2, 3), (3,)]),
-    ("ij,ij->ij", [(1, 3), (2, 3)]),
-    ("ij,j", [(2, 1), (3,)]),
-    ("i,i,i->i", [(3,), (3,), (3,)]),
-    ("i,j,k->kji", [(2,), (3,), (2,)]),
-    ("ij,jk,kl", [(2, 3), (3, 2), (2, 4)]),
-    ("ij,jk,ki->", [(2, 3), (3, 2), (2, 2)]),
-    ("...i,ij,...j->...", [(2, 2), (2, 3), (2, 3)]),
-    ("i,ij,j,k", [(2,), (2, 3), (3,), (2,)]),
-    ("ij,jk", [(0, 3), (3, 2)]),
-    ("ij,jk", [(2, 0), (0, 3)]),
-    ("ij->i", [(2, 0)]),
-]  # fmt: skip
-for text, shapes in EINSUMS:
-    lengths = " ".join(",".join(str(n) for n in s) for s in shapes)
-    row(
-        "einsum",
-        f"{text} of {lengths}",
-        einsum,
-        np_einsum,
-        *[x(*s) for s in shapes],
-        subscripts=text,
-    )
-matrices = {"subscripts": "ij,jk"}
-row("einsum", "array-right", einsum, np_einsum, x(2, 3), x(3, 2, raw=True), **matrices)
-row("einsum", "array-left", einsum, np_einsum, x(2, 3, raw=True), x(3, 2), **matrices)
-row("einsum", "x-without-grad", einsum, np_einsum, x(2, 3, grad=False), x(3, 2), **matrices)
-row("einsum", "y-without-grad", einsum, np_einsum, x(2, 3), x(3, 2, grad=False), **matrices)
-row(
-    "einsum", "same-variable-twice", lambda x: fn.einsum("ij,kj", x, x), lambda x: x @ x.T, x(2, 3)
-)
-row(
-    "einsum",
-    "integers",
-    einsum,
-    np_einsum,
-    few(2, 3),
-    few(3, 2),
-    order=0,
-    dtypes=("int64",),
-    **matrices,
-)
-pair = x(2, 3, dtype="float32"), x(3, 2, dtype="float64")
-row("einsum", "float32-and-float64", einsum, np_einsum, *pair, single=True, **matrices)
-row(
-    "einsum",
-    "three-dtypes",
-    einsum,
-    np_einsum,
-    *pair,
-    x(2, dtype="float32"),
-    single=True,
-    subscripts="ij,jk,k",
-)
-for how in LAYOUTS:
-    row("einsum", how, einsum, np_einsum, x(3, 4, layout=how), x(4, 2, layout=how), **matrices)
-
-
-# --- linear algebra ------------------------------------------------------------------------------
-
-
-def invertible(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    return rng.normal(size=shape) + 3 * np.eye(shape[-1])
-
-
-def separated(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Matrices whose singular values are 1, 2, 3, ..., in turned directions."""
-    u, s, vt = np.linalg.svd(rng.normal(size=shape), full_matrices=False)
-    return (u * np.arange(s.shape[-1], 0, -1.0)) @ vt
-
-
-def definite(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Symmetric, with eigenvalues 1, 2, 3, ..."""
-    v = np.linalg.svd(rng.normal(size=shape))[0]
-    return (v * np.arange(1.0, shape[-1] + 1)) @ np.matrix_transpose(v)
-
-
-def inv_(*shape: int, **more: Any) -> Input:
-    return Input(shape, invertible, **more)
-
-
-def svd_(*shape: int, **more: Any) -> Input:
-    return Input(shape, separated, **more)
-
-
-def spd(*shape: int, **more: Any) -> Input:
-    return Input(shape, definite, **more)
-
-
-def np_symmetric(x: Any) -> Any:
-    return (x + np.matrix_transpose(x)) * 0.5
-
-
-def symmetric(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the symmetric part, so that steps in any direction keep it symmetric."""
-
-    @wraps(function)
-    def call(x: Any, **constants: Any) -> Any:
-        return function((x + fn.matrix_transpose(x)) * 0.5, **constants)
-
-    return call
-
-
-def of_symmetric(reference: Callable[..., Any]) -> Callable[..., Any]:
-    def call(x: Any, **constants: Any) -> Any:
-        return reference(np_symmetric(x), **constants)
-
-    return call
-
-
-SQUARES: list[tuple[str, tuple[int, ...]]] = [
-    ("single", (3, 3)),
-    ("stack", (2, 3, 3)),
-    ("two-axes-of-a-stack", (2, 1, 2, 2)),
-    ("one", (1, 1)),
-    ("no-stack", (0, 2, 2)),
-    ("no-rows", (0, 0)),
-]
-
-
-def np_slogdet(x: Any) -> Any:
-    return tuple(np.linalg.slogdet(x))
-
-
-for f, ref in (
-    (linalg.inv, np.linalg.inv),
-    (linalg.det, np.linalg.det),
-    (linalg.slogdet, np_slogdet),
-):
-    for what, s in SQUARES:
-        row(f.__name__, what, f, ref, inv_(*s))
-    for how in LAYOUTS:
-        row(f.__name__, how, f, ref, inv_(3, 3, layout=how))
-
-
-def well_conditioned(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Of full rank, with leading columns that are far from dependent."""
-    return 0.3 * normal(rng, shape) + 2 * np.eye(*shape[-2:])
-
-
-def np_qr(x: Any) -> Any:
-    return tuple(np.linalg.qr(x))
-
-
-def singular(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Two rows are equal, so elimination finds a determinant of exactly 0."""
-    x = invertible(rng, shape)
-    x[..., -1, :] = x[..., 0, :]
-    return x
-
-
-for what, s in (("singular", (3, 3)), ("singular-stack", (2, 2, 2)), ("singular-large", (5, 5))):
-    row("det", what, linalg.det, np.linalg.det, Input(s, singular))
-row("det", "zero", linalg.det, np.linalg.det, Input((1, 1), lambda rng, s: np.zeros(s)))
-row("inv", "of-its-own", lambda x: linalg.inv(linalg.inv(x)), np.copy, inv_(2, 2))
-row(
-    "det",
+    "index_add",
     "negative",
-    linalg.det,
-    np.linalg.det,
-    Input((2, 2), lambda rng, s: -invertible(rng, s)[..., ::-1, :]),
-)
-row(
-    "slogdet",
-    "logabsdet",
-    lambda x: linalg.slogdet(x).logabsdet,
-    lambda x: np_slogdet(x)[1],
-    inv_(2, 3, 3),
-)
-row("slogdet", "sign", lambda x: linalg.slogdet(x).sign, lambda x: np_slogdet(x)[0], inv_(2, 3, 3))
-row(
-    "slogdet",
-    "negative",
-    linalg.slogdet,
-    np_slogdet,
-    Input((3, 3), lambda rng, s: -invertible(rng, s)),
-)
-
-
-for what, s in (*SQUARES[:4], ("tall", (4, 2)), ("wide", (2, 4)), ("stack-tall", (2, 3, 2))):
-    values = Input(s, well_conditioned)
-    row("pinv", what, linalg.pinv, np.linalg.pinv, values)
-    row("qr", what, linalg.qr, np_qr, values)
-for how in LAYOUTS:
-    row("pinv", how, linalg.pinv, np.linalg.pinv, Input((4, 2), well_conditioned, layout=how))
-    row("qr", how, linalg.qr, np_qr, Input((4, 2), well_conditioned, layout=how))
-row("pinv", "no-rows", linalg.pinv, np.linalg.pinv, x(0, 3))
-row(
-    "pinv",
-    "of-rank-one",
-    lambda x, y: linalg.pinv(linalg.outer(x, y), rtol=1e-3),
-    lambda x, y: np.outer(y, x) / (np.sum(x * x) * np.sum(y * y)),
-    nz(3),
-    nz(2),
-)
-row(
-    "qr",
-    "complete",
-    lambda x: linalg.qr(x, mode="complete"),
-    np_qr,
-    Input((2, 3), well_conditioned),
-)
-row(
-    "qr",
-    "q-alone",
-    lambda x: linalg.qr(x).Q,
-    lambda x: np_qr(x)[0],
-    Input((3, 2), well_conditioned),
-)
-row(
-    "qr",
-    "r-alone",
-    lambda x: linalg.qr(x).R,
-    lambda x: np_qr(x)[1],
-    Input((3, 2), well_conditioned),
-)
-
-
-def np_solve(a: Any, b: Any) -> Any:
-    return (np.linalg.inv(a) @ (b[:, None] if b.ndim == 1 else b)).reshape(
-        *np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]
-    )
-
-
-for what, s, t in (
-    ("matrix", (3, 3), (3, 2)),
-    ("vector", (3, 3), (3,)),
-    ("stacks", (2, 3, 3), (2, 3, 2)),
-    ("stack-and-matrix", (2, 3, 3), (3, 2)),
-    ("stack-and-vector", (2, 3, 3), (3,)),
-    ("matrix-and-stack", (3, 3), (2, 3, 2)),
-    ("stacks-broadcast", (2, 1, 2, 2), (3, 2, 1)),
-    ("one", (1, 1), (1, 1)),
-    ("no-columns", (2, 2), (2, 0)),
-    ("no-stack", (0, 2, 2), (0, 2, 1)),
-    ("no-rows", (0, 0), (0, 2)),
-):
-    row("solve", what, linalg.solve, np_solve, inv_(*s), x(*t))
-row("solve", "array-left", linalg.solve, np_solve, inv_(3, 3, raw=True), x(3, 2))
-row("solve", "array-right", linalg.solve, np_solve, inv_(3, 3), x(3, raw=True))
-row("solve", "x1-without-grad", linalg.solve, np_solve, inv_(3, 3, grad=False), x(3, 2))
-row("solve", "x2-without-grad", linalg.solve, np_solve, inv_(3, 3), x(3, 2, grad=False))
-row("solve", "same-variable-twice", lambda x: linalg.solve(x, x @ x), np.copy, inv_(3, 3))
-for how in LAYOUTS:
-    row("solve", how, linalg.solve, np_solve, inv_(3, 3, layout=how), x(3, 2, layout=how))
-
-
-def np_cholesky(x: Any, upper: bool = False) -> Any:
-    lower = np.linalg.cholesky(x)
-    return np.matrix_transpose(lower) if upper else lower
-
-
-def signed(v: Any) -> Any:
-    """Columns with the sign that makes their first element positive: it is free otherwise."""
-    return v * fn.sign(v.detach()[..., :1, :])
-
-
-def np_signed(v: Any) -> Any:
-    return v * np.sign(v[..., :1, :])
-
-
-@wraps(linalg.eigh)
-def eigh_both(x: Any) -> Any:
-    w, v = linalg.eigh(x)
-    return w, signed(v)
-
-
-def np_eigh_both(x: Any) -> Any:
-    w, v = np.linalg.eigh(x)
-    return w, np_signed(v)
-
-
-f, ref = symmetric(linalg.cholesky), of_symmetric(np_cholesky)
-for what, s in SQUARES:
-    row("cholesky", what, f, ref, spd(*s))
-    row("eigvalsh", what, symmetric(linalg.eigvalsh), of_symmetric(np.linalg.eigvalsh), spd(*s))
-    row("eigh", what, symmetric(eigh_both), of_symmetric(np_eigh_both), spd(*s))
-    row(
-        "eigh",
-        f"vectors-{what}",
-        symmetric(lambda x: eigh_both(x)[1]),
-        of_symmetric(lambda x: np_eigh_both(x)[1]),
-        spd(*s),
-    )
-row("cholesky", "upper", f, ref, spd(2, 3, 3), upper=True)
-row(
-    "eigh",
-    "values-by-name",
-    symmetric(lambda x: linalg.eigh(x).eigenvalues),
-    of_symmetric(np.linalg.eigvalsh),
-    spd(3, 3),
-)
-f, ref = symmetric(linalg.eigh), of_symmetric(lambda x: tuple(np.linalg.eigh(x)))
-row("eigh", "as-it-is", f, ref, spd(2, 2), dtypes=("float64",))
-f, ref = symmetric(linalg.cholesky), of_symmetric(np_cholesky)
-for how in LAYOUTS:
-    row("cholesky", how, f, ref, spd(3, 3, layout=how))
-    row("eigh", how, symmetric(eigh_both), of_symmetric(np_eigh_both), spd(3, 3, layout=how))
-
-
-@wraps(linalg.svd)
-def svd_parts(x: Any, parts: str = "USV") -> Any:
-    u, s, vh = linalg.svd(x, full_matrices=False)
-    sign = fn.sign(u.detach()[..., :1, :])
-    whole = {"U": u * sign, "S": s, "V": vh * fn.matrix_transpose(sign)}
-    return tuple(whole[part] for part in parts)
-
-
-def np_svd_parts(x: Any, parts: str = "USV") -> Any:
-    u, s, vh = np.linalg.svd(x, full_matrices=False)
-    sign = np.sign(u[..., :1, :])
-    whole = {"U": u * sign, "S": s, "V": vh * np.matrix_transpose(sign)}
-    return tuple(whole[part] for part in parts)
-
-
-def svd_and_back(x: Any) -> Any:
-    u, s, vh = linalg.svd(x, full_matrices=False)
-    return fn.matmul(u * s[..., None, :], vh)
-
-
-OBLONGS: list[tuple[str, tuple[int, ...]]] = [
-    ("square", (3, 3)),
-    ("tall", (4, 2)),
-    ("wide", (2, 4)),
-    ("stack", (2, 3, 2)),
-    ("stack-wide", (2, 2, 3)),
-    ("one-column", (3, 1)),
-    ("no-stack", (0, 3, 2)),
-]
-for what, s in OBLONGS:
-    row("svdvals", what, linalg.svdvals, np.linalg.svdvals, svd_(*s))
-    for parts in ("USV", "U", "V") if what in ("square", "tall", "wide") else ("USV",):
-        row("svd", f"{parts}-{what}", svd_parts, np_svd_parts, svd_(*s), parts=parts)
-row("svd", "put-together", svd_and_back, np.copy, svd_(3, 2))
-row("svd", "full-square", lambda x: linalg.svd(x).S, np.linalg.svdvals, svd_(3, 3))
-for how in LAYOUTS:
-    row("svd", how, svd_parts, np_svd_parts, svd_(3, 4, layout=how))
-    row("svdvals", how, linalg.svdvals, np.linalg.svdvals, svd_(3, 4, layout=how))
-
-for what, s, constants in (
-    ("square", (3, 3), {}),
-    ("tall", (4, 2), {}),
-    ("wide", (2, 4), {}),
-    ("stack", (2, 3, 4), {}),
-    ("above", (3, 4), {"offset": 1}),
-    ("below", (3, 4), {"offset": -1}),
-    ("corner-above", (3, 4), {"offset": 3}),
-    ("corner-below", (3, 4), {"offset": -2}),
-    ("tall-below", (4, 2), {"offset": -2}),
-    ("outside-above", (3, 4), {"offset": 4}),
-    ("outside-below", (2, 3, 4), {"offset": -3}),
-    ("far-outside-above", (3, 4), {"offset": 5}),
-    ("far-outside-below", (3, 4), {"offset": -5}),
-    ("one", (1, 1), {}),
-    ("no-columns", (2, 0), {}),
-    ("no-stack", (0, 2, 2), {}),
-):
-    row("diagonal", what, linalg.diagonal, np.linalg.diagonal, x(*s), **constants)
-    row("trace", what, linalg.trace, np.linalg.trace, x(*s), **constants)
-row(
-    "diagonal",
-    "integers",
-    linalg.diagonal,
-    np.linalg.diagonal,
-    few(2, 3),
-    order=0,
-    dtypes=INTEGERS,
-)
-for how in LAYOUTS:
-    row("diagonal", how, linalg.diagonal, np.linalg.diagonal, x(3, 4, layout=how), offset=1)
-    row("trace", how, linalg.trace, np.linalg.trace, x(3, 4, layout=how))
-    row("outer", how, linalg.outer, np.linalg.outer, x(3, layout=how), x(4, layout=how))
-    row("cross", how, linalg.cross, np.linalg.cross, x(4, 3, layout=how), x(4, 3, layout=how))
-row("outer", "vectors", linalg.outer, np.linalg.outer, x(3), x(4))
-row("outer", "zero-size", linalg.outer, np.linalg.outer, x(0), x(4))
-row("outer", "array", linalg.outer, np.linalg.outer, x(3), x(4, raw=True))
-row("outer", "same-variable-twice", lambda x: linalg.outer(x, x), lambda x: np.outer(x, x), x(3))
-for what, s, t, axes in (
-    ("vectors", (3,), (3,), {}),
-    ("matrices", (2, 3), (2, 3), {}),
-    ("axis", (3, 2), (3, 2), {"axis": -2}),
-    ("zero-size", (0, 3), (0, 3), {}),
-    ("broadcast", (2, 3), (3,), {}),
-    ("broadcast-both", (2, 1, 3), (4, 3), {}),
-):
-    row("cross", what, linalg.cross, np.linalg.cross, x(*s), x(*t), **axes)
-row("cross", "array", linalg.cross, np.linalg.cross, x(2, 3), x(2, 3, raw=True))
-row(
-    "cross",
-    "with-itself",
-    lambda x: linalg.cross(x, x * x),
-    lambda x: np.linalg.cross(x, x * x),
+    fn.index_add,
+    np_index_add,
     x(3),
+    Input((4,), partial(integers, low=-3, high=0), dtype="int64"),
+    x(4),
 )
-
-
-def first_zero(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    return nonzero(rng, shape) * (np.arange(math.prod(shape)) > 0)
-
-
-for p in (2, 1, 3, 2.5, 0.5, -1, math.inf, -math.inf, 0):
-    norms = partial(row, "vector_norm", order=0 if p == 0 else 2)
-    for what, s, axes in (
-        ("all", (2, 3), {}),
-        ("axis", (2, 3), {"axis": -1}),
-        ("axes-keepdims", (2, 3, 2), {"axis": (0, 2), "keepdims": True}),
-    ):
-        values = Input(s, lambda rng, s: distinct(rng, s) * 1.1 + 0.01)
-        norms(f"{p}-{what}", linalg.vector_norm, np.linalg.vector_norm, values, ord=p, **axes)
-for what, s, axes in AXES:
-    row("vector_norm", what, linalg.vector_norm, np.linalg.vector_norm, nz(*s), **axes)
+row("index_add", "no-indices", fn.index_add, np_index_add, x(3, 2), places(0), x(0, 2))
+row("scatter_add", "last-axis", fn.scatter_add, np_scatter_add, x(2, 3), places(2, 5), x(2, 5))
 row(
-    "vector_norm",
-    "4-some-zeros",
-    linalg.vector_norm,
-    np.linalg.vector_norm,
-    Input((4,), first_zero),
-    ord=4,
+    "scatter_add", "axis-0", fn.scatter_add, np_scatter_add, x(3, 2), places(4, 2), x(4, 2), axis=0
 )
-for p in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
-    for what, s, keepdims in (
-        ("tall", (3, 2), {}),
-        ("stack-keepdims", (2, 2, 3), {"keepdims": True}),
-        ("no-stack", (0, 2, 2), {}),
-    ):
-        norm = linalg.matrix_norm, np.linalg.matrix_norm
-        row("matrix_norm", f"{p}-{what}", *norm, svd_(*s), ord=p, **keepdims)
-row("matrix_norm", "default", linalg.matrix_norm, np.linalg.matrix_norm, x(2, 3))
-for n in (0, 1, 2, 3, 5, 6, -1, -2, -3):
-    for what, s in (("single", (2, 2)), ("stack", (2, 3, 3))):
-        row(
-            "matrix_power",
-            f"{n}-{what}",
-            linalg.matrix_power,
-            np.linalg.matrix_power,
-            inv_(*s),
-            n=n,
-        )
-row("matrix_power", "no-stack", linalg.matrix_power, np.linalg.matrix_power, inv_(0, 2, 2), n=2)
-for how in LAYOUTS:
-    one = svd_(3, 4, layout=how)
-    row("vector_norm", how, linalg.vector_norm, np.linalg.vector_norm, one, axis=0)
-    row("matrix_norm", how, linalg.matrix_norm, np.linalg.matrix_norm, one, ord=1)
-    row(
-        "matrix_power",
-        how,
-        linalg.matrix_power,
-        np.linalg.matrix_power,
-        inv_(3, 3, layout=how),
-        n=3,
-    )

@@ -14,7 +14,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from op_cases import (
+
+import tinynode as tn
+from op_cases.cross_entropies import np_log_softmax
+from op_cases.elementwise import np_sigmoid
+from op_cases.rows import (
     LAYOUTS,
     Input,
     distinct,
@@ -22,15 +26,11 @@ from op_cases import (
     mask,
     node,
     nonzero,
-    np_log_softmax,
-    np_sigmoid,
     nz,
     pos,
     row,
     x,
 )
-
-import tinynode as tn
 from tinynode import functions as fn
 from tinynode.functions.activation import ELUGrad, HardSiLUGrad, SiLUGrad
 from tinynode.functions.convolution import Conv2dGradW, Conv2dGradX, Windows

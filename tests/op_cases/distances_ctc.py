@@ -1,101 +1,24 @@
-"""Rows of special functions, rectifiers, similarities, additions at indices, CTC and samples."""
+"""Rows of rectifiers, unit vectors, distances, CTC and samples."""
 
 from __future__ import annotations
 
 import math
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 import numpy as np
-from op_cases import INTEGERS, Input, distinct, few, integers, nz, pos, row, x
 
+from op_cases.rows import (
+    Input,
+    distinct,
+    nz,
+    pos,
+    row,
+    x,
+)
 from tinynode import functions as fn
 
 EULER = 0.5772156649015329
-
-
-# --- special functions ---------------------------------------------------------------------------
-
-
-def inside(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    return rng.uniform(-0.95, 0.95, size=shape)
-
-
-def elementwise(f: Any) -> Any:
-    """A function of Python's ``math`` on arrays, in the dtype of the argument."""
-
-    def call(x: Any) -> Any:
-        values = [f(v) for v in np.asarray(x, np.float64).ravel().tolist()]
-        return np.asarray(values, np.float64).reshape(np.shape(x)).astype(np.asarray(x).dtype)
-
-    return call
-
-
-def bisected_erfinv(y: float) -> float:
-    low, high = -8.0, 8.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if math.erf(middle) < y else (low, middle)
-    return low
-
-
-def long_polygamma(n: int, x: float) -> float:
-    """By reflection, 400 steps of the recurrence, and the first terms of Stirling's series."""
-    if n == 0 and x < 0:
-        return long_polygamma(0, 1 - x) - math.pi / math.tan(math.pi * x)
-    if n == 1 and x < 0:
-        return -long_polygamma(1, 1 - x) + (math.pi / math.sin(math.pi * x)) ** 2
-    w = x + 400
-    if n == 0:
-        terms = [-1 / (x + k) for k in range(400)]
-        return math.fsum([*terms, math.log(w), -0.5 / w, -1 / (12 * w**2), 1 / (120 * w**4)])
-    terms = [1 / (x + k) ** (n + 1) * math.factorial(n) for k in range(400)]
-    terms += [math.factorial(n - 1) / w**n, math.factorial(n) / (2 * w ** (n + 1))]
-    terms += [
-        math.factorial(n + 1) / (12 * w ** (n + 2)),
-        -math.factorial(n + 3) / 720 / w ** (n + 4),
-    ]
-    return (-1) ** (n + 1) * math.fsum(terms)
-
-
-for f, ref, make in (
-    (fn.erfc, elementwise(math.erfc), x),
-    (fn.erfinv, elementwise(bisected_erfinv), lambda *s, **m: Input(s, inside, **m)),
-    (fn.lgamma, elementwise(math.lgamma), pos),
-    (fn.digamma, elementwise(partial(long_polygamma, 0)), pos),
-):
-    row(f.__name__, "matrix", f, ref, make(3, 4))
-    row(f.__name__, "0-d", f, ref, make())
-    row(f.__name__, "zero-size", f, ref, make(0, 3))
-    row(f.__name__, "transposed", f, ref, make(3, 4, layout="transposed"))
-wide = Input((9,), lambda rng, s: np.linspace(-5.9, 25.0, 9))
-row("erfc", "far", fn.erfc, elementwise(math.erfc), wide)
-below = Input((7,), lambda rng, s: np.linspace(-4.3, -0.2, 7))
-row("lgamma", "below-0", fn.lgamma, elementwise(math.lgamma), below)
-row("digamma", "below-0", fn.digamma, elementwise(partial(long_polygamma, 0)), below)
-row("digamma", "large", fn.digamma, elementwise(partial(long_polygamma, 0)),
-    Input((3,), lambda rng, s: np.array([30.0, 1e3, 1e6])))  # fmt: skip
-
-
-@wraps(fn.polygamma)
-def polygamma(x: Any, n: int) -> Any:
-    return fn.polygamma(n, x)
-
-
-def np_polygamma(x: Any, n: int) -> Any:
-    return elementwise(partial(long_polygamma, n))(x)
-
-
-for order in (0, 1, 3):
-    row("polygamma", f"order-{order}", polygamma, np_polygamma, pos(3, 4), n=order)
-row("polygamma", "below-0", polygamma, np_polygamma, below, n=1)
-
-row("rsqrt", "matrix", fn.rsqrt, lambda x: 1 / np.sqrt(x), pos(3, 4))
-for what, s, t in (("same-shape", (2, 3), (2, 3)), ("broadcast", (2, 1), (4,)), ("0-d", (), ())):
-    row("fmod", what, fn.fmod, np.fmod, x(*s), nz(*t))
-row("fmod", "number", lambda x: fn.fmod(x * 5, 2.5), lambda x: np.fmod(x * 5, 2.5), x(3, 4))
-row("fmod", "integers", fn.fmod, np.fmod, few(3, 4),
-    Input((3, 4), lambda rng, s: rng.integers(1, 4, s)), order=0, dtypes=INTEGERS)  # fmt: skip
 
 
 # --- rectifiers ----------------------------------------------------------------------------------
@@ -197,81 +120,6 @@ for r in ("mean", "sum", "none"):
 row("contrastive", "same-array", fn.contrastive, np_contrastive, x(3, 2), x(3, 2),
     Input((3,), lambda rng, s: np.array([1, 0, 1]), dtype="int64", raw=True))  # fmt: skip
 row("gaussian_nll", "full", fn.gaussian_nll, np_gaussian_nll, x(3, 4), x(3, 4), pos(4), full=True)
-
-
-# --- one-hot vectors, additions at indices -------------------------------------------------------
-
-
-def places(*shape: int, high: int = 3, **more: Any) -> Input:
-    return Input(shape, partial(integers, low=0, high=high), **{"dtype": "int64", **more})
-
-
-def np_one_hot(indices: Any, classes: int, dtype: str = "float32") -> Any:
-    return np.eye(classes)[indices].astype(dtype)
-
-
-row("one_hot", "vector", fn.one_hot, np_one_hot, places(5), order=0, classes=3)
-row("one_hot", "matrix", fn.one_hot, np_one_hot, places(2, 3), order=0, classes=4, dtype="int64")
-row("one_hot", "int32-and-0-d", fn.one_hot, np_one_hot, places(dtype="int32"), order=0, classes=3,
-    dtype="float64")  # fmt: skip
-row("one_hot", "no-indices", fn.one_hot, np_one_hot, places(0), order=0, classes=3)
-
-
-def np_topk(x: Any, k: int, *, axis: int = -1, largest: bool = True) -> Any:
-    order = np.argsort(-x if largest else x, axis, kind="stable")
-    indices = np.take(order, np.arange(k), axis)
-    return np.take_along_axis(x, indices, axis), indices
-
-
-many = Input((3, 5), distinct)
-
-
-def top_values(x: Any, **how: Any) -> Any:
-    return fn.topk(x, **how).values
-
-
-def np_top_values(x: Any, **how: Any) -> Any:
-    return np_topk(x, **how)[0]
-
-
-row("topk", "last-axis", top_values, np_top_values, many, k=2)
-row("topk", "axis-0-smallest", top_values, np_top_values, many, k=3, axis=0, largest=False)
-row("topk", "none", top_values, np_top_values, many, k=0)
-row("topk", "axis-0", fn.topk, np_topk, few(6, 3), k=4, order=0, dtypes=INTEGERS, axis=0)
-row("topk", "ties", fn.topk, np_topk, few(3, 6), k=4, order=0, dtypes=INTEGERS)
-
-
-def np_index_add(x: Any, indices: Any, values: Any, axis: int = 0) -> Any:
-    y = np.array(np.broadcast_to(x, x.shape), np.result_type(x, values))
-    np.add.at(y, (*(slice(None) for _ in range(axis % x.ndim)), indices), values)
-    return y
-
-
-def np_scatter_add(x: Any, indices: Any, values: Any, axis: int = -1) -> Any:
-    y = np.array(x, np.result_type(x, values))
-    for place in np.ndindex(*indices.shape):
-        target = list(place)
-        target[axis] = indices[place]
-        y[tuple(target)] += values[place]
-    return y
-
-
-row("index_add", "rows", fn.index_add, np_index_add, x(3, 2), places(5), x(5, 2))
-row("index_add", "axis-1", fn.index_add, np_index_add, x(2, 3, 2), places(4), x(2, 4, 2), axis=1)
-row(
-    "index_add",
-    "negative",
-    fn.index_add,
-    np_index_add,
-    x(3),
-    Input((4,), partial(integers, low=-3, high=0), dtype="int64"),
-    x(4),
-)
-row("index_add", "no-indices", fn.index_add, np_index_add, x(3, 2), places(0), x(0, 2))
-row("scatter_add", "last-axis", fn.scatter_add, np_scatter_add, x(2, 3), places(2, 5), x(2, 5))
-row(
-    "scatter_add", "axis-0", fn.scatter_add, np_scatter_add, x(3, 2), places(4, 2), x(4, 2), axis=0
-)
 
 
 # --- CTC -----------------------------------------------------------------------------------------

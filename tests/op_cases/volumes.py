@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from op_cases import Input, distinct, row, x
 
+from op_cases.rows import Input, distinct, row, x
 from tinynode import functions as fn
 
 zipped = partial(zip, strict=True)

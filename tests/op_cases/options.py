@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from op_cases import Input, distinct, pos, row, x
-from op_cases_networks import np_conv_transpose2d
 
+from op_cases.networks import np_conv_transpose2d
+from op_cases.rows import Input, distinct, pos, row, x
 from tinynode import functions as fn
 
 
