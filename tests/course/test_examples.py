@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,17 +32,90 @@ def test_every_program_to_start_from_is_short_and_has_a_result() -> None:
         assert f"tutorials/examples/{path.name}" in page
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RESULTS)
-def test_a_program_to_start_from_reaches_its_result(name: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / f"{name}.py"],
-        cwd=tmp_path,
+WATCHED = """
+import os, runpy, sys
+
+def watch(event, arguments):
+    changes = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink")
+    writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+    if event in changes or (event == "open" and arguments[2] & writing):
+        print("changes a file:", arguments[0], file=sys.stderr)
+
+sys.addaudithook(watch)
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+"""A program that runs another program, and prints each file that the other one changes."""
+
+
+def run(program: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder; errors, warnings and changes of files stand in ``stderr``."""
+    return subprocess.run(
+        [sys.executable, "-B", "-W", "error", "-c", WATCHED, program],
+        cwd=folder,
         capture_output=True,
         text=True,
         env={"PYTHONPATH": f"{ROOT}:{ROOT / 'backends'}", "OPENBLAS_NUM_THREADS": "1"},
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_program_to_start_from_reaches_its_result(name: str, tmp_path: Path) -> None:
+    done = run(EXAMPLES / f"{name}.py", tmp_path)
     assert done.returncode == 0, done.stderr
     pattern, least, most = RESULTS[name]
     found = re.search(pattern, done.stdout)
     assert found and least <= float(found[1]) <= most, done.stdout
+    assert "changes a file:" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def run_on_table(folder: Path, table: str | None) -> subprocess.CompletedProcess[str]:
+    """Run start_tabular.py with ``FILE`` set as its docstring says; the file has this text."""
+    program = (EXAMPLES / "start_tabular.py").read_text(encoding="utf-8")
+    own, count = re.subn(r"^FILE = .*$", 'FILE = Path("mydata.csv")', program, flags=re.MULTILINE)
+    assert count == 1, "one line names the file"
+    (folder / "program.py").write_text(own, encoding="utf-8")
+    if table is not None:
+        (folder / "mydata.csv").write_bytes(table.encode())
+    done = run(folder / "program.py", folder)
+    assert "changes a file:" not in done.stderr
+    if table is not None:
+        assert (folder / "mydata.csv").read_bytes() == table.encode(), "the file of the user"
+    return done
+
+
+def test_the_watch_sees_a_file_that_a_program_writes(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("open('mydata.csv', 'w').close()", encoding="utf-8")
+    done = run(tmp_path / "program.py", tmp_path)
+    assert done.stderr.splitlines() == ["changes a file: mydata.csv"]
+
+
+def test_a_table_of_the_user_is_read_and_stays_as_it_is(tmp_path: Path) -> None:
+    """The columns have names, numbers and line ends of their own; one column is constant."""
+    rng = np.random.default_rng(0)
+    lines = ["height,price,width,depth,year\r\n"]
+    for width, depth, height in rng.uniform(1, 9, (80, 3)).round(3):
+        lines.append(f"{height},{1e6 * width * depth:.0f},{width},{depth},2020\r\n")
+    done = run_on_table(tmp_path, "".join(lines))
+    assert done.returncode == 0, done.stderr
+    errors = [float(number) for number in re.findall(r"price: (\d+\.\d)", done.stdout)]
+    held_out, guess = errors
+    assert held_out < 0.5 * guess, "the network learned from the table of the user"
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (None, "No such file or directory: 'mydata.csv'"),
+        ("", "mydata.csv needs a header"),
+        ("area;cost\n1;2\n", "mydata.csv has no column 'price'; it has area;cost"),
+        ("area,price\n1,2\n3,cheap\n", "mydata.csv, line 3, column 'price': 'cheap'"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_an_error_and_stays(
+    table: str | None, message: str, tmp_path: Path
+) -> None:
+    done = run_on_table(tmp_path, table)
+    assert done.returncode != 0 and message in done.stderr, done.stderr
+    assert (tmp_path / "mydata.csv").exists() == (table is not None)

@@ -57,6 +57,7 @@ class TableDataset(ArrayDataset):
         table = _Table(path, delimiter)
         given = [name for name in table.header if name != label] if columns is None else columns
         self.columns = list(given)
+        table.require(self.columns if label is None else [*self.columns, label])
         self.classes: list[str] = []
         kind = random.host_dtype(dtype)
         lines = range(len(table.rows))
@@ -98,12 +99,16 @@ class _Table:
                     f"header, got {len(row)}."
                 )
 
+    def require(self, columns: list[str]) -> None:
+        """Raise an error if the header has not each of these columns."""
+        for column in columns:
+            if column not in self.header:
+                raise ValueError(
+                    f"{self.path} has no column {column!r}; it has {', '.join(self.header)}."
+                )
+
     def text(self, row: int, column: str) -> str:
         """The text of a cell, without spaces at the ends."""
-        if column not in self.header:
-            raise ValueError(
-                f"{self.path} has no column {column!r}; it has {', '.join(self.header)}."
-            )
         found = self.rows[row][self.header.index(column)].strip()
         if not found:
             raise ValueError(

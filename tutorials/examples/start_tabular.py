@@ -2,11 +2,9 @@
 
 python tutorials/examples/start_tabular.py
 
-Set `FILE` to your own file, and "price" with the name of your column.
+Set `FILE` to your own file, and `TARGET` to the column to learn. Your file is only read.
 """
 
-import csv
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -15,30 +13,34 @@ import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
 
-# 1. the data: here a made-up table; the price depends on the other columns, with some noise
-rng = np.random.default_rng(0)
-FILE = Path(tempfile.mkdtemp()) / "houses.csv"
-with open(FILE, "w", newline="") as file:
-    writer = csv.writer(file)
-    writer.writerow(["area", "rooms", "age", "price"])
-    for _ in range(600):
-        area, rooms, age = rng.uniform(30, 200), int(rng.integers(1, 7)), rng.uniform(0, 80)
-        price = 3.0 * area + 20.0 * rooms - 0.02 * area * age + rng.normal(0, 10)
-        writer.writerow([round(area), rooms, round(age), round(price)])
+FILE = None  # such as Path("mydata.csv"); None stands for made-up houses
+TARGET = "price"
 
-table = nn.TableDataset(FILE, "price", regression=True)
-columns, price = table.arrays
-columns = (columns - columns.mean(axis=0)) / columns.std(axis=0)  # each column: mean 0, size 1
-mean, size = price.mean(), price.std()
-data = nn.ArrayDataset(columns, (price - mean) / size)
+
+# 1. the data: the price of a made-up house depends on the other columns, with some noise
+def make_houses(n):
+    rng = np.random.default_rng(0)
+    area, rooms, age = rng.uniform(30, 200, n), rng.integers(1, 7, n), rng.uniform(0, 80, n)
+    price = 3.0 * area + 20.0 * rooms - 0.02 * area * age + rng.normal(0, 10, n)
+    return np.stack([area, rooms, age], axis=1), price
+
+
+if FILE is None:
+    columns, target = make_houses(600)
+else:
+    columns, target = nn.TableDataset(Path(FILE).expanduser(), TARGET, regression=True).arrays
+columns = (columns - columns.mean(axis=0)) / (columns.std(axis=0) + 1e-9)  # mean 0, size 1
+mean, size = target.mean(), target.std()
+data = nn.ArrayDataset(columns, (target - mean) / size)
 train, held_out = nn.split_dataset(data, 0.2)
 
 # 2. the model
 tn.seed(0)
-model = nn.Sequential(nn.Linear(3, 32), F.relu, nn.Linear(32, 32), F.relu, nn.Linear(32, 1))
+inputs = columns.shape[1]
+model = nn.Sequential(nn.Linear(inputs, 32), F.relu, nn.Linear(32, 32), F.relu, nn.Linear(32, 1))
 
 
-# 3. the loss, and a measure in the unit of the price
+# 3. the loss, and a measure in the unit of the target
 def loss(model, x, y):
     return F.mean_squared_error(model(x)[:, 0], y)
 
@@ -48,15 +50,13 @@ def error(model, x, y):
 
 
 # 4. the training
+optimizer = nn.Adam(model, lr=0.005)
+loader = nn.DataLoader(train, 32, shuffle=True)
+validation = nn.DataLoader(held_out, 120)
+metrics = {"error": error}
 trainer = nn.Trainer(
-    model,
-    loss,
-    nn.Adam(model, lr=0.005),
-    nn.DataLoader(train, 32, shuffle=True),
-    validation=nn.DataLoader(held_out, 120),
-    metrics={"error": error},
-    patience=10,
+    model, loss, optimizer, loader, validation=validation, metrics=metrics, patience=10
 )
 trainer.run(60)
-print(f"mean error of a held-out price: {trainer.evaluate()['error']:.1f}")
-print(f"the error of guessing the mean price: {np.abs(price - mean).mean():.1f}")
+print(f"mean error of a held-out {TARGET}: {trainer.evaluate()['error']:.1f}")
+print(f"the error of guessing the mean {TARGET}: {np.abs(target - mean).mean():.1f}")
