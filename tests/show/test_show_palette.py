@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from contrast import contrast
 
 import tinynode as tn
 from tinynode import show
@@ -17,24 +18,6 @@ from tinynode.show.palette import DARK, EITHER, LIGHT, Theme
 
 FOLDER = Path(palette.__file__).parent
 WHITE, BLACK = "#ffffff", "#111111"
-
-
-def luminance(colour: tuple[float, ...]) -> float:
-    """The relative luminance of WCAG 2.2."""
-    linear = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
-        for c in (part / 255 for part in colour)
-    ]
-    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(one: str, other: str, opacity: float = 1.0) -> float:
-    """The contrast of a colour, seen on the other; ``opacity`` is of the first colour."""
-    below = palette.red_green_blue(other)
-    above = palette.red_green_blue(one)
-    mixed = [opacity * a + (1 - opacity) * b for a, b in zip(above, below, strict=True)]
-    low, high = sorted((luminance(tuple(mixed)), luminance(below)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def css_colours(block: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contrast import contrast
 
 from tinynode.learn import cells, mynode, page_session, sources
 from tinynode.learn.sources import Step
@@ -258,6 +259,30 @@ def test_the_exercise_of_a_package_is_started_checked_and_kept(tab: Tab, tmp_pat
     tab.page.wait_for_selector("text=✓ passed")
     assert tab.page.locator("text=✓ passed").count() == 1
     assert one.name != two.name
+
+
+COLOURS = """() => [...document.querySelectorAll(".tn-button:enabled")].map((button) => {
+  const hex = (colour) => "#" + colour.match(/\\d+/g).slice(0, 3)
+    .map((part) => Number(part).toString(16).padStart(2, "0")).join("");
+  const { color, backgroundColor, borderTopColor } = getComputedStyle(button);
+  const page = getComputedStyle(document.body).backgroundColor;
+  return [button.textContent, ...[color, backgroundColor, borderTopColor, page].map(hex)];
+})"""
+"""The text of each button, and the colours of its text, area, border and page."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_each_button_of_a_page_is_seen_and_read(browser: Any, address: str, theme: str) -> None:
+    context = browser.new_context(color_scheme=theme)
+    tab = Tab(context, address)
+    tab.open(FILMED)
+    buttons = tab.page.evaluate(COLOURS)
+    assert {"Run", "Run all", "Save as a file"} <= {name for name, *_ in buttons}
+    for name, text, area, border, page in buttons:
+        assert contrast(text, area) >= 4.5, name
+        assert max(contrast(area, page), contrast(border, page)) >= 3, name
+    context.close()
 
 
 @pytest.mark.slow
