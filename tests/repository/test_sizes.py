@@ -1,4 +1,4 @@
-"""The sizes that show health: short functions, and no file that grew without anyone looking."""
+"""The sizes that show health: rooms within their budgets, and short functions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,29 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+import pytest
+
+from tools import sizes
+
+ROOT = sizes.ROOT
 FILES = sorted([*(ROOT / "tinynode").rglob("*.py"), *(ROOT / "backends").rglob("*.py")])
 LONGEST_FUNCTION = 40
-LONGEST_FILE = 700
-LONGEST_BACKEND = 90
+MODULE = '''"""A module."""
+
+__all__ = [
+    "Shown",
+]
+
+
+class Shown:
+    def method(self): ...
+
+
+def shown(): ...
+
+
+def _hidden(): ...
+'''
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
@@ -24,18 +42,84 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
             yield node.name, (node.end_lineno or 0) - node.lineno + 1 - doc
 
 
-def number_of_lines(path: Path) -> int:
-    """The lines of a file without its list of public names, ``__all__``."""
-    text = path.read_text(encoding="utf-8")
-    names = [
-        (node.end_lineno or 0) - node.lineno + 1
-        for node in ast.parse(text).body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+# --- the rooms -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", sizes.MEASURES)
+def test_each_room_is_within_its_budget(measure: str) -> None:
+    """tools/sizes.toml has the budgets. A budget rises with a reason in CHANGELOG.md."""
+    rows = sizes.compare(measure)
+    table = "\n".join(sizes.table(measure, rows))
+    assert rows and [row.room for row in rows if row.exceeds] == [], f"\n{table}"
+
+
+def test_each_folder_is_a_room_with_a_goal_and_a_budget() -> None:
+    budgets = sizes.read_budgets()
+    folders = [ROOT / "tinynode", ROOT / "backends"]
+    packages = [path for folder in folders for path in folder.glob("*/__init__.py")]
+    rooms = {path.parent.relative_to(ROOT).as_posix() for path in packages}
+    assert rooms | {"tinynode", "tinynode/*.py", "backends"} <= budgets.keys()
+    for room, limits in budgets.items():
+        assert {"lines", "files", "names"} <= limits.keys() <= sizes.MEASURES.keys(), room
+        assert all(0 < limit.goal <= limit.budget for limit in limits.values()), room
+
+
+def test_the_rooms_of_a_package_add_up_to_the_package() -> None:
+    rows = {row.room: row.today for row in sizes.compare("files")}
+    parts = [size for room, size in rows.items() if room.startswith("tinynode/")]
+    assert sum(parts) == rows["tinynode"]
+
+
+def test_the_measures() -> None:
+    module, empty = sizes.facts(MODULE), sizes.facts("")
+    found = {name: measure([module, empty]) for name, (_, measure) in sizes.MEASURES.items()}
+    assert found == {"lines": 15, "files": 2, "names": 2, "longest": 12}
+    sources = {"room/one.py": module, "room/below/two.py": empty, "rooms.py": empty}
+    assert sizes.files_of("room", sources) == [module, empty]
+    assert sizes.files_of("room/*.py", sources) == [module]
+
+
+def test_a_size_above_its_budget_ends_with_status_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budgets = tmp_path / "sizes.toml"
+    monkeypatch.setattr(sizes, "BUDGETS", budgets)
+    budgets.write_text('["tools"]\nfiles = { goal = 1, budget = 2 }\n', encoding="utf-8")
+    assert sizes.main([]) == 1
+    captured = capsys.readouterr()
+    assert "| tools " in captured.out and "files of Python" in captured.err
+    budgets.write_text('["tools"]\nfiles = { goal = 1, budget = 900 }\n', encoding="utf-8")
+    assert sizes.main([]) == 0
+
+
+def test_the_tables_have_the_change_since_a_revision(capsys: pytest.CaptureFixture[str]) -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("the repository of git is not here")
+    assert sizes.main(["--base", "HEAD"]) == 0
+    header, dashes, *rows = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    assert header.split("|")[-2].strip() == "change" and set(dashes) <= set("|-: ")
+    assert len(rows) == len(sizes.read_budgets())
+    assert sizes.main(["--base", "no-such-revision"]) == 2
+    assert "got 'no-such-revision'" in capsys.readouterr().err
+
+
+def test_a_row_tells_the_room_that_is_left() -> None:
+    rows = [
+        sizes.Row("far", 50, sizes.Limit(60, 100), 40),
+        sizes.Row("close", 98, sizes.Limit(90, 100), 98),
     ]
-    return len(text.splitlines()) - sum(names)
+    assert sizes.table("lines", rows) == [
+        "| lines | today | goal | above goal | budget |    left | change |",
+        "| ----- | ----: | ---: | ---------: | -----: | ------: | -----: |",
+        "| far   |    50 |   60 |            |    100 |  50.0 % |    +10 |",
+        "| close |    98 |   90 |         +8 |    100 | 2.0 % ! |      0 |",
+    ]
 
 
-def test_functions_and_files_stay_short() -> None:
+# --- the functions -------------------------------------------------------------------------------
+
+
+def test_functions_stay_short() -> None:
     long = [
         f"{path.name}: {name}: {lines}"
         for path in FILES
@@ -43,14 +127,8 @@ def test_functions_and_files_stay_short() -> None:
         if lines > LONGEST_FUNCTION
     ]
     assert long == [], f"functions of more than {LONGEST_FUNCTION} lines"
-    assert [path for path in FILES if number_of_lines(path) > LONGEST_FILE] == []
 
 
 def test_the_usual_function_is_a_few_lines() -> None:
     lines = [lines for path in FILES for _, lines in functions(path)]
     assert statistics.median(lines) < 8
-
-
-def test_a_backend_is_one_small_file() -> None:
-    for package in (ROOT / "backends" / "tinynode_numpy",):
-        assert sum(number_of_lines(path) for path in package.rglob("*.py")) <= LONGEST_BACKEND

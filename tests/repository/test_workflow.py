@@ -80,7 +80,7 @@ def test_the_jobs_run_stages_that_exist() -> None:
     assert unknown.returncode == 2 and unknown.stdout == ""
     there = set(unknown.stderr.partition("The stages are: ")[2].split())
     used = set().union(*(stages_of(job) for job in read(CHECKS)["jobs"].values()))
-    assert {"style", "types", "tests", "docs"} <= used <= there
+    assert {"style", "types", "tests", "docs", "sizes"} <= used <= there
 
 
 def test_the_tests_run_on_each_supported_python() -> None:
