@@ -31,6 +31,37 @@ from tinynode.functions.searching import where
 from tinynode.functions.statistical import Sum
 from tinynode.functions.trigonometric import tanh
 
+__all__ = [
+    "ELU",
+    "GELU",
+    "GELUGrad",
+    "HardSiLU",
+    "HardSiLUGrad",
+    "LeakyReLU",
+    "LeakyReLUGrad",
+    "LogSigmoid",
+    "LogSoftmax",
+    "ReLU",
+    "ReLUGrad",
+    "Softmax",
+    "TanhGELU",
+    "TanhGELUGrad",
+    "elu",
+    "gelu",
+    "glu",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_tanh",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "relu",
+    "selu",
+    "silu",
+    "softmax",
+    "softplus",
+]
+
 
 class ReLU(FunctionNode):
     """y = max(x, 0).   x: (s) -> y: (s).   dL/dx = dL/dy where x > 0, else 0 (so 0 at the kink)"""

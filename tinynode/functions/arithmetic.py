@@ -21,6 +21,46 @@ from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
 from tinynode.type_check import TypeInfoTuple, broadcasts, expect
 
+__all__ = [
+    "Abs",
+    "Add",
+    "AddAll",
+    "Ceil",
+    "CopySign",
+    "Divide",
+    "FMod",
+    "Floor",
+    "FloorDivide",
+    "IsDead",
+    "Multiply",
+    "Negative",
+    "Positive",
+    "Remainder",
+    "Round",
+    "Sign",
+    "Subtract",
+    "Trunc",
+    "ZeroSafeMultiply",
+    "abs",
+    "add",
+    "add_all",
+    "ceil",
+    "copysign",
+    "divide",
+    "floor",
+    "floor_divide",
+    "fmod",
+    "multiply",
+    "negative",
+    "positive",
+    "remainder",
+    "round",
+    "sign",
+    "subtract",
+    "trunc",
+    "zero_safe_multiply",
+]
+
 
 class BroadcastingNode(FunctionNode):
     """Base of elementwise functions of two inputs; the shapes must broadcast."""

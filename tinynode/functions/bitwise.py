@@ -15,6 +15,29 @@ from tinynode.errors import OperandError, dtype_name
 from tinynode.functions.arithmetic import BroadcastingNode
 from tinynode.functions.operands import as_operand, as_operands
 
+__all__ = [
+    "BitwiseAnd",
+    "BitwiseInvert",
+    "BitwiseLeftShift",
+    "BitwiseOr",
+    "BitwiseRightShift",
+    "BitwiseXor",
+    "LogicalAnd",
+    "LogicalNot",
+    "LogicalOr",
+    "LogicalXor",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+]
+
 Operands = tuple[Variable, Variable]
 
 _CURE = "A comparison such as x != 0 gives bools; x.astype('int64') gives integers."

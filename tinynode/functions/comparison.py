@@ -21,6 +21,37 @@ from tinynode.functions.operands import (
 )
 from tinynode.functions.shapes import unbroadcast
 
+__all__ = [
+    "Clip",
+    "ClipGrad",
+    "Equal",
+    "ExtremeGrad",
+    "Greater",
+    "GreaterEqual",
+    "IsFinite",
+    "IsInf",
+    "IsNaN",
+    "Less",
+    "LessEqual",
+    "Maximum",
+    "Minimum",
+    "NotEqual",
+    "SignBit",
+    "clip",
+    "equal",
+    "greater",
+    "greater_equal",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "maximum",
+    "minimum",
+    "not_equal",
+    "signbit",
+]
+
 
 class Equal(BroadcastingNode):
     """z = (x == y).   x: (s), y: (t) -> z: (broadcast of s and t), bool. No gradient."""

@@ -16,6 +16,8 @@ from tinynode.devices import COMPLEX, Arrays, kind_of, namespace_of
 from tinynode.functions.data_types import astype
 from tinynode.functions.operands import as_operand, input_nodes, unchanged
 
+__all__ = ["Conj", "Imag", "Real", "conj", "imag", "real"]
+
 
 class Real(FunctionNode):
     """y = the real part of x.   x: (s), complex -> y: (s), real.   dL/dx = dL/dy + 0 i"""

@@ -47,6 +47,8 @@ from tinynode.functions.operands import (
 )
 from tinynode.functions.shapes import reshape
 
+__all__ = ["Fold", "Unfold", "conv1d", "conv2d", "conv_transpose2d"]
+
 IntPair = int | tuple[int, int]
 
 

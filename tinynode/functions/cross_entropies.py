@@ -44,6 +44,15 @@ from tinynode.functions.shapes import broadcasts_to, full_beside, reshape, unbro
 from tinynode.functions.statistical import sum
 from tinynode.type_check import TypeInfoTuple, expect, is_floating, is_integer
 
+__all__ = [
+    "RowWeights",
+    "SoftmaxCrossEntropy",
+    "SoftmaxCrossEntropyGrad",
+    "nll",
+    "sigmoid_cross_entropy",
+    "softmax_cross_entropy",
+]
+
 
 class _LabelledRows(FunctionNode):
     """Base of softmax cross entropy and the gradients: rows of scores with integer labels."""

@@ -25,6 +25,8 @@ from tinynode.functions.searching import where
 from tinynode.functions.shapes import broadcast_to, expand_dims
 from tinynode.functions.statistical import logsumexp, mean, sum
 
+__all__ = ["CTCStates", "ctc_loss"]
+
 IMPOSSIBLE = -1e30
 """The logarithm of a probability of 0: finite, so that no gradient is NaN."""
 

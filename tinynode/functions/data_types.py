@@ -23,6 +23,8 @@ from tinynode.devices import (
 from tinynode.errors import OperandError, dtype_name
 from tinynode.functions.operands import as_operand, input_nodes, unchanged
 
+__all__ = ["AsType", "Copy", "Identity", "ToDevice", "astype", "copy", "identity", "to_device"]
+
 
 class Identity(FunctionNode):
     """y = x, the same array.

@@ -22,6 +22,8 @@ from tinynode.functions.products import matmul, matrix_transpose
 from tinynode.functions.shapes import expand_dims
 from tinynode.type_check import TypeInfoTuple, expect, is_floating
 
+__all__ = ["Eigh", "Svd"]
+
 
 class SquareMatrixNode(FunctionNode):
     """Base of functions of a square, floating matrix."""

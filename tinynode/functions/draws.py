@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     States = dict[Generator, dict[str, Any]]
 
+__all__ = ["GumbelNoise", "dropout", "gumbel_softmax"]
+
 
 class _Notes(threading.local):
     """The generators noted in this thread: an entry for each open block, the innermost last."""

@@ -29,6 +29,38 @@ from tinynode.functions.operands import as_differentiable, as_floating, as_opera
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
 
+__all__ = [
+    "Erf",
+    "Exp",
+    "Expm1",
+    "Log",
+    "Log10",
+    "Log1p",
+    "Log2",
+    "LogAddExp",
+    "Pow",
+    "PowConstant",
+    "Reciprocal",
+    "SameInfinity",
+    "Sigmoid",
+    "Sqrt",
+    "Square",
+    "erf",
+    "exp",
+    "expm1",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "pow",
+    "reciprocal",
+    "rsqrt",
+    "sigmoid",
+    "sqrt",
+    "square",
+]
+
 
 class Exp(FunctionNode):
     """y = e^x.   x: (s) -> y: (s).   dL/dx = dL/dy * y"""

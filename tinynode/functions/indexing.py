@@ -43,6 +43,21 @@ from tinynode.functions.operands import (
 )
 from tinynode.functions.shapes import broadcasts_to, permute_dims, reshape, unbroadcast
 
+__all__ = [
+    "AddAt",
+    "GetItem",
+    "GetItemGrad",
+    "Positions",
+    "PositionsAlongAxis",
+    "SetItem",
+    "TakeAlongAxis",
+    "TakeRows",
+    "get_item",
+    "set_item",
+    "take",
+    "take_along_axis",
+]
+
 
 class Slice(NamedTuple):
     """A slice as a hashable constant."""

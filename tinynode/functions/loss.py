@@ -31,6 +31,19 @@ from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
 from tinynode.functions.statistical import mean, sum
 
+__all__ = [
+    "contrastive",
+    "cosine_similarity",
+    "gaussian_nll",
+    "hinge",
+    "huber",
+    "kl_divergence",
+    "mean_absolute_error",
+    "mean_squared_error",
+    "normalize",
+    "triplet_margin",
+]
+
 
 def check_reduction(function: str, reduction: str) -> str:
     """Raises ValueError unless the reduction is "mean", "sum" or "none"."""

@@ -29,6 +29,25 @@ from tinynode.functions.operands import (
 from tinynode.functions.shapes import broadcast_to, reshape, zeros_beside
 from tinynode.type_check import TypeInfoTuple, expect
 
+__all__ = [
+    "Concat",
+    "Flip",
+    "Roll",
+    "Split",
+    "Stack",
+    "Unstack",
+    "concat",
+    "flip",
+    "meshgrid",
+    "pad",
+    "repeat",
+    "roll",
+    "split",
+    "stack",
+    "tile",
+    "unstack",
+]
+
 
 class Concat(FunctionNode):
     """y = the inputs, joined along an axis.

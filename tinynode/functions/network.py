@@ -32,6 +32,8 @@ from tinynode.functions.shapes import broadcast_shapes, expand_dims, permute_dim
 from tinynode.functions.statistical import Sum
 from tinynode.type_check import TypeInfoTuple, expect
 
+__all__ = ["Linear", "bilinear", "embedding", "linear", "scaled_dot_product_attention"]
+
 
 class Linear(FunctionNode):
     """y = x W^T + b.

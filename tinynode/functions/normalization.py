@@ -25,6 +25,17 @@ from tinynode.functions.shapes import broadcast_to, reshape
 from tinynode.functions.statistical import mean, sum
 from tinynode.type_check import TypeInfoTuple, expect, is_floating
 
+__all__ = [
+    "Standardize",
+    "StandardizeGrad",
+    "batch_norm",
+    "fixed_batch_norm",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "rms_norm",
+]
+
 
 class Standardize(FunctionNode):
     """y = (x - m) r over axes, with m = mean x, r = 1 / sqrt(mean (x - m)^2 + eps); and m and r.

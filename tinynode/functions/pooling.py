@@ -50,6 +50,24 @@ from tinynode.functions.statistical import max as max_
 from tinynode.functions.statistical import mean
 from tinynode.functions.volumes import IntTriple, require_volumes, triple
 
+__all__ = [
+    "AvgPool2d",
+    "AvgPool2dGrad",
+    "MaxPool2d",
+    "MaxPool2dGrad",
+    "TakeWinners",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "global_avg_pool2d",
+    "global_max_pool2d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_unpool2d",
+    "upsample_nearest2d",
+]
+
 
 class MaxPool2d(FunctionNode):
     """y = the largest element of each window; and the place of the element in the window.

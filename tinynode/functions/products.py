@@ -35,6 +35,19 @@ from tinynode.functions.shapes import (
 )
 from tinynode.type_check import TypeInfoTuple, broadcasts, expect
 
+__all__ = [
+    "Cross",
+    "Einsum",
+    "MatMul",
+    "MatMulOfTransposed",
+    "VecDot",
+    "einsum",
+    "matmul",
+    "matrix_transpose",
+    "tensordot",
+    "vecdot",
+]
+
 
 class MatMul(FunctionNode):
     """z = x @ y, for matrices or stacks of matrices.

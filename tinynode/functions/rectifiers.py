@@ -18,6 +18,8 @@ from tinynode.functions.operands import (
 from tinynode.functions.shapes import reshape
 from tinynode.functions.statistical import max as max_
 
+__all__ = ["clipped_relu", "crelu", "maxout", "prelu", "relu6"]
+
 
 def prelu(x: Any, w: Any) -> Variable:
     """x where x > 0, else w * x; the gradient at 0 is w.

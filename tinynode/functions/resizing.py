@@ -23,6 +23,19 @@ from tinynode.functions.products import matmul
 from tinynode.functions.shapes import broadcast_to, moveaxis, permute_dims, reshape
 from tinynode.functions.statistical import max as max_
 
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "grid_sample",
+    "interpolate",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+]
+
 Sizes = int | Sequence[int]
 
 

@@ -28,6 +28,8 @@ from tinynode.functions.operands import (
 from tinynode.functions.searching import ArgSort
 from tinynode.functions.shapes import moveaxis, reshape
 
+__all__ = ["OneHot", "index_add", "one_hot", "scatter_add", "topk"]
+
 
 class OneHot(FunctionNode):
     """y[..., c] = 1 where c is the index, else 0.

@@ -25,6 +25,20 @@ from tinynode.functions.operands import (
 from tinynode.functions.shapes import reshape, unbroadcast, zeros_beside
 from tinynode.type_check import TypeInfoTuple, broadcasts, expect
 
+__all__ = [
+    "ArgMax",
+    "ArgMin",
+    "ArgSort",
+    "Where",
+    "argmax",
+    "argmin",
+    "argsort",
+    "sort",
+    "tril",
+    "triu",
+    "where",
+]
+
 
 class Where(FunctionNode):
     """z = x where the condition holds, y elsewhere.

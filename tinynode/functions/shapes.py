@@ -23,6 +23,22 @@ from tinynode.functions.operands import (
     unchanged,
 )
 
+__all__ = [
+    "BroadcastTo",
+    "PermuteDims",
+    "Reshape",
+    "SumTo",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "expand_dims",
+    "moveaxis",
+    "permute_dims",
+    "reshape",
+    "squeeze",
+    "sum_to",
+]
+
 
 class Reshape(FunctionNode):
     """y = the elements of x, in the same order, in another shape.

@@ -17,6 +17,18 @@ from tinynode.functions.arithmetic import zero_safe_multiply
 from tinynode.functions.exponential import erf_array, exp
 from tinynode.functions.operands import as_floating, as_integer
 
+__all__ = [
+    "ErfInv",
+    "Erfc",
+    "LGamma",
+    "PolyGamma",
+    "digamma",
+    "erfc",
+    "erfinv",
+    "lgamma",
+    "polygamma",
+]
+
 LANCZOS = (
     0.99999999999980993,
     676.5203681218851,

@@ -47,6 +47,29 @@ from tinynode.functions.shapes import (
 )
 from tinynode.type_check import TypeInfoTuple, expect, is_floating
 
+__all__ = [
+    "CumulativeProd",
+    "CumulativeSum",
+    "LinearScan",
+    "LogSumExp",
+    "Max",
+    "Mean",
+    "Min",
+    "Prod",
+    "Sum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]
+
 Axis = int | Sequence[int] | None
 
 

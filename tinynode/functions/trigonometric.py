@@ -14,6 +14,37 @@ from tinynode.functions.operands import as_operand, as_operands
 from tinynode.functions.searching import where
 from tinynode.functions.shapes import unbroadcast
 
+__all__ = [
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atan2",
+    "Atanh",
+    "Cos",
+    "Cosh",
+    "Hypot",
+    "Sin",
+    "Sinh",
+    "Tan",
+    "Tanh",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cos",
+    "cosh",
+    "hypot",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+]
+
 
 class Sin(FunctionNode):
     """y = sin x.   x: (s) in radians -> y: (s).   dL/dx = dL/dy * cos x"""

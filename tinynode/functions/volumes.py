@@ -26,6 +26,8 @@ from tinynode.functions.manipulation import pad
 from tinynode.functions.operands import as_operands
 from tinynode.functions.shapes import permute_dims, reshape
 
+__all__ = ["conv3d", "conv_transpose1d", "conv_transpose3d"]
+
 IntTriple = int | tuple[int, int, int]
 
 
