@@ -201,7 +201,7 @@ tn.show.matrix(
 # A bug with a 1 in one column only is caught by that row alone. So this row must stay.
 #
 # **In the package.** The class and its function belong into a file of `tinynode/functions`. Their
-# names go into `__all__` of that file, and the rows into `tests/op_cases.py`, which has the same
+# names go into `__all__` of that file, and the rows into `tests/op_cases/`, which has the same
 # form:
 #
 #     row("gaussian", "x-broadcasts", fn.gaussian, np_gaussian, x(3), pos(2, 3))

@@ -54,9 +54,9 @@ def unfold(x: Any, windows: Windows, counts: tuple[int, int]) -> Any:
     (kh, kw), (sh, sw), (dh, dw) = windows.size, windows.stride, windows.dilation
     shape = (x.shape[0], *counts, kh, kw, x.shape[3])
     strides = (n, rows * sh, columns * sw, rows * dh, columns * dw, c)
-    view = as_strided(x, shape, strides, writeable=False)  # pragma: no mutate: nobody writes to it
+    view = as_strided(x, shape, strides, writeable=False)
     number, size = math.prod(shape[:3]), math.prod(shape[3:])
-    if shape[5] >= LIMITS.few_channels:  # pragma: no mutate: both ways give the same matrix
+    if shape[5] >= LIMITS.few_channels:
         return view.reshape(number, size)
     return view.transpose(3, 4, 5, 0, 1, 2).reshape(size, number).T
 
@@ -86,7 +86,7 @@ def conv2d_gradient_w(node: Any, x: Any, gy: Any) -> Any:
         columns = unfold(images[part], node.windows, counts)
         total += columns.T @ gradients[part].reshape(-1, out)
     gw = total.reshape(*node.windows.size, x.shape[1], out).transpose(3, 2, 0, 1)
-    return (numpy.ascontiguousarray(gw),)  # pragma: no mutate: the copy makes later calls quick
+    return (numpy.ascontiguousarray(gw),)
 
 
 def conv2d_gradient_x(node: Any, gy: Any, w: Any) -> Any:

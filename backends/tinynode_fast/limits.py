@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Limits:  # pragma: no mutate below: the numbers decide about speed
+class Limits:
     """Numbers that decide about speed alone."""
 
     threaded: int = 1 << 20  # elements that threads share: a handover may cost a small loop

@@ -20,7 +20,7 @@ from tools.mutation import __main__ as tool
 from tools.mutation import choice, fresh, operators, plan
 from tools.mutation.fresh import few_files
 from tools.mutation.live import LiveCode, NotLiveError, function_at, same_outside
-from tools.mutation.pragma import marks_of
+from tools.mutation.marks import Mark, all_marks
 from tools.mutation.session import Session
 from tools.mutation.warm import Verdict
 
@@ -91,11 +91,20 @@ def test_every_operator_of_a_run_is_known_to_cosmic_ray():
 
 def test_marks_name_operators_that_exist():
     known = {name.rpartition("/")[2] for name in operators.register()}
-    for room in plan.ROOMS.values():
-        for path in (ROOT / room).rglob("*.py"):
-            for mark in marks_of(path.read_text(encoding="utf-8")):
-                named = {name.partition(" ")[0] for name in mark.operators}
-                assert named <= known, f"{path}:{mark.first}"
+    for path, marks in all_marks().items():
+        named = {name.partition(" ")[0] for mark in marks for name in mark.operators}
+        assert named <= known, path
+
+
+@pytest.mark.slow
+def test_every_mark_takes_mutants_out():
+    idle = []
+    for path, marks in all_marks().items():
+        source = (ROOT / path).read_text(encoding="utf-8")
+        every = len(list(plan.mutants_of(path, source, [])))
+        counts = [len(list(plan.mutants_of(path, source, [mark]))) for mark in marks]
+        idle += [mark for mark, count in zip(marks, counts, strict=True) if count == every]
+    assert idle == []
 
 
 # --- the mutants of a file -----------------------------------------------------------------------
@@ -130,14 +139,14 @@ def test_texts_types_and_errors_have_no_mutants():
 
 
 def test_a_mark_takes_mutants_out():
-    source = "def f(x):\n    return x + 1{}\n"
-    every = {one.operator for one in plan.mutants_of("a.py", source.format(""))}
+    source = "def f(x):\n    return x + 1\n"
+    every = {one.operator for one in plan.mutants_of("a.py", source)}
     assert every == {"core/ReplaceBinaryOperator_Add_Sub", "tinynode/NextNumber"}
-    named = source.format("  # pragma: no mutate (NextNumber): a test of marks")
-    assert {one.operator for one in plan.mutants_of("a.py", named)} == {
+    named = Mark("f", "a test of marks", "return x + 1", ("NextNumber",))
+    assert {one.operator for one in plan.mutants_of("a.py", source, [named])} == {
         "core/ReplaceBinaryOperator_Add_Sub"
     }
-    assert not list(plan.mutants_of("a.py", source.format("  # pragma: no mutate: for a test")))
+    assert not list(plan.mutants_of("a.py", source, [Mark("f", "a test", "return x + 1")]))
 
 
 def test_a_mutant_keeps_its_number_when_lines_move():

@@ -1,4 +1,4 @@
-"""Marks of equivalent mutants: each one is readable, and says why no caller sees the mutant."""
+"""Marks of equivalent mutants: each one has a line, and says why no caller sees the mutant."""
 
 from __future__ import annotations
 
@@ -6,56 +6,64 @@ import pathlib
 
 import pytest
 
-from tools.mutation.pragma import Mark, marks_of
+from tools.mutation import marks
+from tools.mutation.marks import Mark, MarkedLines, all_marks, definitions_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("tinynode", "backends/tinynode_fast")
-FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-
 SOURCE = """\
-x = 1  # pragma: no mutate: the start has no effect
-# pragma: no mutate (CutGraph y, FlipSign): the reason takes
-# two lines
-# pragma: no mutate (NextNumber,
-# DropCopy): two marks of a line
-y = 2
-class Limits:  # pragma: no mutate below (NextNumber): speed alone
-    a: int = 1
+x = 1
+class A:
+    limit: int = 1
 
-    b: int = 2
-z = "no mutate"
+    def f(self, x):
+        y = -x
+        return y
+def f(x):
+    y = -x
+    return -x
 """
 
 
-def test_marks_stand_in_the_line_above_the_line_or_on_a_block():
-    assert marks_of(SOURCE) == [
-        Mark(1, 1, frozenset(), "the start has no effect"),
-        Mark(6, 6, frozenset({"CutGraph y", "FlipSign"}), "the reason takes two lines"),
-        Mark(6, 6, frozenset({"NextNumber", "DropCopy"}), "two marks of a line"),
-        Mark(7, 10, frozenset({"NextNumber"}), "speed alone"),
-    ]
+def test_definitions_of_lines():
+    assert definitions_of(SOURCE) == ["", *["A"] * 3, *["A.f"] * 3, *["f"] * 3]
 
 
-def test_a_mark_holds_for_its_lines_and_operators():
-    every, two, _, block = marks_of(SOURCE)
-    assert every.holds(1, "core/ReplaceAndWithOr") and not every.holds(2, "core/ReplaceAndWithOr")
-    assert two.holds(6, "tinynode/FlipSign", "-y") and not two.holds(6, "tinynode/NextNumber", "y")
-    assert two.holds(6, "tinynode/CutGraph", "y") and not two.holds(6, "tinynode/CutGraph", "x")
-    assert [line for line in range(1, 12) if block.holds(line, "NextNumber")] == [7, 8, 9, 10]
+@pytest.mark.parametrize(
+    ("mark", "lines"),
+    [
+        (Mark("", "", "x = 1"), [1]),
+        (Mark("f", "", "y = -x"), [9]),
+        (Mark("A.f", "", "y = -x"), [6]),
+        (Mark("A", ""), [2, 3, 4]),
+        (Mark("f", "", "y = -y"), []),
+        (Mark("g", "", "y = -x"), []),
+    ],
+)
+def test_a_mark_holds_for_the_lines_with_its_text(mark, lines):
+    marked = MarkedLines(SOURCE, [mark])
+    assert [n for n in range(1, 11) if marked.exclude(n, "core/FlipSign")] == lines
+    assert marked.stale == ([] if lines else [mark])
+    below = MarkedLines("import math\n\n" + SOURCE, [mark])
+    assert [n - 2 for n in range(1, 13) if below.exclude(n, "core/FlipSign")] == lines
 
 
-def test_an_unreadable_mark_is_refused():
-    with pytest.raises(ValueError, match="line 1: unreadable mark"):
-        marks_of("x = 1  # pragma: no mutate (CutGraph) and so on\n")
+def test_a_mark_names_operators_and_texts():
+    marked = MarkedLines("y = -x\n", [Mark("", "", "y = -x", ("CutGraph y", "FlipSign"))])
+    assert marked.exclude(1, "tinynode/FlipSign", "-y") and marked.exclude(1, "CutGraph", "y")
+    assert not marked.exclude(1, "tinynode/NextNumber", "y")
+    assert not marked.exclude(1, "tinynode/CutGraph", "x")
 
 
-@pytest.mark.slow
-def test_every_mark_has_a_reason():
-    marks = {path: marks_of(path.read_text(encoding="utf-8")) for path in FILES}
-    without = [
-        f"{path.relative_to(ROOT)}:{mark.first}"
-        for path, found in marks.items()
-        for mark in found
-        if len(mark.reason.split()) < 3
-    ]
-    assert without == []
+def test_an_entry_with_a_wrong_key_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(marks, "FILE", tmp_path / "marks.toml")
+    marks.FILE.write_text('[["a.py"]]\nwithin = "f"\nlines = "x"\nreason = "none"\n')
+    with pytest.raises(TypeError, match="'lines'"):
+        all_marks.__wrapped__()
+
+
+def test_every_mark_has_a_line_and_a_reason():
+    for path, found in all_marks().items():
+        marked = MarkedLines((ROOT / path).read_text(encoding="utf-8"), found)
+        assert marked.stale == [], f"marks.toml: {path} has no such line in the definition"
+        assert [mark for mark in found if len(mark.reason.split()) < 3] == []
+        assert not [mark for mark in found if found.count(mark) > 1], path

@@ -75,7 +75,6 @@ class ReLU(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (y,) = self.get_retained_outputs()
-        # pragma: no mutate (CutGraph y): ReLUGrad has no gradient for y
         return ReLUGrad().apply((y, gy))
 
 
@@ -93,7 +92,6 @@ class ReLUGrad(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         (y,) = self.get_retained_inputs()
-        # pragma: no mutate (CutGraph y): ReLUGrad has no gradient for y
         return None, ReLUGrad().apply((y, ggx))[0]
 
 
@@ -311,14 +309,12 @@ class LeakyReLU(FunctionNode):
         xp = namespace_of(x)
         if self.slope == 0.0:  # 0 * inf is NaN
             return (xp.maximum(x, xp.zeros((), dtype=x.dtype, device=x.device)),)
-        # pragma: no mutate (ReplaceComparisonOperator_LtE_Lt): with slope 1 both are x
         choose = xp.maximum if self.slope <= 1.0 else xp.minimum
         return (choose(x, x * self.slope),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        # pragma: no mutate (CutGraph x): LeakyReLUGrad has no gradient for x
         return LeakyReLUGrad(self.slope).apply((x, gy))
 
 
@@ -344,7 +340,6 @@ class LeakyReLUGrad(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        # pragma: no mutate (CutGraph x): LeakyReLUGrad has no gradient for x
         return None, LeakyReLUGrad(self.slope).apply((x, ggx))[0]
 
 
@@ -400,7 +395,6 @@ class ELUGrad(FunctionNode):
         xp = namespace_of(x)
         self.retain_inputs((0, 1))
         positive = xp.astype(x > 0, gy.dtype)  # products with 0 and 1 are quicker than where
-        # pragma: no mutate (NeighbourFunction): a factor 0 follows where x is positive
         slopes = xp.exp(xp.minimum(x, xp.zeros((), dtype=x.dtype, device=x.device)))
         slopes *= 1.0 - positive
         slopes *= self.scale * self.alpha
@@ -413,7 +407,6 @@ class ELUGrad(FunctionNode):
         x, gy = self.get_retained_inputs()
         gx = ggy = None
         if 0 in target_input_indexes:
-            # pragma: no mutate (NextNumber 0.0): 0 replaces it where x is positive
             bend = exp(clip(x, max=0.0)) * (self.scale * self.alpha)
             gx = where(greater(x, 0), 0.0, h * gy * bend)
         if 1 in target_input_indexes:
@@ -661,7 +654,6 @@ class HardSiLUGrad(FunctionNode):
         x, gy = self.get_retained_inputs()
         gx = None
         if 0 in target_input_indexes:
-            # pragma: no mutate (CutGraph x): a comparison has no gradient
             gx = where(less(abs(x), 3), h * gy * (1.0 / 3.0), 0)
         return gx, HardSiLUGrad().apply((x, h))[0] if 1 in target_input_indexes else None
 

@@ -146,7 +146,6 @@ class AddAll(FunctionNode):
     def forward(self, inputs: Arrays) -> Arrays:
         if len(inputs) == 1:
             return inputs
-        # pragma: no mutate (NextNumber 0): all inputs have one namespace
         xp = namespace_of(inputs[0])
         total = xp.add(inputs[0], inputs[1])
         for x in inputs[2:]:
@@ -229,7 +228,6 @@ def masked(g: Array, mask: Array) -> Array:
     A product with 0 and 1 is several times quicker than a choice, where g is finite.
     """
     xp = namespace_of(g)
-    # pragma: no mutate (NeverBranch): the branch saves time and changes no value
     if all_true(xp.isfinite(g)):
         return g * xp.astype(mask, g.dtype)
     return xp.where(mask, g, xp.zeros_like(g))
@@ -250,8 +248,6 @@ class ZeroSafeMultiply(BroadcastingNode):
         self.retain_inputs((0, 1))
         finite = xp.isfinite(d)
         if not all_true(finite):
-            # pragma: no mutate (NeighbourFunction): where g is 0 the product is 0 with any finite
-            # d
             d = xp.where(finite | (g != 0), d, xp.zeros_like(d))
         return (xp.multiply(g, d),)
 
@@ -355,7 +351,6 @@ class Remainder(BroadcastingNode):
         gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
         gy = None
         if 1 in target_input_indexes:
-            # pragma: no mutate (CutGraph x, CutGraph y): floor has the gradient 0
             gy = unbroadcast(-gz * floor(x / y), self, 1)
         return gx, gy
 
@@ -387,7 +382,6 @@ class FMod(BroadcastingNode):
         gx = unbroadcast(gz, self, 0) if 0 in target_input_indexes else None
         gy = None
         if 1 in target_input_indexes:
-            # pragma: no mutate (CutGraph x, CutGraph y): trunc has the gradient 0
             gy = unbroadcast(-gz * trunc(x / y), self, 1)
         return gx, gy
 
@@ -496,11 +490,8 @@ class CopySign(BroadcastingNode):
         (z,) = self.get_retained_outputs()
         gx = gy = None
         if 0 in target_input_indexes:
-            # pragma: no mutate (CutGraph x, CutGraph z): sign has the gradient 0
             gx = unbroadcast(gz * (sign(x) * sign(z)), self, 0)
         if 1 in target_input_indexes:
-            # pragma: no mutate (CutGraph gz): the gradient of 0 times anything is 0
-            # pragma: no mutate (FlipSign): 0 and -0 are equal
             gy = unbroadcast(gz * 0.0, self, 1)
         return gx, gy
 

@@ -194,12 +194,8 @@ class _Extreme(BroadcastingNode):
         (z,) = self.get_retained_outputs()
         gx = gy = None
         if 0 in target_input_indexes:
-            # pragma: no mutate (CutGraph x, CutGraph y, CutGraph z): ExtremeGrad has no gradient
-            # for x, y and z
             gx = unbroadcast(ExtremeGrad().apply((x, y, z, gz))[0], self, 0)
         if 1 in target_input_indexes:
-            # pragma: no mutate (CutGraph y, CutGraph x, CutGraph z): ExtremeGrad has no gradient
-            # for x, y and z
             gy = unbroadcast(ExtremeGrad().apply((y, x, z, gz))[0], self, 1)
         return gx, gy
 
@@ -259,8 +255,6 @@ class ExtremeGrad(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         x, y, z = self.get_retained_inputs()
-        # pragma: no mutate (CutGraph x, CutGraph y, CutGraph z): ExtremeGrad has no gradient for
-        # x, y and z
         return None, None, None, ExtremeGrad().apply((x, y, z, ggx))[0]
 
 
@@ -278,7 +272,6 @@ class Clip(FunctionNode):
         (x,) = inputs
         self.retain_inputs((0,))
         low, high = self.low, self.high
-        # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): equal bounds give equal results
         if low is not None and high is not None and low > high:
             low = high  # the upper bound wins; the standard leaves it open
         return (namespace_of(x).clip(x, min=low, max=high),)
@@ -286,7 +279,6 @@ class Clip(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        # pragma: no mutate (CutGraph x): ClipGrad has no gradient for x
         return ClipGrad(self.low, self.high).apply((x, gy))
 
 
@@ -314,7 +306,6 @@ class ClipGrad(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         (x,) = self.get_retained_inputs()
-        # pragma: no mutate (CutGraph x): ClipGrad has no gradient for x
         return None, ClipGrad(self.low, self.high).apply((x, ggx))[0]
 
 
@@ -332,7 +323,6 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Variable:
     Raises:
         OperandError: a bound has another type.
     """
-    # pragma: no mutate (SwapArguments): all Variables of a call have one device
     x = as_operand("clip", "x", x, first_variable(min, max))
     if _is_constant(min) and _is_constant(max):
         return Clip(_number(min), _number(max)).apply((x,))[0]

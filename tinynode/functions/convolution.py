@@ -63,7 +63,6 @@ class Windows(NamedTuple):
     @property
     def are_apart(self) -> bool:
         """True if no element lies in two windows; False for all windows with dilation."""
-        # pragma: no mutate (ReplaceComparisonOperator_GtE_Gt): sums serve all windows
         steps = zip(self.stride, self.size, strict=True)
         return self.dilation == (1, 1) and all(stride >= size for stride, size in steps)
 
@@ -76,8 +75,6 @@ class Windows(NamedTuple):
 
     def padded(self, image: tuple[int, int]) -> tuple[int, int]:
         """The size of the image with padding."""
-        # pragma: no mutate (NextNumber 2): no window reaches the rows added at the end
-        # pragma: no mutate (NextNumber 2): no window reaches the columns added at the end
         return image[0] + 2 * self.padding[0], image[1] + 2 * self.padding[1]
 
     def places(self, counts: tuple[int, int]) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
@@ -156,14 +153,11 @@ def make_windows(
 
 def pad_image(x: Array, windows: Windows, value: float) -> Array:
     """Images (..., height, width) with a border of ``value``; x unchanged where padding is 0."""
-    # pragma: no mutate (NeverBranch): the branch saves time and changes no value
     if windows.padding == (0, 0):
         return x
     xp = namespace_of(x)
-    # pragma: no mutate (ReplaceUnaryOperator_Delete_USub): images have four axes
     height, width = x.shape[-2:]
     rows, columns = windows.padding
-    # pragma: no mutate (ReplaceUnaryOperator_Delete_USub): images have four axes
     shape = (*x.shape[:-2], *windows.padded((height, width)))
     padded = xp.full(shape, value, dtype=x.dtype, device=x.device)
     place = (..., slice(rows, rows + height), slice(columns, columns + width))
@@ -176,11 +170,9 @@ def crop_image(x: Array, windows: Windows, image: tuple[int, int]) -> Array:
     return x[..., rows : rows + image[0], columns : columns + image[1]]
 
 
-# pragma: no mutate: the limit decides about speed alone
 COLUMNS_IN_CACHE = 1 << 19
 
 
-# pragma: no mutate: the limit decides about memory and speed alone
 COLUMNS_ON_GPU = 1 << 27
 
 

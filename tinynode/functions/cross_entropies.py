@@ -181,7 +181,6 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
 
     def _row_factor(self, valid: Array, g: Array, weights: Sequence[Array]) -> Array | None:
         """g / m for each row, 0-d or (n, 1), if every row is known to count as one."""
-        # pragma: no mutate (NeverBranch): NumPy's usual case, with less work
         if weights or self.smoothing or not is_known_true(valid):
             return None
         scale = g / max(valid.shape[0], 1) if self.reduction == "mean" else g
@@ -205,7 +204,6 @@ class SoftmaxCrossEntropyGrad(_LabelledRows):
         arguments = (self.reduction, self.ignore_label, self.smoothing)
         glog_p = gg = None
         if 0 in target_input_indexes:
-            # pragma: no mutate (CutGraph log_p): RowWeights has no gradient for log_p
             rows = RowWeights(*arguments).apply((log_p, g, *constants))[0]
             glog_p = h * Exp().apply((log_p,))[0] * rows
         if 1 in target_input_indexes:
@@ -238,12 +236,9 @@ class RowWeights(SoftmaxCrossEntropyGrad):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gc,) = grad_outputs
         log_p, *constants = self.get_retained_inputs()
-        # pragma: no mutate (ReplaceComparisonOperator_Eq_NotEq): ones of either shape broadcast
-        # alike
         shape = (log_p.shape[0],) if self.reduction == "none" else ()
         one = full_beside(gc, shape, 1.0)
         node = RowWeights(self.reduction, self.ignore_label, self.smoothing)
-        # pragma: no mutate (CutGraph log_p): RowWeights has no gradient for log_p
         total = gc * node.apply((log_p, one, *constants))[0]
         gg = reshape(total, -1) if self.reduction == "none" else sum(total)
         return (None, gg, *(None for _ in constants))
@@ -360,7 +355,6 @@ class PutLabels(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (labels,) = self.get_retained_inputs()
-        # pragma: no mutate (CutGraph labels): integers have no gradient
         return TakeLabels(self.ignore_label).apply((gy, labels))[0], None
 
 
@@ -398,7 +392,6 @@ class SigmoidCrossEntropy(BroadcastingNode):
         xp = namespace_of(x)
         self.retain_inputs((0, 1))
         zero = xp.zeros((), dtype=x.dtype, device=x.device)
-        # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): |x| is 0 there
         size, factor = xp.abs(x), xp.where(x > zero, 1.0 - t, t)
         # max(x, 0) - x t = |x| factor; 0, not NaN, where |x| is infinite and the factor is 0
         return (xp.where(factor == 0, zero, size) * factor + xp.log1p(xp.exp(-size)),)

@@ -121,7 +121,6 @@ class Eigh(SquareMatrixNode):
         eye = eye_beside(v)
         inner = None if gw is None else column(gw) * eye
         if gv is not None:
-            # pragma: no mutate (ReplaceBinaryOperator_Add_Sub): the diagonal is multiplied by 0
             gaps = (1.0 - eye) / (row(w) - column(w) + eye)
             turned = gaps * matmul(vt, gv)
             inner = turned if inner is None else inner + turned
@@ -202,11 +201,9 @@ def _turning_terms(u: Variable, s: Variable, vt: Variable, gu: Variable) -> list
     """The part of dL/dX by dL/dU: within the space of the columns of U, and outside."""
     ut = matrix_transpose(u)
     eye = eye_beside(s)
-    # pragma: no mutate (ReplaceBinaryOperator_Add_Sub): the diagonal is multiplied by 0
     gaps = (1.0 - eye) / ((row(s) - column(s)) * (row(s) + column(s)) + eye)
     turned = gaps * matmul(ut, gu)
     within = matmul(matmul(u, (turned + matrix_transpose(turned)) * row(s)), vt)
-    # pragma: no mutate (NeverBranch): the left-out term of a square matrix is 0
     if u.shape[-1] == u.shape[-2]:
         return [within]
     scaled = gu / row(s)

@@ -66,14 +66,12 @@ def note_generator(generator: Generator) -> None:
     """Announce a draw from the generator."""
     for states in _notes.opened:
         if generator not in states:
-            # pragma: no mutate (DropCopy): NumPy gives a new dict at each read
             states[generator] = dict(generator.bit_generator.state)
 
 
 @contextmanager
 def drawing_again(states: States) -> Iterator[None]:
     """Start the generators from the given states; restore the present states at the end."""
-    # pragma: no mutate (DropCopy): NumPy gives a new dict at each read
     now = {generator: dict(generator.bit_generator.state) for generator in states}
     try:
         put_back(states)

@@ -290,8 +290,6 @@ class Pow(BroadcastingNode):
         at_zero = equal(x, 0)
         if 0 in target_input_indexes:
             # x^0 is 1 at x = 0 too: the derivative there is 0, not 0 * 0^-1
-            # pragma: no mutate (CutGraph y): a power of base 0 has gradient 0 by its exponent
-            # pragma: no mutate (NextNumber 1): any power above 0 is 0 at x = 0
             exponent = where(at_zero, where(equal(y, 0), 1, y - 1), y - 1)
             gx = unbroadcast(zero_safe_multiply(gz, y * pow(x, exponent)), self, 0)
         if 1 in target_input_indexes:
@@ -326,14 +324,10 @@ class PowConstant(FunctionNode):
         (x,) = self.get_retained_inputs()
         c = self.exponent
         if c == 0:
-            # pragma: no mutate (CutGraph gy): the gradient of 0 * gy is 0
-            # pragma: no mutate (FlipSign): 0 and -0 are equal
             return (gy * 0.0,)  # x^-1 would be infinite at 0
-        if c == 1:  # pragma: no mutate (NeverBranch): x^0 is 1 without the branch for c == 1, too
+        if c == 1:
             return (gy,)
         derivative = x * c if c == 2 else pow(x, c - 1) * c
-        # pragma: no mutate (NextNumber 1): both products are equal up to c = 2
-        # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): c == 1 has been dealt with
         if c > 1:
             return (product_before_mask(self, gy, derivative),)
         return (zero_safe_multiply(gy, derivative),)
@@ -371,7 +365,6 @@ def in_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
     if math.prod(first.shape) <= BLOCK or "cpu" not in backend_of(first).capabilities:
         return function(*arrays)
     xp = namespace_of(first)
-    # pragma: no mutate (NextNumber 1): NumPy takes any negative length for -1
     flat = [xp.reshape(x, (-1,)) for x in arrays]
     y = xp.empty(flat[0].shape, dtype=first.dtype, device=first.device)
     for start in range(0, y.shape[0], BLOCK):
@@ -400,7 +393,6 @@ def sigmoid_array(x: Array) -> Array:
     """
     xp = namespace_of(x)
     small = xp.exp(-xp.abs(x))
-    # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): e^-0 is 1 as well
     y = xp.maximum(small, xp.astype(x > 0, x.dtype))
     small += 1.0
     y /= small
@@ -553,8 +545,6 @@ def erf_array(xp: Any, x: Array) -> Array:
 
 
 def _single_erf(xp: Any, x: Array) -> Array:
-    # pragma: no mutate (NextNumber 6.0): the tanh is -1 up to -3.95
-    # pragma: no mutate (NextNumber 6.0): the tanh is 1 from 3.95
     inner = xp.clip(x, min=-6.0, max=6.0)
     y = _polynomial(SINGLE, inner * inner)
     y *= inner
@@ -562,10 +552,8 @@ def _single_erf(xp: Any, x: Array) -> Array:
 
 
 def _double_erf(xp: Any, x: Array) -> Array:
-    # pragma: no mutate (NextNumber 6.0): erf is 1 from 6 on
     size = xp.minimum(xp.abs(x), xp.asarray(6.0, dtype=x.dtype, device=x.device))
     square = size * size
-    # pragma: no mutate (ReplaceComparisonOperator_LtE_Lt): both polynomials hold at 1
     is_near = xp.astype(size <= 1, x.dtype)  # products with 0 and 1 are quicker than where
     near = _polynomial(NEAR, square * is_near)
     near *= size
@@ -574,8 +562,6 @@ def _double_erf(xp: Any, x: Array) -> Array:
     far *= xp.exp(-square)
     far = 1.0 - far
     far *= 1.0 - is_near
-    # pragma: no mutate (ReplaceBinaryOperator_Add_Sub): one term is 0, and the result has the
-    # sign of x
     return xp.copysign(near + far, x)
 
 

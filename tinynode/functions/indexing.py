@@ -178,7 +178,6 @@ def index_list(function: str, values: Any, x: Variable) -> Variable:
             f"{function}: an index list must hold integers or bools, and lists in it be equally "
             f"long, got {describe(values)}."
         )
-    # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of an index
     return wrap_array(x.device.from_host(host), x.device, False)
 
 
@@ -211,7 +210,6 @@ def turned(array: Array, index: Index) -> Array:
     Then all steps are positive: PyTorch has no others. Flipping twice gives the array again.
     """
     for item in index:
-        # pragma: no mutate (ReplaceComparisonOperator_Lt_LtE): a step of 0 was refused
         if isinstance(item, Slice) and item.step is not None and item.step < 0:
             break
     else:
@@ -219,7 +217,6 @@ def turned(array: Array, index: Index) -> Array:
     named = [item for item in index if item is not None and item is not Ellipsis]
     axes = []
     for axis, item in zip(axes_of(index, array.ndim), named, strict=True):
-        # pragma: no mutate (ReplaceComparisonOperator_Lt_LtE): a step of 0 was refused
         if isinstance(item, Slice) and item.step is not None and item.step < 0:
             axes.append(axis)
     return namespace_of(array).flip(array, axis=tuple(axes))
@@ -254,7 +251,6 @@ def _clamped(item: Slice, length: int) -> slice:
     chosen = range(*slice(*item).indices(length))
     if not chosen:
         return slice(0, 0)
-    # pragma: no mutate (ReplaceComparisonOperator_Lt_LtE, NextNumber 0): a step of 0 was refused
     if chosen.step < 0:
         return slice(length - 1 - chosen.start, length - chosen[-1], -chosen.step)
     return slice(chosen.start, chosen.stop, chosen.step)
@@ -272,7 +268,6 @@ def check_fits(function: str, index: Index, x: Variable, arrays: list[Variable])
         )
     named = [item for item in index if item is not None and item is not Ellipsis]
     waiting = iter(arrays)
-    # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): one array fits itself
     if len(arrays) > 1:
         _check_together(function, arrays)
     for axis, item in zip(axes_of(index, x.ndim), named, strict=True):
@@ -376,7 +371,6 @@ class TakeRows(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (indices,) = self.get_retained_inputs()
-        # pragma: no mutate (CutGraph indices): integers have no gradient
         return AddAt(input_shape(self)[0]).apply((gy, indices))[0], None
 
 
@@ -399,7 +393,6 @@ class AddAt(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         (indices,) = self.get_retained_inputs()
-        # pragma: no mutate (CutGraph indices): integers have no gradient
         return TakeRows().apply((gy, indices))[0], None
 
 
@@ -489,7 +482,6 @@ class PositionsAlongAxis(FunctionNode):
         places = xp.arange(math.prod(self.shape), device=indices.device)
         places = xp.reshape(places, self.shape)
         selected = xp.take_along_axis(places, indices, axis=self.axis)
-        # pragma: no mutate (NextNumber 1): NumPy takes any negative length for -1
         return (xp.reshape(selected, (-1,)),)
 
 
@@ -601,7 +593,6 @@ class Positions(FunctionNode):
         places = xp.arange(math.prod(self.shape), device=inputs[0].device)
         places = xp.reshape(places, self.shape)
         selected = turned(places, self.index)[thaw_index(self.index, self.shape, inputs)]
-        # pragma: no mutate (NextNumber 1): NumPy takes any negative length for -1
         return (xp.reshape(selected, (-1,)),)
 
 
@@ -667,7 +658,6 @@ def _fitting(value: Variable, index: Index, x: Variable, arrays: list[Variable])
     place = thaw_index(index, x.shape, tuple(array.raw for array in arrays))
     selection = tuple(x.raw[place].shape)
     extra = value.ndim - len(selection)
-    # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): both are equal at 0
     shape = value.shape[extra:] if extra > 0 else value.shape
     if math.prod(shape) != value.size or not broadcasts_to(shape, selection):
         raise ValueError(

@@ -242,8 +242,6 @@ class SlogDet(SquareMatrixNode):
         gl = grad_outputs[1]
         (x,) = self.get_retained_inputs()
         if gl is None:
-            # pragma: no mutate (CutGraph x): the gradient of 0 times anything is 0
-            # pragma: no mutate (FlipSign): 0 and -0 are equal
             return (x * 0.0,)
         return (column(column(gl)) * matrix_transpose(inv(x)),)
 
@@ -278,7 +276,6 @@ class Cholesky(SquareMatrixNode):
         (lower,) = self.get_retained_outputs()
         array = raw_of(lower)
         xp = namespace_of(array)
-        # pragma: no mutate (NextNumber 1): the matrix is square
         mask = xp.tril(xp.ones_like(array)) - 0.5 * xp.eye(
             array.shape[-1], dtype=array.dtype, device=array.device
         )
@@ -382,7 +379,6 @@ class Qr(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradients) -> Gradients:
         gq, gr = grad_outputs
         q, r = self.get_retained_outputs()
-        # pragma: no mutate (FlipSign): 0 and -0 are equal
         gr = zeros_beside(r, r.shape) if gr is None else gr
         inner = matmul(r, matrix_transpose(gr))
         if gq is not None:
@@ -418,7 +414,6 @@ def qr(x: Any, *, mode: str = "reduced") -> QrResult:
             f"qr: the complete Q of x (shape {x.shape}) has no gradient, since its last columns "
             'are arbitrary; use mode="reduced".'
         )
-    # pragma: no mutate (ReplaceComparisonOperator_GtE_Gt): both ways are equal where n = m
     if x.ndim < 2 or x.shape[-2] >= x.shape[-1]:
         return QrResult(*Qr().apply((x,)))
     n = x.shape[-2]
@@ -435,22 +430,12 @@ def diagonal(x: Any, *, offset: int = 0) -> Variable:
     x = as_operand("diagonal", "x", x)
     _require_matrix("diagonal", x)
     n, m = x.shape[-2:]
-    # pragma: no mutate (NextNumber 0, ReplaceComparisonOperator_GtE_Gt): with offset 0, both
-    # branches are equal
-    # pragma: no mutate (ReplaceBinaryOperator_Add_Sub): below, the diagonal ends where the flat
-    # array does
     rows, columns = (n, m - offset) if offset >= 0 else (n + offset, m)
-    # pragma: no mutate (ReplaceComparisonOperator_Lt_LtE): both are equal there
     length = rows if rows < columns else columns
-    # pragma: no mutate (NextNumber 0, ReplaceComparisonOperator_GtE_Gt): with offset 0, both
-    # branches are equal
     start = offset if offset >= 0 else -offset * m
     flat = reshape(x, (*x.shape[:-2], n * m))
-    # pragma: no mutate (ReplaceComparisonOperator_LtE_Lt): the slice is empty all the same
     if length <= 0:
-        # pragma: no mutate (NextNumber 0): the slice is empty all the same
         return get_item(flat, (..., slice(0, 0)))
-    # pragma: no mutate (NextNumber 1): the next step leads past both ends
     return get_item(flat, (..., slice(start, start + (length - 1) * (m + 1) + 1, m + 1)))
 
 
@@ -487,19 +472,15 @@ def matrix_power(x: Any, n: int) -> Variable:
         raise ValueError(f"matrix_power: x must be square, its shape is {base.shape}.")
     square = inv(base) if n < 0 else base
     power: Variable | None = None
-    # pragma: no mutate (NextNumber 0, ReplaceComparisonOperator_Lt_LtE): 0 and -0 are equal
     left = -n if n < 0 else n
     while left:
         if left % 2:
-            # pragma: no mutate (SwapArguments): powers of one matrix commute
             power = square if power is None else matmul(power, square)
         left //= 2
         if left:
             square = matmul(square, square)
     if power is None:  # n = 0: the identity, with gradient 0
         nothing = zero_safe_multiply(zeros_beside(base, base.shape), base)
-        # pragma: no mutate (DropUnbroadcast): the sum broadcasts the matrix
-        # pragma: no mutate (ReplaceBinaryOperator_Add_Sub): the term is 0
         return broadcast_to(eye_beside(base), base.shape) + nothing
     return power
 
@@ -533,10 +514,9 @@ def vector_norm(
         return min_(abs(x), axes, keepdims)
     if ord == 0:
         return sum_(astype(not_equal(x, 0), x.dtype), axes, keepdims)
-    if ord == 1:  # pragma: no mutate (NeverBranch): the branch saves time and changes no value
+    if ord == 1:
         return sum_(abs(x), axes, keepdims)
     wide = widened(x)  # the squares of float16 overflow soon
-    # pragma: no mutate (NeverBranch): the general formula gives the same
     if ord == 2:
         norm = SafeSqrt().apply((sum_(wide * wide, axes, keepdims),))[0]
     else:
@@ -546,10 +526,9 @@ def vector_norm(
 
 def _power_of_abs(x: Variable, p: float) -> Variable:
     """|x|^p, with gradient 0 where x is 0 and p is positive."""
-    if p < 0:  # pragma: no mutate (ReplaceComparisonOperator_Lt_LtE): p = 0 has been dealt with
+    if p < 0:
         return pow(abs(x), p)
     zero = equal(x, 0)
-    # pragma: no mutate (NextNumber 1): 0 replaces the value afterwards
     return where(zero, 0, pow(abs(where(zero, 1, x)), p))
 
 

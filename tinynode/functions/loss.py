@@ -157,7 +157,6 @@ def check_labels(
     """
     xp = namespace_of(labels)
     is_class = (labels >= 0) & (labels < classes)
-    # pragma: no mutate (NeverBranch): the branch saves time
     if type(ignore_label) is int and not 0 <= ignore_label < classes and is_known_true(is_class):
         return None
     valid = labels != ignore_label
@@ -237,7 +236,6 @@ class MeanOfCounted(FunctionNode):
         (gy,) = grad_outputs
         (labels,) = self.get_retained_inputs()
         shape = input_shape(self)
-        # pragma: no mutate (CutGraph labels): integers have no gradient
         return MeanOfCountedGrad(self.ignore_label, shape).apply((gy, labels))[0], None
 
 
@@ -298,7 +296,6 @@ class Hinge(FunctionNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         x, labels = self.get_retained_inputs()
-        # pragma: no mutate (CutGraph x): HingeGrad has no gradient for x
         return HingeGrad(self.ignore_label).apply((x, labels, gy))[0], None
 
 
@@ -315,13 +312,11 @@ class HingeGrad(Hinge):
         self.retain_inputs((0, 1))
         hot = one_hot_array(labels, x)
         inside = (self._margin(x, hot) > 0) & (labels != self.ignore_label)[:, None]
-        # pragma: no mutate (ReplaceBinaryOperator_Mul_Div): the divisor is 1 or -1
         return (gy * (1.0 - 2.0 * hot) * xp.astype(inside, gy.dtype),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (ggx,) = grad_outputs
         x, labels = self.get_retained_inputs()
-        # pragma: no mutate (CutGraph x): HingeGrad has no gradient for x
         return None, None, HingeGrad(self.ignore_label).apply((x, labels, ggx))[0]
 
 
@@ -370,7 +365,6 @@ class KLDivergence(BroadcastingNode):
         xp = namespace_of(p)
         self.retain_inputs((0, 1))
         ratio = xp.log(xp.where(p == 0, xp.ones_like(p), p)) - log_q
-        # pragma: no mutate (NeighbourFunction): a factor p = 0 follows
         return (p * xp.where(p == 0, xp.zeros_like(ratio), ratio),)
 
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
@@ -381,7 +375,6 @@ class KLDivergence(BroadcastingNode):
             gq = unbroadcast(-(gy * p), self, 0)
         if 1 in target_input_indexes:
             zero = equal(p, 0)
-            # pragma: no mutate (NextNumber 1): 0 replaces it where p = 0
             ratio = log(where(zero, 1, p)) - log_q + 1.0
             gp = unbroadcast(gy * where(zero, 0, ratio), self, 1)
         return gq, gp
@@ -409,7 +402,6 @@ def kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Variable:
         return losses
     if reduction == "sum" or losses.ndim == 0:
         return sum(losses)
-    # pragma: no mutate (NextNumber 1): the total of no rows is 0
     return narrowed(sum(widened(losses)) / float(losses.shape[0] or 1), losses)
 
 

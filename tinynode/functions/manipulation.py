@@ -328,13 +328,11 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Variable:
     times = as_shape("tile", "repetitions", repetitions)
     if any(n < 0 for n in times):
         raise ValueError(f"tile: repetitions {times} must not be negative.")
-    # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): both are equal there
     ndim = len(times) if len(times) > x.ndim else x.ndim
     times = (1,) * (ndim - len(times)) + times
     shape = (1,) * (ndim - x.ndim) + x.shape
     pairs = [m for pair in zip((1,) * ndim, shape, strict=True) for m in pair]
     wide = [m for pair in zip(times, shape, strict=True) for m in pair]
-    # pragma: no mutate (SwapArguments): the factors of a product commute
     result = tuple(n * m for n, m in zip(times, shape, strict=True))
     return reshape(broadcast_to(reshape(x, pairs), wide), result)
 
@@ -443,7 +441,6 @@ def pad(x: Any, pad_width: Any, value: Any = 0, mode: str = "constant") -> Varia
     if any(number != first for pair in numbers for number in pair):
         border = _with_sides(border, widths, numbers)
     inside = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
-    # pragma: no mutate (ReplaceFalseWithTrue): no caller asks for the gradient of a constant
     return set_item(wrap_array(border, x.device, False), inside, x)
 
 

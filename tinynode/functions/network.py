@@ -239,7 +239,6 @@ def attention_weights(
 
     The arguments are those of ``scaled_dot_product_attention``; ``bias`` is added to the scores.
     """
-    # pragma: no mutate (NextNumber 1): without features all scores are 0
     scale = 1.0 / math.sqrt(query.shape[-1] or 1)
     # a float16 score ends at 65,504
     scores = matmul(widened(query) * scale, matrix_transpose(widened(key)))

@@ -205,7 +205,6 @@ def batch_norm(
     """
     if unknown:
         raise unknown_keywords("batch_norm", unknown)
-    # pragma: no mutate (SwapArguments): all Variables of a call have one device
     x = as_floating("batch_norm", "x", x, first_variable(gamma, beta))
     n = _elements_of_a_channel(x)
     running = running_mean, running_variance
@@ -281,7 +280,6 @@ def batch_norm_with_statistics(
         InvalidType: a parameter has another dtype than x.
         ValueError: x has fewer than two axes, or a parameter has the wrong shape.
     """
-    # pragma: no mutate (SwapArguments): all Variables of a call have one device
     x = as_floating("batch_norm", "x", x, first_variable(gamma, beta))
     axes = _channel_axes("batch_norm", x)
     y, m, r = _standardize("batch_norm", x, axes, eps)
@@ -399,7 +397,6 @@ def group_norm(x: Any, groups: int, gamma: Any, beta: Any, eps: float = 1e-5) ->
         ValueError: x has fewer than two axes, the groups do not divide the channels, or a
             parameter has the wrong shape.
     """
-    # pragma: no mutate (SwapArguments): all Variables of a call have one device
     x = as_floating("group_norm", "x", x, first_variable(gamma, beta))
     _channel_axes("group_norm", x)
     channels = x.shape[1]

@@ -85,8 +85,6 @@ class MaxPool2d(FunctionNode):
         self.retain_outputs((1,))
         padded = pad_image(x, self.windows, -float("inf"))
         counts = self.windows.counts((x.shape[2], x.shape[3]))
-        # pragma: no mutate (NextNumber 128, ReplaceComparisonOperator_Lt_LtE): int8 holds the
-        # numbers 0 to 127 of 128 places
         dtype = xp.int8 if self.windows.size[0] * self.windows.size[1] < 128 else xp.int32
         first, *others = [padded[place] for _, _, place in self.windows.places(counts)]
         best, winners = xp.positive(first), xp.zeros_like(first, dtype=dtype)

@@ -64,8 +64,6 @@ class MatMul(FunctionNode):
         x, y = in_types
         expect(x.ndim >= 2, y.ndim >= 2)
         expect(x.shape[-1] == y.shape[-2])
-        # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE, ReplaceOrWithAnd): matrices fit any
-        # stack of matrices
         if x.ndim > 2 or y.ndim > 2:
             expect(broadcasts(x, y, last=2))
 
@@ -153,7 +151,6 @@ def matmul_array(x: Array, y: Array) -> Array:
     if len(leading) > 1 and len(y.shape) == 2:
         z = xp.matmul(xp.reshape(x, (math.prod(leading), x.shape[-1])), y)
         return xp.reshape(z, (*leading, y.shape[1]))
-    # pragma: no mutate (NeverBranch): the branch saves time and changes no value
     if len(y.shape) == 2 and y.shape[1] >= MANY_COLUMNS and leading and leading[0] in FEW_ROWS:
         return xp.matmul(y.mT, x.mT).mT
     return xp.matmul(x, y)
@@ -347,14 +344,11 @@ def cross(x1: Any, x2: Any, *, axis: int = -1) -> Variable:
 def _orders(einsum: Any) -> bool:
     """True if an einsum takes ``optimize``; PyTorch's optimizes by default."""
     parameters = inspect.signature(einsum).parameters.values()
-    # pragma: no mutate (NeighbourFunction, ReplaceComparisonOperator_Eq_NotEq): only the speed
-    # differs
     return any(p.name == "optimize" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _of_one_dtype(xp: Any, inputs: Arrays) -> Arrays:
     """The arrays, cast where the dtypes differ: not every einsum promotes."""
-    # pragma: no mutate (ReplaceComparisonOperator_Eq_NotEq): a cast to the same dtype is a copy
     if all(x.dtype == inputs[0].dtype for x in inputs):
         return inputs
     dtype = xp.result_type(*inputs)
@@ -384,11 +378,8 @@ class Einsum(FunctionNode):
         xp = namespace_of(inputs[0])
         arrays = _of_one_dtype(xp, inputs)
         wide = tuple([widened_array(x) for x in arrays])
-        # pragma: no mutate (NeverBranch): the portable way gives the same
         if hasattr(xp, "einsum"):
             text = f"{','.join(self.subscripts)}->{self.output}"
-            # pragma: no mutate (NextNumber 2, ReplaceComparisonOperator_Gt_GtE,
-            # ReplaceTrueWithFalse, ReplaceAndWithOr): only the speed differs
             options = {"optimize": True} if len(inputs) > 2 and _orders(xp.einsum) else {}
             y = xp.einsum(text, *wide, **options)
         else:

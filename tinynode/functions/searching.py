@@ -101,7 +101,6 @@ def where(condition: Any, x: Any, y: Any) -> Variable:
 def _number_beside(condition: Variable, x: float, y: float) -> Variable:
     """x as a 0-d Variable, floating if a number is floating."""
     xp, device = condition.xp, condition.device
-    # pragma: no mutate (ReplaceBinaryOperator_Add_Sub): both have the same type
     dtype = getattr(xp, config.dtype) if isinstance(x + y, float) else None
     return wrap_array(xp.asarray(x, dtype=dtype, device=condition.raw.device), device, False)
 
@@ -236,7 +235,6 @@ class ArgSort(FunctionNode):
         return (x.shape[self.axis] - 1 - xp.flip(backwards, axis=self.axis),)
 
 
-# pragma: no mutate (ReplaceTrueWithFalse True): the sort is stable for either value
 def argsort(
     x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True, **unknown: Never
 ) -> Variable:
@@ -251,7 +249,6 @@ def argsort(
     return ArgSort(normalize_axis("argsort", axis, x.ndim), descending).apply((x,))[0]
 
 
-# pragma: no mutate (ReplaceTrueWithFalse True): the sort is stable for either value
 def sort(
     x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True, **unknown: Never
 ) -> Variable:

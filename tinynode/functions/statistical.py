@@ -141,7 +141,6 @@ class Mean(ReducingNode):
     def backward(self, target_input_indexes: Indexes, grad_outputs: Gradient) -> Gradients:
         (gy,) = grad_outputs
         n = math.prod(input_shape(self)[axis] for axis in self.axes)
-        # pragma: no mutate (CutGraph gy): where n is 0 the gradient has no elements
         return (self._spread(narrowed(widened(gy) * (1.0 / n), gy) if n else gy),)
 
 
@@ -392,7 +391,6 @@ class LogSumExp(ReducingNode):
         self.retain_inputs((0,))
         self.retain_outputs((0,))
         largest = xp.max(x, axis=self.axes, keepdims=True)
-        # pragma: no mutate (NeighbourFunction): the shift is added again, and -inf stays -inf
         shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
         total = xp.sum(xp.exp(x - shift), axis=self.axes, keepdims=True)
         # where all are -inf the total is 0, and the logarithm is the largest, -inf
@@ -405,7 +403,6 @@ class LogSumExp(ReducingNode):
         (gy,) = grad_outputs
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
-        # pragma: no mutate (NextNumber 0): e^(-inf) is 0 with any shift
         shift = where(equal(y, -math.inf), 0, y)
         return (self._spread(gy) * exp(x - self._spread(shift)),)
 
@@ -450,7 +447,6 @@ def diff(
     if times < 0:
         raise ValueError(f"diff: n must not be negative, got {n}.")
     parts = [part for part in (prepend, x, append) if part is not None]
-    # pragma: no mutate (ReplaceComparisonOperator_Gt_GtE): one part is x itself
     y = concat(parts, axis=axis) if len(parts) > 1 else x
     before = (slice(None),) * axis
     for _ in range(times):
@@ -536,10 +532,9 @@ class CumulativeProd(FunctionNode):
         (x,) = self.get_retained_inputs()
         (y,) = self.get_retained_outputs()
         if x.shape[self.axis] == 0:
-            return (gy,)  # pragma: no mutate (CutGraph gy): there are no elements
+            return (gy,)
         all_but_first = (slice(None),) * self.axis + (slice(1, None),)
         all_but_last = (slice(None),) * self.axis + (slice(None, -1),)
-        # pragma: no mutate (NextNumber 0): a scan does not use its first factor
         factors = concat([get_item(x, all_but_first), _first(x, self.axis, 0)], axis=self.axis)
         scan = LinearScan(self.axis).apply(
             (flip(factors, axis=self.axis), flip(gy, axis=self.axis))
@@ -600,7 +595,6 @@ class LinearScan(FunctionNode):
         axis = self.axis
         all_but_first = (slice(None),) * axis + (slice(1, None),)
         all_but_last = (slice(None),) * axis + (slice(None, -1),)
-        # pragma: no mutate (NextNumber 0): a scan does not use its first factor
         factors = concat([get_item(a, all_but_first), _first(a, axis, 0)], axis=axis)
         scan = LinearScan(axis).apply((flip(factors, axis=axis), flip(gs, axis=axis)))
         t = flip(scan[0], axis=axis)

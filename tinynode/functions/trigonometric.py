@@ -359,7 +359,6 @@ class Hypot(BroadcastingNode):
         (gz,) = grad_outputs
         x, y = self.get_retained_inputs()
         (z,) = self.get_retained_outputs()
-        # pragma: no mutate (NextNumber 1): x and y are 0 there
         length = where(equal(z, 0), 1, z)  # x and y are 0 there, and so is the gradient
         gx = gy = None
         if 0 in target_input_indexes:

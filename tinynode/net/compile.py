@@ -247,7 +247,6 @@ class Recording:
         self.settings = {name: _comparable(value) for name, value in values.items()}
         self.modules = [(weakref.ref(module), training) for module, training in found.modules]
         self.trace = found._replace(modules=[])  # an argument of the function must stay freeable
-        # pragma: no mutate (DropCopy): a view of a dict that never changes is as good
         self.captured = list(found.captured.values())
         self.captured_specs = specs_of(self.captured)
         self.holders = {name: n for one in found.updates for name, n in one.holders()}
@@ -384,7 +383,6 @@ def settings() -> tuple[Any, ...]:
 
     A last part says if a transform is running: derivatives then have a graph by default.
     """
-    # pragma: no mutate (SwapReturned): the parts are compared in any order
     return *_known_settings(config), len(added_settings), thread_state.differentiating > 0
 
 

@@ -117,7 +117,6 @@ def _example_gradients(ys: Sequence[Variable], names: Sequence[str]) -> list[Var
     examples: list[Variable | None] = []
     for y, name in zip(ys, names, strict=True):
         given = name != EMPTY and y.raw is not None and is_differentiable(y.raw)
-        # pragma: no mutate (NeighbourFunction, ReplaceTrueWithFalse): a net records no values
         ones = wrap_array(y.xp.ones_like(y.raw), y.device, True) if given else None
         examples.append(ones)
     return examples

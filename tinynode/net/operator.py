@@ -221,5 +221,4 @@ def _value_key(value: Any) -> Any:
         return repr(value)
     if math.prod(value.shape) > 16:
         return id(value)
-    # pragma: no mutate (SwapReturned): the parts of a key may have any order
     return tuple(value.shape), str(value.dtype), to_host(value).tobytes()

@@ -219,11 +219,9 @@ def drop_broadcasts(
             for position, other in ((0, 1), (1, 0)):
                 names = operator.input_names
                 if names[0] == names[1]:
-                    # pragma: no mutate (ReplaceBreakWithContinue): both rounds see the same
                     break
                 if names[position] in origin and specs[names[other]] == form:
                     operator = operator.renamed({names[position]: origin[names[position]]})
-                    # pragma: no mutate (ReplaceBreakWithContinue): the new input is narrower
                     break
         kept.append(operator)
     return kept

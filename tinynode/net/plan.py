@@ -102,7 +102,6 @@ class Plan:
     ) -> None:
         nodes = [(operator, operator.make_node()) for operator in operators]
         constants = {o.output_names[0]: n.value for o, n in nodes if isinstance(n, Constant)}
-        # pragma: no mutate (DropCopy): a run reads the values, in their order
         self.constants = list(constants.values())
         where = dict(devices)
         indexes = {name: index for index, name in enumerate((*devices, *constants))}

@@ -206,7 +206,6 @@ class Program:
         targets, given = key
         scope = Scope()
         for name, array in zip(self.inputs, arrays, strict=True):
-            # pragma: no mutate (ReplaceFalseWithTrue): the operators of a net record no graph
             scope.put(name, wrap_array(array, self.devices[name], False))
         net = NetOp(self.operators, self.title)
         net.run(scope)
@@ -281,7 +280,6 @@ class Program:
         found = self.gradient(self.full_key, arrays)
         results, saved = self.run(arrays, True)
         floating = [i for i, y in enumerate(results) if is_differentiable(y)]
-        # pragma: no mutate (NeighbourFunction): a plan depends on no values
         given = tuple([namespace_of(results[i]).ones_like(results[i]) for i in floating])
         key = self.full_key[0], tuple(floating)
         packed, plans = saved.layout is not None, self.gradient(key, arrays).plans
@@ -348,7 +346,6 @@ class NetFunction(FunctionNode):
             results = NetFunction(combined, recorded).apply((*xs, *gys)) if found.reached else ()
         else:
             results = self._first_order(key, arrays, tuple([gy.raw for gy in gys]))
-        # pragma: no mutate (NeverBranch): the branch saves time and changes no value
         if len(results) == len(found.results):
             return results
         each = iter(results)

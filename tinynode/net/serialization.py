@@ -289,7 +289,6 @@ def _check_known(type: str, names: Iterable[str]) -> None:
     known = _names_in_methods(node_class)
     for name in names:
         if name not in known and not hasattr(node_class, name):
-            # pragma: no mutate (NextNumber 1): the closest name comes first
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "no method of the class has it."
             raise NetError(f"loads: {type} has no attribute {name!r}: {hint}")

@@ -114,7 +114,6 @@ class Update:
         numbers = {name: getattr(self.optimizer, key) for key, name in self._numbers.items()}
         numbers.update((name, slot.count + 1) for name, slot in self._counts.values())
         found = {
-            # pragma: no mutate (ReplaceFalseWithTrue): a net with updates records no graph
             name: wrap_array(device.from_host(numpy.asarray(number, numpy.float64)), device, False)
             for name, number in numbers.items()
         }
@@ -122,7 +121,6 @@ class Update:
             if part.slot.device is not device:  # the parameter was moved
                 part.slot.prepare(self._title)
             for key, name in part.read.items():
-                # pragma: no mutate (ReplaceFalseWithTrue): a net with updates records no graph
                 found[name] = wrap_array(part.slot.moments[key], device, False)
         return found
 

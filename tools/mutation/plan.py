@@ -20,8 +20,8 @@ from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_item import MutationSpec, WorkItem
 from parso.python.tree import search_ancestor
 
+from tools.mutation.marks import Mark, MarkedLines, all_marks
 from tools.mutation.operators import Node, call_name, register, text_of
-from tools.mutation.pragma import marks_of
 
 ROOMS = {
     "core": "tinynode/core",
@@ -87,13 +87,13 @@ def mutated(mutant: Mutant, source: str) -> str | None:
     return Once.mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
 
 
-def mutants_of(path: str, source: str) -> Iterator[Mutant]:
-    """Every mutant of a file."""
+def mutants_of(path: str, source: str, marks: list[Mark] | None = None) -> Iterator[Mutant]:
+    """Every mutant of a file without those that a mark excludes; by default of ``marks.toml``."""
     tree = get_ast(source)
     nodes = list(ast_nodes(tree))
     skipped = {(leaf.start_pos, leaf.end_pos) for node in nodes if is_skipped(node)
                for leaf in ast_nodes(node)}  # fmt: skip
-    marks = marks_of(source)
+    marked = MarkedLines(source, all_marks().get(path, []) if marks is None else marks)
     seen: Counter[str] = Counter()
     for operator in register():
         changer = get_operator(operator)()
@@ -105,7 +105,7 @@ def mutants_of(path: str, source: str) -> Iterator[Mutant]:
             if (node.start_pos, node.end_pos) in skipped:
                 continue
             text = text_of(node)
-            if any(mark.holds(line, operator, text) for mark in marks for line in lines):
+            if any(marked.exclude(line, operator, text) for line in lines):
                 continue
             definition = definition_of(node)
             line = source.splitlines()[start[0] - 1].strip()
