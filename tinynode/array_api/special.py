@@ -34,6 +34,8 @@ COMPOSED_BY_SCIPY = frozenset(("betaincc", "chdtr", "chdtrc", "rel_entr", "stdtr
 class OtherSpecial:
     """A function of scipy.special without a method in ``Special``: call it with Variables.
 
+    Its docstring has the derivative by each argument with a rule.
+
     Args:
         owner: the ``Special`` of a device.
         name: the name in scipy.special.
@@ -41,7 +43,9 @@ class OtherSpecial:
 
     def __init__(self, owner: Special, name: str) -> None:
         self.__name__ = name
-        self.__doc__ = f"scipy.special.{name} of Variables."
+        rules = enumerate(RULES.get(name, ()))
+        derivatives = [f"By argument {i}: {rule.__doc__}" for i, rule in rules if rule]
+        self.__doc__ = "\n".join([f"scipy.special.{name} of Variables.", *derivatives])
         self.owner = owner
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
@@ -56,8 +60,9 @@ class Special(NamespaceBase):
 
     Arguments are Variables, arrays or numbers. Arguments broadcast. The dtype of a result is the
     floating dtype of the arguments, or the default one if all are integers. The methods below and
-    all functions in ``RULES`` are differentiable. Any other function of scipy.special gives its
-    value; a gradient that is not zero raises NotImplementedError in the backward pass.
+    all functions in ``RULES``, such as ``ndtr``, are differentiable. Any other function of
+    scipy.special gives its value; a gradient that is not zero raises NotImplementedError in the
+    backward pass.
 
     Args:
         home: the device of new Variables.
@@ -181,265 +186,14 @@ class Special(NamespaceBase):
         """The sign of Gamma(x), outside the graph: dy/dx = 0."""
         return self._rule("gammasgn", *(x.detach() for x in self._operands("gammasgn", x)))
 
-    def erfcinv(self, x: Any, /) -> Variable:
-        """The inverse of erfc.   dy/dx = -sqrt(pi) / 2 e^(y^2)"""
-        return self._rule("erfcinv", x)
-
-    def erfcx(self, x: Any, /) -> Variable:
-        """e^(x^2) erfc(x).   dy/dx = 2 x y - 2 / sqrt(pi)"""
-        return self._rule("erfcx", x)
-
-    def ndtr(self, x: Any, /) -> Variable:
-        """The normal distribution function.   dy/dx = e^(-x^2 / 2) / sqrt(2 pi)"""
-        return self._rule("ndtr", x)
-
-    def log_ndtr(self, x: Any, /) -> Variable:
-        """log(ndtr(x)).
-
-        dy/dx = e^(-x^2 / 2 - y) / sqrt(2 pi); below 0 as sqrt(2 / pi) / erfcx(-x / sqrt(2))
-        """
-        return self._rule("log_ndtr", x)
-
-    def ndtri(self, x: Any, /) -> Variable:
-        """The inverse of ndtr.   dy/dx = sqrt(2 pi) e^(y^2 / 2)"""
-        return self._rule("ndtri", x)
-
-    def ndtri_exp(self, x: Any, /) -> Variable:
-        """The inverse of log_ndtr.   dy/dx = sqrt(2 pi) e^(x + y^2 / 2)"""
-        return self._rule("ndtri_exp", x)
-
-    def gamma(self, x: Any, /) -> Variable:
-        """The gamma function.   dy/dx = y digamma(x)"""
-        return self._rule("gamma", x)
-
-    def rgamma(self, x: Any, /) -> Variable:
-        """1 / Gamma(x).   dy/dx = -y digamma(x)"""
-        return self._rule("rgamma", x)
-
-    def loggamma(self, x: Any, /) -> Variable:
-        """log(Gamma(x)).   dy/dx = digamma(x)"""
-        return self._rule("loggamma", x)
-
-    def beta(self, a: Any, b: Any, /) -> Variable:
-        """Gamma(a) Gamma(b) / Gamma(a + b).
-
-        dy/da = y (digamma(a) - digamma(a + b))
-        dy/db = y (digamma(b) - digamma(a + b))
-        """
-        return self._rule("beta", a, b)
-
-    def betaln(self, a: Any, b: Any, /) -> Variable:
-        """log |beta(a, b)|.
-
-        dy/da = digamma(a) - digamma(a + b)
-        dy/db = digamma(b) - digamma(a + b)
-        """
-        return self._rule("betaln", a, b)
-
-    def betainc(self, a: Any, b: Any, x: Any, /) -> Variable:
-        """The regularized incomplete beta function.
-
-        dy/dx = x^(a - 1) (1 - x)^(b - 1) / B(a, b); no rule in a and b.
-        """
-        return self._rule("betainc", a, b, x)
-
-    def betaincinv(self, a: Any, b: Any, p: Any, /) -> Variable:
-        """x with betainc(a, b, x) = p.
-
-        dy/dp = B(a, b) / (y^(a - 1) (1 - y)^(b - 1)); no rule in a and b.
-        """
-        return self._rule("betaincinv", a, b, p)
-
-    def gammainc(self, a: Any, x: Any, /) -> Variable:
-        """The regularized lower incomplete gamma function.
-
-        dy/dx = x^(a - 1) e^-x / Gamma(a); no rule in a.
-        """
-        return self._rule("gammainc", a, x)
-
-    def gammaincc(self, a: Any, x: Any, /) -> Variable:
-        """1 - gammainc(a, x).   dy/dx = -x^(a - 1) e^-x / Gamma(a); no rule in a."""
-        return self._rule("gammaincc", a, x)
-
-    def gammaincinv(self, a: Any, p: Any, /) -> Variable:
-        """x with gammainc(a, x) = p.   dy/dp = Gamma(a) e^y / y^(a - 1); no rule in a."""
-        return self._rule("gammaincinv", a, p)
-
-    def gammainccinv(self, a: Any, p: Any, /) -> Variable:
-        """x with gammaincc(a, x) = p.   dy/dp = -Gamma(a) e^y / y^(a - 1); no rule in a."""
-        return self._rule("gammainccinv", a, p)
-
-    def binom(self, n: Any, k: Any, /) -> Variable:
-        """The binomial coefficient.
-
-        dy/dn = y (digamma(n + 1) - digamma(n - k + 1))
-        dy/dk = y (digamma(n - k + 1) - digamma(k + 1))
-        """
-        return self._rule("binom", n, k)
-
-    def poch(self, z: Any, m: Any, /) -> Variable:
-        """Gamma(z + m) / Gamma(z).
-
-        dy/dz = y (digamma(z + m) - digamma(z))
-        dy/dm = y digamma(z + m)
-        """
-        return self._rule("poch", z, m)
-
-    def xlogy(self, x: Any, y: Any, /) -> Variable:
-        """x log(y), and 0 where x = 0.   dz/dx = log(y)   dz/dy = x / y, and 0 where both are 0"""
-        return self._rule("xlogy", x, y)
-
-    def xlog1py(self, x: Any, y: Any, /) -> Variable:
-        """x log(1 + y), and 0 where x = 0.
-
-        dz/dx = log(1 + y)
-        dz/dy = x / (1 + y), and 0 where both are 0
-        """
-        return self._rule("xlog1py", x, y)
-
-    def entr(self, x: Any, /) -> Variable:
-        """-x log(x), 0 at 0, -inf below.   dy/dx = -log(x) - 1"""
-        return self._rule("entr", x)
-
-    def kl_div(self, x: Any, y: Any, /) -> Variable:
-        """x log(x / y) - x + y.   dz/dx = log(x / y)   dz/dy = 1 - x / y"""
-        return self._rule("kl_div", x, y)
-
-    def logit(self, x: Any, /) -> Variable:
-        """log(x / (1 - x)).   dy/dx = 1 / (x (1 - x))"""
-        return self._rule("logit", x)
-
-    def exp2(self, x: Any, /) -> Variable:
-        """2^x.   dy/dx = y log(2)"""
-        return self._rule("exp2", x)
-
-    def exp10(self, x: Any, /) -> Variable:
-        """10^x.   dy/dx = y log(10)"""
-        return self._rule("exp10", x)
-
-    def exprel(self, x: Any, /) -> Variable:
-        """(e^x - 1) / x, and 1 at 0.   dy/dx = hyp1f1(2, 3, x) / 2"""
-        return self._rule("exprel", x)
-
-    def cbrt(self, x: Any, /) -> Variable:
-        """The cube root.   dy/dx = 1 / (3 y^2)"""
-        return self._rule("cbrt", x)
-
-    def sinc(self, x: Any, /) -> Variable:
-        """sin(pi x) / (pi x), and 1 at 0.   dy/dx = -pi^2 x / 3 hyp0f1(5/2, -(pi x)^2 / 4)"""
-        return self._rule("sinc", x)
-
-    def huber(self, delta: Any, r: Any, /) -> Variable:
-        """r^2 / 2 up to |r| = delta, delta (|r| - delta / 2) beyond.
-
-        dy/ddelta = |r| - d where |r| > d, else 0
-        dy/dr = r where |r| <= d, else d sign(r)
-        """
-        return self._rule("huber", delta, r)
-
-    def pseudo_huber(self, delta: Any, r: Any, /) -> Variable:
-        """delta^2 (sqrt(1 + (r / delta)^2) - 1).
-
-        dy/ddelta = 2 y / d - r^2 / (d sqrt(1 + (r / d)^2))
-        dy/dr = r / sqrt(1 + (r / d)^2)
-        """
-        return self._rule("pseudo_huber", delta, r)
-
-    def boxcox(self, x: Any, k: Any, /) -> Variable:
-        """(x^k - 1) / k, and log(x) for k = 0.
-
-        dy/dx = x^(k - 1)
-        dy/dk = log(x)^2 / 2 hyp1f1(2, 3, k log(x))
-        """
-        return self._rule("boxcox", x, k)
-
-    def i0(self, x: Any, /) -> Variable:
-        """The modified Bessel function of order 0.   dy/dx = i1(x)"""
-        return self._rule("i0", x)
-
-    def i0e(self, x: Any, /) -> Variable:
-        """e^-|x| i0(x).   dy/dx = i1e(x) - sign(x) y"""
-        return self._rule("i0e", x)
-
-    def i1(self, x: Any, /) -> Variable:
-        """The modified Bessel function of order 1.   dy/dx = (i0(x) + iv(2, x)) / 2"""
-        return self._rule("i1", x)
-
-    def i1e(self, x: Any, /) -> Variable:
-        """e^-|x| i1(x).   dy/dx = (i0e(x) + ive(2, x)) / 2 - sign(x) y"""
-        return self._rule("i1e", x)
-
-    def iv(self, v: Any, x: Any, /) -> Variable:
-        """The modified Bessel function of order v.
-
-        dy/dx = (iv(v - 1, x) + iv(v + 1, x)) / 2; no rule in v.
-        """
-        return self._rule("iv", v, x)
-
-    def ive(self, v: Any, x: Any, /) -> Variable:
-        """e^-|x| iv(v, x).
-
-        dy/dx = (ive(v - 1, x) + ive(v + 1, x)) / 2 - sign(x) y; no rule in v.
-        """
-        return self._rule("ive", v, x)
-
-    def j0(self, x: Any, /) -> Variable:
-        """The Bessel function of order 0.   dy/dx = -j1(x)"""
-        return self._rule("j0", x)
-
-    def j1(self, x: Any, /) -> Variable:
-        """The Bessel function of order 1.   dy/dx = (j0(x) - jv(2, x)) / 2"""
-        return self._rule("j1", x)
-
-    def jv(self, v: Any, x: Any, /) -> Variable:
-        """The Bessel function of order v.
-
-        dy/dx = (jv(v - 1, x) - jv(v + 1, x)) / 2; no rule in v.
-        """
-        return self._rule("jv", v, x)
-
-    def kv(self, v: Any, x: Any, /) -> Variable:
-        """The modified Bessel function of the second kind.
-
-        dy/dx = -(kv(v - 1, x) + kv(v + 1, x)) / 2; no rule in v.
-        """
-        return self._rule("kv", v, x)
-
-    def exp1(self, x: Any, /) -> Variable:
-        """The integral of e^-t / t from x on.   dy/dx = -e^-x / x"""
-        return self._rule("exp1", x)
-
-    def expi(self, x: Any, /) -> Variable:
-        """The integral of e^t / t up to x.   dy/dx = e^x / x"""
-        return self._rule("expi", x)
-
-    def spence(self, x: Any, /) -> Variable:
-        """The integral of log(t) / (1 - t) from 1 to x.
-
-        dy/dx = -hyp2f1(1, 1, 2, 1 - x), which is log(x) / (1 - x)
-        """
-        return self._rule("spence", x)
-
-    def fdtr(self, n: Any, m: Any, x: Any, /) -> Variable:
-        """The distribution function of F with n and m degrees of freedom.
-
-        dy/dx = The F distribution's density at x; no rule in n and m.
-        """
-        return self._rule("fdtr", n, m, x)
-
-    def fdtrc(self, n: Any, m: Any, x: Any, /) -> Variable:
-        """1 - fdtr(n, m, x).
-
-        dy/dx = -(the F distribution's density at x); no rule in n and m.
-        """
-        return self._rule("fdtrc", n, m, x)
-
     # --- the other functions of SciPy --------------------------------------------------------
 
     def __getattr__(self, name: str) -> OtherSpecial:
         """Another function of scipy.special. Python asks only for names that stand not above."""
         if name.startswith("_") or name in COMPOSED_BY_SCIPY:
             raise AttributeError(f"xp.special has no function {name!r}.", name=name, obj=None)
+        if name in RULES:
+            return OtherSpecial(self, name)
         try:
             found = scipy_function(name)
         except AttributeError:
@@ -451,6 +205,10 @@ class Special(NamespaceBase):
                 obj=None,
             )
         return OtherSpecial(self, name)
+
+    def __dir__(self) -> list[str]:
+        """The methods, and the functions with a rule."""
+        return sorted({*super().__dir__(), *RULES} - COMPOSED_BY_SCIPY)
 
     def call(self, name: str, *arguments: Any, **keywords: Any) -> Any:
         """A function of scipy.special by its name: by the rule, else as a value without a rule."""
