@@ -26,10 +26,10 @@ from tinynode import (
 )
 from tinynode import collector as collector  # raises the threshold of Python's collector
 from tinynode import devices as backend  # noqa: F401 - the name of version 0.1
-from tinynode import numpy_functions as numpy_functions  # NumPy's functions of Variables
 from tinynode import old_names as old_names  # the modules of version 0.1, as the next lines
 from tinynode import transforms as derivatives  # noqa: F401 - the former name
 from tinynode.array_api import array_namespace
+from tinynode.array_api import numpy_functions as numpy_functions  # for core.array_methods
 from tinynode.checkpoint import checkpoint, forget
 from tinynode.configuration import (
     config,

@@ -6,6 +6,9 @@ the methods of the namespace are plain methods with the standard's signatures.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import array_api_compat
@@ -108,7 +111,7 @@ class NamespaceBase:
             )
         return self._array(function, x)
 
-    def _at(self, device: Any) -> Any:
+    def _at(self, device: Any) -> NamespaceBase:
         """The namespace of a device. None stands for the home."""
         if device is None or device is self._home or device is self._library_device:
             return self
@@ -121,8 +124,39 @@ class NamespaceBase:
             "x.device is the device of a Variable x."
         )
 
-    def _beside(self, device: Device) -> Any:
+    def _beside(self, device: Device) -> NamespaceBase:
         """The same part of the namespace of another device."""
+        raise NotImplementedError
+
+
+class Forwarder:
+    """A row of the table: a method of the namespace that calls a function of tinynode.
+
+    ``exp = OneArray(functions.exp)`` stands for a method ``exp``. Python binds the row to the
+    namespace, as it binds a function in a class. ``__call__`` of a subclass has the signature.
+
+    Args:
+        function: the function or the FunctionNode class. The row has its docstring.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.__name__ = name
+        self.__qualname__ = f"{owner.__qualname__}.{name}"
+
+    def __get__(self, namespace: NamespaceBase | None, owner: type) -> Callable[..., Variable]:
+        return self if namespace is None else MethodType(self, namespace)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The signature of the method, for ``help``; the namespace stands for ``self``."""
+        return inspect.signature(self.__call__)
+
+    def __call__(self, namespace: NamespaceBase, /, *arrays: Any, **options: Any) -> Variable:
+        """The result of the function for the arguments of the method."""
         raise NotImplementedError
 
 

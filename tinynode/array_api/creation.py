@@ -12,7 +12,7 @@ from tinynode.configuration import config
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.core.conversion import as_variable
 from tinynode.core.variable import Variable
-from tinynode.devices import Array, find_device, to_host
+from tinynode.devices import find_device, to_host
 from tinynode.errors import OperandError
 
 
@@ -41,17 +41,13 @@ class Creation(NamespaceBase):
             return self._joined(there, obj, dtype)
         owner = None if isinstance(obj, NUMBERS) else find_device(obj, there._home)
         if owner is there._home:
-            return self._around(there, there._xp.asarray(obj, dtype=dtype, copy=copy))
+            return there._new(there._xp.asarray(obj, dtype=dtype, copy=copy))
         if owner is not None:  # an array of another device is moved
             if copy is False:
                 raise ValueError(f"xp.asarray: copy=False, but the array lies on {owner}.")
             array = there._home.from_host(numpy.array(to_host(obj)))
-            return self._around(there, there._xp.asarray(array, dtype=dtype))
+            return there._new(there._xp.asarray(array, dtype=dtype))
         return self._from_numbers(there, obj, dtype, copy)
-
-    def _around(self, there: Any, array: Array) -> Variable:
-        """A Variable around an array of the device of another namespace."""
-        return there._new(array)  # type: ignore[no-any-return]
 
     def _converted(self, x: Variable, dtype: Any, device: Any, copy: bool | None) -> Variable:
         """``asarray`` of a Variable."""
@@ -63,7 +59,9 @@ class Creation(NamespaceBase):
             raise ValueError("xp.asarray: copy=False, but the dtype or the device has to change.")
         return y
 
-    def _from_numbers(self, there: Any, obj: Any, dtype: Any, copy: bool | None) -> Variable:
+    def _from_numbers(
+        self, there: NamespaceBase, obj: Any, dtype: Any, copy: bool | None
+    ) -> Variable:
         """A Variable from numbers, or from an object with the buffer protocol."""
         if numpy.asarray(obj).dtype.kind not in "biufc":
             raise OperandError(
@@ -72,9 +70,9 @@ class Creation(NamespaceBase):
             )
         where = there._library_device
         array = there._xp.asarray(plain_number(obj), dtype=dtype, device=where, copy=copy)
-        return self._around(there, array)
+        return there._new(array)
 
-    def _joined(self, there: Any, items: Any, dtype: Any) -> Variable:
+    def _joined(self, there: NamespaceBase, items: Any, dtype: Any) -> Variable:
         """A nested list with Variables: a differentiable stack, in the common dtype."""
         parts = [self.asarray(item, device=there._home) for item in items]
         arrays = [part for part, item in zip(parts, items, strict=True) if _has_dtype(item)]
@@ -110,23 +108,17 @@ class Creation(NamespaceBase):
     def empty(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of a shape; the values are arbitrary."""
         there = self._at(device)
-        return self._around(
-            there, there._xp.empty(shape, dtype=dtype, device=there._library_device)
-        )
+        return there._new(there._xp.empty(shape, dtype=dtype, device=there._library_device))
 
     def ones(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of ones."""
         there = self._at(device)
-        return self._around(
-            there, there._xp.ones(shape, dtype=dtype, device=there._library_device)
-        )
+        return there._new(there._xp.ones(shape, dtype=dtype, device=there._library_device))
 
     def zeros(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of zeros."""
         there = self._at(device)
-        return self._around(
-            there, there._xp.zeros(shape, dtype=dtype, device=there._library_device)
-        )
+        return there._new(there._xp.zeros(shape, dtype=dtype, device=there._library_device))
 
     def full(
         self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None
@@ -139,7 +131,7 @@ class Creation(NamespaceBase):
         if isinstance(fill_value, numpy.generic):
             fill_value = fill_value.item()
         array = there._xp.full(shape, fill_value, dtype=dtype, device=there._library_device)
-        return self._around(there, array)
+        return there._new(array)
 
     def empty_like(self, x: Any, /, *, dtype: Any = None, device: Any = None) -> Variable:
         """An array of the shape and the dtype of x; the values are arbitrary."""
@@ -182,7 +174,7 @@ class Creation(NamespaceBase):
         if stop is None:
             start, stop = 0, start
         array = there._xp.arange(start, stop, step, dtype=dtype, device=there._library_device)
-        return self._around(there, array)
+        return there._new(array)
 
     def linspace(
         self,
@@ -200,18 +192,12 @@ class Creation(NamespaceBase):
         ``start`` and ``stop`` may be 0-d Variables; then y = start + t * (stop - start).
         """
         there, num = self._at(device), int(num)
-        where = there._library_device
+        options = {"device": there._library_device, "endpoint": endpoint}
         if not isinstance(start, ArrayMethods) and not isinstance(stop, ArrayMethods):
-            start, stop = _number(start), _number(stop)
-            array = there._xp.linspace(
-                start, stop, num, dtype=dtype, device=where, endpoint=endpoint
-            )
-            return self._around(there, array)
-        first = start if isinstance(start, ArrayMethods) else stop
-        kind = as_variable(first).dtype
-        t = there._new(
-            there._xp.linspace(0.0, 1.0, num, dtype=kind, device=where, endpoint=endpoint)
-        )
+            ends = _number(start), _number(stop)
+            return there._new(there._xp.linspace(*ends, num, dtype=dtype, **options))
+        kind = as_variable(start if isinstance(start, ArrayMethods) else stop).dtype
+        t = there._new(there._xp.linspace(0.0, 1.0, num, dtype=kind, **options))
         return self._cast("linspace", start * (1 - t) + stop * t, dtype)
 
     def eye(
@@ -227,7 +213,7 @@ class Creation(NamespaceBase):
         """Ones on the diagonal ``k``, zeros elsewhere: (n_rows, n_cols)."""
         there = self._at(device)
         where = there._library_device
-        return self._around(there, there._xp.eye(n_rows, n_cols, k=k, dtype=dtype, device=where))
+        return there._new(there._xp.eye(n_rows, n_cols, k=k, dtype=dtype, device=where))
 
     def meshgrid(self, *arrays: Any, indexing: str = "xy") -> tuple[Variable, ...]:
         """Coordinate matrices from coordinate vectors."""

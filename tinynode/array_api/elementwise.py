@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from types import MethodType
 from typing import Any
 
 from tinynode import functions
-from tinynode.array_api.base import NUMBERS, NamespaceBase
+from tinynode.array_api.base import NUMBERS, Forwarder, NamespaceBase
 from tinynode.core.variable import Variable
 from tinynode.functions import (
     BitwiseAnd,
@@ -23,37 +20,6 @@ from tinynode.functions import (
     LogicalXor,
     SignBit,
 )
-
-
-class Forwarder:
-    """A row of the table: a method of the namespace that calls a function of tinynode.
-
-    ``exp = OneArray(functions.exp)`` stands for a method ``exp``. Python binds the row to the
-    namespace, as it binds a function in a class. ``__call__`` of a subclass has the signature.
-
-    Args:
-        function: the function or the FunctionNode class. The row has its docstring.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        self.__doc__ = function.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.__name__ = name
-        self.__qualname__ = f"{owner.__qualname__}.{name}"
-
-    def __get__(self, namespace: NamespaceBase | None, owner: type) -> Callable[..., Variable]:
-        return self if namespace is None else MethodType(self, namespace)
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        """The signature of the method, for ``help``; the namespace stands for ``self``."""
-        return inspect.signature(self.__call__)
-
-    def __call__(self, namespace: NamespaceBase, /, *arrays: Any) -> Variable:
-        """The result of the function for the arguments of the method."""
-        raise NotImplementedError
 
 
 class OneArray(Forwarder):

@@ -6,42 +6,15 @@ values; a gradient through a complex matrix is an error.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from tinynode import functions
 from tinynode.array_api.manipulation import Manipulation
 from tinynode.core.variable import Variable
 from tinynode.functions import linalg
 from tinynode.functions.complex_numbers import is_complex
-
-
-class Eigh(NamedTuple):
-    """The result of ``eigh`` and ``eig``."""
-
-    eigenvalues: Variable
-    eigenvectors: Variable
-
-
-class Slogdet(NamedTuple):
-    """The result of ``slogdet``."""
-
-    sign: Variable
-    logabsdet: Variable
-
-
-class Svd(NamedTuple):
-    """The result of ``svd``."""
-
-    U: Variable
-    S: Variable
-    Vh: Variable
-
-
-class Qr(NamedTuple):
-    """The result of ``qr``."""
-
-    Q: Variable
-    R: Variable
+from tinynode.functions.decompositions import EighResult, SvdResult
+from tinynode.functions.linalg import QrResult, SlogDetResult
 
 
 class LinearAlgebra(Manipulation):
@@ -75,16 +48,16 @@ class LinearAlgebra(Manipulation):
         """The diagonal of matrices."""
         return linalg.diagonal(self._lift("linalg.diagonal", x), offset=offset)
 
-    def eig(self, x: Any, /) -> Eigh:
+    def eig(self, x: Any, /) -> EighResult:
         """Eigenvalues and eigenvectors of any square matrix; without a gradient rule."""
-        return Eigh(*[self._new(array) for array in self._library("eig", x)])
+        return EighResult(*[self._new(array) for array in self._library("eig", x)])
 
-    def eigh(self, x: Any, /) -> Eigh:
+    def eigh(self, x: Any, /) -> EighResult:
         """Eigenvalues and eigenvectors of a symmetric matrix."""
         x = self._lift("linalg.eigh", x)
         if is_complex(x):
-            return Eigh(*[self._new(array) for array in self._library("eigh", x)])
-        return Eigh(*linalg.eigh(x))
+            return EighResult(*[self._new(array) for array in self._library("eigh", x)])
+        return linalg.eigh(x)
 
     def eigvals(self, x: Any, /) -> Variable:
         """Eigenvalues of any square matrix; without a gradient rule."""
@@ -133,19 +106,19 @@ class LinearAlgebra(Manipulation):
             return self._new(self._library("pinv", x, rtol=rtol))
         return linalg.pinv(x, rtol=rtol)
 
-    def qr(self, x: Any, /, *, mode: str = "reduced") -> Qr:
+    def qr(self, x: Any, /, *, mode: str = "reduced") -> QrResult:
         """x = Q R, Q with orthonormal columns, R upper triangular."""
         x = self._lift("linalg.qr", x)
         if is_complex(x) or (mode == "complete" and not x.requires_grad):
-            return Qr(*[self._new(array) for array in self._library("qr", x, mode=mode)])
-        return Qr(*linalg.qr(x, mode=mode))
+            return QrResult(*[self._new(array) for array in self._library("qr", x, mode=mode)])
+        return linalg.qr(x, mode=mode)
 
-    def slogdet(self, x: Any, /) -> Slogdet:
+    def slogdet(self, x: Any, /) -> SlogDetResult:
         """Sign and logarithm of the absolute value of the determinant."""
         x = self._lift("linalg.slogdet", x)
         if is_complex(x):
-            return Slogdet(*[self._new(array) for array in self._library("slogdet", x)])
-        return Slogdet(*linalg.slogdet(x))
+            return SlogDetResult(*[self._new(array) for array in self._library("slogdet", x)])
+        return linalg.slogdet(x)
 
     def solve(self, x1: Any, x2: Any, /) -> Variable:
         """The solution y of x1 y = x2."""
@@ -154,13 +127,13 @@ class LinearAlgebra(Manipulation):
             return self._new(self._library("solve", x1, x2))
         return linalg.solve(x1, x2)
 
-    def svd(self, x: Any, /, *, full_matrices: bool = True) -> Svd:
+    def svd(self, x: Any, /, *, full_matrices: bool = True) -> SvdResult:
         """x = U diag(S) Vh."""
         x = self._lift("linalg.svd", x)
         if is_complex(x) or (full_matrices and not x.requires_grad):
             found = self._library("svd", x, full_matrices=full_matrices)
-            return Svd(*[self._new(array) for array in found])
-        return Svd(*linalg.svd(x, full_matrices=full_matrices))
+            return SvdResult(*[self._new(array) for array in found])
+        return linalg.svd(x, full_matrices=full_matrices)
 
     def svdvals(self, x: Any, /) -> Variable:
         """The singular values, the largest first."""

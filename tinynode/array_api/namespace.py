@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tinynode.array_api.base import NamespaceBase
 from tinynode.array_api.creation import Creation
 from tinynode.array_api.dtypes import DataTypes
 from tinynode.array_api.elementwise import Elementwise
@@ -29,14 +30,14 @@ namespaces: dict[Device, ArrayNamespace] = {}
 class LinAlg(LinearAlgebra):
     """The extension ``linalg`` of a device."""
 
-    def _beside(self, device: Device) -> Any:
+    def _beside(self, device: Device) -> NamespaceBase:
         return namespace_of_device(device).linalg
 
 
 class FFT(Fourier):
     """The extension ``fft`` of a device."""
 
-    def _beside(self, device: Device) -> Any:
+    def _beside(self, device: Device) -> NamespaceBase:
         return namespace_of_device(device).fft
 
 
@@ -65,7 +66,7 @@ class ArrayNamespace(Elementwise, Statistical, Searching, Manipulation, Creation
         if hasattr(self._xp, "fft"):
             self.fft = FFT(home)
 
-    def _beside(self, device: Device) -> Any:
+    def _beside(self, device: Device) -> NamespaceBase:
         return namespace_of_device(device)
 
     def __repr__(self) -> str:

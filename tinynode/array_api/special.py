@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from tinynode import functions
-from tinynode.array_api.base import NUMBERS, NamespaceBase
+from tinynode.array_api.base import NUMBERS, Forwarder, NamespaceBase
 from tinynode.array_api.special_nodes import (
     OpaqueSpecial,
     SpecialFunction,
@@ -55,6 +55,14 @@ class OtherSpecial:
         return f"<{self.__name__} of {self.owner!r}>"
 
 
+class OfTinynode(Forwarder):
+    """A function of tinynode of a single argument, in the floating dtype."""
+
+    def __call__(self, namespace: Any, x: Any, /) -> Variable:
+        y: Variable = self.function(*namespace._operands(self.__name__, x))
+        return y
+
+
 class Special(NamespaceBase):
     """The special functions of a device.
 
@@ -77,45 +85,16 @@ class Special(NamespaceBase):
 
     # --- functions of tinynode: SciPy is not needed ------------------------------------------
 
-    def erf(self, x: Any, /) -> Variable:
-        """2 / sqrt(pi) times the integral of e^(-t^2) up to x.   dy/dx = 2 / sqrt(pi) e^(-x^2)"""
-        return functions.erf(*self._operands("erf", x))
-
-    def erfc(self, x: Any, /) -> Variable:
-        """1 - erf(x), with all digits for large x.   dy/dx = -2 / sqrt(pi) e^(-x^2)"""
-        return functions.erfc(*self._operands("erfc", x))
-
-    def erfinv(self, x: Any, /) -> Variable:
-        """The inverse of erf.   dy/dx = sqrt(pi) / 2 e^(y^2)"""
-        return functions.erfinv(*self._operands("erfinv", x))
-
-    def gammaln(self, x: Any, /) -> Variable:
-        """log |Gamma(x)|.   dy/dx = digamma(x)"""
-        return functions.lgamma(*self._operands("gammaln", x))
-
-    def digamma(self, x: Any, /) -> Variable:
-        """The derivative of gammaln.   dy/dx = polygamma(1, x)"""
-        return functions.digamma(*self._operands("digamma", x))
-
-    def psi(self, x: Any, /) -> Variable:
-        """The same as digamma."""
-        return functions.digamma(*self._operands("psi", x))
-
-    def expit(self, x: Any, /) -> Variable:
-        """1 / (1 + e^-x).   dy/dx = y (1 - y)"""
-        return functions.sigmoid(*self._operands("expit", x))
-
-    def log_expit(self, x: Any, /) -> Variable:
-        """log(expit(x)).   dy/dx = expit(-x)"""
-        return functions.log_sigmoid(*self._operands("log_expit", x))
-
-    def expm1(self, x: Any, /) -> Variable:
-        """e^x - 1.   dy/dx = e^x"""
-        return functions.expm1(*self._operands("expm1", x))
-
-    def log1p(self, x: Any, /) -> Variable:
-        """log(1 + x).   dy/dx = 1 / (1 + x)"""
-        return functions.log1p(*self._operands("log1p", x))
+    erf = OfTinynode(functions.erf)
+    erfc = OfTinynode(functions.erfc)
+    erfinv = OfTinynode(functions.erfinv)
+    gammaln = OfTinynode(functions.lgamma)
+    digamma = OfTinynode(functions.digamma)
+    psi = OfTinynode(functions.digamma)
+    expit = OfTinynode(functions.sigmoid)
+    log_expit = OfTinynode(functions.log_sigmoid)
+    expm1 = OfTinynode(functions.expm1)
+    log1p = OfTinynode(functions.log1p)
 
     def polygamma(self, n: Any, x: Any, /) -> Variable:
         """The n-th derivative of digamma.   dy/dx = polygamma(n + 1, x); no rule in n."""

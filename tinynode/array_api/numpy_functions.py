@@ -14,80 +14,30 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from tinynode import functions, nan_functions
+from tinynode import functions
+from tinynode.array_api import nan_functions
 from tinynode.array_api.special import call_ufunc
 from tinynode.core.array_methods import ArrayMethods
 from tinynode.errors import OperandError
 from tinynode.functions import linalg
 from tinynode.habits import remedy_of
 
+STANDARD_NAMES = """
+    abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert
+    bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil copysign cos cosh divide
+    equal exp expm1 floor floor_divide greater greater_equal hypot isfinite isinf isnan less
+    less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor
+    matmul maximum minimum multiply negative not_equal positive pow reciprocal remainder sign
+    signbit sin sinh sqrt square subtract tan tanh trunc vecdot
+"""
+"""The functions with one name in NumPy and in tinynode: that of the Array API standard."""
+
 UFUNCS: dict[Any, Callable[..., Any]] = {
-    numpy.absolute: functions.abs,
+    getattr(numpy, name): getattr(functions, name) for name in STANDARD_NAMES.split()
+} | {
     numpy.fabs: functions.abs,
-    numpy.add: functions.add,
-    numpy.subtract: functions.subtract,
-    numpy.multiply: functions.multiply,
-    numpy.divide: functions.divide,
-    numpy.floor_divide: functions.floor_divide,
-    numpy.remainder: functions.remainder,
-    numpy.power: functions.pow,
     numpy.float_power: functions.pow,
-    numpy.matmul: functions.matmul,
-    numpy.vecdot: functions.vecdot,
-    numpy.negative: functions.negative,
-    numpy.positive: functions.positive,
-    numpy.exp: functions.exp,
-    numpy.expm1: functions.expm1,
-    numpy.log: functions.log,
-    numpy.log1p: functions.log1p,
-    numpy.log2: functions.log2,
-    numpy.log10: functions.log10,
-    numpy.logaddexp: functions.logaddexp,
-    numpy.sqrt: functions.sqrt,
-    numpy.square: functions.square,
-    numpy.reciprocal: functions.reciprocal,
-    numpy.sin: functions.sin,
-    numpy.cos: functions.cos,
-    numpy.tan: functions.tan,
-    numpy.arcsin: functions.asin,
-    numpy.arccos: functions.acos,
-    numpy.arctan: functions.atan,
-    numpy.arctan2: functions.atan2,
-    numpy.sinh: functions.sinh,
-    numpy.cosh: functions.cosh,
-    numpy.tanh: functions.tanh,
-    numpy.arcsinh: functions.asinh,
-    numpy.arccosh: functions.acosh,
-    numpy.arctanh: functions.atanh,
-    numpy.hypot: functions.hypot,
-    numpy.copysign: functions.copysign,
-    numpy.sign: functions.sign,
-    numpy.floor: functions.floor,
-    numpy.ceil: functions.ceil,
-    numpy.trunc: functions.trunc,
     numpy.rint: functions.round,
-    numpy.maximum: functions.maximum,
-    numpy.minimum: functions.minimum,
-    numpy.equal: functions.equal,
-    numpy.not_equal: functions.not_equal,
-    numpy.less: functions.less,
-    numpy.less_equal: functions.less_equal,
-    numpy.greater: functions.greater,
-    numpy.greater_equal: functions.greater_equal,
-    numpy.isfinite: functions.isfinite,
-    numpy.isinf: functions.isinf,
-    numpy.isnan: functions.isnan,
-    numpy.signbit: functions.signbit,
-    numpy.bitwise_and: functions.bitwise_and,
-    numpy.bitwise_or: functions.bitwise_or,
-    numpy.bitwise_xor: functions.bitwise_xor,
-    numpy.bitwise_invert: functions.bitwise_invert,
-    numpy.bitwise_left_shift: functions.bitwise_left_shift,
-    numpy.bitwise_right_shift: functions.bitwise_right_shift,
-    numpy.logical_and: functions.logical_and,
-    numpy.logical_or: functions.logical_or,
-    numpy.logical_xor: functions.logical_xor,
-    numpy.logical_not: functions.logical_not,
 }
 """The elementwise functions of NumPy, and the products, with those of tinynode."""
 
