@@ -30,14 +30,14 @@ from tinynode.nn.containers import ModuleDict, ModuleList
 from tinynode.nn.data import ArrayDataset, DataLoader, Dataset, Subset, split_dataset
 from tinynode.nn.data_files import ImageFolder, TableDataset
 from tinynode.nn.image_layers import (
-    AvgPool2d,
     Conv1d,
     Conv2d,
+    Conv3d,
+    ConvTranspose1d,
     ConvTranspose2d,
-    Flatten,
-    MaxPool2d,
+    ConvTranspose3d,
 )
-from tinynode.nn.layers import Bilinear, Dropout, Embedding, Identity, Linear, Sequential
+from tinynode.nn.layers import Bilinear, Dropout, Embedding, Identity, Linear, PReLU, Sequential
 from tinynode.nn.lbfgs import LBFGS
 from tinynode.nn.loss_scaling import LossScaler
 from tinynode.nn.module import Module
@@ -54,13 +54,12 @@ from tinynode.nn.resizing_layers import (
     AdaptiveMaxPool2d,
     AdaptiveMaxPool3d,
     AvgPool1d,
+    AvgPool2d,
     AvgPool3d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose3d,
+    Flatten,
     MaxPool1d,
+    MaxPool2d,
     MaxPool3d,
-    PReLU,
     Upsample,
 )
 from tinynode.nn.serializers import load, save

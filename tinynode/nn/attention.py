@@ -18,7 +18,7 @@ from tinynode.nn.inputs import as_input
 from tinynode.nn.layers import Dropout, Linear
 from tinynode.nn.module import Module
 from tinynode.nn.normalization_layers import LayerNorm
-from tinynode.nn.parameter import Parameter
+from tinynode.nn.parameter import Parameter, new_parameter
 
 
 class MultiHeadAttention(Module):
@@ -84,16 +84,17 @@ class MultiHeadAttention(Module):
         self.q_proj_weight: Parameter | None = None
         self.k_proj_weight: Parameter | None = None
         self.v_proj_weight: Parameter | None = None
+        draw = glorot_uniform
         if self.kdim == self.vdim == size:
-            self.in_proj_weight = _weight("in_proj_weight", (3 * size, size), where)
+            shape = (3 * size, size)
+            self.in_proj_weight = new_parameter("in_proj_weight", draw, shape, **where)
         else:
-            self.q_proj_weight = _weight("q_proj_weight", (size, size), where)
-            self.k_proj_weight = _weight("k_proj_weight", (size, self.kdim), where)
-            self.v_proj_weight = _weight("v_proj_weight", (size, self.vdim), where)
+            self.q_proj_weight = new_parameter("q_proj_weight", draw, (size, size), **where)
+            self.k_proj_weight = new_parameter("k_proj_weight", draw, (size, self.kdim), **where)
+            self.v_proj_weight = new_parameter("v_proj_weight", draw, (size, self.vdim), **where)
         self.in_proj_bias: Parameter | None = None
         if bias:
-            start = zeros((3 * size,), **where)
-            self.in_proj_bias = Parameter(start, name="in_proj_bias", device=device)
+            self.in_proj_bias = new_parameter("in_proj_bias", zeros, (3 * size,), **where)
         self.out_proj = Linear(size, size, bias, **where)
 
     def forward(
@@ -223,10 +224,6 @@ class MultiHeadAttention(Module):
         options += ["batch_first=True"] * self.batch_first
         more = "".join(f", {option}" for option in options)
         return f"MultiHeadAttention({self.embed_dim}, {self.num_heads}{more})"
-
-
-def _weight(name: str, shape: tuple[int, int], where: dict[str, Any]) -> Parameter:
-    return Parameter(glorot_uniform(shape, **where), name=name, device=where["device"])
 
 
 def _mask(

@@ -1,7 +1,7 @@
 """Checks of the settings of layers and optimizers.
 
 Requirement: the constructor refuses a wrong setting, and the message names the setting. The first
-forward would be too late. ``tinynode.functions.convolution.pair`` checks windows.
+forward would be too late.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from tinynode.errors import describe, unknown_keywords
+from tinynode.functions.convolution import pair
+from tinynode.functions.volumes import triple
 from tinynode.habits.keywords import keyword_cure
 
 
@@ -29,6 +31,18 @@ def checked_size(setting: str, value: Any, least: int = 1) -> int:
     if size < least:
         raise ValueError(f"{setting} must be at least {least}, got {size}.")
     return size
+
+
+def checked_window(layer: str, setting: str, value: Any, least: int, axes: int) -> Any:
+    """A window, stride or padding: an integer for signals; else a tuple with one for each axis.
+
+    Raises:
+        TypeError: the value for a signal is no integer.
+        ValueError: the value is too small, or is no such tuple.
+    """
+    if axes == 1:
+        return checked_size(f"{layer}: {setting}", value, least)
+    return (pair if axes == 2 else triple)(layer, setting, value, least)
 
 
 def checked_number(
@@ -60,27 +74,32 @@ def checked_number(
 
 
 def refuse_keywords(cls: type, options: Mapping[str, Any]) -> None:
-    """Refuse keywords that other libraries have, and that the constructor has not.
+    """Refuse keywords that the constructor has not.
+
+    Python's own error would name the base class that has the constructor.
 
     Raises:
-        OperandError: names the keyword to write. Other unknown keywords are left to Python.
+        OperandError: names the keyword to write, in place of one of another library.
+        TypeError: names the arguments of the constructor.
     """
-    known = {name: options[name] for name in options if keyword_cure(cls.__name__, name)}
-    if not known:
-        return
     parameters = inspect.signature(cls).parameters
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         return
-    wrong = {name: value for name, value in known.items() if name not in parameters}
-    if wrong:
+    wrong = {name: value for name, value in options.items() if name not in parameters}
+    if any(keyword_cure(cls.__name__, name) for name in wrong):
         raise unknown_keywords(cls.__name__, wrong)
+    for name in wrong:
+        raise TypeError(
+            f"{cls.__name__}.__init__() got an unexpected keyword argument {name!r}: the "
+            f"arguments are {', '.join(parameters)}."
+        )
 
 
 class RefusesKeywords:
-    """Base of classes whose constructors answer keywords of other libraries."""
+    """Base of classes whose constructors answer unknown keywords, such as other libraries'."""
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
-        """The object, before the constructor runs; keywords of other libraries are refused."""
+        """The object, before the constructor runs; unknown keywords are refused."""
         if options:
             refuse_keywords(cls, options)
         return super().__new__(cls)

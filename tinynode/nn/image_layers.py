@@ -1,4 +1,8 @@
-"""Layers for images, (n, channels, height, width), and signals: convolution and pooling."""
+"""Convolutions of signals, images and volumes, and the transposed convolutions.
+
+Each layer calls the function of its name in ``tinynode.functions``; parameters are named as
+PyTorch names them.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +13,89 @@ from typing import Any
 from tinynode import functions, random
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Device, get_device, to_host
-from tinynode.functions.convolution import pair
-from tinynode.nn.checks import checked_size
+from tinynode.nn.checks import checked_size, checked_window
 from tinynode.nn.initializers import lecun_normal, zeros
 from tinynode.nn.inputs import as_input
 from tinynode.nn.module import Module
-from tinynode.nn.parameter import Parameter, fresh_copy
+from tinynode.nn.parameter import Parameter, fresh_copy, new_parameter
 
-IntPair = int | tuple[int, int]
-Pair = tuple[int, int]
+Window = int | tuple[int, ...]
+"""An integer, or one for each axis of an image or of a volume."""
 
 
 class Convolution(Module):
-    """Base of the convolutions: a weight, perhaps a bias, and the options of the windows."""
+    """Base of the convolutions: a weight, perhaps a bias, and the options of the windows.
+
+    A subclass has the formula, the shapes and ``forward``.
+
+    Attributes:
+        axes: the number of axes of a window.
+        weight: (out, in / groups, *window).
+        bias: (out), or None.
+        options: the keywords of the function: stride, padding and others.
+    """
+
+    axes: int
 
     def __init__(
         self,
-        weight: Array,
+        in_channels: int,
         out_channels: int,
-        options: dict[str, Any],
-        bias: bool,
+        kernel_size: Window,
+        stride: Window = 1,
+        padding: Window = 0,
+        dilation: Window = 1,
+        groups: int = 1,
+        bias: bool = True,
+        *,
+        initializer: Callable[..., Array] = lecun_normal,
+        dtype: Any = None,
+        device: str | Device | None = None,
+    ) -> None:
+        inward, outward, groups = self._channels(in_channels, out_channels, groups)
+        kernel = self._kernel(kernel_size)
+        self.options = {
+            "stride": self._window("stride", stride, 1),
+            "padding": self._window("padding", padding, 0),
+            "dilation": self._window("dilation", dilation, 1),
+            "groups": groups,
+        }
+        weight = initializer((outward, inward // groups, *kernel), dtype=dtype, device=device)
+        self._set_parameters(weight, (outward,) if bias else None, dtype, device)
+
+    def _channels(self, in_channels: Any, out_channels: Any, groups: Any) -> tuple[int, int, int]:
+        """Channels of x, channels of y and groups, as Python integers, checked together."""
+        layer = type(self).__name__
+        inward = checked_size(f"{layer}: in_channels", in_channels)
+        outward = checked_size(f"{layer}: out_channels", out_channels)
+        count = checked_size(f"{layer}: groups", groups)
+        if inward % count or outward % count:
+            raise ValueError(
+                f"{layer}: groups={count} must divide in_channels={inward} and "
+                f"out_channels={outward}."
+            )
+        return inward, outward, count
+
+    def _window(self, setting: str, value: Any, least: int) -> Any:
+        return checked_window(type(self).__name__, setting, value, least, self.axes)
+
+    def _kernel(self, kernel_size: Any) -> tuple[int, ...]:
+        """The lengths of a window along each axis."""
+        kernel = self._window("kernel_size", kernel_size, 1)
+        return kernel if isinstance(kernel, tuple) else (kernel,)
+
+    def _set_parameters(
+        self,
+        weight: Array,
+        bias_shape: tuple[int] | None,
         dtype: Any,
         device: str | Device | None,
     ) -> None:
-        self.options = options
+        """Keep the weight; a bias starts as zeros."""
         self.weight = Parameter(weight, name="weight", device=device)
         self.bias: Parameter | None = None
-        if bias:
-            start = zeros((out_channels,), dtype=dtype, device=device)
-            self.bias = Parameter(start, name="bias", device=device)
+        if bias_shape is not None:
+            self.bias = new_parameter("bias", zeros, bias_shape, dtype, device)
 
     def __repr__(self) -> str:
         options = ", ".join(f"{name}={value}" for name, value in self.options.items())
@@ -68,32 +126,7 @@ class Conv1d(Convolution):
         ValueError: a setting is out of range, or the groups do not divide the channels.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
-        padding: int = 0,
-        dilation: int = 1,
-        groups: int = 1,
-        bias: bool = True,
-        *,
-        initializer: Callable[..., Array] = lecun_normal,
-        dtype: Any = None,
-        device: str | Device | None = None,
-    ) -> None:
-        inward, outward, groups = checked_channels("Conv1d", in_channels, out_channels, groups)
-        kernel = checked_size("Conv1d: kernel_size", kernel_size)
-        options = {
-            "stride": checked_size("Conv1d: stride", stride),
-            "padding": checked_size("Conv1d: padding", padding, 0),
-            "dilation": checked_size("Conv1d: dilation", dilation),
-            "groups": groups,
-        }
-        shape = (outward, inward // groups, kernel)
-        weight = initializer(shape, dtype=dtype, device=device)
-        super().__init__(weight, outward, options, bias, dtype, device)
+    axes = 1
 
     def forward(self, x: Any) -> Variable:
         """conv1d(x, weight, bias)."""
@@ -125,32 +158,7 @@ class Conv2d(Convolution):
         ValueError: a setting is out of range, or the groups do not divide the channels.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: IntPair,
-        stride: IntPair = 1,
-        padding: IntPair = 0,
-        dilation: IntPair = 1,
-        groups: int = 1,
-        bias: bool = True,
-        *,
-        initializer: Callable[..., Array] = lecun_normal,
-        dtype: Any = None,
-        device: str | Device | None = None,
-    ) -> None:
-        inward, outward, groups = checked_channels("Conv2d", in_channels, out_channels, groups)
-        kernel = pair("Conv2d", "kernel_size", kernel_size, 1)
-        options = {
-            "stride": pair("Conv2d", "stride", stride, 1),
-            "padding": pair("Conv2d", "padding", padding, 0),
-            "dilation": pair("Conv2d", "dilation", dilation, 1),
-            "groups": groups,
-        }
-        shape = (outward, inward // groups, *kernel)
-        weight = initializer(shape, dtype=dtype, device=device)
-        super().__init__(weight, outward, options, bias, dtype, device)
+    axes = 2
 
     def forward(self, x: Any) -> Variable:
         """conv2d(x, weight, bias)."""
@@ -158,7 +166,117 @@ class Conv2d(Convolution):
         return functions.conv2d(x, self.weight, self.bias, **self.options)
 
 
-class ConvTranspose2d(Convolution):
+class Conv3d(Convolution):
+    """y = conv3d(x, weight, bias): see ``tinynode.functions.conv3d``.
+
+    x: (n, in, depth, height, width) -> y: (n, out, od, oh, ow). The parameters are ``weight``:
+    (out, in / groups, kd, kh, kw), and ``bias``: (out), or None.
+
+    Args:
+        in_channels: the channels of x, at least 1.
+        out_channels: the channels of y, at least 1.
+        kernel_size: the window: an integer, or three (depth, rows, columns).
+        stride: the step between windows.
+        padding: the number of zeros added on each side.
+        dilation: the step between the elements of a window.
+        groups: the number of separate groups of channels.
+        bias: True for a bias.
+        initializer: draws the weight: a function such as ``nn.initializers.he_normal``.
+        dtype: the parameters' dtype; ``config.dtype`` by default.
+        device: the device of the parameters; the current device by default.
+
+    Raises:
+        TypeError: a number of channels or groups is no integer.
+        ValueError: a setting is out of range, or the groups do not divide the channels.
+    """
+
+    axes = 3
+
+    def forward(self, x: Any) -> Variable:
+        """conv3d(x, weight, bias)."""
+        x = as_input(x, self.weight)
+        return functions.conv3d(x, self.weight, self.bias, **self.options)
+
+
+class TransposedConvolution(Convolution):
+    """Base of the transposed convolutions; the weight is (in, out / groups, *window).
+
+    The initializer draws the weight, by default from N(0, 1 / fan_in). fan_in counts the inputs
+    of an output: in / groups * (k / s) for each axis. With stride s, an output meets only each
+    s-th element of the window of length k. A function such as ``nn.initializers.he_normal`` gets
+    the shape (out, in / groups, *window) as from ``Convolution``, but no stride.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Window,
+        stride: Window = 1,
+        padding: Window = 0,
+        output_padding: Window = 0,
+        dilation: Window = 1,
+        groups: int = 1,
+        bias: bool = True,
+        *,
+        initializer: Callable[..., Array] | None = None,
+        dtype: Any = None,
+        device: str | Device | None = None,
+    ) -> None:
+        inward, outward, groups = self._channels(in_channels, out_channels, groups)
+        kernel = self._kernel(kernel_size)
+        self.options: dict[str, Any] = {
+            "stride": self._window("stride", stride, 1),
+            "padding": self._window("padding", padding, 0),
+            "output_padding": self._window("output_padding", output_padding, 0),
+            "dilation": self._window("dilation", dilation, 1),
+            "groups": groups,
+        }
+        put: dict[str, Any] = {"dtype": dtype, "device": device}
+        if initializer is None:
+            elements = elements_met(kernel, self.options["stride"], self.options["dilation"])
+            deviation = 1.0 / math.sqrt(inward // groups * elements)
+            weight = random.normal((inward, outward // groups, *kernel), 0.0, deviation, **put)
+        else:
+            drawn = initializer((outward, inward // groups, *kernel), **put)
+            weight = transposed(drawn, groups, get_device(device))
+        self._set_parameters(weight, (outward,) if bias else None, dtype, device)
+
+
+class ConvTranspose1d(TransposedConvolution):
+    """y = conv_transpose1d(x, weight, bias): see ``tinynode.functions.conv_transpose1d``.
+
+    x: (n, in, length) -> y: (n, out, length of y). The parameters are ``weight``:
+    (in, out / groups, k), and ``bias``: (out), or None.
+
+    Args:
+        in_channels: the channels of x, at least 1.
+        out_channels: the channels of y, at least 1.
+        kernel_size: the window's length.
+        stride: the step between windows on the output.
+        padding: how much is cut off on each side of the output.
+        output_padding: how much is added at the end of the output.
+        dilation: the step between the elements of a window.
+        groups: the number of separate groups of channels.
+        bias: True for a bias.
+        initializer: draws the weight, by default as in ``ConvTranspose2d``.
+        dtype: the parameters' dtype; ``config.dtype`` by default.
+        device: the device of the parameters; the current device by default.
+
+    Raises:
+        TypeError: a number of channels or groups is no integer.
+        ValueError: a setting is out of range, or the groups do not divide the channels.
+    """
+
+    axes = 1
+
+    def forward(self, x: Any) -> Variable:
+        """conv_transpose1d(x, weight, bias)."""
+        x = as_input(x, self.weight)
+        return functions.conv_transpose1d(x, self.weight, self.bias, **self.options)
+
+
+class ConvTranspose2d(TransposedConvolution):
     """y = conv_transpose2d(x, weight, bias): see ``tinynode.functions.conv_transpose2d``.
 
     x: (n, in, height, width) -> y: (n, out, oh, ow). The parameters are ``weight``:
@@ -186,40 +304,7 @@ class ConvTranspose2d(Convolution):
         ValueError: a setting is out of range, or the groups do not divide the channels.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: IntPair,
-        stride: IntPair = 1,
-        padding: IntPair = 0,
-        output_padding: IntPair = 0,
-        dilation: IntPair = 1,
-        groups: int = 1,
-        bias: bool = True,
-        *,
-        initializer: Callable[..., Array] | None = None,
-        dtype: Any = None,
-        device: str | Device | None = None,
-    ) -> None:
-        name, put = "ConvTranspose2d", {"dtype": dtype, "device": device}
-        inward, outward, groups = checked_channels(name, in_channels, out_channels, groups)
-        kernel = pair(name, "kernel_size", kernel_size, 1)
-        options: dict[str, Any] = {
-            "stride": pair(name, "stride", stride, 1),
-            "padding": pair(name, "padding", padding, 0),
-            "output_padding": pair(name, "output_padding", output_padding, 0),
-            "dilation": pair(name, "dilation", dilation, 1),
-            "groups": groups,
-        }
-        if initializer is None:
-            elements = elements_met(kernel, options["stride"], options["dilation"])
-            deviation = 1.0 / math.sqrt(inward // groups * elements)
-            weight = random.normal((inward, outward // groups, *kernel), 0.0, deviation, **put)
-        else:
-            drawn = initializer((outward, inward // groups, *kernel), **put)
-            weight = transposed(drawn, groups, get_device(device))
-        super().__init__(weight, outward, options, bias, dtype, device)
+    axes = 2
 
     def forward(self, x: Any, output_size: tuple[int, int] | None = None) -> Variable:
         """conv_transpose2d(x, weight, bias); ``output_size`` is (height, width) of the result."""
@@ -230,30 +315,49 @@ class ConvTranspose2d(Convolution):
         return functions.conv_transpose2d(x, self.weight, self.bias, **options)
 
 
-def checked_channels(
-    layer: str, in_channels: Any, out_channels: Any, groups: Any
-) -> tuple[int, int, int]:
-    """Channels of x, channels of y and groups, as Python integers, checked together."""
-    inward = checked_size(f"{layer}: in_channels", in_channels)
-    outward = checked_size(f"{layer}: out_channels", out_channels)
-    count = checked_size(f"{layer}: groups", groups)
-    if inward % count or outward % count:
-        raise ValueError(
-            f"{layer}: groups={count} must divide in_channels={inward} and out_channels={outward}."
-        )
-    return inward, outward, count
+class ConvTranspose3d(TransposedConvolution):
+    """y = conv_transpose3d(x, weight, bias): see ``tinynode.functions.conv_transpose3d``.
+
+    x: (n, in, depth, height, width) -> y: (n, out, od, oh, ow). The parameters are ``weight``:
+    (in, out / groups, kd, kh, kw), and ``bias``: (out), or None.
+
+    Args:
+        in_channels: the channels of x, at least 1.
+        out_channels: the channels of y, at least 1.
+        kernel_size: the window: an integer, or three (depth, rows, columns).
+        stride: the step between windows on the output.
+        padding: how much is cut off on each side of the output.
+        output_padding: how much is added at the end of the output.
+        dilation: the step between the elements of a window.
+        groups: the number of separate groups of channels.
+        bias: True for a bias.
+        initializer: draws the weight, by default as in ``ConvTranspose2d``.
+        dtype: the parameters' dtype; ``config.dtype`` by default.
+        device: the device of the parameters; the current device by default.
+
+    Raises:
+        TypeError: a number of channels or groups is no integer.
+        ValueError: a setting is out of range, or the groups do not divide the channels.
+    """
+
+    axes = 3
+
+    def forward(self, x: Any) -> Variable:
+        """conv_transpose3d(x, weight, bias)."""
+        x = as_input(x, self.weight)
+        return functions.conv_transpose3d(x, self.weight, self.bias, **self.options)
 
 
-def elements_met(
-    kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
-) -> float:
+def elements_met(kernel: tuple[int, ...], stride: Any, dilation: Any) -> float:
     """The mean number of elements of a window that contribute to an output, transposed.
 
     With stride s and dilation d, element j contributes to the output at index i if i - j d is a
     multiple of s. Of k elements, k gcd(s, d) / s contribute on average. The result is at least 1.
     Outputs without any contribution are left out of the average.
     """
-    lines = zip(kernel, stride, dilation, strict=True)
+    strides = stride if isinstance(stride, tuple) else (stride,)
+    dilations = dilation if isinstance(dilation, tuple) else (dilation,)
+    lines = zip(kernel, strides, dilations, strict=True)
     return math.prod(max(1.0, k * math.gcd(s, d) / s) for k, s, d in lines)
 
 
@@ -263,89 +367,3 @@ def transposed(weight: Array, groups: int, device: Device) -> Array:
     outward, per_group, *kernel = host.shape
     split = host.reshape(groups, outward // groups, per_group, *kernel).swapaxes(1, 2)
     return fresh_copy(split.reshape(groups * per_group, outward // groups, *kernel), device)
-
-
-class MaxPool2d(Module):
-    """y = max_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool2d``.
-
-    Raises:
-        ValueError: a setting is out of range.
-    """
-
-    def __init__(
-        self,
-        kernel_size: IntPair,
-        stride: IntPair | None = None,
-        padding: IntPair = 0,
-        dilation: IntPair = 1,
-        *,
-        ceil_mode: bool = False,
-    ) -> None:
-        self.kernel_size = pair("MaxPool2d", "kernel_size", kernel_size, 1)
-        step = self.kernel_size if stride is None else stride
-        self.stride = pair("MaxPool2d", "stride", step, 1)
-        self.padding = pair("MaxPool2d", "padding", padding, 0)
-        self.dilation = pair("MaxPool2d", "dilation", dilation, 1)
-        self.ceil_mode = ceil_mode
-
-    def forward(self, x: Any) -> Variable:
-        """max_pool2d(x, kernel_size, stride, padding, dilation)."""
-        settings = self.kernel_size, self.stride, self.padding, self.dilation
-        return functions.max_pool2d(x, *settings, ceil_mode=self.ceil_mode)
-
-    def __repr__(self) -> str:
-        more = f", dilation={self.dilation}" * (self.dilation != (1, 1))
-        more += ", ceil_mode=True" * self.ceil_mode
-        return f"MaxPool2d({self.kernel_size}, stride={self.stride}, padding={self.padding}{more})"
-
-
-class AvgPool2d(Module):
-    """y = avg_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool2d``.
-
-    Raises:
-        ValueError: a setting is out of range.
-    """
-
-    def __init__(
-        self,
-        kernel_size: IntPair,
-        stride: IntPair | None = None,
-        padding: IntPair = 0,
-        *,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        self.kernel_size = pair("AvgPool2d", "kernel_size", kernel_size, 1)
-        step = self.kernel_size if stride is None else stride
-        self.stride = pair("AvgPool2d", "stride", step, 1)
-        self.padding = pair("AvgPool2d", "padding", padding, 0)
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-
-    def forward(self, x: Any) -> Variable:
-        """avg_pool2d(x, kernel_size, stride, padding)."""
-        return functions.avg_pool2d(
-            x,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            ceil_mode=self.ceil_mode,
-            count_include_pad=self.count_include_pad,
-        )
-
-    def __repr__(self) -> str:
-        more = ", ceil_mode=True" * self.ceil_mode
-        more += ", count_include_pad=False" * (not self.count_include_pad)
-        return f"AvgPool2d({self.kernel_size}, stride={self.stride}, padding={self.padding}{more})"
-
-
-class Flatten(Module):
-    """y = x with all axes but the first joined: (n, ...) -> (n, product of the others)."""
-
-    def forward(self, x: Any) -> Variable:
-        """x as (n, size)."""
-        x = functions.identity(x) if not isinstance(x, Variable) else x
-        return functions.reshape(x, (x.shape[0], -1 if x.size else 0))
-
-    def __repr__(self) -> str:
-        return "Flatten()"

@@ -9,7 +9,7 @@ the first.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 import numpy
 
@@ -17,10 +17,12 @@ from tinynode import random
 from tinynode.devices import Array, Device, get_device
 from tinynode.habits import missing_attribute
 
+Shape: TypeAlias = tuple[int, ...]
+DeviceLike: TypeAlias = str | Device | None
+"""A device or its name; None for the current device."""
 
-def lecun_normal(
-    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
-) -> Array:
+
+def lecun_normal(shape: Shape, *, dtype: Any = None, device: DeviceLike = None) -> Array:
     """Draws from N(0, 1 / fan_in): the outputs have the inputs' variance.
 
     Source: LeCun, Bottou, Orr and Mueller, Efficient BackProp, 1998, section 4.6.
@@ -32,9 +34,7 @@ def lecun_normal(
     return random.normal(shape, 0.0, deviation, dtype=dtype, device=device)
 
 
-def he_normal(
-    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
-) -> Array:
+def he_normal(shape: Shape, *, dtype: Any = None, device: DeviceLike = None) -> Array:
     """Draws from N(0, 2 / fan_in): for layers before a relu, since relu halves the second moment.
 
     Source: He, Zhang, Ren and Sun, Delving Deep into Rectifiers, 2015, section 2.2.
@@ -46,9 +46,7 @@ def he_normal(
     return random.normal(shape, 0.0, deviation, dtype=dtype, device=device)
 
 
-def lecun_uniform(
-    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
-) -> Array:
+def lecun_uniform(shape: Shape, *, dtype: Any = None, device: DeviceLike = None) -> Array:
     """Draws evenly from -a to a with a = sqrt(3 / fan_in), so with variance 1 / fan_in.
 
     Source: LeCun, Bottou, Orr and Mueller, Efficient BackProp, 1998, section 4.6.
@@ -60,9 +58,7 @@ def lecun_uniform(
     return random.uniform(shape, -limit, limit, dtype=dtype, device=device)
 
 
-def he_uniform(
-    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
-) -> Array:
+def he_uniform(shape: Shape, *, dtype: Any = None, device: DeviceLike = None) -> Array:
     """Draws evenly from -a to a with a = sqrt(6 / fan_in), so with variance 2 / fan_in.
 
     Source: He, Zhang, Ren and Sun, Delving Deep into Rectifiers, 2015, section 2.2.
@@ -75,11 +71,7 @@ def he_uniform(
 
 
 def glorot_normal(
-    shape: tuple[int, ...],
-    gain: float = 1.0,
-    *,
-    dtype: Any = None,
-    device: str | Device | None = None,
+    shape: Shape, gain: float = 1.0, *, dtype: Any = None, device: DeviceLike = None
 ) -> Array:
     """Draws from N(0, gain^2 2 / (fan_in + fan_out)): a compromise between both directions.
 
@@ -95,11 +87,7 @@ def glorot_normal(
 
 
 def glorot_uniform(
-    shape: tuple[int, ...],
-    gain: float = 1.0,
-    *,
-    dtype: Any = None,
-    device: str | Device | None = None,
+    shape: Shape, gain: float = 1.0, *, dtype: Any = None, device: DeviceLike = None
 ) -> Array:
     """Draws evenly from -a to a with a = gain sqrt(6 / (fan_in + fan_out)).
 
@@ -115,11 +103,7 @@ def glorot_uniform(
 
 
 def orthogonal(
-    shape: tuple[int, ...],
-    gain: float = 1.0,
-    *,
-    dtype: Any = None,
-    device: str | Device | None = None,
+    shape: Shape, gain: float = 1.0, *, dtype: Any = None, device: DeviceLike = None
 ) -> Array:
     """gain Q, drawn evenly from all matrices Q with orthonormal rows or columns.
 
@@ -144,14 +128,14 @@ def orthogonal(
 
 
 def truncated_normal(
-    shape: tuple[int, ...],
+    shape: Shape,
     mean: float = 0.0,
     deviation: float = 1.0,
     low: float = -2.0,
     high: float = 2.0,
     *,
     dtype: Any = None,
-    device: str | Device | None = None,
+    device: DeviceLike = None,
 ) -> Array:
     """Draws from N(mean, deviation^2), drawn again until they lie from ``low`` to ``high``.
 
@@ -175,12 +159,12 @@ def truncated_normal(
 
 
 def sparse(
-    shape: tuple[int, ...],
+    shape: Shape,
     sparsity: float = 0.9,
     deviation: float = 0.01,
     *,
     dtype: Any = None,
-    device: str | Device | None = None,
+    device: DeviceLike = None,
 ) -> Array:
     """Draws from N(0, deviation^2), with zeros for a share of each column, (out, in).
 
@@ -224,23 +208,19 @@ def gain(activation: str, slope: float = 0.01) -> float:
     return gains[activation]
 
 
-def ones(
-    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
-) -> Array:
+def ones(shape: Shape, *, dtype: Any = None, device: DeviceLike = None) -> Array:
     """Ones: the usual start of a scale."""
     target = get_device(device)
     return target.from_host(numpy.ones(shape, dtype=random.host_dtype(dtype)))
 
 
-def zeros(
-    shape: tuple[int, ...], *, dtype: Any = None, device: str | Device | None = None
-) -> Array:
+def zeros(shape: Shape, *, dtype: Any = None, device: DeviceLike = None) -> Array:
     """Zeros: the usual start of a bias."""
     target = get_device(device)
     return target.from_host(numpy.zeros(shape, dtype=random.host_dtype(dtype)))
 
 
-def fan_in(function: str, shape: tuple[int, ...]) -> int:
+def fan_in(function: str, shape: Shape) -> int:
     """The number of inputs of an output, at least 1, for a weight of shape (out, in, ...)."""
     if len(shape) < 2:
         raise ValueError(
@@ -250,7 +230,7 @@ def fan_in(function: str, shape: tuple[int, ...]) -> int:
     return max(1, math.prod(shape[1:]))
 
 
-def fan_out(function: str, shape: tuple[int, ...]) -> int:
+def fan_out(function: str, shape: Shape) -> int:
     """The number of outputs of an input, at least 1, for a weight of shape (out, in, ...)."""
     fan_in(function, shape)  # refuses shapes of fewer than two axes
     return max(1, shape[0] * math.prod(shape[2:]))

@@ -12,10 +12,10 @@ from tinynode.devices import Array, Device
 from tinynode.errors import describe
 from tinynode.functions.operands import as_operands
 from tinynode.nn.checks import checked_number, checked_size
-from tinynode.nn.initializers import lecun_normal, zeros
+from tinynode.nn.initializers import lecun_normal, ones, zeros
 from tinynode.nn.inputs import as_input
 from tinynode.nn.module import Module
-from tinynode.nn.parameter import Parameter
+from tinynode.nn.parameter import Parameter, new_parameter
 
 
 class Linear(Module):
@@ -49,13 +49,11 @@ class Linear(Module):
     ) -> None:
         in_size = checked_size("Linear: in_size", in_size)
         out_size = checked_size("Linear: out_size", out_size)
-        weight = initializer((out_size, in_size), dtype=dtype, device=device)
-        self.weight = Parameter(weight, name="weight", device=device)
+        shape = (out_size, in_size)
+        self.weight = new_parameter("weight", initializer, shape, dtype, device)
         self.bias: Parameter | None = None
         if bias:
-            self.bias = Parameter(
-                zeros((out_size,), dtype=dtype, device=device), name="bias", device=device
-            )
+            self.bias = new_parameter("bias", zeros, (out_size,), dtype, device)
 
     def forward(self, x: Any) -> Variable:
         """x W^T + b."""
@@ -102,12 +100,10 @@ class Bilinear(Module):
             checked_size("Bilinear: in1_size", in1_size),
             checked_size("Bilinear: in2_size", in2_size),
         )
-        weight = initializer(shape, dtype=dtype, device=device)
-        self.weight = Parameter(weight, name="weight", device=device)
+        self.weight = new_parameter("weight", initializer, shape, dtype, device)
         self.bias: Parameter | None = None
         if bias:
-            start = zeros(shape[:1], dtype=dtype, device=device)
-            self.bias = Parameter(start, name="bias", device=device)
+            self.bias = new_parameter("bias", zeros, shape[:1], dtype, device)
 
     def forward(self, x1: Any, x2: Any) -> Variable:
         """bilinear(x1, x2, weight, bias), with all leading axes as rows.
@@ -175,8 +171,7 @@ class Embedding(Module):
         device: str | Device | None = None,
     ) -> None:
         shape = checked_size("Embedding: rows", rows), checked_size("Embedding: size", size)
-        weight = initializer(shape, dtype=dtype, device=device)
-        self.weight = Parameter(weight, name="weight", device=device)
+        self.weight = new_parameter("weight", initializer, shape, dtype, device)
 
     def forward(self, indices: Any) -> Variable:
         """embedding(indices, weight)."""
@@ -184,6 +179,41 @@ class Embedding(Module):
 
     def __repr__(self) -> str:
         return f"Embedding({self.weight.shape[0]}, {self.weight.shape[1]})"
+
+
+class PReLU(Module):
+    """y = prelu(x, weight): see ``tinynode.functions.prelu``. The parameter is ``weight``.
+
+    Args:
+        slopes: how many slopes: 1, or the channels of x.
+        start: the slopes at the start.
+        dtype: the parameter's dtype; ``config.dtype`` by default.
+        device: the device of the parameter; the current device by default.
+
+    Raises:
+        TypeError: ``slopes`` is no integer, or ``start`` no number.
+        ValueError: ``slopes`` is below 1, or ``start`` not finite.
+    """
+
+    def __init__(
+        self,
+        slopes: int = 1,
+        start: float = 0.25,
+        *,
+        dtype: Any = None,
+        device: str | Device | None = None,
+    ) -> None:
+        shape = (checked_size("PReLU: slopes", slopes),)
+        number = checked_number("PReLU: start", start, -math.inf, math.inf)
+        weight = ones(shape, dtype=dtype, device=device) * number
+        self.weight = Parameter(weight, name="weight", device=device)
+
+    def forward(self, x: Any) -> Variable:
+        """prelu(x, weight)."""
+        return functions.prelu(x, self.weight)
+
+    def __repr__(self) -> str:
+        return f"PReLU(weight {self.weight.shape})"
 
 
 class Dropout(Module):

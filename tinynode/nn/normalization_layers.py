@@ -14,7 +14,7 @@ from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.initializers import ones, zeros
 from tinynode.nn.inputs import as_input
 from tinynode.nn.module import Module
-from tinynode.nn.parameter import Buffer, Parameter
+from tinynode.nn.parameter import Buffer, Parameter, new_parameter
 
 
 class BatchNorm(Module):
@@ -53,10 +53,8 @@ class BatchNorm(Module):
         shape = (checked_size("BatchNorm: channels", channels),)
         self.eps = _checked_eps("BatchNorm", eps)
         self.momentum = checked_number("BatchNorm: momentum", momentum, 0.0, 1.0, with_high=True)
-        self.gamma = Parameter(
-            ones(shape, dtype=dtype, device=device), name="gamma", device=device
-        )
-        self.beta = Parameter(zeros(shape, dtype=dtype, device=device), name="beta", device=device)
+        self.gamma = new_parameter("gamma", ones, shape, dtype, device)
+        self.beta = new_parameter("beta", zeros, shape, dtype, device)
         self.running_mean = Buffer(zeros(shape, dtype=dtype, device=device), device=device)
         self.running_variance = Buffer(ones(shape, dtype=dtype, device=device), device=device)
 
@@ -112,8 +110,8 @@ class LayerNorm(Module):
     ) -> None:
         axes = _checked_axes("LayerNorm", shape)
         self.eps = _checked_eps("LayerNorm", eps)
-        self.gamma = Parameter(ones(axes, dtype=dtype, device=device), name="gamma", device=device)
-        self.beta = Parameter(zeros(axes, dtype=dtype, device=device), name="beta", device=device)
+        self.gamma = new_parameter("gamma", ones, axes, dtype, device)
+        self.beta = new_parameter("beta", zeros, axes, dtype, device)
 
     def forward(self, x: Any) -> Variable:
         """layer_norm(x, gamma, beta, eps)."""
@@ -152,7 +150,7 @@ class RMSNorm(Module):
     ) -> None:
         axes = _checked_axes("RMSNorm", shape)
         self.eps = _checked_eps("RMSNorm", eps)
-        self.gamma = Parameter(ones(axes, dtype=dtype, device=device), name="gamma", device=device)
+        self.gamma = new_parameter("gamma", ones, axes, dtype, device)
 
     def forward(self, x: Any) -> Variable:
         """rms_norm(x, gamma, eps)."""
@@ -197,12 +195,8 @@ class GroupNorm(Module):
         if channels % self.groups:
             raise ValueError(f"GroupNorm: groups={groups} must divide channels={channels}.")
         self.eps = _checked_eps("GroupNorm", eps)
-        self.gamma = Parameter(
-            ones((channels,), dtype=dtype, device=device), name="gamma", device=device
-        )
-        self.beta = Parameter(
-            zeros((channels,), dtype=dtype, device=device), name="beta", device=device
-        )
+        self.gamma = new_parameter("gamma", ones, (channels,), dtype, device)
+        self.beta = new_parameter("beta", zeros, (channels,), dtype, device)
 
     def forward(self, x: Any) -> Variable:
         """group_norm(x, groups, gamma, beta, eps)."""
@@ -249,10 +243,8 @@ class InstanceNorm(Module):
         self.beta: Parameter | None = None
         if affine:
             shape = (self.channels,)
-            start = ones(shape, dtype=dtype, device=device)
-            self.gamma = Parameter(start, name="gamma", device=device)
-            start = zeros(shape, dtype=dtype, device=device)
-            self.beta = Parameter(start, name="beta", device=device)
+            self.gamma = new_parameter("gamma", ones, shape, dtype, device)
+            self.beta = new_parameter("beta", zeros, shape, dtype, device)
 
     def forward(self, x: Any) -> Variable:
         """instance_norm(x, gamma, beta, eps).

@@ -5,6 +5,7 @@ Requirement: a Module finds the Variables to train, save and move by type alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -60,6 +61,17 @@ class Parameter(Variable):
 
     def __str__(self) -> str:
         return self._text("parameter", " ")
+
+
+def new_parameter(
+    name: str,
+    initializer: Callable[..., Array],
+    shape: tuple[int, ...],
+    dtype: Any,
+    device: str | Device | None,
+) -> Parameter:
+    """A Parameter with a name, drawn by an initializer such as ``nn.initializers.zeros``."""
+    return Parameter(initializer(shape, dtype=dtype, device=device), name=name, device=device)
 
 
 class Buffer(Variable):

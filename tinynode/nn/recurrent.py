@@ -70,19 +70,24 @@ class _RecurrentBase(Module):
 
     Attributes:
         kind: ``"RNN"``, ``"LSTM"`` or ``"GRU"``.
+        nonlinearity: of an RNN: ``"tanh"`` or ``"relu"``.
     """
 
     kind: str
+    nonlinearity = "tanh"
 
-    def _set_sizes(self, input_size: int, hidden_size: int, activation: str = "tanh") -> None:
+    def _set_sizes(self, input_size: int, hidden_size: int) -> None:
         layer = type(self).__name__
         self.input_size = checked_size(f"{layer}: input_size", input_size)
         self.hidden_size = checked_size(f"{layer}: hidden_size", hidden_size)
-        if activation not in ("tanh", "relu"):
+
+    def _set_nonlinearity(self, nonlinearity: str) -> None:
+        if nonlinearity not in ("tanh", "relu"):
             raise ValueError(
-                f"{layer}: nonlinearity must be 'tanh' or 'relu', got {describe(activation)}."
+                f"{type(self).__name__}: nonlinearity must be 'tanh' or 'relu', got "
+                f"{describe(nonlinearity)}."
             )
-        self.nonlinearity = activation
+        self.nonlinearity = nonlinearity
 
     def _add_parameters(
         self, in_size: int, suffix: str, bias: bool, dtype: Any, device: str | Device | None
@@ -167,16 +172,16 @@ class _Recurrent(_RecurrentBase):
         self,
         input_size: int,
         hidden_size: int,
-        num_layers: int,
-        nonlinearity: str,
-        bias: bool,
-        batch_first: bool,
-        dropout: float,
-        bidirectional: bool,
-        dtype: Any,
-        device: str | Device | None,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        dtype: Any = None,
+        device: str | Device | None = None,
     ) -> None:
-        self._set_sizes(input_size, hidden_size, nonlinearity)
+        self._set_sizes(input_size, hidden_size)
         layer = type(self).__name__
         self.num_layers = checked_size(f"{layer}: num_layers", num_layers)
         self.batch_first = batch_first
@@ -329,18 +334,9 @@ class RNN(_Recurrent):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            nonlinearity,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            dtype,
-            device,
-        )
+        self._set_nonlinearity(nonlinearity)
+        settings = num_layers, bias, batch_first, dropout, bidirectional
+        super().__init__(input_size, hidden_size, *settings, dtype=dtype, device=device)
 
     def forward(self, x: Any, state: Any = None, *, lengths: Any = None) -> Any:
         """(y, h_n), from the initial h: (num_layers * directions, batch, hidden_size), or zeros.
@@ -392,32 +388,6 @@ class LSTM(_Recurrent):
 
     kind = "LSTM"
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
-        dtype: Any = None,
-        device: str | Device | None = None,
-    ) -> None:
-        super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            "tanh",
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            dtype,
-            device,
-        )
-
     def forward(self, x: Any, state: Any = None, *, lengths: Any = None) -> Any:
         """(y, (h_n, c_n)); ``state`` is the initial pair (h, c), zeros by default.
 
@@ -462,32 +432,6 @@ class GRU(_Recurrent):
 
     kind = "GRU"
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        *,
-        dtype: Any = None,
-        device: str | Device | None = None,
-    ) -> None:
-        super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            "tanh",
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            dtype,
-            device,
-        )
-
     def forward(self, x: Any, state: Any = None, *, lengths: Any = None) -> Any:
         """(y, h_n); ``state`` and ``lengths`` are as for ``RNN.forward``.
 
@@ -500,6 +444,18 @@ class GRU(_Recurrent):
 
 class _Cell(_RecurrentBase):
     """Base of the cells: one step, without layers and directions."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        dtype: Any = None,
+        device: str | Device | None = None,
+    ) -> None:
+        self._set_sizes(input_size, hidden_size)
+        self._add_parameters(self.input_size, "", bias, dtype, device)
 
     def _run(self, x: Any, state: Any) -> States:
         weights = self._weights("")
@@ -547,8 +503,8 @@ class RNNCell(_Cell):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        self._set_sizes(input_size, hidden_size, nonlinearity)
-        self._add_parameters(self.input_size, "", bias, dtype, device)
+        self._set_nonlinearity(nonlinearity)
+        super().__init__(input_size, hidden_size, bias, dtype=dtype, device=device)
 
     def forward(self, x: Any, state: Any = None) -> Variable:
         """h' for an input x and a state h.
@@ -582,18 +538,6 @@ class LSTMCell(_Cell):
 
     kind = "LSTM"
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        *,
-        dtype: Any = None,
-        device: str | Device | None = None,
-    ) -> None:
-        self._set_sizes(input_size, hidden_size)
-        self._add_parameters(self.input_size, "", bias, dtype, device)
-
     def forward(self, x: Any, state: Any = None) -> States:
         """(h', c') for an input x and a pair of states (h, c).
 
@@ -626,18 +570,6 @@ class GRUCell(_Cell):
     """
 
     kind = "GRU"
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        *,
-        dtype: Any = None,
-        device: str | Device | None = None,
-    ) -> None:
-        self._set_sizes(input_size, hidden_size)
-        self._add_parameters(self.input_size, "", bias, dtype, device)
 
     def forward(self, x: Any, state: Any = None) -> Variable:
         """h' for an input x and a state h.
