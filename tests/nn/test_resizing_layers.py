@@ -56,6 +56,31 @@ def test_the_weights_have_the_layouts_of_pytorch() -> None:
 
 def test_a_wrong_setting_is_refused() -> None:
     with pytest.raises(ValueError, match="MaxPool3d: stride must be an integer or three"):
-        nn.MaxPool3d(2, (1, 2))  # type: ignore[arg-type]
+        nn.MaxPool3d(2, (1, 2))
     with pytest.raises(ValueError, match=r"AvgPool1d: kernel_size must be at least 1"):
         nn.AvgPool1d(0)
+
+
+CONVOLUTIONS = [
+    (nn.Conv1d, SIGNAL),
+    (nn.Conv2d, IMAGE),
+    (nn.Conv3d, VOLUME),
+    (nn.ConvTranspose1d, SIGNAL),
+    (nn.ConvTranspose2d, IMAGE),
+    (nn.ConvTranspose3d, VOLUME),
+]
+
+
+@pytest.mark.parametrize(("kind", "x"), CONVOLUTIONS)
+def test_an_input_takes_the_dtype_of_the_parameters(kind: Any, x: np.ndarray) -> None:
+    layer = kind(4, 2, 3)
+    wide = tn.Variable(x.astype(np.float64))
+    np.testing.assert_array_equal(layer(wide).array, layer(tn.Variable(x)).array)
+    assert layer(x.tolist()).dtype == np.float32
+
+
+def test_an_unknown_keyword_names_the_layer_and_the_arguments() -> None:
+    with pytest.raises(TypeError, match=r"AdaptiveAvgPool1d.*'length': the arguments are size\."):
+        nn.AdaptiveAvgPool1d(length=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"LSTM.*'nonlinearity': the arguments are input_size"):
+        nn.LSTM(2, 3, nonlinearity="relu")  # type: ignore[call-arg]

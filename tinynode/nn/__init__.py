@@ -20,6 +20,7 @@ epoch = nn.load_checkpoint("run.npz", model=model, optimizer=optimizer)["epoch"]
 import typing
 
 from tinynode import functions, habits
+from tinynode.interop.torch_weights import load_torch_weights
 from tinynode.nn import datasets, initializers, metrics, schedules, transforms
 from tinynode.nn.adaptive import Adagrad, Lion, NAdam, RMSprop
 from tinynode.nn.attention import MultiHeadAttention, TransformerBlock
@@ -63,7 +64,6 @@ from tinynode.nn.resizing_layers import (
     Upsample,
 )
 from tinynode.nn.serializers import load, save
-from tinynode.nn.torch_weights import load_torch_weights
 from tinynode.nn.trainer import Trainer
 from tinynode.nn.weight_norms import SpectralNorm, WeightNorm
 

@@ -341,16 +341,10 @@ class TransformerBlock(Module):
         return y
 
     def _attention(self, x: Variable, attn_mask: Any, key_padding_mask: Any) -> Variable:
-        y: Variable
-        y, _ = self.self_attn(
-            x,
-            key_padding_mask=key_padding_mask,
-            need_weights=False,
-            attn_mask=attn_mask,
-            is_causal=self.causal,
-        )
-        y = self.dropout(y)
-        return y
+        masks = {"key_padding_mask": key_padding_mask, "attn_mask": attn_mask}
+        y, _ = self.self_attn(x, need_weights=False, is_causal=self.causal, **masks)
+        z: Variable = self.dropout(y)
+        return z
 
     def _network(self, x: Variable) -> Variable:
         y: Variable = self.dropout(self.activation(self.linear1(x)))

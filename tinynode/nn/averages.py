@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy
-
 from tinynode.core.conversion import assign
 from tinynode.devices import Array, to_host
 from tinynode.nn.checks import RefusesKeywords, checked_number
 from tinynode.nn.groups import named_parameters
 from tinynode.nn.module import Module
 from tinynode.nn.parameter import fresh_copy, moved
-from tinynode.nn.state import State, checked_state
+from tinynode.nn.state import State, checked_state, number_arrays
 
 
 class ExponentialMovingAverage(RefusesKeywords):
@@ -72,7 +70,7 @@ class ExponentialMovingAverage(RefusesKeywords):
 
     def state_dict(self) -> State:
         """Host copies of the means, by the parameters' names, and the number of updates."""
-        state: State = {"count": numpy.asarray(self.count, dtype=numpy.int64)}
+        state = number_arrays(count=self.count)
         for name, mean in self._means.items():
             state[f"means/{name}"] = to_host(mean).copy()
         return state

@@ -24,7 +24,7 @@ class ModuleList(list[Any]):
     def __init__(self, layers: Iterable[Any] = ()) -> None:
         super().__init__(layers)
         for place, layer in enumerate(self):
-            _check("ModuleList", place, layer)
+            check_layer("ModuleList", place, layer)
 
 
 class ModuleDict(dict[str, Any]):
@@ -40,11 +40,13 @@ class ModuleDict(dict[str, Any]):
     def __init__(self, layers: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__(layers)
         for key, layer in self.items():
-            _check("ModuleDict", key, layer)
+            check_layer("ModuleDict", key, layer)
 
 
-def _check(container: str, key: Any, layer: Any) -> None:
+def check_layer(container: str, key: Any, layer: Any, hint: str = "") -> None:
+    """Refuse a layer that cannot be called, and a class in place of a layer."""
     if not callable(layer) or isinstance(layer, type):
         raise TypeError(
             f"{container}: layer {key!r} must be a Module or a function, got {describe(layer)}."
+            f"{hint}"
         )

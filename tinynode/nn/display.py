@@ -12,7 +12,6 @@ import importlib.util
 import os
 import sys
 import time
-from types import TracebackType
 from typing import Any, Self
 
 TERMINAL_VARIABLE = "TINYNODE_TERMINAL"
@@ -25,12 +24,7 @@ class PlainDisplay:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         sys.stdout.flush()
 
     def line(self, text: str) -> None:

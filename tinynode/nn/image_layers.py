@@ -23,19 +23,29 @@ Window = int | tuple[int, ...]
 """An integer, or one for each axis of an image or of a volume."""
 
 
-class Convolution(Module):
+class Windows(Module):
+    """Base of the layers that move a window over signals, images or volumes.
+
+    Attributes:
+        axes: the number of axes of a window.
+    """
+
+    axes: int
+
+    def _window(self, setting: str, value: Any, least: int) -> Any:
+        return checked_window(type(self).__name__, setting, value, least, self.axes)
+
+
+class Convolution(Windows):
     """Base of the convolutions: a weight, perhaps a bias, and the options of the windows.
 
     A subclass has the formula, the shapes and ``forward``.
 
     Attributes:
-        axes: the number of axes of a window.
         weight: (out, in / groups, *window).
         bias: (out), or None.
         options: the keywords of the function: stride, padding and others.
     """
-
-    axes: int
 
     def __init__(
         self,
@@ -76,9 +86,6 @@ class Convolution(Module):
             )
         return inward, outward, count
 
-    def _window(self, setting: str, value: Any, least: int) -> Any:
-        return checked_window(type(self).__name__, setting, value, least, self.axes)
-
     def _kernel(self, kernel_size: Any) -> tuple[int, ...]:
         """The lengths of a window along each axis."""
         kernel = self._window("kernel_size", kernel_size, 1)
@@ -108,22 +115,7 @@ class Conv1d(Convolution):
     x: (n, in, length) -> y: (n, out, length of y). The parameters are ``weight``:
     (out, in / groups, kernel), and ``bias``: (out), or None.
 
-    Args:
-        in_channels: the channels of x, at least 1.
-        out_channels: the channels of y, at least 1.
-        kernel_size: the length of a window.
-        stride: the step between windows.
-        padding: the number of zeros added at both ends.
-        dilation: the step between the elements of a window.
-        groups: the number of separate groups of channels.
-        bias: True for a bias.
-        initializer: draws the weight: a function such as ``nn.initializers.he_normal``.
-        dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: the device of the parameters; the current device by default.
-
-    Raises:
-        TypeError: a number of channels or groups is no integer.
-        ValueError: a setting is out of range, or the groups do not divide the channels.
+    The arguments and errors are those of ``Conv2d``; a window is an integer.
     """
 
     axes = 1
@@ -172,22 +164,8 @@ class Conv3d(Convolution):
     x: (n, in, depth, height, width) -> y: (n, out, od, oh, ow). The parameters are ``weight``:
     (out, in / groups, kd, kh, kw), and ``bias``: (out), or None.
 
-    Args:
-        in_channels: the channels of x, at least 1.
-        out_channels: the channels of y, at least 1.
-        kernel_size: the window: an integer, or three (depth, rows, columns).
-        stride: the step between windows.
-        padding: the number of zeros added on each side.
-        dilation: the step between the elements of a window.
-        groups: the number of separate groups of channels.
-        bias: True for a bias.
-        initializer: draws the weight: a function such as ``nn.initializers.he_normal``.
-        dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: the device of the parameters; the current device by default.
-
-    Raises:
-        TypeError: a number of channels or groups is no integer.
-        ValueError: a setting is out of range, or the groups do not divide the channels.
+    The arguments and errors are those of ``Conv2d``; a window is an integer, or three
+    (depth, rows, columns).
     """
 
     axes = 3
@@ -201,10 +179,7 @@ class Conv3d(Convolution):
 class TransposedConvolution(Convolution):
     """Base of the transposed convolutions; the weight is (in, out / groups, *window).
 
-    The initializer draws the weight, by default from N(0, 1 / fan_in). fan_in counts the inputs
-    of an output: in / groups * (k / s) for each axis. With stride s, an output meets only each
-    s-th element of the window of length k. A function such as ``nn.initializers.he_normal`` gets
-    the shape (out, in / groups, *window) as from ``Convolution``, but no stride.
+    ``ConvTranspose2d`` says how the weight is drawn.
     """
 
     def __init__(
@@ -249,23 +224,7 @@ class ConvTranspose1d(TransposedConvolution):
     x: (n, in, length) -> y: (n, out, length of y). The parameters are ``weight``:
     (in, out / groups, k), and ``bias``: (out), or None.
 
-    Args:
-        in_channels: the channels of x, at least 1.
-        out_channels: the channels of y, at least 1.
-        kernel_size: the window's length.
-        stride: the step between windows on the output.
-        padding: how much is cut off on each side of the output.
-        output_padding: how much is added at the end of the output.
-        dilation: the step between the elements of a window.
-        groups: the number of separate groups of channels.
-        bias: True for a bias.
-        initializer: draws the weight, by default as in ``ConvTranspose2d``.
-        dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: the device of the parameters; the current device by default.
-
-    Raises:
-        TypeError: a number of channels or groups is no integer.
-        ValueError: a setting is out of range, or the groups do not divide the channels.
+    The arguments and errors are those of ``ConvTranspose2d``; a window is an integer.
     """
 
     axes = 1
@@ -321,23 +280,8 @@ class ConvTranspose3d(TransposedConvolution):
     x: (n, in, depth, height, width) -> y: (n, out, od, oh, ow). The parameters are ``weight``:
     (in, out / groups, kd, kh, kw), and ``bias``: (out), or None.
 
-    Args:
-        in_channels: the channels of x, at least 1.
-        out_channels: the channels of y, at least 1.
-        kernel_size: the window: an integer, or three (depth, rows, columns).
-        stride: the step between windows on the output.
-        padding: how much is cut off on each side of the output.
-        output_padding: how much is added at the end of the output.
-        dilation: the step between the elements of a window.
-        groups: the number of separate groups of channels.
-        bias: True for a bias.
-        initializer: draws the weight, by default as in ``ConvTranspose2d``.
-        dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: the device of the parameters; the current device by default.
-
-    Raises:
-        TypeError: a number of channels or groups is no integer.
-        ValueError: a setting is out of range, or the groups do not divide the channels.
+    The arguments and errors are those of ``ConvTranspose2d``; a window is an integer, or
+    three (depth, rows, columns).
     """
 
     axes = 3

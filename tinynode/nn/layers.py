@@ -9,9 +9,9 @@ from typing import Any
 from tinynode import functions, random
 from tinynode.core.variable import Variable
 from tinynode.devices import Array, Device
-from tinynode.errors import describe
 from tinynode.functions.operands import as_operands
 from tinynode.nn.checks import checked_number, checked_size
+from tinynode.nn.containers import check_layer
 from tinynode.nn.initializers import lecun_normal, ones, zeros
 from tinynode.nn.inputs import as_input
 from tinynode.nn.module import Module
@@ -260,12 +260,8 @@ class Sequential(Module):
 
     def __init__(self, *layers: Callable[[Any], Any]) -> None:
         for position, layer in enumerate(layers):
-            if not callable(layer) or isinstance(layer, type):
-                hint = " Unpack a list: Sequential(*layers)." * isinstance(layer, list | tuple)
-                raise TypeError(
-                    f"Sequential: layer {position} must be a Module or a function, got "
-                    f"{describe(layer)}.{hint}"
-                )
+            hint = " Unpack a list: Sequential(*layers)." * isinstance(layer, list | tuple)
+            check_layer("Sequential", position, layer, hint)
         self.layers = layers
 
     def __len__(self) -> int:

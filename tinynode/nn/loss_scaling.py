@@ -6,15 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy
-
 from tinynode.core.variable import Variable
 from tinynode.errors import GraphError, dtype_name
 from tinynode.functions import astype
 from tinynode.nn.checks import checked_number, checked_size
 from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.parameter import assign_gradient
-from tinynode.nn.state import State, checked_state
+from tinynode.nn.state import State, checked_state, number_arrays
 
 
 class LossScaler:
@@ -51,12 +49,10 @@ class LossScaler:
         backoff_factor: float = 0.5,
         growth_interval: int = 2000,
     ) -> None:
-        tiny, title = numpy.nextafter(0.0, 1.0), "LossScaler: "
-        self.factor = checked_number(title + "init_scale", init_scale, tiny, math.inf)
-        above_1 = numpy.nextafter(1.0, 2.0)
-        self.growth_factor = checked_number(
-            title + "growth_factor", growth_factor, above_1, math.inf
-        )
+        tiny, above_1 = math.nextafter(0.0, 1.0), math.nextafter(1.0, 2.0)
+        title, inf = "LossScaler: ", math.inf
+        self.factor = checked_number(title + "init_scale", init_scale, tiny, inf)
+        self.growth_factor = checked_number(title + "growth_factor", growth_factor, above_1, inf)
         self.backoff_factor = checked_number(title + "backoff_factor", backoff_factor, tiny, 1.0)
         self.growth_interval = checked_size(title + "growth_interval", growth_interval)
         self.growth_count = 0
@@ -65,9 +61,8 @@ class LossScaler:
 
     def scale(self, loss: Variable) -> Variable:
         """The loss times the scale; a loss of float16 is cast to float32 before."""
-        return (
-            astype(loss, "float32") if dtype_name(loss.dtype) == "float16" else loss
-        ) * self.factor
+        is_half = dtype_name(loss.dtype) == "float16"
+        return (astype(loss, "float32") if is_half else loss) * self.factor
 
     def unscale(self, optimizer: Optimizer) -> None:
         """Divide the gradients of an optimizer by the scale, for clipping; ``step`` does so too.
@@ -118,10 +113,7 @@ class LossScaler:
 
     def state_dict(self) -> State:
         """The scale, and the number of updates since the scale changed."""
-        return {
-            "factor": numpy.asarray(self.factor),
-            "growth_count": numpy.asarray(self.growth_count, dtype=numpy.int64),
-        }
+        return number_arrays(factor=self.factor, growth_count=self.growth_count)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where ``state_dict`` was called.

@@ -65,24 +65,42 @@ class BatchNorm(Module):
             ValueError: in training, x has a single value per channel, so no variance.
         """
         x = _beside("BatchNorm", x, self.gamma)
+        mean, variance = self.running_mean, self.running_variance
         if not (self.training and config.train):
-            statistics = self.running_mean, self.running_variance
-            return functions.fixed_batch_norm(x, self.gamma, self.beta, *statistics, self.eps)
+            return functions.fixed_batch_norm(x, self.gamma, self.beta, mean, variance, self.eps)
+        parameters = self.gamma, self.beta, self.eps
         return functions.batch_norm(
-            x,
-            self.gamma,
-            self.beta,
-            self.eps,
-            running_mean=self.running_mean,
-            running_variance=self.running_variance,
-            momentum=self.momentum,
+            x, *parameters, running_mean=mean, running_variance=variance, momentum=self.momentum
         )
 
     def __repr__(self) -> str:
         return f"BatchNorm({self.gamma.size}, eps={self.eps}, momentum={self.momentum})"
 
 
-class LayerNorm(Module):
+class _TrailingNorm(Module):
+    """Base of the layers that normalise over the trailing axes of x."""
+
+    def __init__(
+        self,
+        shape: int | tuple[int, ...],
+        eps: float = 1e-5,
+        *,
+        dtype: Any = None,
+        device: str | Device | None = None,
+    ) -> None:
+        layer = type(self).__name__
+        lengths = shape if isinstance(shape, tuple | list) else (shape,)
+        if not lengths:
+            raise ValueError(f"{layer}: shape must name one axis or more, got {shape!r}.")
+        axes = tuple(checked_size(f"{layer}: shape", n) for n in lengths)
+        self.eps = _checked_eps(layer, eps)
+        self.gamma = new_parameter("gamma", ones, axes, dtype, device)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.gamma.shape}, eps={self.eps})"
+
+
+class LayerNorm(_TrailingNorm):
     """y = (x - m) / sqrt(v + eps) * gamma + beta over the trailing axes of x.
 
     x: (..., shape) -> y: as x. Parameters ``gamma`` and ``beta``: (shape).
@@ -108,21 +126,16 @@ class LayerNorm(Module):
         dtype: Any = None,
         device: str | Device | None = None,
     ) -> None:
-        axes = _checked_axes("LayerNorm", shape)
-        self.eps = _checked_eps("LayerNorm", eps)
-        self.gamma = new_parameter("gamma", ones, axes, dtype, device)
-        self.beta = new_parameter("beta", zeros, axes, dtype, device)
+        super().__init__(shape, eps, dtype=dtype, device=device)
+        self.beta = new_parameter("beta", zeros, self.gamma.shape, dtype, device)
 
     def forward(self, x: Any) -> Variable:
         """layer_norm(x, gamma, beta, eps)."""
         x = _beside("LayerNorm", x, self.gamma)
         return functions.layer_norm(x, self.gamma, self.beta, self.eps)
 
-    def __repr__(self) -> str:
-        return f"LayerNorm({self.gamma.shape}, eps={self.eps})"
 
-
-class RMSNorm(Module):
+class RMSNorm(_TrailingNorm):
     """y = x / sqrt(mean x^2 + eps) * gamma over the trailing axes of x.
 
     x: (..., shape) -> y: as x. Parameter ``gamma``: (shape).
@@ -140,25 +153,10 @@ class RMSNorm(Module):
         ValueError: a length is less than 1, or eps less than 0.
     """
 
-    def __init__(
-        self,
-        shape: int | tuple[int, ...],
-        eps: float = 1e-5,
-        *,
-        dtype: Any = None,
-        device: str | Device | None = None,
-    ) -> None:
-        axes = _checked_axes("RMSNorm", shape)
-        self.eps = _checked_eps("RMSNorm", eps)
-        self.gamma = new_parameter("gamma", ones, axes, dtype, device)
-
     def forward(self, x: Any) -> Variable:
         """rms_norm(x, gamma, eps)."""
         x = _beside("RMSNorm", x, self.gamma)
         return functions.rms_norm(x, self.gamma, self.eps)
-
-    def __repr__(self) -> str:
-        return f"RMSNorm({self.gamma.shape}, eps={self.eps})"
 
 
 class GroupNorm(Module):
@@ -274,11 +272,3 @@ def _beside(layer: str, x: Any, gamma: Parameter) -> Variable:
 
 def _checked_eps(layer: str, eps: Any) -> float:
     return checked_number(f"{layer}: eps", eps, 0.0, math.inf)
-
-
-def _checked_axes(layer: str, shape: Any) -> tuple[int, ...]:
-    """The lengths of the trailing axes: at least one length."""
-    lengths = shape if isinstance(shape, tuple | list) else (shape,)
-    if not lengths:
-        raise ValueError(f"{layer}: shape must name one axis or more, got {shape!r}.")
-    return tuple(checked_size(f"{layer}: shape", n) for n in lengths)

@@ -15,26 +15,17 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Never, TypeAlias, cast
 
-import numpy
-
 from tinynode.core.conversion import assign
 from tinynode.core.dispatch import is_fallback, run_portable
 from tinynode.core.hooks import thread_hooks
 from tinynode.core.variable import Variable
-from tinynode.devices import (
-    Array,
-    Device,
-    Fallback,
-    OptimizerUpdate,
-    supports,
-    to_host,
-)
+from tinynode.devices import Array, Device, Fallback, OptimizerUpdate, supports, to_host
 from tinynode.errors import GraphError, StateError, describe, dtype_name
 from tinynode.habits import missing_attribute
 from tinynode.nn.checks import RefusesKeywords, checked_number
 from tinynode.nn.groups import Parameters, named_groups, parameter_title
 from tinynode.nn.parameter import fresh_copy, moved
-from tinynode.nn.state import State, checked_state
+from tinynode.nn.state import State, checked_state, number_arrays
 from tinynode.nn.updates import (
     AdamUpdate,
     DecayedSGDUpdate,
@@ -310,7 +301,7 @@ class Optimizer(RefusesKeywords):
                     f"{type(self).__name__}: two parameters have the name {slot.name}, so their "
                     f"states cannot be told apart: {same[0]} and {same[1]}. Rename one of them."
                 )
-            state[f"{slot.name}/count"] = numpy.asarray(slot.count, dtype=numpy.int64)
+            state |= number_arrays(**{f"{slot.name}/count": slot.count})
             for name, moment in slot.moments.items():
                 state[f"{slot.name}/{name}"] = to_host(moment).copy()
         return state

@@ -64,11 +64,7 @@ class Parameter(Variable):
 
 
 def new_parameter(
-    name: str,
-    initializer: Callable[..., Array],
-    shape: tuple[int, ...],
-    dtype: Any,
-    device: str | Device | None,
+    name: str, initializer: Callable[..., Array], shape: tuple[int, ...], dtype: Any, device: Any
 ) -> Parameter:
     """A Parameter with a name, drawn by an initializer such as ``nn.initializers.zeros``."""
     return Parameter(initializer(shape, dtype=dtype, device=device), name=name, device=device)

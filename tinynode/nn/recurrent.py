@@ -63,6 +63,7 @@ def gru_step(
 
 _STEPS = {"RNN": rnn_step, "LSTM": lstm_step, "GRU": gru_step}
 _GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
+_NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 class _RecurrentBase(Module):
@@ -94,14 +95,10 @@ class _RecurrentBase(Module):
     ) -> None:
         """Draw a cell's parameters; ``suffix`` follows the names, as in ``weight_ih_l0``."""
         rows = _GATES[self.kind] * self.hidden_size
-        shapes = {
-            "weight_ih": (rows, in_size),
-            "weight_hh": (rows, self.hidden_size),
-            "bias_ih": (rows,) if bias else None,
-            "bias_hh": (rows,) if bias else None,
-        }
+        of_bias = (rows,) if bias else None
+        shapes = (rows, in_size), (rows, self.hidden_size), of_bias, of_bias
         limit = 1.0 / math.sqrt(self.hidden_size)
-        for start, shape in shapes.items():
+        for start, shape in zip(_NAMES, shapes, strict=True):
             name, parameter = start + suffix, None
             if shape is not None:
                 array = random.uniform(shape, -limit, limit, dtype=dtype, device=device)
@@ -110,12 +107,8 @@ class _RecurrentBase(Module):
 
     def _weights(self, suffix: str) -> Weights:
         own = vars(self)
-        return (
-            own["weight_ih" + suffix],
-            own["weight_hh" + suffix],
-            own["bias_ih" + suffix],
-            own["bias_hh" + suffix],
-        )
+        w_x, w_h, b_x, b_h = [own[name + suffix] for name in _NAMES]
+        return w_x, w_h, b_x, b_h
 
     def _input(self, x: Any, weight: Parameter, axes: str, ndims: tuple[int, int]) -> Variable:
         """x as a Variable: an array takes the dtype of the parameters.
@@ -370,20 +363,7 @@ class LSTM(_Recurrent):
     Source: Hochreiter and Schmidhuber, Long Short-Term Memory, 1997; with the forget gate of Gers,
     Schmidhuber and Cummins, Learning to Forget, 2000.
 
-    Args:
-        input_size: the length of x's last axis, at least 1.
-        hidden_size: the length of h and c, at least 1.
-        num_layers: the number of layers; a layer's outputs are the next layer's inputs.
-        bias: True for the two biases.
-        batch_first: True for x and y in the order (batch, steps, features).
-        dropout: the ratio of dropout between two layers, in training.
-        bidirectional: True to read the sequence backwards too. y joins both outputs.
-        dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: the device of the parameters; the current device by default.
-
-    Raises:
-        TypeError: a size is no integer.
-        ValueError: a setting is out of range.
+    The arguments and errors are those of ``RNN``, without ``nonlinearity``.
     """
 
     kind = "LSTM"
@@ -414,20 +394,7 @@ class GRU(_Recurrent):
     Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, 2014; the reset
     gate acts after the product with h, as in PyTorch.
 
-    Args:
-        input_size: the length of x's last axis, at least 1.
-        hidden_size: the length of h, at least 1.
-        num_layers: the number of layers; a layer's outputs are the next layer's inputs.
-        bias: True for the two biases.
-        batch_first: True for x and y in the order (batch, steps, features).
-        dropout: the ratio of dropout between two layers, in training.
-        bidirectional: True to read the sequence backwards too. y joins both outputs.
-        dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: the device of the parameters; the current device by default.
-
-    Raises:
-        TypeError: a size is no integer.
-        ValueError: a setting is out of range.
+    The arguments and errors are those of ``RNN``, without ``nonlinearity``.
     """
 
     kind = "GRU"
@@ -524,16 +491,7 @@ class LSTMCell(_Cell):
 
     Source: Hochreiter and Schmidhuber, Long Short-Term Memory, 1997.
 
-    Args:
-        input_size: the length of x's last axis, at least 1.
-        hidden_size: the length of h and c, at least 1.
-        bias: True for the two biases.
-        dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: the device of the parameters; the current device by default.
-
-    Raises:
-        TypeError: a size is no integer.
-        ValueError: a setting is out of range.
+    The arguments and errors are those of ``RNNCell``, without ``nonlinearity``.
     """
 
     kind = "LSTM"
@@ -557,16 +515,7 @@ class GRUCell(_Cell):
 
     Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, 2014.
 
-    Args:
-        input_size: the length of x's last axis, at least 1.
-        hidden_size: the length of h, at least 1.
-        bias: True for the two biases.
-        dtype: the parameters' dtype; ``config.dtype`` by default.
-        device: the device of the parameters; the current device by default.
-
-    Raises:
-        TypeError: a size is no integer.
-        ValueError: a setting is out of range.
+    The arguments and errors are those of ``RNNCell``, without ``nonlinearity``.
     """
 
     kind = "GRU"

@@ -10,14 +10,13 @@ from typing import Any
 
 from tinynode import functions
 from tinynode.core.variable import Variable
-from tinynode.nn.checks import checked_window
-from tinynode.nn.image_layers import Window
+from tinynode.nn.image_layers import Window, Windows
 from tinynode.nn.module import Module
 
 Sizes = int | Sequence[int]
 
 
-class Pooling(Module):
+class Pooling(Windows):
     """Base of the layers that take a maximum or a mean of each window.
 
     Args:
@@ -27,12 +26,7 @@ class Pooling(Module):
 
     Raises:
         ValueError: a setting is out of range.
-
-    Attributes:
-        axes: the number of axes of a window.
     """
-
-    axes: int
 
     def __init__(
         self, kernel_size: Window, stride: Window | None = None, padding: Window = 0
@@ -40,9 +34,6 @@ class Pooling(Module):
         self.kernel_size = self._window("kernel_size", kernel_size, 1)
         self.stride = self._window("stride", self.kernel_size if stride is None else stride, 1)
         self.padding = self._window("padding", padding, 0)
-
-    def _window(self, setting: str, value: Any, least: int) -> Any:
-        return checked_window(type(self).__name__, setting, value, least, self.axes)
 
     def _more(self) -> str:
         """Further settings for ``repr``."""
@@ -54,11 +45,7 @@ class Pooling(Module):
 
 
 class MaxPool1d(Pooling):
-    """y = max_pool1d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool1d``.
-
-    Raises:
-        ValueError: a setting is out of range.
-    """
+    """y = max_pool1d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool1d``."""
 
     axes = 1
 
@@ -68,11 +55,7 @@ class MaxPool1d(Pooling):
 
 
 class MaxPool2d(Pooling):
-    """y = max_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool2d``.
-
-    Raises:
-        ValueError: a setting is out of range.
-    """
+    """y = max_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool2d``."""
 
     axes = 2
 
@@ -100,11 +83,7 @@ class MaxPool2d(Pooling):
 
 
 class MaxPool3d(Pooling):
-    """y = max_pool3d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool3d``.
-
-    Raises:
-        ValueError: a setting is out of range.
-    """
+    """y = max_pool3d(x, kernel_size, stride, padding): see ``tinynode.functions.max_pool3d``."""
 
     axes = 3
 
@@ -114,11 +93,7 @@ class MaxPool3d(Pooling):
 
 
 class AvgPool1d(Pooling):
-    """y = avg_pool1d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool1d``.
-
-    Raises:
-        ValueError: a setting is out of range.
-    """
+    """y = avg_pool1d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool1d``."""
 
     axes = 1
 
@@ -128,11 +103,7 @@ class AvgPool1d(Pooling):
 
 
 class AvgPool2d(Pooling):
-    """y = avg_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool2d``.
-
-    Raises:
-        ValueError: a setting is out of range.
-    """
+    """y = avg_pool2d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool2d``."""
 
     axes = 2
 
@@ -151,13 +122,9 @@ class AvgPool2d(Pooling):
 
     def forward(self, x: Any) -> Variable:
         """avg_pool2d(x, kernel_size, stride, padding)."""
+        settings = self.kernel_size, self.stride, self.padding
         return functions.avg_pool2d(
-            x,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            ceil_mode=self.ceil_mode,
-            count_include_pad=self.count_include_pad,
+            x, *settings, ceil_mode=self.ceil_mode, count_include_pad=self.count_include_pad
         )
 
     def _more(self) -> str:
@@ -166,11 +133,7 @@ class AvgPool2d(Pooling):
 
 
 class AvgPool3d(Pooling):
-    """y = avg_pool3d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool3d``.
-
-    Raises:
-        ValueError: a setting is out of range.
-    """
+    """y = avg_pool3d(x, kernel_size, stride, padding): see ``tinynode.functions.avg_pool3d``."""
 
     axes = 3
 

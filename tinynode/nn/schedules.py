@@ -21,12 +21,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy
-
 from tinynode.errors import describe
 from tinynode.nn.checks import RefusesKeywords, checked_number, checked_size
 from tinynode.nn.optimizers import Optimizer
-from tinynode.nn.state import State, checked_state
+from tinynode.nn.state import State, checked_state, number_arrays
 
 __all__ = [
     "CosineSchedule",
@@ -75,10 +73,7 @@ class Schedule(RefusesKeywords):
 
     def state_dict(self) -> State:
         """The count and the base rate."""
-        return {
-            "base_lr": numpy.asarray(self.base_lr),
-            "count": numpy.asarray(self.count, dtype=numpy.int64),
-        }
+        return number_arrays(base_lr=self.base_lr, count=self.count)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where ``state_dict`` was called; sets ``optimizer.lr``.
@@ -346,13 +341,8 @@ class PlateauSchedule(Schedule):
 
     def state_dict(self) -> State:
         """The count, the rate, the best metric and the other counts."""
-        return {
-            **super().state_dict(),
-            "best": numpy.asarray(self.best),
-            "lr": numpy.asarray(self.lr),
-            "bad_count": numpy.asarray(self.bad_count, dtype=numpy.int64),
-            "cooldown_left": numpy.asarray(self.cooldown_left, dtype=numpy.int64),
-        }
+        counts = number_arrays(bad_count=self.bad_count, cooldown_left=self.cooldown_left)
+        return {**super().state_dict(), **number_arrays(best=self.best, lr=self.lr), **counts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         checked = checked_state("PlateauSchedule.load_state_dict", state, self.state_dict())

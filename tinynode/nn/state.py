@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy
+
 from tinynode.core.variable import Variable
 from tinynode.devices import is_array, to_host
 from tinynode.errors import StateError, describe
@@ -29,6 +31,14 @@ def host_array(caller: str, name: str, value: Any) -> Any:
     if host.dtype.hasobject:
         raise StateError(f"{caller}: {name} is {describe(host)}: Python objects cannot be saved.")
     return host
+
+
+def number_arrays(**numbers: float) -> State:
+    """Python numbers as arrays: int64 for integers, float64 for others."""
+    return {
+        name: numpy.asarray(number, numpy.int64 if isinstance(number, int) else numpy.float64)
+        for name, number in numbers.items()
+    }
 
 
 def checked_state(caller: str, state: Mapping[str, Any], expected: Mapping[str, Any]) -> State:

@@ -389,13 +389,12 @@ class Trainer(RefusesKeywords):
 
     def _check(self) -> None:
         """Refuse arguments of wrong types, and unknown names."""
-        for argument, value in (("model", self.model), ("optimizer", self.optimizer)):
-            wanted = Module if argument == "model" else Optimizer
+        parts = ("model", self.model, Module), ("optimizer", self.optimizer, Optimizer)
+        for argument, value, wanted in parts:
             if not isinstance(value, wanted):
                 raise TypeError(
                     f"Trainer: {argument} must be of the class {wanted.__name__}, got "
-                    f"{describe(value)}. "
-                    "The order is Trainer(model, loss, optimizer, train)."
+                    f"{describe(value)}. The order is Trainer(model, loss, optimizer, train)."
                 )
         for argument, batches in (("train", self.train), ("validation", self.validation)):
             if batches is not None and not hasattr(batches, "__len__"):

@@ -110,10 +110,8 @@ def make_sines(
     to s(length). The other arguments are as for ``make_spirals``.
     """
     generator = _generator("make_sines", seed)
-    size, steps = (
-        checked_size("make_sines: count", count),
-        checked_size("make_sines: length", length),
-    )
+    size = checked_size("make_sines: count", count)
+    steps = checked_size("make_sines: length", length)
     frequency = generator.uniform(0.1, 0.6, (size, 1))
     phase = generator.uniform(0.0, 2 * math.pi, (size, 1))
     waves = numpy.sin(frequency * numpy.arange(steps + 1) + phase)
