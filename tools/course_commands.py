@@ -16,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tinynode.learn.execution import without_settings
-from tinynode.learn.progress import write_atomically
+from tinynode_course.execution import without_settings
+from tinynode_course.progress import write_atomically
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "course-commands.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,15 +1,15 @@
 """Formulas of the site as MathML, made when the site is built.
 
 Requirement: pages typeset mathematics without a script and without a request to another host.
-Browsers draw MathML. ``tinynode.learn.plain_math`` finds the formulas: the site, notebooks and the
-terminal read the same text.
+Browsers draw MathML. ``tinynode_course.plain_math`` finds the formulas: the site, notebooks and
+the terminal read the same text.
 """
 
 from __future__ import annotations
 
 from latex2mathml.converter import convert
 
-from tinynode.learn.plain_math import replace_formulas
+from tinynode_course.plain_math import replace_formulas
 
 
 def typeset(text: str) -> str:

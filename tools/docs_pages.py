@@ -23,11 +23,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tinynode.learn import pages, sources
-from tinynode.learn.cells import Cell, read
-from tinynode.learn.execution import StepError, without_settings
-from tinynode.learn.progress import write_atomically
-from tinynode.learn.sources import Step
+from tinynode_course import pages, sources
+from tinynode_course.cells import Cell, read
+from tinynode_course.execution import StepError, without_settings
+from tinynode_course.progress import write_atomically
+from tinynode_course.sources import Step
 from tools import function_pages, source_pages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,8 +114,8 @@ def digest_of(paths: Iterable[Path], before: str = "") -> str:
 
 
 def package_files() -> Iterator[Path]:
-    """The files of tinynode and of the backends, and this file."""
-    for folder in (ROOT / "tinynode", ROOT / "backends"):
+    """The files of tinynode, of the backends and of the course's engine, and this file."""
+    for folder in (ROOT / "tinynode", ROOT / "backends", ROOT / "tutorials" / "course"):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path

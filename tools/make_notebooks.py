@@ -15,10 +15,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tinynode.learn import mynode, sources
-from tinynode.learn.mynode import Excerpt
-from tinynode.learn.progress import write_atomically
-from tinynode.learn.sources import Step
+from tinynode_course import mynode, sources
+from tinynode_course.mynode import Excerpt
+from tinynode_course.progress import write_atomically
+from tinynode_course.sources import Step
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("tinynode", "backends", "docs")
+FOLDERS = ("tinynode", "backends", "docs", "tutorials/course")
 LONGEST = 25
 """The most words of a sentence."""
 PRONOUNS = frozenset(

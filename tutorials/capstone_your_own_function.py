@@ -11,8 +11,8 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.learn import rows as row_module
-from tinynode.learn.rows import failures, normal, positive, row
+from tinynode_course import rows as row_module
+from tinynode_course.rows import failures, normal, positive, row
 
 # %% [markdown]
 # The function of this page is the bell curve $y = e^{-(x/w)^2 / 2}$ of two inputs, a position $x$

@@ -25,7 +25,7 @@ from tinynode.devices import (
     members_of,
     supports,
 )
-from tinynode.learn import sources
+from tinynode_course import sources
 
 # %% [markdown]
 # First we need a library. PyTorch or JAX may not be installed. So the next cell makes a library,

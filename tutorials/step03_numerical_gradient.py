@@ -39,7 +39,7 @@
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn import use_mynode
+from tinynode_course import use_mynode
 
 use_mynode("03")
 

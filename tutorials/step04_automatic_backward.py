@@ -53,8 +53,8 @@
 # %%
 import numpy as np
 
-from tinynode.learn import use_mynode
-from tinynode.learn.pictures import backward_film, fit_of
+from tinynode_course import use_mynode
+from tinynode_course.pictures import backward_film, fit_of
 
 use_mynode("04")
 

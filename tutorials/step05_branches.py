@@ -33,8 +33,8 @@
 # %%
 import numpy as np
 
-from tinynode.learn import use_mynode
-from tinynode.learn.pictures import fit_of, graph_of
+from tinynode_course import use_mynode
+from tinynode_course.pictures import fit_of, graph_of
 
 use_mynode("05")
 

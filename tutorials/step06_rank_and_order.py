@@ -44,8 +44,8 @@
 # %%
 import numpy as np
 
-from tinynode.learn import use_mynode
-from tinynode.learn.pictures import backward_film, graph_of
+from tinynode_course import use_mynode
+from tinynode_course.pictures import backward_film, graph_of
 
 use_mynode("06")
 

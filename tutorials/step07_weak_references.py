@@ -10,8 +10,8 @@ import weakref
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn import use_mynode
-from tinynode.learn.pictures import graph_of
+from tinynode_course import use_mynode
+from tinynode_course.pictures import graph_of
 
 use_mynode("07")
 from mynode import Variable, square

@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn import use_mynode
+from tinynode_course import use_mynode
 
 use_mynode("08")
 from mynode import FunctionNode, Variable, square, tanh

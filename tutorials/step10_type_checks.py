@@ -10,8 +10,8 @@ import traceback
 
 import numpy as np
 
-from tinynode.learn import use_mynode
-from tinynode.learn.pictures import graph_of
+from tinynode_course import use_mynode
+from tinynode_course.pictures import graph_of
 
 use_mynode("10")
 from mynode import FunctionNode, InvalidType, Variable

@@ -4,7 +4,7 @@
 # **Goal.** Your package gets layers, losses and optimizers, and learns to read handwritten digits.
 
 # %%
-from tinynode.learn import use_mynode
+from tinynode_course import use_mynode
 
 use_mynode("12")
 
@@ -14,8 +14,8 @@ import numpy as np
 from mynode import nn, no_backprop_mode, relu, seed, softmax_cross_entropy
 
 import tinynode as tn
-from tinynode.learn.image_pictures import images
 from tinynode.nn.datasets import load_digits
+from tinynode_course.image_pictures import images
 
 digits = load_digits()
 print(f"{len(digits.train_images)} digits to learn from, {len(digits.held_out_images)} for tests")

@@ -10,7 +10,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode.gradient_check import check_backward
-from tinynode.learn import use_mynode
+from tinynode_course import use_mynode
 
 rng = np.random.default_rng(0)
 

@@ -4,15 +4,15 @@
 # **Goal.** A small filter, the same at every place of an image, finds a stroke wherever it stands.
 
 # %%
-from tinynode.learn import use_mynode
+from tinynode_course import use_mynode
 
 use_mynode("14")
 
 import numpy as np
 from mynode import nn, no_backprop_mode, relu, seed, softmax_cross_entropy
 
-from tinynode.learn.image_pictures import images
 from tinynode.nn.datasets import load_digits
+from tinynode_course.image_pictures import images
 
 digits = load_digits()
 labels = digits.train_labels[:800]

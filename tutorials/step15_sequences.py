@@ -4,7 +4,7 @@
 # **Goal.** A network reads a text character by character, remembers, and says what comes next.
 
 # %%
-from tinynode.learn import use_mynode
+from tinynode_course import use_mynode
 
 use_mynode("15")
 

@@ -13,8 +13,8 @@ import pytest
 
 import tinynode as tn
 from tinynode.commands import step
-from tinynode.learn import mynode, use_mynode
-from tinynode.learn.mynode import write_files
+from tinynode_course import mynode, use_mynode
+from tinynode_course.mynode import write_files
 
 STAGES = [one.key for one in mynode.builders()]
 WITH_SWEEPS = [key for key in STAGES if key >= "04"]

@@ -18,7 +18,7 @@ import pytest
 from forked_examiner import events_of
 
 import tinynode
-from tinynode.learn import (
+from tinynode_course import (
     checking,
     command,
     examiner,
@@ -30,9 +30,9 @@ from tinynode.learn import (
     sources,
     templates,
 )
-from tinynode.learn.progress import Progress
-from tinynode.learn.sealed import Seal
-from tinynode.learn.sources import Step
+from tinynode_course.progress import Progress
+from tinynode_course.sealed import Seal
+from tinynode_course.sources import Step
 
 ROOT = Path(__file__).resolve().parents[2]
 HIDDEN = [(step, path) for step in sources.steps() for path in hidden.checks_of(step)]
@@ -40,7 +40,7 @@ HIDDEN = [(step, path) for step in sources.steps() for path in hidden.checks_of(
 STUB = '"""Exercise 1."""\n\n\ndef triple(x):\n    raise NotImplementedError\n\n\nhalf = None\n'
 SOLUTION = "def triple(x):\n    return 3 * x\n\n\ndef half(x):\n    return x / 2\n"
 CHECK = '''
-from tinynode.learn.checks import expect_equal, solution
+from tinynode_course.checks import expect_equal, solution
 
 HINTS = ("a hint", "another")
 
@@ -315,7 +315,7 @@ def test_checks_are_tests_of_pytest(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
 
     def run(*options: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pytest", "-p", "tinynode.learn.pytest_plugin", "-v"]
+        command = [sys.executable, "-m", "pytest", "-p", "tinynode_course.pytest_plugin", "-v"]
         return subprocess.run(
             [*command, "-p", "no:cacheprovider", *options],
             cwd=tmp_path,
@@ -467,7 +467,7 @@ def test_the_distribution_for_teachers_has_what_the_wheel_of_learners_has_not(
             archive.extractall(tmp_path / "site")
     theirs, teachers = names[ROOT.name], names["course_solutions"]
     assert not [name for name in theirs if "hidden/" in name or "course_solutions" in name]
-    assert "tinynode/learn/tutorials/hunts/stubs/step13.py" in theirs
+    assert "tinynode_course/tutorials/hunts/stubs/step13.py" in theirs
     assert "tinynode_course_solutions/hidden/step13.py" in teachers
     assert "tinynode_course_solutions/hunts/step13.py" in teachers
     (tmp_path / "work").mkdir()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tinynode.learn import command, hunter, hunts, sources
-from tinynode.learn.progress import Progress
+from tinynode_course import command, hunter, hunts, sources
+from tinynode_course.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
 SOLUTIONS = ROOT / "course_solutions" / "tinynode_course_solutions" / "hunts"

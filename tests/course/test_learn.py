@@ -21,7 +21,7 @@ from child_process import running
 
 import tinynode as tn
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import (
+from tinynode_course import (
     cells,
     checking,
     checks,
@@ -32,7 +32,7 @@ from tinynode.learn import (
     pages,
     sources,
 )
-from tinynode.learn.progress import NAME, Progress, say_next, unused, write_atomically
+from tinynode_course.progress import NAME, Progress, say_next, unused, write_atomically
 from tools import make_notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +95,7 @@ SOLUTION = "def triple(x):\n    return 3 * x\n\n\n"
 SOLUTION += "def half(x):\n    return x / 2\n"
 
 CHECK = '''
-from tinynode.learn.checks import expect_close, expect_equal, expect_raises
+from tinynode_course.checks import expect_close, expect_equal, expect_raises
 
 HINTS = ("the first hint is gentle", "the second hint tells nearly all")
 
@@ -690,7 +690,7 @@ def test_a_failure_is_described_by_the_learners_line(
 
 def test_the_line_behind_a_wrong_error_is_found(course: Path) -> None:
     (course / "checks" / "step01.py").write_text(
-        "from tinynode.learn.checks import expect_raises\nHINTS = ()\n\n"
+        "from tinynode_course.checks import expect_raises\nHINTS = ()\n\n"
         "def check_error(work):\n    expect_raises('w', ValueError, work.triple, 'look')\n"
     )
     event = examined("def triple():\n    return 1 / 0\n")
@@ -767,7 +767,7 @@ def test_the_program_that_runs_a_notebook(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("nbclient")
-    from tinynode.learn import notebook_runner
+    from tinynode_course import notebook_runner
 
     text = make_notebooks.notebook(sources.find("1"))
     for source, status, said in (("double(5)", 0, "twice 8"), ("1 / 0", 1, "ZeroDivisionError: ")):
@@ -833,7 +833,7 @@ def test_a_folder_where_nothing_can_be_written(learn, monkeypatch: pytest.Monkey
         raise PermissionError(13, "Permission denied")
 
     Path("step01.py").write_text(SOLUTION)
-    monkeypatch.setattr("tinynode.learn.progress.write_atomically", refuse)
+    monkeypatch.setattr("tinynode_course.progress.write_atomically", refuse)
     status, said = learn("check", "1")
     assert status == 0 and "All 2 checks pass" in said
     assert "could not be saved: Permission denied" in said
@@ -954,7 +954,7 @@ def test_missing_packages_are_named(learn, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_ctrl_c_leaves_no_half_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("nbclient")
-    code = "import sys\nfrom pathlib import Path\nfrom tinynode.learn import command, sources\n"
+    code = "import sys\nfrom pathlib import Path\nfrom tinynode_course import command, sources\n"
     code += f"sources.tutorials = lambda: Path({str(tmp_path)!r})\n"
     code += "sys.exit(command.main(['notebooks', '--folder', 'n']))\n"
     slow = "# %% [markdown]\n# # Step 1: slow\n\n# %%\nopen('{}', 'w').close()\n"
@@ -1073,10 +1073,16 @@ def test_a_wheel_carries_the_course(tmp_path: Path) -> None:
     files = [path for path in (ROOT / "tutorials").rglob("*") if path.is_file()]
     there = {str(path.relative_to(ROOT / "tutorials")) for path in files}
     there = {name for name in there if "__pycache__" not in name}
+    there = {name for name in there if not name.startswith("course/")}
     assert carried == there
+    engine = [
+        path for path in (ROOT / "tutorials/course/tinynode_course").iterdir() if path.is_file()
+    ]
+    assert len(engine) > 30
+    assert {f"tinynode_course/{path.name}" for path in engine} <= set(names)
     environment = checking.environment()
     path = os.pathsep.join([str(tmp_path / "site"), environment["PYTHONPATH"]])
-    code = "from tinynode.learn import sources; print(sources.tutorials())"
+    code = "from tinynode_course import sources; print(sources.tutorials())"
     (tmp_path / "work").mkdir()
     for arguments in (["-c", code], ["-m", "tinynode.learn", "start", "01"]):
         done = subprocess.run(
@@ -1088,7 +1094,7 @@ def test_a_wheel_carries_the_course(tmp_path: Path) -> None:
             encoding="utf-8",
         )
         if arguments[0] == "-c":
-            assert Path(done.stdout.strip()) == tmp_path / "site/tinynode/learn/tutorials"
+            assert Path(done.stdout.strip()) == tmp_path / "site/tinynode_course/tutorials"
     assert (tmp_path / "work" / "mynode" / "core" / "variable.py").exists()
 
 
@@ -1114,7 +1120,7 @@ def test_an_endless_loop_ends_also_where_nobody_listens_any_more(
     work = tmp_path / "step01.py"
     begun = tmp_path / "begun"
     work.write_text(f"open({str(begun)!r}, 'w').close()\nwhile True:\n    pass\n")
-    command = [sys.executable, "-m", "tinynode.learn.examiner", str(work)]
+    command = [sys.executable, "-m", "tinynode_course.examiner", str(work)]
     with running(
         [*command, str(course / "checks" / "step01.py"), "3"],
         env=checking.environment(),

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from tinynode.learn.image_pictures import images
+from tinynode_course.image_pictures import images
 
 
 def texts(svg: str) -> list[str]:

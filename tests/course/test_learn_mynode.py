@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import command, mynode, sources, use_mynode
-from tinynode.learn.progress import NAME, Progress
+from tinynode_course import command, mynode, sources, use_mynode
+from tinynode_course.progress import NAME, Progress
 
 PAGE = "# %% [markdown]\n# # Step {n}: {name}\n#\n# **Goal.** To test.\n\n# %%\nprint({n})\n"
 
 CHECK = '''
-from tinynode.learn.checks import expect_equal
+from tinynode_course.checks import expect_equal
 HINTS = ("think", "think again")
 {until}
 
@@ -194,7 +194,7 @@ def test_run_takes_the_learners_package_if_asked(learn, course: Path) -> None:
     program = course / "step01_first.py"
     program.write_text(
         program.read_text()
-        + 'from tinynode.learn import use_mynode\nuse_mynode("01")\nimport mynode\n'
+        + 'from tinynode_course import use_mynode\nuse_mynode("01")\nimport mynode\n'
         + 'print("one is", mynode.one())\n'
     )
     assert "one is 1\n" in learn("run", "1")[1]
@@ -222,7 +222,7 @@ def test_excerpts_mark_the_changed_lines(course: Path) -> None:
 
 def test_use_mynode_gives_real_files_of_the_stage(course: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from tinynode.learn import sources, use_mynode\n"
+        "import sys; from pathlib import Path; from tinynode_course import sources, use_mynode\n"
         f"sources.tutorials = lambda: Path({str(course)!r})\n"
         "for key in ('01', '02', '01'):\n"
         "    use_mynode(key); import mynode\n"

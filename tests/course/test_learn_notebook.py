@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from learn_course import ALONE, BOX, SHOW, STUB, STUB_SHOW, small_course
 
-import tinynode.learn
-from tinynode.learn import mynode, notebook_magics, notebooks, shell, sources
-from tinynode.learn.progress import Progress
+from tinynode import learn
 from tinynode.nn import display
+from tinynode_course import mynode, notebook_magics, notebooks, shell, sources
+from tinynode_course.progress import Progress
 from tools import make_notebooks
 
 __all__ = ["small_course"]
@@ -39,7 +39,7 @@ class Notebook:
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.shell = Shell()
         self.capsys = capsys
-        tinynode.learn.load_ipython_extension(self.shell)
+        learn.load_ipython_extension(self.shell)
 
     def cell(self, magic: str, line: str, code: str) -> str:
         self.shell.magics[magic](line, code)
@@ -212,7 +212,7 @@ def test_the_exercise_works_in_a_real_kernel(small_course: Path) -> None:
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
     made = nbformat.reads(make_notebooks.notebook(sources.find("05")), as_version=4)
-    redirect = "from pathlib import Path\nfrom tinynode.learn import sources\n"
+    redirect = "from pathlib import Path\nfrom tinynode_course import sources\n"
     redirect += f"sources.tutorials = lambda: Path({str(small_course)!r})"
     made.cells.insert(0, nbformat.v4.new_code_cell(redirect))
     for cell in made.cells:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tinynode.learn import use_mynode
-from tinynode.learn.pictures import backward_film, fit_of, graph_of
+from tinynode_course import use_mynode
+from tinynode_course.pictures import backward_film, fit_of, graph_of
 
 
 @pytest.mark.parametrize("stage", ["05", "09"])

@@ -12,7 +12,7 @@ import pytest
 from child_process import running
 from learn_course import ALONE, BOX, small_course
 
-from tinynode.learn import (
+from tinynode_course import (
     checking,
     command,
     mynode,
@@ -24,11 +24,11 @@ from tinynode.learn import (
     sources,
     watch,
 )
-from tinynode.learn.cells import Output
-from tinynode.learn.mynode import Excerpt
-from tinynode.learn.plain_text import plain
-from tinynode.learn.progress import Progress
-from tinynode.learn.screen import PlainScreen, RichScreen, caption, sections
+from tinynode_course.cells import Output
+from tinynode_course.mynode import Excerpt
+from tinynode_course.plain_text import plain
+from tinynode_course.progress import Progress
+from tinynode_course.screen import PlainScreen, RichScreen, caption, sections
 from tools import course_commands
 
 __all__ = ["small_course"]

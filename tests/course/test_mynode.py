@@ -35,8 +35,8 @@ from op_drivers import (
 
 import tinynode as tn
 from tinynode import functions as fn
-from tinynode.learn import exercises, mynode
-from tinynode.learn.mynode import Files
+from tinynode_course import exercises, mynode
+from tinynode_course.mynode import Files
 
 BUILDERS = [step.key for step in mynode.builders()]
 

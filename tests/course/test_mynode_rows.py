@@ -33,7 +33,7 @@ from op_drivers import (
 
 import tinynode as tn
 from tinynode import functions as fn
-from tinynode.learn import mynode, use_mynode
+from tinynode_course import mynode, use_mynode
 
 LAST = "15"
 """The last step of part C."""

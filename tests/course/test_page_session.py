@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tinynode.learn import cells, mynode, page_session, same_process, sources
-from tinynode.learn.page_session import PageSession
+from tinynode_course import cells, mynode, page_session, same_process, sources
+from tinynode_course.page_session import PageSession
 
 PLAIN = next(s for s in sources.steps() if s.stub.exists() and not s.builds)
 BUILDER = sources.find("08")
@@ -122,7 +122,7 @@ def test_an_exercise_is_examined_in_this_process(tmp_path: Path) -> None:
     solved = {PLAIN.work: PLAIN.solution.read_text(encoding="utf-8")}
     assert page.ask(do="check", files=solved)[-1] == {"event": "checked", "passed": True}
     assert page.ask(do="solution", files=solved) == [{"event": "solution", "text": ""}]
-    assert sys.modules["tinynode.learn.page_session"] is page_session
+    assert sys.modules["tinynode_course.page_session"] is page_session
     assert PLAIN.name not in sys.modules
 
 

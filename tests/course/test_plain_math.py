@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tinynode.learn.plain_math import plain, replace_formulas, unicode_of
+from tinynode_course.plain_math import plain, replace_formulas, unicode_of
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tinynode.learn import command, slides, sources
-from tinynode.learn.mynode import Excerpt
+from tinynode_course import command, slides, sources
+from tinynode_course.mynode import Excerpt
 
 STEP = """\
 # %% [markdown]

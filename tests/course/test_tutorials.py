@@ -1,7 +1,7 @@
 """The steps of the course: each runs, has its parts, and its exercise can be failed and passed.
 
-What a step is made of is in tinynode/learn/cells.py and sources.py; these tests hold for whatever
-steps there are.
+What a step is made of is in tinynode_course.cells and tinynode_course.sources; these tests hold
+for whatever steps there are.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from forked_examiner import events_of
 
-from tinynode.learn import cells, examiner, execution, exercises, mynode, pages, sources
-from tinynode.learn.sources import Step
+from tinynode_course import cells, examiner, execution, exercises, mynode, pages, sources
+from tinynode_course.sources import Step
 from tools import make_notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -193,7 +193,7 @@ def test_a_step_uses_of_the_package_what_it_may(step: Step) -> None:
     for node in ast.walk(ast.parse(step.path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
-            own = module in ("", "tinynode.learn", "tinynode.learn.pictures")
+            own = module in ("", "tinynode_course", "tinynode_course.pictures")
             assert not is_mynode or own or not module.startswith("tinynode"), ast.unparse(node)
         if is_mynode and isinstance(node, ast.Attribute):
             own = isinstance(node.value, ast.Name) and node.value.id == "tn"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,12 +74,14 @@ def modules(folder: Path, base: Path) -> dict[str, Path]:
 
 TINYNODE = modules(ROOT / "tinynode", ROOT)
 BACKENDS = modules(ROOT / "backends", ROOT / "backends")
+COURSE = modules(ROOT / "tutorials/course/tinynode_course", ROOT / "tutorials/course")
+FILES = TINYNODE | BACKENDS | COURSE
 
 
 @functools.cache
 def trees() -> dict[str, ast.Module]:
     """The syntax tree of each module."""
-    return {n: ast.parse(p.read_text(encoding="utf-8")) for n, p in (TINYNODE | BACKENDS).items()}
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
 
 
 def statements(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
@@ -131,7 +135,7 @@ def test_imports_point_downwards() -> None:
 
 
 def test_there_is_no_import_cycle() -> None:
-    graph = {name: imports_of(name) & set(TINYNODE) - {name} for name in TINYNODE}
+    graph = {name: imports_of(name) & set(FILES) - {name} for name in TINYNODE | COURSE}
     for name in BACK_EDGES:
         graph[name] -= {"tinynode"}
     graph["tinynode.core.variable_node"] -= ONE_LAYER
@@ -154,7 +158,7 @@ def test_back_edges_are_read_at_call_time(name: str) -> None:
 
 def test_an_import_inside_a_function_says_why() -> None:
     for name, tree in trees().items():
-        path = (TINYNODE | BACKENDS)[name]
+        path = FILES[name]
         lines = ["", *path.read_text(encoding="utf-8").splitlines()]
         for statement, inside in statements(tree):
             number = statement.lineno
@@ -173,6 +177,29 @@ def test_tinynode_uses_no_name_of_version_0_1() -> None:
 def test_tinynode_names_no_backend_package() -> None:
     for name in TINYNODE:
         assert not [t for t in imports_of(name) if t.startswith(("tinynode_", "cupy"))], name
+
+
+def test_only_the_door_leads_to_the_course() -> None:
+    """By name, at the first command: `import tinynode.learn` imports no module of the course."""
+    doors = {
+        name
+        for name in TINYNODE | BACKENDS
+        for node in ast.walk(trees()[name])
+        if isinstance(node, ast.Call) and "import" in ast.unparse(node.func)
+        if "tinynode_course" in ast.unparse(node)
+    }
+    assert doors == {"tinynode.learn"}
+    code = "import sys, tinynode.learn, tinynode.commands; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", check=True
+    )
+    assert "tinynode.learn" in done.stdout and "tinynode_course" not in done.stdout
+
+
+def test_the_course_knows_tinynode_and_no_backend() -> None:
+    for name in COURSE:
+        used = {target.partition(".")[0] for target in imports_of(name)}
+        assert {t for t in used if t.startswith("tinynode")} <= {"tinynode", "tinynode_course"}
 
 
 @pytest.mark.parametrize("name", sorted(BACKENDS))

@@ -12,8 +12,8 @@ import os
 import sys
 from pathlib import Path
 
-from tinynode.learn import checking, examiner
-from tinynode.learn.sources import Step
+from tinynode_course import checking, examiner
+from tinynode_course.sources import Step
 
 SECONDS = 30.0
 """The time limit of an examination."""

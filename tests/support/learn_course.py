@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tinynode.learn import sources
+from tinynode_course import sources
 
 STEP = """\
 # %% [markdown]
@@ -100,7 +100,7 @@ def join(words):
 '''
 
 CHECK = '''
-from tinynode.learn.checks import expect_equal
+from tinynode_course.checks import expect_equal
 
 HINTS = ("the first hint in words", "the last hint in words")
 DISTRACTORS = {{"join": ("line = word",)}}

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from contrast import contrast
 
-from tinynode.learn import cells, mynode, page_session, sources
-from tinynode.learn.sources import Step
+from tinynode_course import cells, mynode, page_session, sources
+from tinynode_course.sources import Step
 from tools.browser_site import __main__ as browser_site
 from tools.browser_site.backtrace import side_module
 

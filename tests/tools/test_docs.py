@@ -16,7 +16,7 @@ import pytest
 
 import tinynode as tn
 from tinynode.devices import protocol
-from tinynode.learn import sources
+from tinynode_course import sources
 from tools import docs_pages, function_pages, source_pages
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tinynode.commands.step import film_of_script
-from tinynode.learn import pages, sources
-from tinynode.learn.sources import Step
+from tinynode_course import pages, sources
+from tinynode_course.sources import Step
 from tools import docs_pages, source_pages
 
 ROOT = docs_pages.ROOT

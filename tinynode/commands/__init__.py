@@ -13,18 +13,23 @@ The exit statuses of commands:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import tinynode
+from tinynode import learn
 from tinynode.commands import backends, settings, step, train
 from tinynode.commands.command_line import Parser, run_command, show_help
 
-COMMANDS = (train, step, backends, settings)
+COMMANDS = (train, step, backends, settings, learn)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status."""
-    return run_command(_parser(), arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["learn"]:  # the course reads all further arguments, --help too
+        return learn.main(words[1:])
+    return run_command(_parser(), words)
 
 
 def _parser() -> Parser:

@@ -1,23 +1,35 @@
-"""The course: ``python -m tinynode.learn``.
+"""The door to the course: ``python -m tinynode.learn``, and ``%load_ext tinynode.learn``.
 
-Requirement: a learner with tinynode installed, and no further package, can take the whole course
-in a new folder. The learner reads a step, does the exercise, runs the checks, and asks for a hint.
-The steps are files in ``tutorials/``. Programs of the steps import ``use_mynode`` from here; the
-checks of the exercises import ``tinynode.learn.checks``.
-
-In a notebook, ``%load_ext tinynode.learn`` brings ``%%exercise``, ``check`` and ``hint``: see
-``tinynode.learn.notebook_magics``.
+Requirement: tinynode runs without the course. So the course is another package,
+``tinynode_course``, and the door imports the package at the first command.
 """
 
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
 from typing import Any
 
-from tinynode.learn.mynode import use_mynode
+MISSING = """\
+python -m tinynode.learn: error: the course, package tinynode_course, is not installed; \
+install tinynode again, or in a checkout run: python -m pip install -e ."""
 
-__all__ = ["load_ipython_extension", "use_mynode"]
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command of the course; returns the exit status, 1 without the course."""
+    if importlib.util.find_spec("tinynode_course") is None:
+        print(MISSING, file=sys.stderr)
+        return 1
+    status: int = importlib.import_module("tinynode_course.command").main(arguments)
+    return status
+
+
+def add_command(commands: Any) -> None:
+    """Name the course in the help of ``python -m tinynode``."""
+    commands.add_parser("learn", help="take the course: build a framework of your own")
 
 
 def load_ipython_extension(shell: Any) -> None:
     """Add the course to a notebook; IPython calls this function for ``%load_ext``."""
-    from tinynode.learn import notebook_magics  # programs of steps need a part of the course only
-
-    notebook_magics.load(shell)
+    importlib.import_module("tinynode_course.notebook_magics").load(shell)

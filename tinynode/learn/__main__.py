@@ -1,8 +1,8 @@
-"""``python -m tinynode.learn``: see ``tinynode.learn.command``."""
+"""``python -m tinynode.learn``: a command of the course."""
 
 import sys
 
-from tinynode.learn.command import main
+from tinynode.learn import main
 
 if __name__ == "__main__":
     sys.exit(main())

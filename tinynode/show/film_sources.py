@@ -50,9 +50,9 @@ def user_frame() -> FrameType | None:
 
 @functools.cache
 def _own_packages() -> frozenset[str]:
-    """tinynode, backends, the learner's mynode, and ``contextlib``: frames of ``with`` blocks."""
+    """tinynode, backends, course, the learner's mynode; ``contextlib``: frames of ``with``."""
     backends = (f"tinynode_{name}" for name in backend_names())
-    return frozenset({"tinynode", "mynode", "contextlib", *backends})
+    return frozenset({"tinynode", "tinynode_course", "mynode", "contextlib", *backends})
 
 
 def user_places() -> tuple[Place, ...]:

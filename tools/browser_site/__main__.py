@@ -21,9 +21,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tinynode.learn import cells, mynode, sources
-from tinynode.learn.page_session import first_files
-from tinynode.learn.sources import Step
+from tinynode_course import cells, mynode, sources
+from tinynode_course.page_session import first_files
+from tinynode_course.sources import Step
 from tools.browser_site import packages
 from tools.browser_site.packages import ROOT, BuildError
 

@@ -5,7 +5,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import net
-from tinynode.learn.checks import (
+from tinynode_course.checks import (
     CheckFailed,
     expect_close,
     expect_equal,

@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "The page has a kernel for exp(-x^2): its inputs, its outputs, what to do with one element, "

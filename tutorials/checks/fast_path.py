@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "Begin with the dtype: if x.dtype is not one of np.float32 and np.float64, return "

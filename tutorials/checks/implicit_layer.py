@@ -5,7 +5,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "forward gets arrays: xp = tn.namespace_of(m), then xp.sin, xp.cos and xp.sign. At its end: "

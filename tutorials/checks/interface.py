@@ -3,7 +3,7 @@
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, solution
 
 HINTS = (
     "The rate of f(v) is f'(v) * rate: for sin it is np.cos(x.value) * x.rate.",

@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, solution
 
 HINTS = (
     "Row i is pullback(u)[0] with u = 1 at i and 0 elsewhere. Column j is J v with v = 1 at j.",

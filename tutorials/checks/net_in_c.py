@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from tinynode.learn.checks import (
+from tinynode_course.checks import (
     CheckFailed,
     expect_close,
     expect_equal,

@@ -9,7 +9,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, solution
 
 HINTS = (
     "xp = tn.namespace_of(x) gives the library of x. It has abs, exp, log1p and mean. A method "

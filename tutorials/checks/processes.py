@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinynode.learn.checks import (
+from tinynode_course.checks import (
     CheckFailed,
     expect_close,
     expect_equal,

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tinynode.learn.checks import (
+from tinynode_course.checks import (
     CheckFailed,
     expect_close,
     expect_equal,

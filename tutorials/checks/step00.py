@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn.checks import CheckFailed, expect_close, expect_true, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_true, solution
 
 HINTS = (
     "A gradient points uphill: to a larger loss. Which sign moves a parameter downhill?",

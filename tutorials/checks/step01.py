@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_raises, expect_true, leads_to
-from tinynode.learn.mynode import mistake
+from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true, leads_to
+from tinynode_course.mynode import mistake
 
 HINTS = (
     "Begin with core/variable.py: three lines. Then FunctionNode.apply, as the page shows it.",

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true
-from tinynode.learn.mynode import mistake
+from tinynode_course.checks import expect_close, expect_equal, expect_true
+from tinynode_course.mynode import mistake
 
 HINTS = (
     "Begin with Variable: one more line in __init__, self.grad = None. Then give each operation "

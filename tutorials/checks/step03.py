@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
-from tinynode.learn.mynode import mistake
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode_course.mynode import mistake
 
 HINTS = (
     "numerical_grad: the page shows the whole function. Mind the line that puts the element back.",

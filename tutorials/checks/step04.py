@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
-from tinynode.learn.mynode import mistake
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode_course.mynode import mistake
 
 HINTS = (
     "Begin with core/backprop.py and the method Variable.backward: the first two checks need no "

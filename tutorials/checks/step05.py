@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal
-from tinynode.learn.mynode import mistake
+from tinynode_course.checks import expect_close, expect_equal
+from tinynode_course.mynode import mistake
 
 HINTS = (
     "The gradient of a box is the sum of the contributions of all uses. Which line of "

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true
-from tinynode.learn.mynode import mistake
+from tinynode_course.checks import expect_close, expect_equal, expect_true
+from tinynode_course.mynode import mistake
 
 HINTS = (
     "Work in the order of the page, and run the check after each file: the first checks need "

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true
-from tinynode.learn.mynode import mistake
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true
+from tinynode_course.mynode import mistake
 
 HINTS = (
     "retain_inputs and retain_outputs are called in forward, with a tuple of positions: (0,) has "

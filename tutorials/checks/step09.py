@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_raises, expect_true
-from tinynode.learn.mynode import mistake
+from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
+from tinynode_course.mynode import mistake
 
 HINTS = (
     "no_backprop_mode needs try: yield, and finally: put back the value from before the block. "

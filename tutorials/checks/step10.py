@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import (
+from tinynode_course.checks import (
     CheckFailed,
     expect_close,
     expect_equal,
     expect_raises,
     expect_true,
 )
-from tinynode.learn.mynode import mistake
+from tinynode_course.mynode import mistake
 
 HINTS = (
     "expect is a loop over the conditions. `if not condition` works for a Condition and for a "

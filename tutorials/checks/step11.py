@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_raises, expect_true
-from tinynode.learn.mynode import mistake
+from tinynode_course.checks import expect_close, expect_equal, expect_raises, expect_true
+from tinynode_course.mynode import mistake
 
 HINTS = (
     "Write the two shapes in two lines, so that they end in the same column. Each column where "

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import (
+from tinynode.nn.datasets import load_digits
+from tinynode_course.checks import (
     expect_close,
     expect_equal,
     expect_gradients,
     expect_raises,
     expect_true,
 )
-from tinynode.learn.mynode import reference
-from tinynode.nn.datasets import load_digits
+from tinynode_course.mynode import reference
 
 HINTS = (
     "fold is unfold with the assignment turned round: padded[place] += windows[:, :, i, j]. At "

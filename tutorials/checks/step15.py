@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_gradients, expect_true
-from tinynode.learn.mynode import reference
+from tinynode_course.checks import expect_close, expect_equal, expect_gradients, expect_true
+from tinynode_course.mynode import reference
 
 HINTS = (
     "Sigmoid keeps its output y, and the gradient is gy * y * (1 - y). Softmax: subtract the "

@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "Start with found = [f(x)], and n times append the gradient of found[-1] with respect to x.",

@@ -7,7 +7,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import gradient_check
-from tinynode.learn.checks import (
+from tinynode_course.checks import (
     CheckFailed,
     expect_close,
     expect_equal,

@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_close, expect_true, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_true, solution
 
 HINTS = (
     "Look for .array in the three backward methods, and for tn.Variable(...) around an array: "

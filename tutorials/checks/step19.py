@@ -8,7 +8,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "Go through target_input_indexes and grad_inputs together, with zip. Position 0 is x, whose "

@@ -6,7 +6,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.learn.checks import expect_equal, solution
+from tinynode_course.checks import expect_equal, solution
 
 HINTS = (
     "A function made a NaN if has_nan(what it gave) and not has_nan(what it was given). Remember "

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, solution
 
 HINTS = (
     "Batched.shape is self.raw.shape[1:]. aligned: reshape raw to raw.shape[:1] + (1,) * missing "

@@ -13,7 +13,7 @@ import tinynode as tn
 from tinynode import functions as F
 from tinynode import gradient_check
 from tinynode.devices import loader
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
 
 HINTS = (
     "The page has all of these methods, for a library that is much the same. owns asks for the "

@@ -5,8 +5,8 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
-from tinynode.learn.rows import Row, failures
+from tinynode_course.checks import CheckFailed, expect_close, expect_equal, expect_true, solution
+from tinynode_course.rows import Row, failures
 
 HINTS = (
     "forward: x times the logarithm of xp.where(x == 0, ones, y). So the logarithm never meets a "

@@ -16,7 +16,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F  # noqa: F401 - for you to use
-from tinynode.learn.rows import normal, positive, row, zeros  # noqa: F401 - for you to use
+from tinynode_course.rows import normal, positive, row, zeros  # noqa: F401 - for you to use
 
 
 class XLogY(tn.FunctionNode):

@@ -1,6 +1,6 @@
 """Bug hunt of the elective compile: results that are right at the first call, or nearly always."""
 
-from tinynode.learn.hunts import engine
+from tinynode_course.hunts import engine
 
 ENGINE = engine(__file__)
 

@@ -1,6 +1,6 @@
 """Bug hunt 6: an engine with a wrong order, wrong ranks, and gradients that get lost."""
 
-from tinynode.learn.mynode import reference
+from tinynode_course.mynode import reference
 
 ENGINE = reference("06")
 

@@ -1,6 +1,6 @@
 """Bug hunt 9: an engine that keeps too much, records too much, or forgets too early."""
 
-from tinynode.learn.mynode import reference
+from tinynode_course.mynode import reference
 
 ENGINE = reference("09")
 

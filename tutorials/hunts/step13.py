@@ -1,6 +1,6 @@
 """Bug hunt 13: wrong gradients, and some wrong values."""
 
-from tinynode.learn.hunts import engine
+from tinynode_course.hunts import engine
 
 ENGINE = engine(__file__)
 

@@ -1,6 +1,6 @@
 """Bug hunt 18: gradients that are wrong in the second order, and some in the first."""
 
-from tinynode.learn.hunts import engine
+from tinynode_course.hunts import engine
 
 ENGINE = engine(__file__)
 

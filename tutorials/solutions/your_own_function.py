@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.learn.rows import normal, positive, row, zeros
+from tinynode_course.rows import normal, positive, row, zeros
 
 
 class XLogY(tn.FunctionNode):

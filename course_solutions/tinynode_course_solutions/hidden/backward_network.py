@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import net
-from tinynode.learn.checks import expect_close, expect_true
+from tinynode_course.checks import expect_close, expect_true
 
 LOOK = "Parts of a gradient with many readers get names of their own, and are added once."
 

@@ -5,7 +5,7 @@ import numpy as np
 import tinynode as tn
 from tinynode import functions as F
 from tinynode import nn
-from tinynode.learn.checks import expect_close, expect_equal
+from tinynode_course.checks import expect_close, expect_equal
 
 LOOK = "A choice is F.where, and what changes from call to call is an array."
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.learn.checks import expect_close
+from tinynode_course.checks import expect_close
 
 LOOK = "J v is the derivative of u J with respect to u, along v."
 POINT, DIRECTION = np.array([0.3, -1.1, 0.4]), np.array([1.0, 2.0, -0.5])

@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import nn
-from tinynode.learn.checks import expect_close, expect_true
+from tinynode_course.checks import expect_close, expect_true
 
 LOOK = "The slope needs a graph, and the penalty is the mean of the squares of its rows."
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close
+from tinynode_course.checks import expect_close
 
 LOOK = "The rate of f(v) is f'(v) * rate, for each function of the namespace."
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn.checks import expect_close, expect_true
+from tinynode_course.checks import expect_close, expect_true
 
 LOOK = "Compare with tn.jacrev(f)(x)."
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true
+from tinynode_course.checks import expect_close, expect_equal, expect_true
 
 LINES = [
     "h = x@GRAD * e",

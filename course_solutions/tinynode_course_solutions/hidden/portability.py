@@ -3,7 +3,7 @@
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn.checks import expect_close, expect_equal
+from tinynode_course.checks import expect_close, expect_equal
 
 LOOK = "Take the functions from tn.namespace_of(x), and the dtype and the shape from x."
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal
+from tinynode_course.checks import expect_close, expect_equal
 
 
 class Ring:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_raises
+from tinynode_course.checks import expect_close, expect_equal, expect_raises
 
 LOOK = "Names mean what the registry and the scope say, and nothing else."
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close
+from tinynode_course.checks import expect_close
 
 LOOK = "backward follows creator_node from the result to the leaf, and multiplies on its way."
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close
+from tinynode_course.checks import expect_close
 
 LOOK = "An operation runs after all that read its outputs: the highest rank first."
 

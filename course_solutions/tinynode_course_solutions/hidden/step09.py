@@ -5,7 +5,7 @@ import weakref
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close, expect_equal, expect_true
+from tinynode_course.checks import expect_close, expect_equal, expect_true
 
 LOOK = "Nothing may hold a result but its user; unchain and no_backprop_mode cut the graph."
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import gradient_check
-from tinynode.learn.checks import CheckFailed, expect_equal
+from tinynode_course.checks import CheckFailed, expect_equal
 
 LOOK = "Derive the gradient on paper, for inputs of any size."
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn.checks import expect_close, expect_equal
+from tinynode_course.checks import expect_close, expect_equal
 
 LOOK = "TanhGrad is a function of y and gy, and its own backward uses TanhGrad or operators."
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.learn.checks import CheckFailed, expect_close
+from tinynode_course.checks import CheckFailed, expect_close
 
 LOOK = "All of backward is made of functions of F and of operators."
 

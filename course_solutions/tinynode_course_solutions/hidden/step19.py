@@ -3,7 +3,7 @@
 import numpy as np
 
 import tinynode as tn
-from tinynode.learn.checks import expect_close, expect_equal
+from tinynode_course.checks import expect_close, expect_equal
 
 LOOK = "The result takes the place of what was there: the sum or the difference of both."
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import tinynode as tn
 from tinynode import functions as F
-from tinynode.learn.checks import expect_equal
+from tinynode_course.checks import expect_equal
 
 LOOK = "A function made a NaN if its results have one, and what it was given has none."
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinynode.learn.checks import expect_close
+from tinynode_course.checks import expect_close
 
 LOOK = "Each function has to work on (n, s) and on (1, s), for every shape s."
 

@@ -1,6 +1,6 @@
 // Python, in a worker of the page: an endless loop there does not stop the page, and the page can
 // end the worker. The first message has the interpreter's files; each further message is a request
-// to tinynode.learn.page_session. No file comes from elsewhere: fetch gives the files alone.
+// to tinynode_course.page_session. No file comes from elsewhere: fetch gives the files alone.
 "use strict";
 
 const TYPES = { wasm: "application/wasm", json: "application/json" };
@@ -11,8 +11,8 @@ from pathlib import Path
 from page import send
 import tinynode
 from tinynode.commands import step
-from tinynode.learn import checks, examiner
-from tinynode.learn.page_session import PageSession
+from tinynode_course import checks, examiner
+from tinynode_course.page_session import PageSession
 sys.dont_write_bytecode = True  # the learner's files change within a second
 PageSession(Path("/home/learner"), send)
 `;

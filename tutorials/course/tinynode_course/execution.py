@@ -3,7 +3,7 @@
 Requirement: the output on a page is the output of the step alone. So a step runs in a new process
 without earlier imports or seeds, without settings from the environment, and in an empty folder.
 
-    python -m tinynode.learn.execution tutorials/step07_weak_references.py
+    python -m tinynode_course.execution tutorials/step07_weak_references.py
 
 writes a JSON object: an output for each cell, the seconds of processor time, and the remains. The
 remains of a step are files in the folder, and changed settings.
@@ -25,8 +25,8 @@ from typing import Any
 import tinynode as tn
 from tinynode.config_sources import KINDS
 from tinynode.core.hooks import thread_state
-from tinynode.learn import cells
-from tinynode.learn.checking import environment
+from tinynode_course import cells
+from tinynode_course.checking import environment
 
 SECONDS = 300.0
 """The time limit of a step."""
@@ -49,7 +49,7 @@ def execute(
     Raises:
         StepError: The step stopped with an error.
     """
-    code = f"{before}\nfrom tinynode.learn import execution\nexecution.main()"
+    code = f"{before}\nfrom tinynode_course import execution\nexecution.main()"
     with tempfile.TemporaryDirectory(prefix="tinynode-step-") as folder:
         done = subprocess.run(
             [sys.executable, "-c", code, str(path.resolve())],

@@ -17,7 +17,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tinynode.learn import hidden, sources
+from tinynode_course import hidden, sources
+
+COURSE = re.compile(r"tinynode(?:\W+learn|_course)\b")
+"""The course in a command: ``tinynode.learn``, ``tinynode learn``, or the package."""
 
 
 def sealed_folders(checks: Path) -> list[Path]:
@@ -62,7 +65,7 @@ class Seal:
                 return os.path.relpath(real, os.path.dirname(inside[0])) if inside else ""
             return ""
         said = " ".join(str(argument) for argument in arguments[:2])
-        if "tinynode.learn" in said and re.search(r"\b(?:show|take)\b", said):
+        if COURSE.search(said) and re.search(r"\b(?:show|take)\b", said):
             return "learn show"
         inside = [folder for folder in self.folders if folder in said]
         return os.path.basename(inside[0]) if inside else ""

@@ -1,7 +1,7 @@
 """Runs the checks of an exercise, and prints the results for the learner.
 
 Requirement: a check ends for every program of a learner, and the learner sees plain words and
-lines of the learner's own file. The checks run in another process, ``tinynode.learn.examiner``.
+lines of the learner's own file. The checks run in another process, ``tinynode_course.examiner``.
 Here the events of the process become sentences.
 """
 
@@ -19,9 +19,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tinynode.learn.examiner import root_of
-from tinynode.learn.shell import PROGRAM
-from tinynode.learn.sources import Step
+from tinynode_course.examiner import root_of
+from tinynode_course.shell import PROGRAM
+from tinynode_course.sources import Step
 
 GRACE = 5.0
 """Seconds after the time limit, for the examiner to name the present line."""
@@ -150,7 +150,7 @@ def events(
 
     The examiner ends with the generator, for instance by Ctrl-C.
     """
-    command = [sys.executable, "-m", "tinynode.learn.examiner"]
+    command = [sys.executable, "-m", "tinynode_course.examiner"]
     command += [str(work), str(checks or step.check), str(seconds)]
     process = subprocess.Popen(
         command,

@@ -16,8 +16,8 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from tinynode.learn import sources
-from tinynode.learn.sources import Step
+from tinynode_course import sources
+from tinynode_course.sources import Step
 
 GROUP = "tinynode.course.hidden"
 """The group of the entry points."""

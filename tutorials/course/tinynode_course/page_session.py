@@ -34,11 +34,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tinynode.learn import cells, checking, mynode, same_process, sources
-from tinynode.learn.cells import Cell
-from tinynode.learn.mynode import Files
-from tinynode.learn.same_process import as_new_process
-from tinynode.learn.sources import Step
+from tinynode_course import cells, checking, mynode, same_process, sources
+from tinynode_course.cells import Cell
+from tinynode_course.mynode import Files
+from tinynode_course.same_process import as_new_process
+from tinynode_course.sources import Step
 
 PREFIX = f"{mynode.NAME}/"
 
@@ -202,7 +202,7 @@ class PageSession:
         if mine is not None:
             _write_new(mine, self.folder / "mine")
         # the tinynode of the program: as_new_process and open import tinynode anew
-        package = importlib.import_module("tinynode.learn.mynode")
+        package = importlib.import_module("tinynode_course.mynode")
         package.source.folder = None if mine is None else self.folder / "mine"
 
     def film(self, texts: list[str], mine: Files | None = None) -> None:
@@ -253,7 +253,7 @@ class PageSession:
         settings = {**os.environ, "PYTHONPATH": str(folder)}
         with as_new_process(settings, str(folder)):
             # the tinynode that the learner's file imports
-            examiner = importlib.import_module("tinynode.learn.examiner")
+            examiner = importlib.import_module("tinynode_course.examiner")
             passed = examiner.Examiner(folder / self._step.work, self._step.check, events).run()
         self.tell({"event": "checked", "passed": passed})
 

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError, Parser
-from tinynode.learn import sources
-from tinynode.learn.checking import environment, read_lines
-from tinynode.learn.mynode import Files
-from tinynode.learn.progress import PROGRAM, open_progress, write_atomically
-from tinynode.learn.sources import Step
+from tinynode_course import sources
+from tinynode_course.checking import environment, read_lines
+from tinynode_course.mynode import Files
+from tinynode_course.progress import PROGRAM, open_progress, write_atomically
+from tinynode_course.sources import Step
 
 SUMMARY = "write tests, and see how many planted bugs they catch"
 
@@ -180,7 +180,7 @@ def _add(result: Score, event: dict[str, Any]) -> None:
 
 def _events(tests: Path, hunt: Hunt, first: int, limit: float) -> Iterator[dict[str, Any]]:
     """The results of the versions from a number on; the last version may have no end."""
-    command = [sys.executable, "-m", "tinynode.learn.hunter", str(tests), str(hunt.path)]
+    command = [sys.executable, "-m", "tinynode_course.hunter", str(tests), str(hunt.path)]
     process = subprocess.Popen(
         [*command, str(first)],
         cwd=tests.parent,

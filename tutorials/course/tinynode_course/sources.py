@@ -1,8 +1,8 @@
 """The files of the course.
 
 Requirement: a wheel and a checkout have the course in the same files, and a new step needs no
-entry in a list. A wheel has the folder ``tutorials`` inside of this package; a checkout or an
-editable install has the folder at the root.
+entry in a list. A wheel has the folder ``tutorials`` inside of this package. In a checkout, and
+for an editable install, this package is in ``tutorials/course``.
 
     tutorials/step07_weak_references.py    a step; its key is "07", its name "step07"
     tutorials/elective_compile.py          an elective; its key and its name are "compile"
@@ -11,7 +11,7 @@ editable install has the folder at the root.
     tutorials/notebooks/step07_....ipynb   the step as a notebook, without outputs
 
 An exercise is a file of the learner's, or a part of the learner's package ``mynode``
-(``tinynode.learn.mynode``):
+(``tinynode_course.mynode``):
 
     tutorials/exercises/compile.py         the learner's stub
     tutorials/solutions/compile.py         a solution
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import cells
+from tinynode_course import cells
 
 FILE = re.compile(r"step(\d\d)_([a-z0-9_]+)\.py|(elective|capstone)_([a-z0-9_]+)\.py")
 
@@ -120,14 +120,14 @@ class Step:
 
 
 def tutorials() -> Path:
-    """The folder of the steps: in this package if a wheel was installed, or of the checkout.
+    """The folder of the steps: in this package if a wheel was installed, else of the checkout.
 
     Raises:
         CommandError: The folder is in neither place.
     """
     here = Path(__file__).resolve().parent
-    for folder in (here / "tutorials", here.parent.parent / "tutorials"):
-        if folder.is_dir():
+    for folder in (here / "tutorials", here.parent.parent):
+        if (folder / "checks").is_dir():
             return folder
     raise CommandError("the steps of the course are missing: install tinynode again", status=1)
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import tinynode
-from tinynode.learn import mynode, pager
-from tinynode.learn.mynode import Excerpt
-from tinynode.learn.plain_text import FENCE, HEADING, plain, words
+from tinynode_course import mynode, pager
+from tinynode_course.mynode import Excerpt
+from tinynode_course.plain_text import FENCE, HEADING, plain, words
 
 WIDEST = 100
 """The most columns of text: longer lines are hard to read."""

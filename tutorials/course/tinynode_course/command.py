@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinynode.commands.command_line import Parser, positive_number, run_command
-from tinynode.learn import (
+from tinynode_course import (
     exercises,
     grading,
     hunts,
@@ -25,8 +25,8 @@ from tinynode.learn import (
     templates,
     watch,
 )
-from tinynode.learn.progress import PROGRAM, open_progress, say_next
-from tinynode.learn.sources import Step
+from tinynode_course.progress import PROGRAM, open_progress, say_next
+from tinynode_course.sources import Step
 
 FIRST = f"""\
 The tinynode course: build a framework of your own, step by step, and watch it learn.

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tinynode.learn.cells import Cell, Output
-from tinynode.learn.plain_text import HEADING
-from tinynode.learn.progress import open_progress
-from tinynode.learn.sources import Step
+from tinynode_course.cells import Cell, Output
+from tinynode_course.plain_text import HEADING
+from tinynode_course.progress import open_progress
+from tinynode_course.sources import Step
 
 SECTION = "Predict"
 MOST_LINES = 6

@@ -12,11 +12,11 @@ import traceback
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import mynode, plain_math, screen, shell, sources
-from tinynode.learn.cells import Cell, Output, read, run
-from tinynode.learn.predictions import Predictions
-from tinynode.learn.progress import PROGRAM, write_atomically
-from tinynode.learn.sources import Step
+from tinynode_course import mynode, plain_math, screen, shell, sources
+from tinynode_course.cells import Cell, Output, read, run
+from tinynode_course.predictions import Predictions
+from tinynode_course.progress import PROGRAM, write_atomically
+from tinynode_course.sources import Step
 
 
 class Reader:

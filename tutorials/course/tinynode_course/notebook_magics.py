@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import command, exercises, mynode, notebooks, progress, sources
-from tinynode.learn.mynode import NAME, Files
-from tinynode.learn.progress import Progress, open_progress, unused
-from tinynode.learn.sources import Step
+from tinynode_course import command, exercises, mynode, notebooks, progress, sources
+from tinynode_course.mynode import NAME, Files
+from tinynode_course.progress import Progress, open_progress, unused
+from tinynode_course.sources import Step
 
 
 def load(shell: Any) -> None:

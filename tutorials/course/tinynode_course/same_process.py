@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-OURS = ("tinynode", "tinynode_numpy", "tinynode_fast", "mynode")
+OURS = ("tinynode", "tinynode_numpy", "tinynode_fast", "tinynode_course", "mynode")
 """The packages that a program imports anew; ``mynode`` is the learner's."""
 
 

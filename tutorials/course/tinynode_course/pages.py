@@ -21,12 +21,12 @@ import tempfile
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError, Parser
-from tinynode.learn import mynode, sources
-from tinynode.learn.cells import Cell, Output, read
-from tinynode.learn.execution import SECONDS, StepError, execute, without_settings
-from tinynode.learn.mynode import Excerpt
-from tinynode.learn.progress import write_atomically
-from tinynode.learn.sources import Step
+from tinynode_course import mynode, sources
+from tinynode_course.cells import Cell, Output, read
+from tinynode_course.execution import SECONDS, StepError, execute, without_settings
+from tinynode_course.mynode import Excerpt
+from tinynode_course.progress import write_atomically
+from tinynode_course.sources import Step
 
 SUMMARY = "make pages of the steps for a site, with output and pictures"
 FOLDER = "tinynode-pages"

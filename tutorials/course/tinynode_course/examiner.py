@@ -1,9 +1,9 @@
 """Runs the checks of an exercise on the learner's file, in a process of its own.
 
 Requirement: the command survives every program of a learner: an endless loop, an exit, a crash.
-So ``tinynode.learn.checking`` starts this module as a program
+So ``tinynode_course.checking`` starts this module as a program
 
-    python -m tinynode.learn.examiner step07.py tutorials/checks/step07.py 60
+    python -m tinynode_course.examiner step07.py tutorials/checks/step07.py 60
 
 in the learner's folder. The program prints events, a JSON object in each line. The event of an
 error has the lines of the learner's file in the traceback, without the lines of tinynode.
@@ -28,9 +28,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from tinynode.learn.checks import CheckFailed
-from tinynode.learn.sealed import Seal, sealed_folders
-from tinynode.learn.sources import load
+from tinynode_course.checks import CheckFailed
+from tinynode_course.sealed import Seal, sealed_folders
+from tinynode_course.sources import load
 
 MOST_LINES = 20
 """The most lines of the learner's output in an event: the last lines."""

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError, Parser
-from tinynode.learn import grading, hidden, mynode, pages, sources
-from tinynode.learn.cells import read
-from tinynode.learn.examiner import functions_of
-from tinynode.learn.mynode import Files
-from tinynode.learn.shell import WRITTEN
-from tinynode.learn.sources import Step
+from tinynode_course import grading, hidden, mynode, pages, sources
+from tinynode_course.cells import read
+from tinynode_course.examiner import functions_of
+from tinynode_course.mynode import Files
+from tinynode_course.shell import WRITTEN
+from tinynode_course.sources import Step
 
 SUMMARY = "write the files for GitHub Classroom or nbgrader"
 PLACEHOLDER = "tinynode @ git+https://example.org/YOUR-COPY-OF/tinynode.git"
@@ -229,7 +229,7 @@ def source_notebook(step: Step) -> str:
     ]
     module = sources.load(step.check, f"tinynode_check_{step.name}")
     for check in functions_of(module):
-        test = "from tinynode.learn.grading import check_names\n\n"
+        test = "from tinynode_course.grading import check_names\n\n"
         test += f'check_names("{step.key}", "{check.__name__}", globals())'
         cells.append(_cell("code", test, check.__name__, points=1))
     for number, path in enumerate(hidden.checks_of(step), 1):
@@ -291,6 +291,6 @@ def _hidden_cell(path: Path) -> str:
     module = sources.load(path, f"tinynode_hidden_{path.stem}")
     calls = [f"{check.__name__}(answer)" for check in functions_of(module)]
     code = _without_docstring(path.read_text(encoding="utf-8"))
-    lead = "from tinynode.learn.grading import as_module\n\nanswer = as_module(globals())"
+    lead = "from tinynode_course.grading import as_module\n\nanswer = as_module(globals())"
     inner = "\n".join([code, "", "", *calls])
     return f"{lead}\n### BEGIN HIDDEN TESTS\n{inner}\n### END HIDDEN TESTS"

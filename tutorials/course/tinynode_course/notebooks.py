@@ -19,10 +19,10 @@ import tempfile
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError, Parser
-from tinynode.learn import sources
-from tinynode.learn.checking import environment
-from tinynode.learn.progress import unused, write_atomically
-from tinynode.learn.sources import Step
+from tinynode_course import sources
+from tinynode_course.checking import environment
+from tinynode_course.progress import unused, write_atomically
+from tinynode_course.sources import Step
 
 SUMMARY = "make Jupyter notebooks of the steps, run, with their pictures"
 FOLDER = "tinynode-notebooks"
@@ -112,7 +112,7 @@ def _execute(text: str, step: Step) -> str:
     """The text of a notebook with outputs, from a new process."""
     with tempfile.TemporaryDirectory(prefix="tinynode-notebook-") as folder:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tinynode.learn.notebook_runner"],
+            [sys.executable, "-m", "tinynode_course.notebook_runner"],
             cwd=folder,
             env=environment(),
             stdin=subprocess.PIPE,

@@ -3,7 +3,7 @@
 Requirement: teachers use their own tools. Each check is a test, named by the step and the title
 of the check. A failure reads as in ``learn check``:
 
-    pytest -p tinynode.learn.pytest_plugin --learner ada -k "step13 or compile"
+    pytest -p tinynode_course.pytest_plugin --learner ada -k "step13 or compile"
 
 With ``--learner-hidden`` the hidden checks are tests too. The checks of a step run once a session,
 in a process of the examiner, with the time limit.
@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from tinynode.learn import checking, grading, hidden
-from tinynode.learn.progress import Progress
-from tinynode.learn.sources import Step
+from tinynode_course import checking, grading, hidden
+from tinynode_course.progress import Progress
+from tinynode_course.sources import Step
 
 
 class CheckFailure(Exception):  # noqa: N818 - learners read the name

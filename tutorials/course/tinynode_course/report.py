@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError, Parser
-from tinynode.learn import grading, sources
-from tinynode.learn.progress import write_atomically
+from tinynode_course import grading, sources
+from tinynode_course.progress import write_atomically
 
 SUMMARY = "make a table of a class from the files of check all --json"
 

@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinynode.learn import mynode, sources
-from tinynode.learn.mynode import Definition
-from tinynode.learn.sources import Step
+from tinynode_course import mynode, sources
+from tinynode_course.mynode import Definition
+from tinynode_course.sources import Step
 
 LEAST = 3
 """The fewest lines of a definition's puzzle, wrong lines included."""

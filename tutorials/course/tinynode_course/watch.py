@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import exercises, mynode, screen, sources
-from tinynode.learn.progress import NAME, PROGRAM, next_step, open_progress
-from tinynode.learn.sources import Step
+from tinynode_course import exercises, mynode, screen, sources
+from tinynode_course.progress import NAME, PROGRAM, next_step, open_progress
+from tinynode_course.sources import Step
 
 SUMMARY = "check the exercise whenever a file of it is saved"
 SECONDS = 0.5

@@ -1,9 +1,9 @@
 """Runs the learner's tests of a bug hunt on the right engine and on each engine with a bug.
 
 Requirement: a planted bug may loop, exit or crash, and the score is there in a few seconds. So
-``tinynode.learn.hunts`` starts this module as a program
+``tinynode_course.hunts`` starts this module as a program
 
-    python -m tinynode.learn.hunter hunt06.py tutorials/hunts/step06.py 0
+    python -m tinynode_course.hunter hunt06.py tutorials/hunts/step06.py 0
 
 in the learner's folder. The program runs the versions from the given number: version 0 is the
 right engine, version 7 has bug 7. Each version has fresh modules. The program prints events, a
@@ -29,8 +29,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO
 
-from tinynode.learn import sources
-from tinynode.learn.mynode import Files, write_files
+from tinynode_course import sources
+from tinynode_course.mynode import Files, write_files
 
 MOST_LINES = 3
 """The most lines of the learner's file in an event of a failed test."""

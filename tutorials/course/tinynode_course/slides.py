@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError, Parser
-from tinynode.learn import mynode, pages, sources
-from tinynode.learn.cells import Output, read
-from tinynode.learn.execution import StepError, execute
-from tinynode.learn.mynode import Excerpt
-from tinynode.learn.plain_math import replace_formulas, unicode_of
-from tinynode.learn.progress import write_atomically
-from tinynode.learn.sources import Step
+from tinynode_course import mynode, pages, sources
+from tinynode_course.cells import Output, read
+from tinynode_course.execution import StepError, execute
+from tinynode_course.mynode import Excerpt
+from tinynode_course.plain_math import replace_formulas, unicode_of
+from tinynode_course.progress import write_atomically
+from tinynode_course.sources import Step
 
 SUMMARY = "make slides for each part, from its steps"
 FOLDER = "tinynode-slides"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import checking, mynode, puzzle, sources
-from tinynode.learn.mynode import NAME, Definition
-from tinynode.learn.progress import (
+from tinynode_course import checking, mynode, puzzle, sources
+from tinynode_course.mynode import NAME, Definition
+from tinynode_course.progress import (
     PROGRAM,
     Progress,
     open_progress,
@@ -24,7 +24,7 @@ from tinynode.learn.progress import (
     unused,
     write_atomically,
 )
-from tinynode.learn.sources import Step
+from tinynode_course.sources import Step
 
 
 def exercise_of(options: argparse.Namespace) -> Step:

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError
-from tinynode.learn import sources
-from tinynode.learn.sources import Step
 from tinynode.show import engine_recorder
+from tinynode_course import sources
+from tinynode_course.sources import Step
 
 NAME = "mynode"
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import tinynode
 from tinynode.commands.command_line import CommandError, Parser, positive_number
-from tinynode.learn import checking, examiner, exercises, hidden, hunts, mynode, sources
-from tinynode.learn.progress import PROGRAM, Progress, open_progress
-from tinynode.learn.sources import Step
+from tinynode_course import checking, examiner, exercises, hidden, hunts, mynode, sources
+from tinynode_course.progress import PROGRAM, Progress, open_progress
+from tinynode_course.sources import Step
 
 SUMMARY = "check your exercise, or all exercises"
 FORMAT = "tinynode-course-check"

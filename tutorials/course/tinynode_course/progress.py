@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.atomic_file import replace_file
-from tinynode.learn import sources
-from tinynode.learn.shell import PROGRAM as PROGRAM
-from tinynode.learn.sources import Step
+from tinynode_course import sources
+from tinynode_course.shell import PROGRAM as PROGRAM
+from tinynode_course.sources import Step
 
 NAME = "tinynode-course.json"
 FORMAT = 2
