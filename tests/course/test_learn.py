@@ -869,9 +869,9 @@ def test_run_prints_text_code_output_and_pictures_as_text(learn) -> None:
     status, said = learn("run", "1")
     assert status == 0
     order = [
-        "Step 1: doubling\n====",
-        "Goal. Double a\nnumber | text.",
-        "Run\n---",
+        "# Step 1: doubling\n",
+        "**Goal.** Double a\nnumber | text.",
+        "## Run\n",
         '  |         return "a picture in text"',
         "  > twice 8\n  > 10\n",
         "  > with a picture\n  > a picture in text",

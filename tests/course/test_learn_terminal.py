@@ -26,9 +26,8 @@ from tinynode_course import (
 )
 from tinynode_course.cells import Output
 from tinynode_course.mynode import Excerpt
-from tinynode_course.plain_text import plain
+from tinynode_course.plain_screen import PlainScreen, caption
 from tinynode_course.progress import Progress
-from tinynode_course.screen import PlainScreen, RichScreen, caption, sections
 from tools import course_commands
 
 __all__ = ["small_course"]
@@ -41,54 +40,15 @@ def said_by(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return out + err
 
 
-# plain text
+# plain lines
 
 
-@pytest.mark.parametrize(
-    ("markdown", "text"),
-    [
-        ("**Goal.** Be *brief*.", "Goal. Be brief."),
-        ("**two\nlines**", "two\nlines"),
-        ("`a * b * c` and 2 * 3 * 4, `**kwargs`", "`a * b * c` and 2 * 3 * 4, `**kwargs`"),
-        ("# A title", "\nA title\n======="),
-        ("## A part", "\nA part\n------"),
-        (
-            "[here](step.py) and [there](https://example.org)",
-            "here and there (https://example.org)",
-        ),
-        (
-            "[tinynode's file](../source/tinynode/nn/module.md)",
-            "tinynode's file: tinynode/nn/module.py",
-        ),
-        ("[module.py](../source/tinynode/nn/module.md)", "tinynode/nn/module.py"),
-        ("```sh\n# no *heading*\n```", "    # no *heading*"),
-        ("<!-- seen by nobody -->\nline", "line"),
-        ('!!! note "Time"\n    text', "Time:\n    text"),
-        ("snake_case_name and __init__", "snake_case_name and __init__"),
-        ("- **one**\n- [`two`](x.md)", "- one\n- `two`"),
-    ],
-)
-def test_markdown_becomes_plain_text(markdown: str, text: str) -> None:
-    assert plain(markdown).rstrip("\n") == text
-
-
-def test_a_table_has_aligned_columns() -> None:
-    rows = "| word | number |\n|---|---:|\n| `a|b` | 1 |\n| **long one** | 10 |\n| c \\| d |\n"
-    assert plain(rows).splitlines() == [
-        "word      number",
-        "--------  ------",
-        "`a|b`          1",
-        "long one      10",
-        "c | d",
-    ]
-
-
-def test_a_step_as_plain_text_has_no_signs_of_markdown(
+def test_without_colours_a_step_is_markdown_with_formulas_in_unicode(
     small_course: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = said_by(capsys, "run", "05")
-    assert "Goal. Learn little about x², from step 5 and the web (https://example.org)." in said
-    assert "bold       10\n" in said and "|---" not in said and "**" not in said
+    assert "# Step 5: alone\n\n**Goal.** Learn *little* about x², from" in said
+    assert "[node.py](tinynode/core/node.py)" in said and "../source/" not in said
     assert '  | print("it is", 1 + 2)\n\n  > it is 3\n' in said
     assert f"`{shell.PROGRAM} start 05`" in said
 
@@ -115,18 +75,20 @@ def test_a_terminal_gets_headings_code_and_output_in_colours(
     monkeypatch: pytest.MonkeyPatch, small_course: Path
 ) -> None:
     pytest.importorskip("rich")
+    from tinynode_course.rich_screen import RichScreen
+
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
     shown = RichScreen(paged=False)
-    shown.text("# Title\n**Goal.** text\n\n| a | b |\n|---|---|\n| 1 | 2 |")
+    shown.text("# Title\n**Goal.** text\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```\n# code\n```")
     shown.excerpt(Excerpt("core/variable.py", "x = 1\ny = 2", (2,)))
     shown.output("a\n")
     shown.end()
     text = out.getvalue()
-    assert "Title" in text and "\x1b[1mGoal." in text and "|---" not in text
+    assert "Title" in text and "\x1b[1mGoal." in text and "|---" not in text and "# code" in text
     assert "mynode/core/variable.py   (in the package: tinynode/core/variable.py)" in text
     lines = text.splitlines()
     assert [line for line in lines if "+ ┃" in line and "\x1b[94m2" in line]
@@ -143,10 +105,6 @@ def test_a_closed_or_missing_stream_is_no_terminal() -> None:
     closed = io.StringIO()
     closed.close()
     assert not screen.is_terminal(closed) and not screen.is_terminal(None)
-
-
-def test_a_heading_in_a_fence_is_code() -> None:
-    assert sections("a\n```\n# b\n```\n## c\nd") == [("", "a\n```\n# b\n```"), ("## c", "d")]
 
 
 def test_a_caption_names_the_package_s_file() -> None:
@@ -195,7 +153,7 @@ def test_a_prediction_is_asked_for_before_the_output_and_shown_again(
     places = [said.index(words) for words in ("Predict", "Your prediction, in", "  > it is 3")]
     assert places == sorted(places)
     end = said.partition("Your prediction\n")[2]
-    assert "You wrote: four" in end and "section Run begins with\n\n    it is 3" in end
+    assert "You wrote: four" in end and "section **Run** begins with\n\n```text\nit is 3" in end
     answering(monkeypatch, capsys, "three")
     assert Progress(Path.cwd()).of("05") == {"predictions": ["four", "three"]}
 

@@ -25,6 +25,7 @@ STEP = """\
 
 # %% [markdown]
 # ## Run
+# See [node.py](../source/tinynode/core/node.md).
 
 # %%
 print("it is", 1 + 2)

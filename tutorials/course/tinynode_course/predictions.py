@@ -9,14 +9,15 @@ Journal of Physics 72, 2004: demonstrations teach those who predict the outcome.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from tinynode_course.cells import Cell, Output
-from tinynode_course.plain_text import HEADING
 from tinynode_course.progress import open_progress
 from tinynode_course.sources import Step
 
 SECTION = "Predict"
+HEADING = re.compile(r"^#+ +(.*?)\s*$")
 MOST_LINES = 6
 """The most lines of an output that are shown again."""
 
@@ -44,7 +45,7 @@ class Predictions:
         for line in cell.source.splitlines() if cell.kind == "markdown" else ():
             found = HEADING.match(line)
             if found:
-                self._section = found[2].strip()
+                self._section = found[1]
                 self._open = self._open or self._section == SECTION
 
     def is_due(self, output: Output) -> bool:

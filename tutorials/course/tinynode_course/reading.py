@@ -7,6 +7,7 @@ and below each cell what the cell prints and draws.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -14,9 +15,13 @@ from pathlib import Path
 from tinynode.commands.command_line import CommandError
 from tinynode_course import mynode, plain_math, screen, shell, sources
 from tinynode_course.cells import Cell, Output, read, run
+from tinynode_course.plain_screen import PlainScreen
 from tinynode_course.predictions import Predictions
 from tinynode_course.progress import PROGRAM, write_atomically
 from tinynode_course.sources import Step
+
+SOURCE_PAGE = re.compile(r"\(\.\./source/(\S+?)\.md\)")
+"""The address of a source file's page on the site, in the links of steps."""
 
 
 class Reader:
@@ -30,7 +35,7 @@ class Reader:
     """
 
     def __init__(
-        self, step: Step, shown: screen.PlainScreen, questions: bool, folder: Path | None
+        self, step: Step, shown: PlainScreen, questions: bool, folder: Path | None
     ) -> None:
         self.step = step
         self.screen = shown
@@ -60,8 +65,9 @@ class Reader:
             self._save(self._folder, output)
 
     def text(self, text: str) -> None:
-        """Show Markdown, with formulas in Unicode and the commands for the learner's shell."""
-        self.screen.text(plain_math.plain(text).replace(shell.WRITTEN, PROGRAM))
+        """Show Markdown: formulas in Unicode, paths of source files, the learner's commands."""
+        text = SOURCE_PAGE.sub(r"(\1.py)", plain_math.plain(text))
+        self.screen.text(text.replace(shell.WRITTEN, PROGRAM))
 
     def _save(self, folder: Path, output: Output) -> None:
         suffix = "svg" if output.svg else "html"
