@@ -21,7 +21,9 @@ from tools import docs_pages, function_pages, source_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "tutorials" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COURSE = ROOT / "tutorials"
+PAGES = [README, COURSE / "README.md", COURSE / "course" / "README.md"]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -5,6 +5,8 @@ Jupyter: ``$x^2$`` in a line, and ``$$...$$`` by itself. The site and notebooks 
 terminal shows the nearest text in Unicode: ``$\frac{\partial L}{\partial x_i}$`` is ``∂L/∂xᵢ``.
 Code stays as it is, and so do dollar signs beside spaces and digits: ``$5 and $6`` is no formula.
 ``\$`` is a dollar sign.
+
+Libraries print some formulas of the course wrongly: the README of this room has the counts.
 """
 
 from __future__ import annotations
