@@ -20,6 +20,7 @@ import pytest
 from child_process import running
 
 import tinynode as tn
+from tinynode import commands
 from tinynode.commands.command_line import CommandError
 from tinynode_course import (
     cells,
@@ -1054,6 +1055,27 @@ def test_ctrl_c_is_no_traceback(learn, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(command, "show_list", stop)
     assert learn("list") == (130, "\ninterrupted\n")
+
+
+def test_the_course_is_a_command_of_tinynode_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands.main(["learn", "list"]) == 0
+    assert "Capstones" in capsys.readouterr().out
+    said = []
+    for words in (["learn", "--help"], ["--help"]):
+        with pytest.raises(SystemExit, match="0"):
+            commands.main(words)
+        said.append(capsys.readouterr().out)
+    assert "-m tinynode.learn [-h] COMMAND" in said[0]
+    assert "learn     take the course" in said[1]
+
+
+def test_without_the_course_the_door_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert commands.main(["learn", "list"]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and "python -m pip install -e ." in err
 
 
 @pytest.mark.slow
