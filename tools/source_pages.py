@@ -18,7 +18,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 ROOT = Path(__file__).resolve().parent.parent
-LEFT_OUT = ("tinynode/learn", "tinynode/commands", "tinynode/show/page_files")
+LEFT_OUT = ("tinynode/learn", "tinynode/commands", "tinynode/show/page/files")
 MARK = "<!-- source: {} -->"
 LINE = '<a id="L-{}"'
 

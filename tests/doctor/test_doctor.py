@@ -14,7 +14,7 @@ from op_cases import CASES, Case
 import tinynode as tn
 from tinynode import functions, nn
 from tinynode.doctor import Diagnosis
-from tinynode.show.text_picture import functions_behind
+from tinynode.show.graphs.text import functions_behind
 
 F = functions
 DEVICES = ["numpy", "fast", "strict:device1"]

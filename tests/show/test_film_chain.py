@@ -15,7 +15,7 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions, nn
-from tinynode.show.recorder import record
+from tinynode.show.films.recorder import record
 
 Film = Any
 

@@ -15,15 +15,15 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions, nn
-from tinynode.show.film import Film
-from tinynode.show.film_state import moments
-from tinynode.show.frame_drawing import lit_edges, shades_of
-from tinynode.show.frame_options import MOST_ITERATIONS, FrameOptions, chosen_steps
-from tinynode.show.frame_shapes import number_text, short_number, wrapped
-from tinynode.show.frame_writers import COLOURS
-from tinynode.show.frames import frames_of
-from tinynode.show.page import page
-from tinynode.show.recorder import record
+from tinynode.show.films.film import Film
+from tinynode.show.films.frame_drawing import lit_edges, shades_of
+from tinynode.show.films.frame_options import MOST_ITERATIONS, FrameOptions, chosen_steps
+from tinynode.show.films.frame_shapes import number_text, short_number, wrapped
+from tinynode.show.films.frame_writers import COLOURS
+from tinynode.show.films.frames import frames_of
+from tinynode.show.films.recorder import record
+from tinynode.show.films.state import moments
+from tinynode.show.page.document import page
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "<script>alert(1)</script>&amp;\"'\x00"

@@ -13,10 +13,13 @@ from film_views import Data, all_steps, cells, labels, named, rounded, steps, ta
 
 import tinynode as tn
 from tinynode import nn
-from tinynode.show import Film, film_data, film_values, recorder
-from tinynode.show.film_iterations import values_of, with_values
-from tinynode.show.film_text import steps_of_iteration
-from tinynode.show.recorder import record
+from tinynode.show import Film
+from tinynode.show.films import data as film_data
+from tinynode.show.films import recorder
+from tinynode.show.films import values as film_values
+from tinynode.show.films.iterations import values_of, with_values
+from tinynode.show.films.recorder import record
+from tinynode.show.films.text import steps_of_iteration
 
 F = tn.functions
 IMAGES = np.random.default_rng(0).normal(size=(20, 3))

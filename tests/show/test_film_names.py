@@ -18,8 +18,8 @@ from film_views import all_steps, labels
 import tinynode as tn
 from tinynode import nn
 from tinynode.show import Film
-from tinynode.show.film_names import LONGEST, SourceNames
-from tinynode.show.recorder import record
+from tinynode.show.films.names import LONGEST, SourceNames
+from tinynode.show.films.recorder import record
 
 F = tn.functions
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,8 +12,8 @@ import pytest
 
 import tinynode as tn
 from tinynode.commands import main
-from tinynode.show.film import Film
-from tinynode.show.recorder import record
+from tinynode.show.films.film import Film
+from tinynode.show.films.recorder import record
 
 F = tn.functions
 

@@ -12,9 +12,10 @@ import pytest
 
 import tinynode as tn
 from tinynode import nn
-from tinynode.show import film_watched, palette
-from tinynode.show.film_text import steps_of
-from tinynode.show.film_watched import GRID, MOST_IMAGES, MOST_POINTS, cells_of
+from tinynode.show import palette
+from tinynode.show.films import watched as film_watched
+from tinynode.show.films.text import steps_of
+from tinynode.show.films.watched import GRID, MOST_IMAGES, MOST_POINTS, cells_of
 
 F = tn.functions
 Data = dict[str, Any]
@@ -263,7 +264,7 @@ def test_errors_of_calls() -> None:
 
 
 def test_the_style_sheet_has_the_colours_of_the_palette() -> None:
-    folder = Path(palette.__file__).parent / "page_files"
+    folder = Path(palette.__file__).parent / "page" / "files"
     css = (folder / "watch.css").read_text(encoding="utf-8")
     found = re.findall(r"--class-\d: (#\w+);", css)
     assert tuple(found) == palette.SERIES_LIGHT + palette.SERIES_DARK

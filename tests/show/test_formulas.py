@@ -15,8 +15,8 @@ import pytest
 import tinynode as tn
 from tinynode import functions
 from tinynode.core.function_node import FunctionNode
-from tinynode.show.formula_views import describe, mathml, tokens
-from tinynode.show.formulas import Formula, Term, declared, read
+from tinynode.show.page.formula_views import describe, mathml, tokens
+from tinynode.show.page.formulas import Formula, Term, declared, read
 
 MULTIPLY = """z = x * y, elementwise, with broadcasting.
 

@@ -13,10 +13,10 @@ import pytest
 import tinynode as tn
 from tinynode import functions, nn
 from tinynode.show import graph
-from tinynode.show.diagram import Diagram
-from tinynode.show.diagram_data import DiagramEdge, DiagramNode
-from tinynode.show.layout import layout
-from tinynode.show.repeats import with_repeats
+from tinynode.show.graphs.diagram import Diagram
+from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode
+from tinynode.show.graphs.layout import layout
+from tinynode.show.graphs.repeats import with_repeats
 
 DIRECTIONS = ["down", "right"]
 

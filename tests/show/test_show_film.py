@@ -37,10 +37,11 @@ import tinynode as tn
 from tinynode import nn
 from tinynode.core.backprop import Sweep
 from tinynode.core.hooks import thread_state
-from tinynode.show import Film, recorder
-from tinynode.show.film_sources import AROUND, WHOLE_FILE, Files, describe_class
-from tinynode.show.film_values import CELLS, Values
-from tinynode.show.recorder import record
+from tinynode.show import Film
+from tinynode.show.films import recorder
+from tinynode.show.films.recorder import record
+from tinynode.show.films.sources import AROUND, WHOLE_FILE, Files, describe_class
+from tinynode.show.films.values import CELLS, Values
 
 F = tn.functions
 

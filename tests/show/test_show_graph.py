@@ -22,14 +22,15 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions, nn
-from tinynode.show import dot, graph, layout_order, svg
-from tinynode.show.diagram import Diagram
-from tinynode.show.diagram_data import DiagramEdge, DiagramNode, group_name
-from tinynode.show.folding import Run, find_runs, fold_repeats
-from tinynode.show.layout import layout
-from tinynode.show.layout_grid import Grid
-from tinynode.show.layout_pixels import Layout
-from tinynode.show.text_sizes import box_size
+from tinynode.show import graph
+from tinynode.show.graphs import dot, layout_order, svg
+from tinynode.show.graphs.diagram import Diagram
+from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, group_name
+from tinynode.show.graphs.folding import Run, find_runs, fold_repeats
+from tinynode.show.graphs.layout import layout
+from tinynode.show.graphs.layout_grid import Grid
+from tinynode.show.graphs.layout_pixels import Layout
+from tinynode.show.graphs.text_sizes import box_size
 
 EVIL = "<script>alert('x')</script> & \"#1;\" `%%{` \\ \x07\nend"
 TIMES = "\N{MULTIPLICATION SIGN}"

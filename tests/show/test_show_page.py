@@ -22,9 +22,9 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions, nn
-from tinynode.show.film_text import steps_of
-from tinynode.show.page import packed, page
-from tinynode.show.recorder import record
+from tinynode.show.films.recorder import record
+from tinynode.show.films.text import steps_of
+from tinynode.show.page.document import packed, page
 
 pytestmark = pytest.mark.slow
 

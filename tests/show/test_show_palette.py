@@ -30,7 +30,7 @@ def css_colours(block: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("theme", "position"), [(LIGHT, 0), (DARK, 1)])
 def test_a_film_has_the_colours_of_the_palette(theme: Theme, position: int) -> None:
-    css = (FOLDER / "page_files" / "style.css").read_text(encoding="utf-8")
+    css = (FOLDER / "page" / "files" / "style.css").read_text(encoding="utf-8")
     block = re.findall(r":root \{(.*?)\}", css, re.DOTALL)[position]
     colours = css_colours(block)
     expected = {name.replace("_", "-"): c for name, c in dataclasses.asdict(theme).items()}
@@ -81,7 +81,7 @@ def test_the_series_of_a_plot_are_visible_and_differ() -> None:
 
 
 def test_no_other_module_has_colours_of_its_own() -> None:
-    for path in FOLDER.glob("*.py"):
+    for path in FOLDER.rglob("*.py"):
         if path.name != "palette.py":
             text = path.read_text(encoding="utf-8")
             assert not re.findall(r"#[0-9a-fA-F]{6}\b|rgba?\(\d", text), path.name

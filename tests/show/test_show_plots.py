@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import tinynode as tn
 from tinynode import show
-from tinynode.show.figure import host_numbers
-from tinynode.show.scales import make_axis
+from tinynode.show.plots.figure import host_numbers
+from tinynode.show.plots.scales import make_axis
 
 SVG = "{http://www.w3.org/2000/svg}"
 DEVICES = ["numpy", "strict", "fast"]

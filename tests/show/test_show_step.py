@@ -22,8 +22,8 @@ from film_views import all_steps
 
 import tinynode as tn
 from tinynode.commands import main, step
-from tinynode.show.recorder import record
-from tinynode.show.walk import HELP, Walker, walk
+from tinynode.show.films.recorder import record
+from tinynode.show.films.walk import HELP, Walker, walk
 
 ROOT = Path(__file__).resolve().parents[2]
 F = tn.functions

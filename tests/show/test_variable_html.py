@@ -15,9 +15,9 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions, nn
-from tinynode.show import array_picture
-from tinynode.show.array_picture import heat_map, histogram, index_text, statistics
 from tinynode.show.palette import BEHIND_TEXT, EITHER, SHADES, red_green_blue, translucent
+from tinynode.show.plots import array_picture
+from tinynode.show.plots.array_picture import heat_map, histogram, index_text, statistics
 
 
 def variable(value: Any, name: str | None = None) -> tn.Variable:

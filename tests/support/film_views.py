@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.show.film_text import steps_of
+from tinynode.show.films.text import steps_of
 
 Data = dict[str, Any]
 

@@ -74,7 +74,7 @@ def test_a_change_of_the_package_or_of_a_step_is_seen(guide: Path, tmp_path: Pat
 
 def test_the_digest_of_the_package_is_that_of_its_sources() -> None:
     names = {path.relative_to(ROOT).as_posix() for path in docs_pages.package_files()}
-    expected = {"tinynode/core/variable.py", "tinynode/show/page_files/stepper.js"}
+    expected = {"tinynode/core/variable.py", "tinynode/show/page/files/stepper.js"}
     expected |= {"backends/tinynode_fast/__init__.py", "tools/docs_pages.py"}
     assert expected <= names and not [name for name in names if name.endswith(".pyc")]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from tinynode.commands.step import film_of_script
-from tinynode.show.page import page
+from tinynode.show.page.document import page
 
 
 def main() -> int:

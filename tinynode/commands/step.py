@@ -23,10 +23,10 @@ from typing import Any
 
 from tinynode.atomic_file import check_writable
 from tinynode.commands.command_line import CommandError, Parser, positive_count, positive_number
-from tinynode.show import engine_recorder
-from tinynode.show.film import Film, plural
-from tinynode.show.film_text import printable_lines
-from tinynode.show.recorder import record
+from tinynode.show.films import engine_recorder
+from tinynode.show.films.film import Film, plural
+from tinynode.show.films.recorder import record
+from tinynode.show.films.text import printable_lines
 
 FORMATS = (".html", ".htm", ".json", ".svg", ".gif")
 """The suffixes of films."""

@@ -30,7 +30,7 @@ from tinynode.doctor.thresholds import (
     VANISHING,
 )
 from tinynode.nn.optimizers import Optimizer
-from tinynode.show.scales import number_text
+from tinynode.show.plots.scales import number_text
 
 
 def layers_of(

@@ -14,7 +14,7 @@ from tinynode.core.variable import Variable
 from tinynode.doctor.backward_pass import BackwardPass
 from tinynode.doctor.diagnosis import Diagnosis
 from tinynode.doctor.findings import Finding
-from tinynode.show.explain import reasons_without_gradient
+from tinynode.show.graphs.explain import reasons_without_gradient
 
 NamedParameters = Sequence[tuple[str, Variable]]
 """Parameters with the names of messages."""

@@ -39,7 +39,7 @@ from tinynode.errors import GraphError, OperandError, describe, printable
 from tinynode.nn.module import Module
 from tinynode.nn.optimizers import Optimizer
 from tinynode.nn.parameter import Parameter
-from tinynode.show.text_picture import functions_behind
+from tinynode.show.graphs.text import functions_behind
 
 
 def diagnose(

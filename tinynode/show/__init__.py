@@ -6,18 +6,18 @@ picture. ``record`` films forward and backward steps; ``watch`` adds pictures of
 the C of a compiled function.
 """
 
-from tinynode.show import explain as explain  # the methods of Variable call them
-from tinynode.show import variable_html as variable_html
 from tinynode.show.c_code import CCode, c
-from tinynode.show.diagram import Diagram
 from tinynode.show.fallbacks import fallbacks
-from tinynode.show.film import Film
-from tinynode.show.graph_picture import graph
-from tinynode.show.matrix_plot import matrix
-from tinynode.show.plots import Plot, bars, histogram, lines, points, training_curves
-from tinynode.show.recorder import record
-from tinynode.show.text_picture import text
-from tinynode.show.watching import watch
+from tinynode.show.films.film import Film
+from tinynode.show.films.recorder import record
+from tinynode.show.films.watching import watch
+from tinynode.show.graphs import explain as explain  # the methods of Variable call these two
+from tinynode.show.graphs.diagram import Diagram
+from tinynode.show.graphs.picture import graph
+from tinynode.show.graphs.text import text
+from tinynode.show.plots import variable_html as variable_html
+from tinynode.show.plots.matrix import matrix
+from tinynode.show.plots.plots import Plot, bars, histogram, lines, points, training_curves
 
 __all__ = [
     "CCode",

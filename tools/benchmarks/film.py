@@ -21,8 +21,8 @@ import numpy as np
 
 from tinynode import functions, nn
 from tinynode.show import Film, record
-from tinynode.show.film import to_json
-from tinynode.show.page import page
+from tinynode.show.films.film import to_json
+from tinynode.show.page.document import page
 from tools.benchmarks import measure
 
 DIGITS = (64, 100, 10)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinynode.commands.command_line import CommandError
-from tinynode.show import engine_recorder
+from tinynode.show.films import engine_recorder
 from tinynode_course import sources
 from tinynode_course.sources import Step
 

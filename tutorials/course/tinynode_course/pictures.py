@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from tinynode.show.diagram import Diagram
-from tinynode.show.diagram_data import DiagramNode
-from tinynode.show.figure import Curve, Figure, curve_facts, legend
-from tinynode.show.plots import Plot
-from tinynode.show.scales import make_axis
+from tinynode.show.graphs.diagram import Diagram
+from tinynode.show.graphs.diagram_data import DiagramNode
+from tinynode.show.plots.figure import Curve, Figure, curve_facts, legend
+from tinynode.show.plots.plots import Plot
+from tinynode.show.plots.scales import make_axis
 
 FILM = """<!doctype html><meta charset="utf-8"><title>{title}</title>
 <style>body {{ font: 15px sans-serif; margin: 0 }} img {{ max-width: 100% }}

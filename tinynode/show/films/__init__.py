@@ -1,0 +1,1 @@
+"""Films: the recorders, the data of a film, and its formats besides the page."""

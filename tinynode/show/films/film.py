@@ -1,0 +1,210 @@
+"""Film: recorded steps, in the formats of a page, a terminal and a notebook.
+
+Requirement: a single recording has several formats. ``data()`` gives the whole film for JSON; the
+page, the terminal and tests read these parts:
+
+    pictures        nodes and edges with their layout, and the steps of one run through them
+    iterations      the runs: the picture, and the values of each step
+    values          summaries of arrays; steps refer to them by index
+    watched         examples and pictures of predictions; iterations refer to pictures by index
+    classes, files  the texts beside the picture
+
+A program without a loop has one picture and one iteration. "born" is the step of the picture from
+which on a part is drawn. The state after a step is the result of all steps so far; an iteration
+begins with the nodes that are in "shared", since only these go from iteration to iteration.
+
+A step's "freed" has the nodes with a loss since the step before. The array was freed, or the
+gradient left the gradient table and is not kept. Nodes of the second kind are in
+``table["removed"]`` too.
+The values of a backward step's inputs and outputs are the arrays retained by the function, at the
+time of the step. Other values are None, since backward has no other arrays.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from tinynode.show.films import text as film_text
+from tinynode.show.films.frame_options import FrameOptions
+from tinynode.show.films.nodes import Recording
+
+
+class Film(Recording):
+    """Recorded steps; ``with tinynode.show.record() as film:`` makes one.
+
+    In a notebook it shows itself. ``len(film)`` is the number of steps.
+
+    Attributes:
+        title: shown above the film.
+        note: the reason if the film ended early, else None.
+    """
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __repr__(self) -> str:
+        title = f" {self.title!r}" if self.title else ""
+        functions = sum(node.kind == "function" for node in self.nodes)
+        note = f"; {self.note}" if self.note else ""
+        counts = f"{plural(len(self), 'step')}, {plural(functions, 'function')}"
+        return f"<Film{title}: {counts}{note}>"
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def ask(
+        self, text: str, answer: Any, *, choices: Sequence[str] | None = None, why: str = ""
+    ) -> None:
+        """Ask the reader of the page, before the page shows the next recorded step.
+
+            with tn.show.record() as film:
+                z = x * y
+                film.ask("What is the gradient of y?", answer=[1, 2, 3], why="It is x.")
+                F.sum(z).backward()
+
+        The page stops there until an answer or a skip. A question after the last step comes at
+        the end.
+
+        Args:
+            text: the question.
+            answer: a number, numbers (a list, an array or a Variable) or a string. The page
+                compares numbers with 3 significant digits, and strings without case.
+            choices: the possible answers; the answer is one of these strings.
+            why: shown after the answer.
+
+        Raises:
+            TypeError: an argument has a wrong type.
+            ValueError: the answer is not a choice, is empty or has a number that is not finite.
+        """
+        # here, since a film without questions needs none of it
+        from tinynode.show.films.questions import asked_question
+
+        self.asked.append((len(self.steps), asked_question(text, answer, choices, why)))
+
+    def quiz(self, most: int = 8) -> None:
+        """Let the page ask automatic questions: next functions, values and gradients.
+
+        Raises:
+            ValueError: ``most`` is not an integer of 1 or more.
+        """
+        if type(most) is not int or most < 1:
+            raise ValueError(f"Film.quiz: most must be an integer, 1 or more, got {most!r}.")
+        self.automatic = most
+
+    # --- formats ---------------------------------------------------------------------------------
+
+    def data(self) -> dict[str, Any]:
+        """All of the film, in the types of JSON."""
+        # here, since recording needs no layout, and `import tinynode` stays quick
+        from tinynode.show.films.data import film_data
+
+        return film_data(self)
+
+    def to_text(self) -> str:
+        """Every step in words."""
+        return film_text.text(self.data())
+
+    def save(self, path: str | Path, **options: Unpack[FrameOptions]) -> None:
+        """Write the film; the suffix gives the format.
+
+        ``.html`` is a self-contained page, ``.json`` is ``data()``, ``.svg`` is an animated
+        picture, and ``.gif`` is ``gif(path)``.
+
+        Args:
+            path: the file.
+            options: for pictures only, see ``frames``; ``seconds`` is the time of a step.
+
+        Raises:
+            ValueError: the path has another suffix, or an option is not allowed.
+            ImportError: the path ends in ``.gif``, and Pillow is not installed.
+        """
+        suffix = Path(path).suffix.lower()
+        if suffix in (".svg", ".gif"):
+            # here, since recording needs no pictures
+            from tinynode.show.films import frames
+
+            write = frames.save_svg if suffix == ".svg" else frames.save_gif
+            write(self.data(), Path(path), options)
+            return
+        if suffix not in (".html", ".htm", ".json"):
+            raise ValueError(
+                f"Film.save: the path must end in .html, .json, .svg or .gif, got {str(path)!r}."
+            )
+        if options:
+            raise ValueError(f"Film.save: {suffix} has no options, got {', '.join(options)}.")
+        content = to_json(self.data()) if suffix == ".json" else self._page()
+        # a file's name can have half of a surrogate pair, which no encoding has
+        Path(path).write_bytes(content.encode("utf-8", "replace"))
+
+    def frames(self, folder: str | Path, **options: Unpack[FrameOptions]) -> list[Path]:
+        """Write an SVG for each step: ``0001.svg``, ``0002.svg`` and so on.
+
+        Without ``iterations``, a loop shows all steps of the first iteration, then the last step
+        of at most 60 further iterations.
+
+        Args:
+            folder: the folder; a missing folder is made.
+            options: ``steps``, the steps of each iteration, as a slice or as indexes (0 is the
+                first, -1 the last); ``iterations``, indexes or ``"all"``; ``width`` in pixels;
+                ``theme``, ``"light"``, ``"dark"`` or ``"auto"`` (the reader's preference).
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            ValueError: an option is not allowed, or no step is chosen.
+        """
+        # here, since recording needs no pictures
+        from tinynode.show.films.frames import save_frames
+
+        return save_frames(self.data(), Path(folder), options)
+
+    def gif(self, path: str | Path, **options: Unpack[FrameOptions]) -> None:
+        """Write an animated GIF; needs Pillow: ``pip install pillow``.
+
+        Args:
+            path: the file.
+            options: see ``frames``; ``seconds`` is the time of a step.
+
+        Raises:
+            ValueError: an option is not allowed, or no step is chosen.
+            ImportError: Pillow is not installed.
+        """
+        # here, since recording needs no pictures
+        from tinynode.show.films.frames import save_gif
+
+        save_gif(self.data(), Path(path), options)
+
+    def _page(self) -> str:
+        # here, since reading the page's files takes longer than recording a few steps
+        from tinynode.show.page.document import page
+
+        return page(self.data())
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, for notebooks."""
+        frame = html.escape(self._page(), quote=True)
+        return (
+            f'<iframe srcdoc="{frame}" title="film" '
+            'style="width: 100%; height: 720px; border: 0"></iframe>'
+        )
+
+    def walk(self) -> None:
+        """Step through the film in the terminal, by keys."""
+        # here, since only this method needs a terminal
+        from tinynode.show.films.walk import walk
+
+        walk(self.data())
+
+
+def plural(number: int, word: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def to_json(data: dict[str, Any]) -> str:
+    """The film as JSON without spaces."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)

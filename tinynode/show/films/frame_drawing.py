@@ -1,0 +1,474 @@
+"""A frame of a film as a display list: the graph, its numbers, the step in words, the losses.
+
+Requirement: a picture on a slide is a step of the film's page. So nodes and edges have the places,
+looks and numbers of the page (``page/files/graph.js`` and ``style.css``), with the same state. The
+shapes of a frame are in layers with names: an animation keeps the layers that do not change.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tinynode.show.films.data import MOST_NUMBERS
+from tinynode.show.films.frame_shapes import (
+    Box,
+    Cells,
+    Path,
+    Shape,
+    Text,
+    number_text,
+    placed,
+    short_number,
+    wrapped,
+)
+from tinynode.show.films.state import Moment, State
+from tinynode.show.graphs.text_diagram import one_line
+from tinynode.show.graphs.text_sizes import cut
+from tinynode.show.palette import SHADES
+
+MAP = (66.0, 40.0)
+"""Width and height of a heat map in a box."""
+
+NARROWEST, WIDEST, TALLEST = 440.0, 960.0, 900.0
+"""Limits of a frame's width, and of the graph's height."""
+
+_MARGIN = 14.0
+_LINE = 19.0
+_CAPTION = 14.0
+_CURVE = 44.0
+_CHIPS = {
+    "forward": "forward",
+    "backward": "backward",
+    "sweep": "backward starts",
+    "end": "backward ends",
+    "update": "update",
+    "watch": "watch",
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A picture of a step.
+
+    Attributes:
+        width: in pixels, as the height.
+        layers: shapes by the name of the layer, in drawing order.
+        seconds: the time of the picture.
+        words: the picture's text for a screen reader.
+    """
+
+    width: float
+    height: float
+    layers: dict[str, tuple[Shape, ...]]
+    seconds: float
+    words: str
+
+
+class Stage:
+    """What all frames of a film share: the size, the places of the parts, and the losses.
+
+    Args:
+        data: the film.
+        shown: the indexes of the pictures in use.
+        captions: the sentences in use; the longest gives the room.
+        width: the wanted width, or None.
+    """
+
+    def __init__(
+        self, data: dict[str, Any], shown: set[int], captions: set[str], width: float | None
+    ) -> None:
+        self.data = data
+        pictures = {number: data["pictures"][number] for number in sorted(shown)}
+        natural = max(picture["width"] for picture in pictures.values()) + 2 * _MARGIN
+        self.width = min(max(natural, NARROWEST), max(WIDEST, width or 0.0))
+        room = self.width - 2 * _MARGIN
+        self.scales = {
+            number: min(1.0, room / picture["width"], TALLEST / picture["height"])
+            for number, picture in pictures.items()
+        }
+        self.graph_height = max(
+            picture["height"] * self.scales[number] for number, picture in pictures.items()
+        )
+        self.caption_lines = max(len(self.lines_of(text)) for text in captions)
+        self.losses = _losses(data)
+        self.has_iterations = len(data["iterations"]) > 1
+        self.has_curve = sum(loss is not None for loss in self.losses) > 1
+        self.foot = _MARGIN + 20 + self.graph_height + 8
+        self.height = self.foot + 38 + _LINE * self.caption_lines + 4
+        if self.has_curve:
+            self.height += _CURVE + 14
+
+    def lines_of(self, caption: str) -> list[str]:
+        """A caption in lines."""
+        return wrapped(one_line(caption), _CAPTION, self.width - 2 * _MARGIN)
+
+    def frame(self, moment: Moment, seconds: float) -> Frame:
+        """The picture of a step."""
+        number = self.data["iterations"][moment.iteration]["picture"]
+        picture = self.data["pictures"][number]
+        scale = self.scales[number]
+        left = (self.width - picture["width"] * scale) / 2
+        top = _MARGIN + 20 + (self.graph_height - picture["height"] * scale) / 2
+        layers: dict[str, tuple[Shape, ...]] = {
+            "page": (Box(0, 0, self.width, self.height, "panel"),),
+            "title": (self._title(),),
+        }
+        graph = _edges(picture, moment) | _nodes(self.data["values"], picture, moment, scale)
+        for name, shapes in graph.items():
+            layers[f"{number} {name}"] = tuple(placed(one, left, top, scale) for one in shapes)
+        layers |= self._strip(number, picture, moment)
+        layers |= self._caption(moment, len(picture["steps"]))
+        if self.has_curve:
+            layers |= self._curve(moment.iteration)
+        title = one_line(moment.step["title"])
+        words = f"{self._counter(moment, len(picture['steps']))}. {title}"
+        return Frame(self.width, self.height, layers, seconds, words)
+
+    # --- texts around the graph ------------------------------------------------------------------
+
+    def _title(self) -> Text:
+        most = int((self.width - 2 * _MARGIN) / (13 * 0.6))
+        title = one_line(self.data["title"])
+        title = title if len(title) <= most else title[: most - 1] + "…"
+        return Text(_MARGIN, _MARGIN + 8, title, 13, "text", is_bold=True)
+
+    def _counter(self, moment: Moment, count: int) -> str:
+        return f"step {moment.index + 1} of {count}"
+
+    def _strip(
+        self, number: int, picture: dict[str, Any], moment: Moment
+    ) -> dict[str, tuple[Shape, ...]]:
+        """A strip with the directions of all steps, and a marker at the present step."""
+        steps = picture["steps"]
+        width = self.width - 2 * _MARGIN
+        pieces: list[Shape] = []
+        start = 0
+        for end in range(1, len(steps) + 1):
+            phase = direction_of(steps[start])
+            if end < len(steps) and direction_of(steps[end]) == phase:
+                continue
+            x, right = (_MARGIN + width * place / len(steps) for place in (start, end))
+            y, height = {"forward": (0, 4), "backward": (4, 4), "update": (0, 8)}[phase]
+            pieces.append(Box(x, self.foot + y, right - x, height, phase))
+            start = end
+        wide = max(width / len(steps), 3.0)
+        middle = _MARGIN + width * (moment.index + 0.5) / len(steps)
+        marker = Box(middle - wide / 2, self.foot - 2, wide, 12, "", "text", 2, radius=3)
+        return {f"{number} strip": tuple(pieces), "marker": (marker,)}
+
+    def _caption(self, moment: Moment, count: int) -> dict[str, tuple[Shape, ...]]:
+        """The direction, the step's number, and the step as a sentence."""
+        step = moment.step
+        look = direction_of(step)
+        y = self.foot + 18
+        word = _CHIPS[step["kind"]]
+        wide = len(word) * 7.6 + 20
+        chip = Text(_MARGIN + wide / 2, y + 12.5, word, 11.5, look, "middle", is_bold=True)
+        dash = (4.0, 3.0) if look == "backward" else ()
+        pill = Box(_MARGIN, y, wide, 17, f"{look}_tint", look, 1.2, dash, 8.5)
+        right = self.width - _MARGIN
+        lines = [
+            Text(_MARGIN, y + 34 + _LINE * i, line, _CAPTION, "text")
+            for i, line in enumerate(self.lines_of(step["title"]))
+        ]
+        return {
+            "chip": (pill, chip),
+            "counter": (Text(right, y + 13, self._counter(moment, count), 12.5, "quiet", "end"),),
+            "caption": tuple(lines),
+        }
+
+    def _curve(self, iteration: int) -> dict[str, tuple[Shape, ...]]:
+        """The losses of all iterations, and a marker at the present iteration."""
+        top = self.height - _CURVE - _MARGIN
+        right = self.width - _MARGIN
+        words = self._iteration_words(iteration)
+        left = _MARGIN + 200
+        known = [loss for loss in self.losses if loss is not None]
+        low, high = min(known), max(known)
+        across = (right - left - 8) / (len(self.losses) - 1)
+        points = []
+        for number, loss in enumerate(self.losses):
+            if loss is not None:
+                part = 0.05 + 0.9 * (high - loss) / (high - low) if high > low else 0.5
+                points.append((left + 4 + across * number, top + _CURVE * part))
+        x = left + 4 + across * iteration
+        return {
+            "losses": (
+                Box(left, top, right - left, _CURVE, "raised", radius=4),
+                Path(tuple(points), stroke="update", line=2),
+                Text(right - 4, top + 11, number_text(high), 10, "quiet", "end", is_mono=True),
+                Text(
+                    right - 4, top + _CURVE - 4, number_text(low), 10, "quiet", "end", False, True
+                ),
+            ),
+            "iteration": (
+                Path(((x, top), (x, top + _CURVE)), stroke="text", line=1.5),
+                *(Text(_MARGIN, top + 17 + 18 * i, t, 12.5, "text") for i, t in enumerate(words)),
+            ),
+        }
+
+    def _iteration_words(self, iteration: int) -> list[str]:
+        words = [f"iteration {iteration + 1} of {len(self.losses)}"]
+        loss = self.losses[iteration]
+        return words if loss is None else [*words, f"loss {number_text(loss)}"]
+
+
+def _losses(data: dict[str, Any]) -> list[float | None]:
+    """The loss of each iteration; None without a single finite number."""
+    found: list[float | None] = []
+    for one in data["iterations"]:
+        cells = [] if one["loss"] is None else data["values"][one["loss"]]["cells"]
+        is_number = len(cells) == 1 and isinstance(cells[0], int | float)
+        found.append(float(cells[0]) if is_number else None)
+    return found
+
+
+def direction_of(step: dict[str, Any]) -> str:
+    """The direction of a step: "forward", "backward" or "update"; a watched step has "update"."""
+    if step["kind"] in ("update", "watch"):
+        return "update"
+    return "backward" if step["kind"] in ("backward", "sweep", "end") else "forward"
+
+
+# --- edges ---------------------------------------------------------------------------------------
+
+
+def lit_edges(step: dict[str, Any]) -> set[tuple[str, str]]:
+    """The edges along which arrays or gradients move in a step."""
+    function = step["function"]
+    if function is None:
+        return set()
+    if direction_of(step) == "backward":
+        given = {(function, node) for node, value in step["grad_outputs"] if value is not None}
+        return given | {
+            (node, function) for node, _, how, _ in step["grad_inputs"] if how != "none"
+        }
+    inputs = {(node, function) for node, _ in step["inputs"]}
+    return inputs | {(function, node) for node, _ in step["outputs"]}
+
+
+def _edges(picture: dict[str, Any], moment: Moment) -> dict[str, tuple[Shape, ...]]:
+    edges = picture["edges"]
+    is_down = all(edge["points"][-1][1] >= edge["points"][0][1] for edge in edges)
+    lit = lit_edges(moment.step)
+    look = direction_of(moment.step)
+    layers: dict[str, tuple[Shape, ...]] = {}
+    for number, edge in enumerate(edges):
+        is_lit = (edge["from"], edge["to"]) in lit
+        points = _curve_points(edge["points"], is_down)
+        colour = "backward" if edge["phase"] == "backward" else "quiet"
+        dash: tuple[float, ...] = (4.0, 3.0) if colour == "backward" else ()
+        line, opacity = 1.2, 0.75
+        if edge["born"] > moment.index:
+            opacity = 0.13
+        if is_lit:
+            colour, line, opacity = look, 3.0, 1.0
+            dash = (7.0, 4.0) if look == "backward" else ()
+        is_back = is_lit and look == "backward"
+        layers[f"edge {number}"] = (
+            Path(points, stroke=colour, line=line, dash=dash, opacity=opacity),
+            _head(points, is_back, colour, opacity),
+        )
+    return layers
+
+
+def _curve_points(
+    points: Sequence[Sequence[float]], is_down: bool
+) -> tuple[tuple[float, ...], ...]:
+    """A curve through the points, in the direction of the layers at each point."""
+    found: list[tuple[float, ...]] = [tuple(points[0])]
+    for (x0, y0), (x, y) in itertools.pairwise(points):
+        if (x0 == x) if is_down else (y0 == y):
+            found.append((x, y))
+        elif is_down:
+            found.append((x0, (y0 + y) / 2, x, (y0 + y) / 2, x, y))
+        else:
+            found.append(((x0 + x) / 2, y0, (x0 + x) / 2, y, x, y))
+    return tuple(found)
+
+
+def _head(
+    points: tuple[tuple[float, ...], ...], is_back: bool, colour: str, opacity: float
+) -> Path:
+    """The head of an arrow at the end; at the start for gradients."""
+    if is_back:
+        tip, near = points[0][-2:], points[1][:2]
+    else:
+        tip, near = points[-1][-2:], points[-1][-4:-2] or points[-2][-2:]
+    far = math.dist(tip, near) or 1.0
+    step_x, step_y = (tip[0] - near[0]) / far, (tip[1] - near[1]) / far
+    x, y = tip[0] - 7 * step_x, tip[1] - 7 * step_y
+    side_x, side_y = 3.6 * step_y, -3.6 * step_x
+    corners = (tuple(tip), (x + side_x, y + side_y), (x - side_x, y - side_y))
+    return Path(corners, fill=colour, is_closed=True, opacity=opacity)
+
+
+# --- nodes ---------------------------------------------------------------------------------------
+
+
+def roles_of(step: dict[str, Any]) -> dict[str, str]:
+    """The part of each node in a step: "lit", "input" or "output"."""
+    found = dict.fromkeys([entry[0] for entry in step["outputs"] + step["grad_outputs"]], "output")
+    found |= dict.fromkeys([entry[0] for entry in step["inputs"] + step["grad_inputs"]], "input")
+    found |= dict.fromkeys([entry[0] for entry in step["updates"]], "output")
+    if step["function"] is not None:
+        found[step["function"]] = "lit"
+    return found
+
+
+def _nodes(
+    values: list[dict[str, Any]], picture: dict[str, Any], moment: Moment, scale: float
+) -> dict[str, tuple[Shape, ...]]:
+    roles = roles_of(moment.step)
+    layers: dict[str, tuple[Shape, ...]] = {}
+    for node in picture["nodes"]:
+        role = roles.get(node["id"], "")
+        is_born = node["id"] in moment.state.born
+        opacity = 1.0 if is_born else 0.22
+        name = f"node {node['id']}"
+        layers[name] = (_box(node, role, moment, opacity),)
+        layers[f"{name} text"] = tuple(_texts(node, role == "lit", opacity, scale))
+        if node["kind"] == "variable":
+            shown = numbers_in_box(values, node, moment.state) if is_born else []
+            layers[f"{name} numbers"] = tuple(_detail(shown, scale))
+            layers[f"{name} marks"] = tuple(_marks(node, moment.state, opacity))
+    return layers
+
+
+def _box(node: dict[str, Any], role: str, moment: Moment, opacity: float) -> Box:
+    """A node's box, with the look of the node's state and role."""
+    look = direction_of(moment.step)
+    fill, stroke, line = "raised", "quiet", 1.2
+    dash: tuple[float, ...] = ()
+    if node["kind"] == "function":
+        stroke = "backward" if node["phase"] == "backward" else "forward"
+        fill = f"{stroke}_tint"
+    if node["phase"] == "backward":
+        dash = (4.0, 3.0)
+    if node["id"] in moment.state.freed:
+        fill, dash = "", (1.5, 3.0)
+    if role == "lit":
+        fill, line, stroke = look, 3.0, "text" if look == "backward" else look
+        dash = (7.0, 4.0) if look == "backward" else ()
+    elif role:
+        stroke, line = look, 3.0
+        dash = (7.0, 4.0) if look == "backward" else dash
+    left, top = node["x"] - node["w"] / 2, node["y"] - node["h"] / 2
+    radius = min(14.0, node["h"] / 2) if node["kind"] == "variable" else 2.0
+    return Box(left, top, node["w"], node["h"], fill, stroke, line, dash, radius, opacity)
+
+
+def _texts(node: dict[str, Any], is_lit: bool, opacity: float, scale: float) -> list[Text]:
+    """The label and the facts; from far away the label only, then nothing."""
+    if scale < 0.25:
+        return []
+    x, top = node["x"], node["y"] - node["h"] / 2
+    size = 12.0 if scale >= 0.5 else 17.0
+    colour = "panel" if is_lit else "text"
+    label = cut(one_line(node["label"]))
+    texts = [Text(x, top + 16, label, size, colour, "middle", True, True, opacity)]
+    if scale >= 0.5:
+        colour = "panel" if is_lit else "quiet"
+        for i, fact in enumerate(node["facts"]):
+            line = cut(one_line(fact))
+            ink = "bad" if line.startswith("! ") and not is_lit else colour
+            texts.append(Text(x, top + 30 + 13 * i, line, 10, ink, "middle", False, True, opacity))
+    return texts
+
+
+def _detail(shapes: list[Shape], scale: float) -> list[Shape]:
+    """The shapes of numbers with room at a scale: all, heat maps only, or none."""
+    if scale >= 0.5:
+        return shapes
+    return [] if scale < 0.25 else [one for one in shapes if not isinstance(one, Text)]
+
+
+def _marks(node: dict[str, Any], state: State, opacity: float) -> list[Shape]:
+    """A square for an array kept for backward, and a triangle for a gradient."""
+    left, top = node["x"] - node["w"] / 2, node["y"] - node["h"] / 2
+    found: list[Shape] = []
+    if node["id"] in state.kept:
+        found.append(Box(left - 4, top - 4, 9, 9, "forward", "panel", 1.5, opacity=opacity))
+    if state.gradient_of(node["id"]) is not None:
+        x, y = left + node["w"] - 9, top - 5
+        corners = ((x, y), (x + 13, y), (x + 6.5, y + 11))
+        found.append(Path(corners, "backward", "panel", 1.5, is_closed=True, opacity=opacity))
+    return found
+
+
+# --- numbers in boxes ----------------------------------------------------------------------------
+
+
+def numbers_in_box(
+    values: list[dict[str, Any]], node: dict[str, Any], state: State
+) -> list[Shape]:
+    """The value and the gradient of a variable: texts, or heat maps if one has many elements."""
+    numbers = (state.value.get(node["id"]), state.gradient_of(node["id"]))
+    arrays = [None if number is None else values[number] for number in numbers]
+    is_text = all(array is None or math.prod(array["shape"]) <= MOST_NUMBERS for array in arrays)
+    x, top = node["x"], node["y"] - node["h"] / 2 + 24 + 13 * len(node["facts"])
+    shapes: list[Shape] = []
+    for line, array in enumerate(arrays):
+        colour, mark = (("text", ""), ("backward", "∇ "))[line]
+        if array is None:
+            continue
+        if is_text:
+            text = mark + cells_text(array)
+            shapes.append(Text(x, top + 8 + 13 * line, text, 11, colour, "middle", is_mono=True))
+        else:
+            left = x + (4 if line else -MAP[0] - 4)
+            shapes += _map(array, left, top + 2, colour, mark)
+    return shapes
+
+
+def cells_text(value: dict[str, Any]) -> str:
+    """The elements of an array in a line."""
+    text = ", ".join(number_text(cell) for cell in value["cells"])
+    return f"[{text}]" if value["shape"] else text
+
+
+def _map(value: dict[str, Any], x: float, y: float, colour: str, mark: str) -> list[Shape]:
+    """A heat map with its range; images keep the form of their pixels."""
+    width, height = MAP
+    shapes: list[Shape] = []
+    range_x, size = x + width / 2, 8.5
+    if value["cells"]:
+        rows, columns = value["rows"], value["columns"]
+        across, down = width / columns, height / rows
+        if len(value["shape"]) > 2 and not value["thinned"]:
+            across = down = min(across, down)
+        left = x + (width - columns * across) / 2
+        shapes.append(Cells(left, y, columns * across, rows * down, columns, shades_of(value)))
+    else:
+        told = f"mean {short_number(value['mean'])}" if value["thinned"] else "empty"
+        shapes.append(Text(range_x, y + height / 2 + 3, told, size, colour, "middle", False, True))
+    is_gradient = colour == "backward"
+    dash = (4.0, 3.0) if is_gradient else ()
+    shapes.append(Box(x, y, width, height, "", "backward" if is_gradient else "line", 1.0, dash))
+    low, high = short_number(value["min"]), short_number(value["max"])
+    told = mark + (low if value["min"] == value["max"] else f"{low}…{high}")
+    shapes.append(Text(range_x, y + height + 10, told, size, colour, "middle", False, True))
+    return shapes
+
+
+def shades_of(value: dict[str, Any]) -> tuple[int | None, ...]:
+    """The shade of each cell: ±SHADES for the largest size, 0 for zero only, None for nan."""
+    finite = [
+        c for c in (value["min"], value["max"], *value["cells"]) if isinstance(c, int | float)
+    ]
+    scale = max((abs(cell) for cell in finite), default=0.0)
+    return tuple(_shade(cell, scale) for cell in value["cells"])
+
+
+def _shade(cell: float | str | None, scale: float) -> int | None:
+    if cell is None:
+        return None
+    if isinstance(cell, str):
+        return -SHADES if cell.startswith("-") else SHADES
+    if scale == 0 or cell == 0:
+        return 0
+    return int(math.copysign(math.ceil(abs(cell) / scale * SHADES), cell))

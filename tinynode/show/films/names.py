@@ -1,0 +1,175 @@
+"""Names of values, from the program's text: ``h`` for the result in ``h = relu(x)``.
+
+Requirement: a film shows the names of the user's program. A recorded function knows the running
+expressions of the program. So the name of a result is the target of the assignment, also where the
+assignment is in a caller: ``return relu(x)``, and ``h = layer(x)``. A result without a name is
+called by its expression: ``x * y``.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import warnings
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field
+
+from tinynode.core.variable import Variable
+from tinynode.show.films.sources import Place
+
+LONGEST = 24
+"""A longer expression is no name."""
+
+Span = tuple[int, int, int, int]
+
+
+@dataclass(eq=False)
+class _Text:
+    """The expressions of a file.
+
+    Attributes:
+        nodes: the expressions and statements by their places.
+        parents: for each expression the statement or expression around.
+        modules: the imported names.
+    """
+
+    nodes: dict[Span, ast.expr | ast.AugAssign] = field(default_factory=dict)
+    parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    modules: set[str] = field(default_factory=set)
+
+
+class SourceNames:
+    """Reads names from the files of a program, each file once.
+
+    Args:
+        modules: names of Python modules in the program: in ``F.exp(x)``, ``F`` is no operand.
+    """
+
+    def __init__(self, modules: Iterable[str] = ()) -> None:
+        self._modules = frozenset(modules)
+        self._texts: dict[str, _Text] = {}
+
+    def of_output(self, places: tuple[Place, ...], index: int) -> str:
+        """The name of a function's output; empty if the text has no name.
+
+        The second and further outputs have names in a tuple only: ``a, b = f(x)``.
+        """
+        expression = ""
+        for place in places:
+            node = self._node(place)
+            if node is None:
+                break
+            if not expression and index == 0 and isinstance(node, ast.expr):
+                expression = _short(node)
+            parent = self._texts[place[0]].parents.get(node)
+            target = _target(node, parent, index)
+            if target:
+                return target
+            if not isinstance(parent, ast.Return | ast.Lambda):
+                break
+        return expression
+
+    def of_input(self, places: tuple[Place, ...], index: int) -> str:
+        """The name of a function's input; empty if the text has no name."""
+        node = self._node(places[0]) if places else None
+        if node is None:
+            return ""
+        modules = self._modules | self._texts[places[0][0]].modules
+        operands = _operands(node, modules)
+        return _short(operands[index]) if index < len(operands) else ""
+
+    def _node(self, place: Place) -> ast.expr | ast.AugAssign | None:
+        file, *span = place
+        if file not in self._texts:
+            self._texts[file] = _read(file)
+        return self._texts[file].nodes.get((span[0], span[1], span[2], span[3]))
+
+
+def _read(file: str) -> _Text:
+    """The expressions of a file; none for a text that is missing or cannot be read."""
+    text = _Text()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the text's warnings were shown at its import
+            tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr | ast.AugAssign) and node.end_lineno is not None:
+            span = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset or 0)
+            text.nodes[span] = node
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = (alias.asname or alias.name for alias in node.names)
+            text.modules.update(name.partition(".")[0] for name in names)
+        for child in ast.iter_child_nodes(node):
+            text.parents[child] = node
+    return text
+
+
+def _target(node: ast.AST, parent: ast.AST | None, index: int) -> str:
+    """The name that a statement gives to an expression's value."""
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.AugAssign):
+        targets = [node.target]
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        targets = [node.value]  # x[0] = v gives a new value to x
+    elif isinstance(parent, ast.Assign):
+        targets = parent.targets
+    elif isinstance(parent, ast.AnnAssign | ast.NamedExpr):
+        targets = [parent.target]
+    for target in targets:
+        if isinstance(target, ast.Tuple | ast.List):
+            return _element(target.elts, index)
+        if index == 0 and isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
+            return _short(target)
+    return ""
+
+
+def _element(expressions: list[ast.expr], index: int) -> str:
+    """The text of an expression in a sequence; empty behind an expression with a star."""
+    if any(isinstance(one, ast.Starred) for one in expressions[: index + 1]):
+        return ""
+    return _short(expressions[index]) if index < len(expressions) else ""
+
+
+def _operands(node: ast.AST, modules: Set[str]) -> list[ast.expr]:
+    """The expressions of a function's inputs."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.AugAssign):
+        return [node.target, node.value]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand]
+    if isinstance(node, ast.Attribute):
+        return [node.value]  # x.T
+    if isinstance(node, ast.Subscript):
+        return [node.value] if isinstance(node.ctx, ast.Load) else []
+    return _arguments(node, modules) if isinstance(node, ast.Call) else []
+
+
+def _arguments(call: ast.Call, modules: Set[str]) -> list[ast.expr]:
+    """The arguments of a call up to a star; the object of a method is the first."""
+    found = []
+    for argument in call.args:
+        if isinstance(argument, ast.Starred):
+            break
+        found.append(argument)
+    function = call.func
+    if isinstance(function, ast.Attribute) and hasattr(Variable, function.attr):
+        root: ast.expr = function
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not (isinstance(root, ast.Name) and root.id in modules):
+            return [function.value, *found]
+    return found
+
+
+def _short(node: ast.expr) -> str:
+    """The text of an expression, if the text is short."""
+    width = (node.end_col_offset or 0) - node.col_offset
+    if node.end_lineno != node.lineno or width > 4 * LONGEST:  # in bytes
+        return ""  # a deep expression takes long to write
+    text = ast.unparse(node)
+    return text if len(text) <= LONGEST else ""

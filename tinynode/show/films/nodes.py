@@ -1,0 +1,121 @@
+"""The recording of a film: nodes, edges and steps, as texts and numbers only.
+
+Requirement: the recorder writes the recording; iterations, names and formats read the recording.
+So the recording stands below all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tinynode.show.films.sources import Place
+from tinynode.show.films.values import Values
+from tinynode.show.films.watched import Watched
+
+Step = dict[str, Any]
+
+MAX_PICTURE = 3000
+"""The most steps of a picture, and the most functions from before the recording."""
+
+GONE = "(gone)"
+"""The label of a variable freed before the film knew the variable."""
+
+
+@dataclass(eq=False)
+class FilmNode:
+    """A node of the film's graph.
+
+    Attributes:
+        id: ``"v0"`` for a variable, ``"f0"`` for a function.
+        label: a variable's name, or nothing; a function's label.
+        facts: short lines for the picture.
+        rank: as in the graph.
+        phase: ``"forward"``, or ``"backward"`` for a part connected by a sweep.
+        born: the index of the node's first step.
+        places: for a function, the running expressions of user code, the innermost first.
+        is_named: True if the label of a variable is the variable's name.
+        is_state: True for a parameter or a buffer: the dots in its name separate modules.
+    """
+
+    id: str
+    label: str
+    facts: tuple[str, ...]
+    rank: int
+    phase: str
+    born: int
+    places: tuple[Place, ...] = ()
+    is_named: bool = False
+    is_state: bool = False
+
+    @property
+    def kind(self) -> str:
+        """``"variable"`` or ``"function"``."""
+        return "variable" if self.id[0] == "v" else "function"
+
+
+@dataclass(eq=False)
+class Recording:
+    """What a recorder has seen.
+
+    Attributes:
+        title: shown above the film.
+        note: the reason if the film ended early, else None.
+        asked: questions, each with the number of steps recorded before the question.
+        automatic: the largest number of automatic questions.
+        nodes: the nodes, in the order of their appearance.
+        edges: for source and target, the phase of the edge.
+        steps: the events in their order.
+        values: summaries of arrays; the steps refer to them by index.
+        devices: the names of the devices.
+        classes: by key, the classes of functions and optimizers.
+        modules: the names of Python modules in the program, such as ``F``.
+        watched: the pictures of predictions.
+    """
+
+    title: str | None = None
+    note: str | None = None
+    asked: list[tuple[int, dict[str, Any]]] = field(default_factory=list, repr=False)
+    automatic: int = field(default=0, repr=False)
+    nodes: list[FilmNode] = field(default_factory=list, repr=False)
+    edges: dict[tuple[str, str], str] = field(default_factory=dict, repr=False)
+    steps: list[Step] = field(default_factory=list, repr=False)
+    values: Values = field(default_factory=Values, repr=False)
+    devices: dict[str, None] = field(default_factory=dict, repr=False)
+    classes: dict[str, type] = field(default_factory=dict, repr=False)
+    modules: set[str] = field(default_factory=set, repr=False)
+    watched: Watched = field(default_factory=Watched, repr=False)
+    _variables: int = field(default=0, repr=False)
+
+    def add_variable(
+        self, name: str | None, facts: tuple[str, ...], rank: int, phase: str
+    ) -> FilmNode:
+        """A new node for a variable."""
+        number = self._variables
+        self._variables += 1
+        node = FilmNode(f"v{number}", name or "", facts, rank, phase, len(self.steps))
+        node.is_named = bool(name)
+        self.nodes.append(node)
+        return node
+
+    def add_function(
+        self, label: str, rank: int, phase: str, places: tuple[Place, ...]
+    ) -> FilmNode:
+        """A new node for a function application."""
+        number = len(self.nodes) - self._variables
+        born = len(self.steps)
+        node = FilmNode(f"f{number}", label, (), rank, phase, born, places)
+        self.nodes.append(node)
+        return node
+
+    def connect(self, source: FilmNode, target: FilmNode, phase: str) -> None:
+        """Add a new edge along the data; an existing edge stays."""
+        self.edges.setdefault((source.id, target.id), phase)
+
+    def class_key(self, cls: type) -> str:
+        """The key of a class in the film."""
+        key, number = cls.__name__, 1
+        while self.classes.setdefault(key, cls) is not cls:
+            number += 1
+            key = f"{cls.__name__} {number}"
+        return key

@@ -1,0 +1,499 @@
+"""The recorder of films: a hook for all steps.
+
+Requirement: a film shows the real computation. So the recorder observes function applications and
+sweeps, and has no second way to run functions. Results are the same with and without a recorder.
+A recorder holds arrays, Variables and the graph by weak references; a film holds texts and numbers
+only.
+
+A function applied outside of a sweep is a step. Inside of a sweep, a function connected to a graph
+(double backprop) is a step of phase "backward". Other functions inside of a sweep are only labels
+in the running step ("ran").
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from heapq import nsmallest
+from typing import Any
+
+from tinynode.core.backprop import Sweep
+from tinynode.core.function_node import FunctionNode
+from tinynode.core.hooks import FunctionHook, retained_arrays, retained_indexes
+from tinynode.core.origins import OriginFinder
+from tinynode.core.variable import Variable
+from tinynode.core.variable_node import VariableNode
+from tinynode.devices import Array, Arrays, Device
+from tinynode.errors import NonFiniteError, describe
+from tinynode.nn.module import Module
+from tinynode.show.films import engine_recorder
+from tinynode.show.films.film import Film
+from tinynode.show.films.graph import FilmGraph
+from tinynode.show.films.nodes import MAX_PICTURE, FilmNode
+from tinynode.show.films.sources import Place
+
+MAX_STEPS = 30_000
+"""The most steps of a film."""
+
+SHOWN = 20
+"""The most functions of a queue, and the most labels in the "ran" of a step."""
+
+Step = dict[str, Any]
+
+
+@contextmanager
+def record(
+    title: str | None = None, *, model: Module | None = None, most: int | None = None
+) -> Iterator[Film]:
+    """Film every forward and backward step of this thread inside of a ``with`` block.
+
+        with tn.show.record() as film:
+            loss = net(x)
+            loss.backward()
+        film.save("film.html")
+
+    Recording changes no result. A film holds small summaries of arrays, never the arrays. After
+    30,000 steps, or after ``most``, the film ends, with a warning. An error in the block ends the
+    film, and is raised as usual.
+
+    A Variable's label is the ``name``, else the name in the script or notebook, else the name or
+    the expression in the program's text.
+
+    Args:
+        title: shown above the film.
+        model: gives names to parameters, and its modules are drawn as groups.
+        most: the most steps of the film; at most 30,000.
+
+    Raises:
+        TypeError: ``model`` is not a Module.
+        ValueError: ``most`` is not an integer of 1 or more.
+    """
+    if model is not None and not isinstance(model, Module):
+        raise TypeError(f"record: model must be a tinynode.nn.Module, got {describe(model)}.")
+    if most is not None and (type(most) is not int or most < 1):
+        raise ValueError(f"record: most must be an integer, 1 or more, got {most!r}.")
+    film = Film(title)
+    recorder = FilmRecorder(film, model)
+    recorder.most = MAX_STEPS if most is None else min(most, MAX_STEPS)
+    try:
+        with recorder, engine_recorder.filmed(film, recorder.most):
+            yield film
+    except BaseException as error:
+        if not isinstance(error, SystemExit) or error.code:
+            film.note = f"The recorded code ended with {type(error).__name__}: {error}"
+        raise
+    finally:
+        recorder.forget()
+    if recorder.is_cut:
+        # not at the step itself: where warnings are errors, that would end the user's code
+        warnings.warn(f"record: {film.note}", stacklevel=3)
+
+
+class _SweepState:
+    """A running sweep and the present step.
+
+    Attributes:
+        places: the places of user code at the sweep's start.
+        step: the step under way; empty if no step is recorded.
+        start: the time when the step began.
+        table: the film's nodes in the gradient table, in the order of their arrival.
+        before: the function's inputs with a gradient before the step.
+        had_grad: the reached leaves with a ``grad`` from before the sweep.
+        entries: for each of the step's ``grad_inputs`` the VariableNode.
+    """
+
+    def __init__(self, sweep: Sweep, places: tuple[Place, ...]) -> None:
+        self.sweep = sweep
+        self.places = places
+        self.step: Step = {}
+        self.start = 0.0
+        self.table: dict[str, None] = {}
+        self.before: list[VariableNode] = []
+        self.had_grad: set[VariableNode] = set()
+        self.entries: list[VariableNode] = []
+
+
+def _has_grad(node: VariableNode) -> bool:
+    variable = node.get_variable_or_none()
+    return variable is not None and variable.grad_var is not None
+
+
+class FilmRecorder(FunctionHook):
+    """Writes the steps of this thread into a film.
+
+    A function is a step only if hooks saw the start of the forward. Hooks do not see the functions
+    run during the construction of a net: the user did not call these functions.
+    """
+
+    def __init__(self, film: Film, model: Module | None) -> None:
+        self.film = film
+        self.graph = FilmGraph(film, model)
+        self.name = f"film {id(film)}"
+        self.is_cut = False
+        self.most = MAX_STEPS
+        self._finder = OriginFinder()
+        self._explained = 0
+        self._begun: list[tuple[weakref.ref[FunctionNode], float]] = []
+        self._sweeps: list[_SweepState] = []
+        self._cleared: dict[str, None] = {}
+        self._before_update: list[tuple[int | None, int | None, dict[str, int | None]]] = []
+
+    def forget(self) -> None:
+        """Drop all references; the film is over."""
+        self.graph.forget()
+        self._begun.clear()
+        self._sweeps.clear()
+        self.film.watched.forget()
+
+    # --- forward ---------------------------------------------------------------------------------
+
+    def forward_preprocess(self, function: FunctionNode, in_data: Arrays) -> None:
+        """Called before a function's forward."""
+        self._begun.append((weakref.ref(function), time.perf_counter()))
+
+    def applied(
+        self, function: FunctionNode, inputs: tuple[Variable, ...], outputs: tuple[Variable, ...]
+    ) -> None:
+        """A function was applied: a step, except inside of a sweep without a graph."""
+        now = time.perf_counter()
+        self._finder.applied(function, inputs, outputs)
+        start = self._begin_of(function)
+        if start is None:
+            return
+        if self._sweeps and function.inputs is None:
+            self._note_ran(function)
+        elif self._has_room():
+            self._add_application(function, inputs, outputs, now - start)
+
+    def _begin_of(self, function: FunctionNode) -> float | None:
+        """The start time of a function; later functions without an end have failed."""
+        for i in range(len(self._begun) - 1, -1, -1):
+            reference, start = self._begun[i]
+            if reference() is function:
+                del self._begun[i:]
+                return start
+        return None
+
+    def _note_ran(self, function: FunctionNode) -> None:
+        ran = self._sweeps[-1].step.get("ran")
+        if ran is not None and len(ran) < SHOWN:
+            ran.append(function.label)
+
+    def _add_application(
+        self,
+        function: FunctionNode,
+        inputs: tuple[Variable, ...],
+        outputs: tuple[Variable, ...],
+        seconds: float,
+    ) -> None:
+        phase = "backward" if self._sweeps else "forward"
+        ins = [self.graph.node_of(x, 0, phase) for x in inputs]
+        rank = max((node.rank for node in ins), default=0)
+        places = self.graph.places()
+        shown = self.film.add_function(function.label, rank, phase, places)
+        outs = [self.graph.node_of(y, rank + 1, phase, is_output=True) for y in outputs]
+        self.graph.connect(shown, ins, outs)
+        step = self._step("forward", places, shown, function)
+        step["inputs"] = self._values(ins, inputs)
+        step["outputs"] = self._values(outs, outputs)
+        step["seconds"] = seconds
+        step["not_finite"] = self._words(self._finder.words_of_forward(function))
+        if function.inputs is None:
+            shown.facts = ("no graph",)
+        else:
+            step["in_graph"] = True
+            self.graph.remember(function, shown)
+            input_indexes, output_indexes = retained_indexes(function)
+            retained = [ins[i].id for i in input_indexes] + [outs[i].id for i in output_indexes]
+            step["retained"] = list(dict.fromkeys(retained))
+        self._add(step)
+
+    # --- backward --------------------------------------------------------------------------------
+
+    def sweep_began(self, sweep: Sweep) -> None:
+        """A sweep has begun, with the seeds in the gradient table."""
+        state = _SweepState(sweep, self.graph.places())
+        self._sweeps.append(state)
+        if not self._has_room():
+            return
+        self.graph.add_behind([function for _, _, function in sweep.heap], MAX_PICTURE)
+        step = self._step("sweep", state.places)
+        for node, gradient in sweep.table.gradients.items():
+            shown = self.graph.variable(node)
+            state.table[shown.id] = None
+            step["grad_outputs"].append([shown.id, self._value(gradient)])
+        step["table"]["set"] = list(step["grad_outputs"])
+        self._add(step)
+
+    def before_backward(self, sweep: Sweep, function: FunctionNode) -> None:
+        """A function's backward is about to run."""
+        self._finder.before_backward(sweep, function)
+        state = self._state_of(sweep)
+        if state is None:
+            return
+        state.step = {}
+        state.had_grad.update(filter(_has_grad, function.inputs or ()))
+        if self._has_room():
+            shown = self.graph.function(function)
+            state.step = self._step("backward", shown.places, shown, function)
+            state.before = [
+                node for node in function.inputs or () if node in sweep.table.gradients
+            ]
+            state.start = time.perf_counter()
+
+    def backward_preprocess(
+        self,
+        function: FunctionNode,
+        in_data: tuple[Array | None, ...],
+        out_grad: tuple[Array | None, ...],
+    ) -> None:
+        """A function's backward runs now: watch for NaN and inf."""
+        self._finder.backward_preprocess(function, in_data, out_grad)
+
+    def failed(self, function: FunctionNode, direction: str, error: BaseException) -> None:
+        """A forward or backward ended with an exception: no step."""
+        self._finder.failed(function, direction, error)
+        if direction == "backward" and self._sweeps:
+            self._sweeps[-1].step = {}
+
+    def after_backward(
+        self,
+        function: FunctionNode,
+        target_input_indexes: tuple[int, ...],
+        grad_outputs: tuple[Variable | None, ...],
+        grad_inputs: tuple[Variable | None, ...],
+    ) -> None:
+        """A function's backward has run; its gradients are not in the table yet."""
+        now = time.perf_counter()
+        self._finder.after_backward(function, target_input_indexes, grad_outputs, grad_inputs)
+        state = self._sweeps[-1] if self._sweeps else None
+        if state is None or not state.step:
+            return
+        step, nodes = state.step, function.inputs or ()
+        step["not_finite"] = self._words(self._finder.words_of_step(grad_outputs))
+        step["seconds"] = now - state.start
+        ins = [self.graph.variable(node) for node in nodes]
+        outs = self.graph.outputs[step["function"]]
+        input_arrays, output_arrays = retained_arrays(function)
+        devices = [node.device for node in nodes]
+        step["inputs"] = self._retained_values(ins, devices, input_arrays)
+        devices = [function.output_device or devices[0]] * len(outs)
+        step["outputs"] = self._retained_values(outs, devices, output_arrays)
+        step["grad_outputs"] = self._values(outs, grad_outputs)
+        reached, state.entries = set(state.before), []
+        for i, gx in zip(target_input_indexes, grad_inputs, strict=True):
+            how = "none" if gx is None else "added" if nodes[i] in reached else "first"
+            value = self._value(gx)
+            total = value if how == "first" else None
+            step["grad_inputs"].append([ins[i].id, value, how, total])
+            state.entries.append(nodes[i])
+            if gx is not None:
+                reached.add(nodes[i])
+
+    def after_accumulate(self, sweep: Sweep, function: FunctionNode) -> None:
+        """The gradients are in the table: note the changes and the waiting functions."""
+        self._finder.after_accumulate(sweep, function)
+        state = self._state_of(sweep)
+        if state is not None and state.step:
+            self._end_step(sweep, state)
+
+    def _end_step(self, sweep: Sweep, state: _SweepState) -> None:
+        """Add the step under way to the film."""
+        step, state.step = state.step, {}
+        table = step["table"]
+        new: dict[str, int | None] = {}
+        last: dict[str, list[Any]] = {}
+        for entry, node in zip(step["grad_inputs"], state.entries, strict=True):
+            if entry[2] != "none" and node in sweep.table.gradients:
+                new[entry[0]] = self._value(sweep.table.gradients[node])
+                if node not in sweep.table.waiting:
+                    last[entry[0]] = entry  # of a variable at several positions
+        for name, entry in last.items():
+            entry[3] = new[name]
+        table["set"] = [list(item) for item in new.items()]
+        state.table.update(dict.fromkeys(new))
+        kept = {shown.id for shown in map(self.graph.variable, sweep.table.kept)}
+        for shown in self.graph.outputs[step["function"]]:
+            if shown.id in state.table:
+                table["removed"].append(shown.id)
+                del state.table[shown.id]
+                if shown.id not in kept:
+                    step["freed"].append(shown.id)
+        state.entries, state.before = [], []
+        self._add(step)
+
+    def sweep_ended(self, sweep: Sweep, error: BaseException | None) -> None:
+        """A sweep has ended: note the gradients, or the error."""
+        state = self._state_of(sweep)
+        if state is None:
+            return
+        if isinstance(error, NonFiniteError) and state.step:
+            self._end_step(sweep, state)  # debug mode raised at the end of the step
+        if self._has_room():
+            step = self._step("end", state.places)
+            step["table"]["removed"] = list(state.table)
+            step["error"] = None if error is None else f"{type(error).__name__}: {error}"
+            for node, gradient in sweep.results.items():
+                self._add_result(step, state, node, gradient)
+            self._add(step)
+        del self._sweeps[self._sweeps.index(state) :]
+
+    def _add_result(
+        self, step: Step, state: _SweepState, node: VariableNode, gradient: Variable
+    ) -> None:
+        """``[node, gradient of this sweep, how, grad]``; "none": the sweep wrote no grad."""
+        found = state.sweep.table.gradients.get(node, gradient)
+        variable = node.get_variable_or_none()
+        if variable is None:
+            return  # freed, so no grad was written
+        how = "none"
+        if variable.grad_var is gradient:
+            # the sweep may also write a copy of what it found
+            is_added = found is not gradient and node in state.had_grad
+            how = "added" if is_added else "first"
+        shown = self.graph.variable(node)
+        total = None if how == "none" else self._value(gradient)
+        step["grad_inputs"].append([shown.id, self._value(found), how, total])
+
+    # --- optimizers ------------------------------------------------------------------------------
+
+    def gradient_cleared(self, variable: Variable) -> None:
+        """``cleargrad()`` was called: the next step shows no gradient."""
+        node = variable.node_or_none
+        shown = None if node is None else self.graph.known(node)
+        if shown is not None:
+            self._cleared[shown.id] = None
+
+    def _take_cleared(self) -> list[str]:
+        cleared, self._cleared = self._cleared, {}
+        return list(cleared)
+
+    def update_requested(self, optimizer: Any, parameters: Sequence[Any]) -> bool:
+        """An optimizer is about to update parameters: note arrays, gradients and moments."""
+        self._before_update = []
+        if self._has_room():
+            for slot in parameters:
+                p = slot.parameter
+                moments = {name: self._array(m, p) for name, m in slot.moments.items()}
+                self._before_update.append((self._value(p), self._value(p.grad_var), moments))
+        return False
+
+    def updated(self, optimizer: Any, parameters: Sequence[Any]) -> None:
+        """An optimizer has updated parameters: a step."""
+        if not self._before_update or not self._has_room():
+            return
+        places = self.graph.places()
+        step = self._step("update", places)
+        step["class"] = self.film.class_key(type(optimizer))
+        step["optimizer"] = repr(optimizer)
+        for slot, (old, gradient, moments) in zip(parameters, self._before_update, strict=True):
+            p = slot.parameter
+            if gradient is None:
+                continue  # the optimizer left out this parameter
+            shown = self.graph.variable(p.node, p)
+            both = [[name, old_moment, self._array(slot.moments[name], p)]
+                    for name, old_moment in moments.items()]  # fmt: skip
+            step["updates"].append([shown.id, old, gradient, self._value(p), both])
+        self._before_update = []
+        self._add(step)
+
+    # --- watched pictures ------------------------------------------------------------------------
+
+    def diagnosed(self, diagnosis: Any) -> None:
+        """Write the words of findings into the boxes of the picture."""
+        for node, words in diagnosis.marks().items():
+            shown = self.graph.known(node)
+            if shown is not None and f"! {words}" not in shown.facts:
+                shown.facts = (*shown.facts, f"! {words}")
+
+    def watched(self, subject: int, picture: int, about: str) -> None:
+        """``tinynode.show.watch`` was called: a step."""
+        if self._has_room():
+            step = self._step("watch", self.graph.places())
+            step["watched"] = {"subject": subject, "picture": picture, "about": about}
+            self._add(step)
+
+    def _words(self, facts: str) -> str:
+        """The facts of a NaN or inf; "" after many, since each makes a picture of its own."""
+        self._explained += bool(facts)
+        return facts if self._explained <= SHOWN else ""
+
+    def _array(self, array: Any, p: Variable) -> int | None:
+        return self.film.values.add(array, p.device)
+
+    def _state_of(self, sweep: Sweep) -> _SweepState | None:
+        for state in self._sweeps:
+            if state.sweep is sweep:
+                return state
+        return None
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    def _has_room(self) -> bool:
+        """True while the film goes on; the first step above the limit cuts the film."""
+        if not self.is_cut and len(self.film) >= self.most:
+            self.is_cut = True
+            self.film.note = f"Cut: the film holds {self.most} steps, and the code went on."
+        return not self.is_cut
+
+    def _step(
+        self,
+        kind: str,
+        places: tuple[Place, ...],
+        shown: FilmNode | None = None,
+        function: FunctionNode | None = None,
+    ) -> Step:
+        return {
+            "kind": kind,
+            "function": None if shown is None else shown.id,
+            "class": None
+            if function is None
+            else self.film.class_key(type(function.user_function)),
+            "inputs": [],
+            "outputs": [],
+            "grad_outputs": [],
+            "grad_inputs": [],
+            "retained": [],
+            "freed": [],
+            "queue": [],
+            "queued": 0,
+            "table": {"set": [], "removed": []},
+            "ran": [],
+            "cleared": self._take_cleared(),
+            "updates": [],
+            "watched": None,
+            "places": places,
+            "in_graph": False,
+            "not_finite": "",
+            "seconds": None,
+            "depth": len(self._sweeps),
+        }
+
+    def _add(self, step: Step) -> None:
+        """Add a step to the film, with the freed nodes and the queue."""
+        step["freed"] = list(dict.fromkeys([*step["freed"], *self.graph.pop_freed()]))
+        if self._sweeps:
+            heap = self._sweeps[-1].sweep.heap
+            step["queued"] = len(heap)
+            for negative_rank, _, function in nsmallest(SHOWN, heap):
+                step["queue"].append([-negative_rank, self.graph.function(function).id])
+        self.film.steps.append(step)
+
+    def _values(self, nodes: Sequence[FilmNode], xs: Sequence[Variable | None]) -> list[list[Any]]:
+        """``[node, value]`` for each Variable."""
+        return [[n.id, self._value(x)] for n, x in zip(nodes, xs, strict=True)]
+
+    def _value(self, x: Variable | None) -> int | None:
+        return None if x is None else self.film.values.add(x.raw, x.device)
+
+    def _retained_values(
+        self, shown: Sequence[FilmNode], devices: Sequence[Device], arrays: Arrays
+    ) -> list[list[Any]]:
+        """``[node, value]``; None for each array that the function did not retain."""
+        entries: list[list[Any]] = [[node.id, None] for node in shown]
+        for entry, device, array in zip(entries, devices, arrays):  # noqa: B905 - () for none
+            entry[1] = self.film.values.add(array, device)
+        return entries

@@ -1,0 +1,244 @@
+"""A film in words: a sentence for each step, and all steps as text.
+
+Requirement: a screen reader and a terminal give the same film as the page. So each step has a
+sentence, and below the sentence the page's numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tinynode.errors import printable
+from tinynode.show.films.iterations import with_values
+from tinynode.show.films.watched import in_words
+
+Step = dict[str, Any]
+
+
+def sentence(step: Step, labels: Mapping[str, str]) -> str:
+    """The event of a step, as a sentence; for the origin of NaN or inf, the facts too."""
+    told = _event(step, labels)
+    return f"{told} {step['not_finite']}" if step.get("not_finite") else told
+
+
+def _event(step: Step, labels: Mapping[str, str]) -> str:
+    kind = step["kind"]
+    if kind == "forward":
+        return _forward(step, labels)
+    if kind == "backward":
+        return _backward(step, labels)
+    if kind == "sweep":
+        seeds = _names((entry[0] for entry in step["grad_outputs"]), labels)
+        return f"Backward starts at {seeds}."
+    if kind == "update":
+        changed = [labels[entry[0]] for entry in step["updates"]]
+        return f"{step['class']} updates {_joined(changed)}."
+    if kind == "watch":
+        return f"The program watches {step['watched']['about']}."
+    return _end(step, labels)
+
+
+def _forward(step: Step, labels: Mapping[str, str]) -> str:
+    inputs = _names((entry[0] for entry in step["inputs"]), labels)
+    outputs = _names((entry[0] for entry in step["outputs"]), labels)
+    return f"{labels[step['function']]} computes {outputs} from {inputs}."
+
+
+def _backward(step: Step, labels: Mapping[str, str]) -> str:
+    label = labels[step["function"]]
+    given = [entry[0] for entry in step["grad_outputs"] if entry[1] is not None]
+    first = [entry[0] for entry in step["grad_inputs"] if entry[2] == "first"]
+    added = [entry[0] for entry in step["grad_inputs"] if entry[2] == "added"]
+    parts = [f"{label} takes the gradient of {_names(given, labels)}"]
+    if first:
+        parts.append(f"gives the gradient of {_names(first, labels)}")
+    if added:
+        parts.append(f"adds to the gradient of {_names(added, labels)}")
+    if len(parts) == 1:
+        parts.append("gives no gradient")
+    return f"{_joined(parts)}."
+
+
+def _end(step: Step, labels: Mapping[str, str]) -> str:
+    if step.get("error"):
+        return f"Backward ended with an error, and no gradient has changed: {step['error']}"
+    written = [entry[0] for entry in step["grad_inputs"] if entry[2] != "none"]
+    returned = [entry[0] for entry in step["grad_inputs"] if entry[2] == "none"]
+    parts = []
+    if written:
+        verb = "has its gradient" if len(written) == 1 else "have their gradients"
+        parts.append(f"{_names(written, labels)} {verb}")
+    if returned:
+        parts.append(f"grad returns the gradient of {_names(returned, labels)}")
+    return f"Backward has ended: {'; '.join(parts) or 'no Variable takes a gradient'}."
+
+
+def _names(nodes: Iterable[str], labels: Mapping[str, str]) -> str:
+    """``x, y and z``; each once."""
+    return _joined(list(dict.fromkeys(labels[node] for node in nodes)))
+
+
+def _joined(names: list[str]) -> str:
+    if len(names) < 2:
+        return names[0] if names else "nothing"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+# --- all of it as text ---------------------------------------------------------------------------
+
+_HEADINGS = (
+    ("inputs", "in"),
+    ("outputs", "out"),
+    ("grad_outputs", "gradient from"),
+    ("grad_inputs", "gradient to"),
+)
+
+
+def text(data: dict[str, Any]) -> str:
+    """Every step in words, with its values, the gradient table and the queue."""
+    lines = [data["title"]]
+    if data["note"]:
+        lines.append(data["note"])
+    labels = [labels_of(picture) for picture in data["pictures"]]
+    iterations = len(data["iterations"])
+    number = 0
+    for index, one in enumerate(data["iterations"], 1):
+        if iterations > 1:
+            lines += ["", f"Iteration {index} of {iterations}"]
+        for step in steps_of_iteration(data, one):
+            number += 1
+            lines += ["", f"{number}. {step['title']}"]
+            line = source_line(data, step)
+            if line:
+                lines.append(f"   {line}")
+            lines += [f"   {line}" for line in details(data, step, labels[one["picture"]])]
+    return printable_lines("\n".join(lines))
+
+
+def labels_of(picture: dict[str, Any]) -> dict[str, str]:
+    """The label of each node of a picture."""
+    return {node["id"]: node["label"] for node in picture["nodes"]}
+
+
+def steps_of(data: dict[str, Any]) -> Iterator[tuple[int, Step]]:
+    """All steps with their values, and the number of the iteration, from 1."""
+    for number, iteration in enumerate(data["iterations"], 1):
+        for step in steps_of_iteration(data, iteration):
+            yield number, step
+
+
+def steps_of_iteration(data: dict[str, Any], iteration: dict[str, Any]) -> Iterator[Step]:
+    """The steps of an iteration with their values."""
+    values, optimizers = iter(iteration["values"]), iter(iteration["optimizers"])
+    watched = iter(iteration["watched"])
+    steps = data["pictures"][iteration["picture"]]["steps"]
+    for step, seconds in zip(steps, iteration["seconds"], strict=True):
+        told = {**with_values(step, values), "seconds": seconds}
+        if step["kind"] == "update":
+            told["optimizer"] = next(optimizers) or step["optimizer"]
+        if step["watched"]:
+            told["watched"] = {**step["watched"], "picture": next(watched)}
+        yield told
+
+
+def details(data: dict[str, Any], step: Step, labels: Mapping[str, str]) -> list[str]:
+    """A line for each value of a step; then the retained, freed and waiting parts."""
+    lines = []
+    for key, heading in _HEADINGS:
+        for entry in step[key]:
+            if entry[1] is not None:
+                lines.append(f"{heading} {labels[entry[0]]}: {_entry(data, entry)}")
+    if step["updates"]:
+        lines.append(f"optimizer: {step['optimizer']}")
+    for node, *three, moments in step["updates"]:
+        lines += _update_lines(data, labels[node], three, moments)
+    if step["watched"]:
+        subject = data["watched"]["subjects"][step["watched"]["subject"]]
+        lines.append(in_words(subject, data["watched"]["pictures"][step["watched"]["picture"]]))
+    used_up = [node for node in step["freed"] if node in step["table"]["removed"]]
+    freed = [node for node in step["freed"] if node not in used_up]
+    for heading, found in (
+        ("retains", step["retained"]),
+        ("array freed", freed),
+        ("gradient used up", used_up),
+    ):
+        if found:
+            lines.append(f"{heading}: {_names(found, labels)}")
+    if step["ran"]:
+        lines.append(f"ran inside: {', '.join(step['ran'])}")
+    if step["kind"] in ("sweep", "backward"):
+        lines.append(f"waiting: {queue_text(step, labels)}")
+    return lines
+
+
+def _update_lines(
+    data: dict[str, Any], label: str, three: list[int | None], moments: list[list[Any]]
+) -> list[str]:
+    """A parameter before an update, the gradient, the moments, and the parameter after."""
+    named = zip(("before", "gradient of"), three[:2], strict=True)
+    lines = [f"{word} {label}: {_value(data, value)}" for word, value in named]
+    lines += [f"{name} of {label}: {_value(data, after)}" for name, _, after in moments]
+    return [*lines, f"after {label}: {_value(data, three[2])}"]
+
+
+def _value(data: dict[str, Any], value: int | None) -> str:
+    return "none" if value is None else value_text(data["values"][value])
+
+
+def _entry(data: dict[str, Any], entry: list[Any]) -> str:
+    line = value_text(data["values"][entry[1]])
+    if len(entry) == 4 and entry[2] == "added" and entry[3] is not None:
+        line += f", in all {value_text(data['values'][entry[3]])}"
+    return line
+
+
+def queue_text(step: Step, labels: Mapping[str, str]) -> str:
+    """The functions in the queue, the next one first, with their ranks."""
+    names = [f"{labels[function]} (rank {rank})" for rank, function in step["queue"]]
+    more = step["queued"] - len(names)
+    if more:
+        names.append(f"and {more} more")
+    return ", ".join(names) or "nothing"
+
+
+def source_line(data: dict[str, Any], step: Step) -> str:
+    """``script.py:12: y = x * x``, or nothing."""
+    if step["at"] is None:
+        return ""
+    key, line = step["at"]
+    file = data["files"][key]
+    return f"{file['name']}:{line}: {file['lines'][line - file['first']].strip()}"
+
+
+def value_text(value: dict[str, Any]) -> str:
+    """An array in a line: all elements of a small array, else smallest, largest and mean."""
+    head = f"{tuple(value['shape'])} {value['dtype']}"
+    numbers = [_number_text(cell) for cell in value["cells"]]
+    if not value["shape"] and numbers:
+        return f"{numbers[0]} {value['dtype']}"
+    is_whole = not value["sampled"] and not value.get("thinned")
+    if is_whole and len(numbers) <= _SHOWN:
+        return f"{head} [{', '.join(numbers)}]"
+    low, high, mean = (_number_text(value[key]) for key in ("min", "max", "mean"))
+    bad = f", {value['bad']} not finite" if value["bad"] else ""
+    return f"{head} from {low} to {high}, mean {mean}{bad}"
+
+
+def numbers_text(value: dict[str, Any]) -> str:
+    """The elements of a small array in a line, as a box of the page shows them."""
+    numbers = ", ".join(_number_text(cell) for cell in value["cells"])
+    return f"[{numbers}]" if value["shape"] else numbers
+
+
+_SHOWN = 12
+"""An array of more elements is described by smallest, largest and mean."""
+
+
+def _number_text(number: Any) -> str:
+    return "nan" if number is None else str(number)
+
+
+def printable_lines(text: str) -> str:
+    """The text with control characters as escapes, except the ends of lines."""
+    return "\n".join(printable(line) for line in text.split("\n"))

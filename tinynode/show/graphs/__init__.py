@@ -1,0 +1,1 @@
+"""Graphs and nets as pictures: boxes, arrows, their layout, and the formats."""

@@ -1,0 +1,76 @@
+"""A Diagram as characters.
+
+Requirement: a terminal, a log and a screen reader show the content of a picture. The form is that
+of ``tinynode.show.text``: a line ``x.node <- Multiply <- z.node`` for each function, then a line
+for each Variable.
+"""
+
+from __future__ import annotations
+
+from tinynode.show.graphs.diagram_data import DiagramData, DiagramNode
+
+
+def to_text(diagram: DiagramData) -> str:
+    """The picture as lines: the functions in order, then the facts of each Variable."""
+    inputs: dict[str, list[str]] = {node.id: [] for node in diagram.nodes}
+    outputs: dict[str, list[str]] = {node.id: [] for node in diagram.nodes}
+    labels = {node.id: one_line(node.label) for node in diagram.nodes}
+    for edge in diagram.edges:
+        inputs[edge.target].append(labels[edge.source] + _times(edge.label))
+        outputs[edge.source].append(labels[edge.target] + _times(edge.label))
+    rows = []
+    for node in _by_rank(diagram):
+        if node.kind != "variable":
+            first, *others = inputs[node.id] or [""]
+            rows.append((first, f" {_title(node)} <- {', '.join(outputs[node.id])}"))
+            rows += [(name, "'") for name in others]
+    width = max((len(row[0]) for row in rows), default=0)
+    blocks = [
+        [one_line(line) for line in ([diagram.title] if diagram.title else [])],
+        [f"{name:<{width}} <-{rest}".rstrip() for name, rest in rows],
+        _variables(diagram),
+        [one_line(note) for note in diagram.notes],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks, and without control characters, which steer terminals."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
+
+
+def _times(label: str) -> str:
+    return f" ({one_line(label)})" if label else ""
+
+
+def _by_rank(diagram: DiagramData) -> list[DiagramNode]:
+    return sorted(diagram.nodes, key=_rank)
+
+
+def _rank(node: DiagramNode) -> int:
+    return node.rank
+
+
+def _title(node: DiagramNode) -> str:
+    """A function's label and facts, and the word "backward" for that phase."""
+    words = [*node.facts, *(["backward"] if node.phase == "backward" else [])]
+    facts = f" ({', '.join(one_line(word) for word in words)})" if words else ""
+    return one_line(node.label) + facts
+
+
+def _variables(diagram: DiagramData) -> list[str]:
+    """A line for each Variable, the highest rank first."""
+    variables = [node for node in diagram.nodes if node.kind == "variable"]
+    width = max((len(one_line(node.label)) for node in variables), default=0) + 1
+    lines = []
+    for node in sorted(variables, key=_rank, reverse=True):
+        words = [f"rank {node.rank}", *node.facts]
+        if "leaf" in node.marks and "leaf" not in ", ".join(node.facts).split(", "):
+            words.append("leaf")
+        if node.phase == "backward":
+            words.append("backward")
+        facts = ", ".join(one_line(word) for word in words)
+        lines.append(f"{one_line(node.label) + ':':<{width}} {facts}")
+    return lines

@@ -1,0 +1,1 @@
+"""The page of a film: the document, its script and style, and formulas as MathML."""

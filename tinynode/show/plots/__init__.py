@@ -1,0 +1,1 @@
+"""Plots of numbers: curves, bars, points, matrices, and pictures of arrays."""
