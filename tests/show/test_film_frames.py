@@ -18,12 +18,13 @@ from tinynode import functions, nn
 from tinynode.show.films.film import Film
 from tinynode.show.films.frame_drawing import lit_edges, shades_of
 from tinynode.show.films.frame_options import MOST_ITERATIONS, FrameOptions, chosen_steps
-from tinynode.show.films.frame_shapes import number_text, short_number, wrapped
-from tinynode.show.films.frame_writers import COLOURS
 from tinynode.show.films.frames import frames_of
 from tinynode.show.films.recorder import record
 from tinynode.show.films.state import moments
+from tinynode.show.films.text import cell_text, short_number
 from tinynode.show.page.document import page
+from tinynode.show.palette import COLOURS
+from tinynode.show.texts import wrapped
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "<script>alert(1)</script>&amp;\"'\x00"
@@ -158,7 +159,7 @@ def test_too_many_pictures_are_an_error() -> None:
 def test_numbers_are_written_as_on_the_page() -> None:
     cells = [None, "-inf", 0.0, -0.0, 3.0, 123456, 0.1234, 0.0012, 0.00012, 123456.5, 12.5, -2e9]
     expected = ["nan", "-inf", "0", "0", "3", "123456", "0.1234", "0.0012", "1.20e-4"]
-    assert [number_text(cell) for cell in cells] == [*expected, "1.23e+5", "12.5", "-2.00e+9"]
+    assert [cell_text(cell) for cell in cells] == [*expected, "1.23e+5", "12.5", "-2.00e+9"]
     short = [short_number(cell) for cell in (0.125, 12.5, 1234, 0.000012, 1.25e-9, 0, -0.5)]
     assert short == ["0.13", "13", "1200", "0.000012", "1.3e-9", "0", "-0.5"]
 
@@ -254,7 +255,8 @@ def test_an_animated_svg_needs_no_script_and_no_other_file(tmp_path: Path) -> No
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"<script|<image|href|url\(|@import", text)
     assert re.findall(r"https?://[^\"]*", text) == ["http://www.w3.org/2000/svg"]
-    assert "prefers-reduced-motion:no-preference" in text and "prefers-color-scheme:dark" in text
+    assert "prefers-reduced-motion: no-preference" in text
+    assert "prefers-color-scheme: dark" in text
     assert path.stat().st_size < 40_000
     small_film().save(path, theme="dark", width=300)
     text = path.read_text(encoding="utf-8")
@@ -280,7 +282,7 @@ def test_a_loop_shows_the_iteration_and_the_loss() -> None:
     for number, frame in enumerate(frames[count - 1 :]):
         words = [shape.text for shape in frame.layers["iteration"] if hasattr(shape, "text")]
         (loss,) = data["values"][data["iterations"][number]["loss"]]["cells"]
-        assert words == [f"iteration {number + 1} of 4", f"loss {number_text(loss)}"]
+        assert words == [f"iteration {number + 1} of 4", f"loss {cell_text(loss)}"]
 
 
 def test_a_wide_graph_has_no_numbers_that_cannot_be_read() -> None:

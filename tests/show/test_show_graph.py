@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import textwrap
 import time
 import weakref
@@ -22,15 +23,16 @@ import pytest
 
 import tinynode as tn
 from tinynode import functions, nn
-from tinynode.show import graph
-from tinynode.show.graphs import dot, layout_order, svg
+from tinynode.show import graph, pixels
+from tinynode.show.graphs import dot, drawing, layout_order
 from tinynode.show.graphs.diagram import Diagram
 from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, group_name
 from tinynode.show.graphs.folding import Run, find_runs, fold_repeats
 from tinynode.show.graphs.layout import layout
 from tinynode.show.graphs.layout_grid import Grid
 from tinynode.show.graphs.layout_pixels import Layout
-from tinynode.show.graphs.text_sizes import box_size
+from tinynode.show.graphs.sizes import box_size
+from tinynode.show.palette import LIGHT
 
 EVIL = "<script>alert('x')</script> & \"#1;\" `%%{` \\ \x07\nend"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -839,12 +841,15 @@ def random_labels(seed: int) -> Diagram:
 LABELLED = [broadcasting, diamond, *[functools.partial(random_labels, i) for i in range(30)]]
 
 
-def texts_beside(drawn: ET.Element) -> list[tuple[str, tuple[float, float, float, float]]]:
+def texts_beside(
+    drawn: ET.Element, shift: tuple[float, float] = (0.0, 0.0)
+) -> list[tuple[str, tuple[float, float, float, float]]]:
     """The labels of arrows in an SVG and about the room that they take: ends, top and bottom."""
     found = []
     for one in drawn.iter(f"{SVG}text"):
-        if one.get("class") == "beside":
-            text, x, y = one.text or "", float(one.get("x", 0)), float(one.get("y", 0))
+        if "h" in one.get("class", "").split():
+            text = one.text or ""
+            x, y = float(one.get("x", 0)) - shift[0], float(one.get("y", 0)) - shift[1]
             half = sum(2 if letter > "\u2fff" else 1 for letter in text) * 6.2 / 2
             found.append((text, (x - half, x + half, y - 8, y + 2)))
     return found
@@ -863,9 +868,9 @@ def test_a_label_meets_no_box_no_arrow_and_no_other_label(make: Any, direction: 
     places = layout(diagram.nodes, diagram.edges, direction)
     assert_no_overlap(places)
     drawn = ET.fromstring(diagram.to_svg())
-    shift = re.findall(r"[\d.]+", drawn.findall(f"{SVG}g")[0].get("transform", ""))
-    room = float(drawn.get("width", 0)), float(drawn.get("height", 0)) - float(shift[1])
-    labels = texts_beside(drawn)
+    top = 24.0 if diagram.title else 0.0
+    room = float(drawn.get("width", 0)), float(drawn.get("height", 0)) - top
+    labels = texts_beside(drawn, ((room[0] - places.width) / 2, top))
     assert len(labels) == sum(bool(edge.label) for edge in diagram.edges)
     turned = direction == "right"
     curves = [along(points, turned) for _, _, points in places.edges]
@@ -902,8 +907,7 @@ def test_a_label_is_beside_its_own_arrow(make: Any, direction: str) -> None:
 
 def test_labels_are_drawn_after_the_boxes_in_a_halo_and_escaped() -> None:
     diagram = by_hand()
-    plain = diagram.to_svg()
-    assert "beside" not in plain and "paint-order" not in plain
+    assert not texts_beside(ET.fromstring(diagram.to_svg()))
     diagram.edges[0].label = EVIL
     diagram.edges[1].label = "l" * 60
     written = diagram.to_svg()
@@ -913,12 +917,12 @@ def test_labels_are_drawn_after_the_boxes_in_a_halo_and_escaped() -> None:
     assert sorted(texts) == sorted(
         [EVIL[:39].replace("\x07", "\N{REPLACEMENT CHARACTER}") + "…", "l" * 39 + "…"]
     )
-    assert written.rindex("<rect") < written.index('class="beside"')
-    assert "paint-order: stroke" in written
+    assert written.rindex("<rect") < written.index('class="m h s-panel f-text"')
+    assert "paint-order:stroke" in written
     light, dark = written.split("@media")
     for part in light, dark:  # the halo has the colour of the background
-        back = re.search(r"\.back \{ fill: (#\w+)", part)
-        halo = re.search(r"\.beside \{ stroke: (#\w+)", part)
+        back = re.search(r"\.f-panel\{fill:(#\w+)", part)
+        halo = re.search(r"\.s-panel\{stroke:(#\w+)", part)
         assert back and halo and back[1] == halo[1]
 
 
@@ -962,8 +966,8 @@ def test_graphviz_is_not_asked_for_places_of_labels(monkeypatch: pytest.MonkeyPa
     def refuse(diagram: Diagram) -> None:
         raise AssertionError("graphviz is asked for a picture with labels")
 
-    monkeypatch.setattr(svg, "LARGE", 1)
-    monkeypatch.setattr(svg, "layout_by_graphviz", refuse)
+    monkeypatch.setattr(drawing, "LARGE", 1)
+    monkeypatch.setattr(drawing, "layout_by_graphviz", refuse)
     diagram = by_hand()
     with pytest.raises(AssertionError):
         diagram.to_svg()
@@ -1081,7 +1085,7 @@ def evil() -> Diagram:
 def test_every_text_is_escaped_in_svg() -> None:
     written = evil().to_svg()
     root = ET.fromstring(written)
-    allowed = {"svg", "title", "desc", "style", "rect", "g", "polygon", "text", "path"}
+    allowed = {"svg", "title", "desc", "style", "rect", "g", "text", "path"}
     assert {one.tag.removeprefix(SVG) for one in root.iter()} <= allowed
     assert "<script" not in written and "\x07" not in written
     texts = [one.text or "" for one in root.iter(f"{SVG}text")]
@@ -1152,22 +1156,32 @@ def test_the_svg_says_what_it_shows() -> None:
     assert "x.node" in texts and "Multiply" in texts and "all on numpy" in texts
     words = "blue square: array retained; orange triangle: has a gradient; thick: asked for"
     assert f"{words}; dashed: backward" in texts
-    marks = [one.get("class") for one in root.iter() if "mark" in one.get("class", "")]
+    looks = [(one.tag.removeprefix(SVG), one.get("class")) for one in root.iter()]
     nodes = graph(y, x.grad_var).nodes
-    for mark in ("retained", "gradient"):
-        assert marks.count(f"mark {mark}") == sum(mark in node.marks for node in nodes) > 0
-    dashed = [one for one in root.iter(f"{SVG}rect") if "backward" in one.get("class", "")]
+    squares, triangles = ("rect", "f-forward s-panel"), ("path", "f-backward s-panel")
+    for mark, look in (("retained", squares), ("gradient", triangles)):
+        assert looks.count(look) == sum(mark in node.marks for node in nodes) > 0
+    dashed = [one for one in root.iter(f"{SVG}rect") if one.get("stroke-dasharray")]
     assert len(dashed) == len([n for n in graph(y, x.grad_var).nodes if n.phase == "backward"])
 
 
 def test_colour_is_never_the_only_mark() -> None:
     """What is backward is dashed, shapes differ by kind, and a mark's meaning is in the words."""
-    written = graph(*double_backprop()[::-1]).to_svg()
-    assert re.search(r"\.backward \{[^}]*stroke-dasharray", written)
-    assert re.search(r"\.gone \{[^}]*stroke-dasharray", written)
-    assert re.search(r"\.root \{[^}]*stroke-width", written)
-    radius = dict(re.findall(r'<rect class="(variable|function)[^"]*"[^>]*rx="(\d+)"', written))
-    assert radius["variable"] != radius["function"]
+    diagram = Diagram()
+    x, y = diagram.variable("x"), diagram.variable("y", marks="root")
+    diagram.function("F", inputs=[x], outputs=[y])
+    back, gone = diagram.variable("b", phase="backward"), diagram.variable("g", marks="gone")
+    diagram.function("G", inputs=[back], outputs=[gone], phase="backward")
+    drawn = ET.fromstring(diagram.to_svg())
+    boxes = {group.findtext(f"{SVG}text"): group.find(f"{SVG}rect") for group in drawn}
+    looks = {
+        label: [box.get(name) for name in ("rx", "stroke-width", "stroke-dasharray")]
+        for label, box in boxes.items()
+        if box is not None
+    }
+    assert looks["F"] != looks["x"] and looks["G"] != looks["F"] and looks["b"] != looks["x"]
+    assert looks["G"][2] == looks["b"][2] and looks["b"][2] and looks["x"][2] is None
+    assert looks["g"][2] not in (None, looks["b"][2]) and looks["y"][1] != looks["x"][1]
 
 
 def test_texts_fit_their_boxes() -> None:
@@ -1198,7 +1212,7 @@ def test_a_picture_to_the_right() -> None:
     assert "rankdir=LR" in diagram.to_dot() and diagram.to_mermaid().startswith("flowchart LR")
     x, y = named("x", 3), named("y", 3)
     bent = graph(x * y + x, direction="right").to_svg()
-    assert re.search(r'class="edge" d="M[\d.]+ ([\d.]+)C[\d.]+ \1 ', bent), "it leaves level"
+    assert re.search(r'class="s-quiet".* d="M[\d.]+ ([\d.]+)C[\d.]+ \1 ', bent), "it leaves level"
 
 
 @pytest.mark.parametrize(
@@ -1223,9 +1237,31 @@ def test_save(suffix: str, start: str, tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == text
 
 
+def test_a_png_is_twice_as_wide_as_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    diagram = by_hand()
+    diagram.edges[0].label = "an arrow"
+    wanted = float(ET.fromstring(diagram.to_svg()).get("width", 0)) * 2
+    diagram.save(tmp_path / "a.png")
+    with image.open(tmp_path / "a.png") as picture:
+        assert abs(picture.size[0] - wanted) <= 1
+        colours = {pixel for _, pixel in picture.convert("RGB").getcolors(1 << 20)}
+    named = [tuple(bytes.fromhex(one[1:])) for one in (LIGHT.panel, LIGHT.forward_tint)]
+    assert colours >= set(named)
+    monkeypatch.setattr(pixels, "MOST_PIXELS", 10_000)
+    diagram.save(tmp_path / "a.png")
+    with image.open(tmp_path / "a.png") as picture:
+        assert 9_000 < picture.size[0] * picture.size[1] < 11_000
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(ImportError, match="pip install pillow"):
+        diagram.save(tmp_path / "b.png")
+
+
 def test_files_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"Diagram.save: the suffix of path must be one of \.svg"):
-        by_hand().save(tmp_path / "a.png")
+        by_hand().save(tmp_path / "a.pdf")
     with pytest.raises(FileNotFoundError, match=r"Diagram.save: the folder .*nowhere.* Make it"):
         by_hand().save(tmp_path / "nowhere" / "a.svg")
     assert not list(tmp_path.iterdir())
@@ -1245,7 +1281,7 @@ def test_graphviz_places_a_large_diagram(direction: str) -> None:
     h = model(data(3, 4))
     diagram = graph(h, model=model, limit=None, direction=direction)
     places = dot.layout_by_graphviz(diagram)
-    assert places is not None and places.is_bezier and len(diagram.nodes) > svg.LARGE
+    assert places is not None and places.is_bezier and len(diagram.nodes) > drawing.LARGE
     assert_no_overlap(places)
     assert {area.name for area in places.groups} >= {"blocks[3].query", "head"}
     assert [(s, t) for s, t, _ in places.edges] == [(e.source, e.target) for e in diagram.edges]
@@ -1289,9 +1325,12 @@ def test_what_graphviz_answers_is_used_or_left(
         assert places is not None and places.position["v0"][:2] == (50, 20)
         assert places.edges == [("v0", "f0", [(50, 40), (50, 80), (50, 120), (50, 160)])]
         assert places.groups[0].label == "b" and places.groups[0].points[0] == (60, 140)
-        monkeypatch.setattr(svg, "LARGE", 1)
+        monkeypatch.setattr(drawing, "LARGE", 1)
         drawn = ET.fromstring(diagram.to_svg())
-        assert "M50 40C50 80 50 120 50 160" in [one.get("d") for one in drawn.iter(f"{SVG}path")]
+        (curve,) = [d for one in drawn.iter(f"{SVG}path") if "C" in (d := one.get("d", ""))]
+        numbers = [float(number) for number in re.findall(r"[\d.]+", curve)]
+        assert [y - numbers[1] for y in numbers[1::2]] == [0, 40, 80, 120]
+        assert len(set(numbers[::2])) == 1
     else:
         assert places is None
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tinynode.doctor.findings import Finding
 from tinynode.show.palette import BEHIND_TEXT, EITHER, FRAME, translucent
-from tinynode.show.plots.figure import clean
+from tinynode.show.texts import clean
 
 _COLOURS = {"error": EITHER.bad, "warning": EITHER.backward, "note": EITHER.forward}
 _FRAME = f"1px solid {translucent(FRAME, 0.5)}"

@@ -12,7 +12,8 @@ Source: Okabe, Ito, Color Universal Design, 2008 (series of plots, and ``EITHER`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,14 @@ SERIES_LIGHT = ("#0072b2", "#d55e00", "#009e73", "#c9689c", "#a68300", "#2e8fc9"
 SERIES_DARK = ("#56b4e9", "#e69f00", "#00b98a", "#cc79a7", "#f0e442", "#d55e00", "#ffffff")
 """The curves and bars of a plot, in order: without a meaning, and repeated by dashes and marks."""
 
+
+def _by_name(theme: Theme, series: Sequence[str]) -> dict[str, str]:
+    return asdict(theme) | {f"series{number}": colour for number, colour in enumerate(series)}
+
+
+COLOURS = {"light": _by_name(LIGHT, SERIES_LIGHT), "dark": _by_name(DARK, SERIES_DARK)}
+"""The colours by theme and name, as drawings name them: ``forward``, ``panel``, ``series0``."""
+
 SHADES = 8
 """The steps of a colour scale: from 0, without colour, to the largest absolute value."""
 
@@ -120,6 +129,13 @@ BEHIND_TEXT = 0.42
 def heat_opacity(shade: int) -> float:
     """The opacity of a shade, 0 to ``SHADES``, in a heat map: small numbers are visible too."""
     return float((shade / SHADES) ** 0.75)
+
+
+def shade_look(shade: int | None, plus: str = "plus") -> tuple[str, float]:
+    """The name of the colour, and the opacity, of a shade from -SHADES to SHADES; None is nan."""
+    if shade is None:
+        return "bad", 1.0
+    return "minus" if shade < 0 else plus, heat_opacity(abs(shade))
 
 
 def red_green_blue(colour: str) -> tuple[int, int, int]:

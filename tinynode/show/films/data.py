@@ -23,7 +23,7 @@ from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, group_na
 from tinynode.show.graphs.grouping import spread_groups
 from tinynode.show.graphs.layout import layout
 from tinynode.show.graphs.repeats import with_repeats
-from tinynode.show.graphs.text_sizes import NUMBER_WIDTH
+from tinynode.show.texts import NUMBER_WIDTH
 
 MOST_NUMBERS = 6
 """A box shows the numbers of an array of at most so many elements; else a heat map."""

@@ -7,28 +7,17 @@ shapes of a frame are in layers with names: an animation keeps the layers that d
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tinynode.show.films.data import MOST_NUMBERS
-from tinynode.show.films.frame_shapes import (
-    Box,
-    Cells,
-    Path,
-    Shape,
-    Text,
-    number_text,
-    placed,
-    short_number,
-    wrapped,
-)
 from tinynode.show.films.state import Moment, State
-from tinynode.show.graphs.text_diagram import one_line
-from tinynode.show.graphs.text_sizes import cut
+from tinynode.show.films.text import cell_text, short_number
+from tinynode.show.graphs import boxes
 from tinynode.show.palette import SHADES
+from tinynode.show.shapes import Box, Cells, Drawing, Path, Shape, Text, placed
+from tinynode.show.texts import cut, one_line, wrapped
 
 MAP = (66.0, 40.0)
 """Width and height of a heat map in a box."""
@@ -66,6 +55,11 @@ class Frame:
     layers: dict[str, tuple[Shape, ...]]
     seconds: float
     words: str
+
+    def drawing(self, title: str) -> Drawing:
+        """The picture without layers."""
+        shapes = tuple(shape for layer in self.layers.values() for shape in layer)
+        return Drawing(self.width, self.height, shapes, title, self.words)
 
 
 class Stage:
@@ -133,8 +127,7 @@ class Stage:
     def _title(self) -> Text:
         most = int((self.width - 2 * _MARGIN) / (13 * 0.6))
         title = one_line(self.data["title"])
-        title = title if len(title) <= most else title[: most - 1] + "…"
-        return Text(_MARGIN, _MARGIN + 8, title, 13, "text", is_bold=True)
+        return Text(_MARGIN, _MARGIN + 8, cut(title, most), 13, is_bold=True)
 
     def _counter(self, moment: Moment, count: int) -> str:
         return f"step {moment.index + 1} of {count}"
@@ -200,10 +193,8 @@ class Stage:
             "losses": (
                 Box(left, top, right - left, _CURVE, "raised", radius=4),
                 Path(tuple(points), stroke="update", line=2),
-                Text(right - 4, top + 11, number_text(high), 10, "quiet", "end", is_mono=True),
-                Text(
-                    right - 4, top + _CURVE - 4, number_text(low), 10, "quiet", "end", False, True
-                ),
+                Text(right - 4, top + 11, cell_text(high), 10, "quiet", "end", is_mono=True),
+                Text(right - 4, top + _CURVE - 4, cell_text(low), 10, "quiet", "end", False, True),
             ),
             "iteration": (
                 Path(((x, top), (x, top + _CURVE)), stroke="text", line=1.5),
@@ -214,7 +205,7 @@ class Stage:
     def _iteration_words(self, iteration: int) -> list[str]:
         words = [f"iteration {iteration + 1} of {len(self.losses)}"]
         loss = self.losses[iteration]
-        return words if loss is None else [*words, f"loss {number_text(loss)}"]
+        return words if loss is None else [*words, f"loss {cell_text(loss)}"]
 
 
 def _losses(data: dict[str, Any]) -> list[float | None]:
@@ -259,7 +250,7 @@ def _edges(picture: dict[str, Any], moment: Moment) -> dict[str, tuple[Shape, ..
     layers: dict[str, tuple[Shape, ...]] = {}
     for number, edge in enumerate(edges):
         is_lit = (edge["from"], edge["to"]) in lit
-        points = _curve_points(edge["points"], is_down)
+        points = boxes.curve(edge["points"], is_down)
         colour = "backward" if edge["phase"] == "backward" else "quiet"
         dash: tuple[float, ...] = (4.0, 3.0) if colour == "backward" else ()
         line, opacity = 1.2, 0.75
@@ -268,43 +259,11 @@ def _edges(picture: dict[str, Any], moment: Moment) -> dict[str, tuple[Shape, ..
         if is_lit:
             colour, line, opacity = look, 3.0, 1.0
             dash = (7.0, 4.0) if look == "backward" else ()
-        is_back = is_lit and look == "backward"
         layers[f"edge {number}"] = (
             Path(points, stroke=colour, line=line, dash=dash, opacity=opacity),
-            _head(points, is_back, colour, opacity),
+            boxes.head(points, colour, opacity, is_back=is_lit and look == "backward"),
         )
     return layers
-
-
-def _curve_points(
-    points: Sequence[Sequence[float]], is_down: bool
-) -> tuple[tuple[float, ...], ...]:
-    """A curve through the points, in the direction of the layers at each point."""
-    found: list[tuple[float, ...]] = [tuple(points[0])]
-    for (x0, y0), (x, y) in itertools.pairwise(points):
-        if (x0 == x) if is_down else (y0 == y):
-            found.append((x, y))
-        elif is_down:
-            found.append((x0, (y0 + y) / 2, x, (y0 + y) / 2, x, y))
-        else:
-            found.append(((x0 + x) / 2, y0, (x0 + x) / 2, y, x, y))
-    return tuple(found)
-
-
-def _head(
-    points: tuple[tuple[float, ...], ...], is_back: bool, colour: str, opacity: float
-) -> Path:
-    """The head of an arrow at the end; at the start for gradients."""
-    if is_back:
-        tip, near = points[0][-2:], points[1][:2]
-    else:
-        tip, near = points[-1][-2:], points[-1][-4:-2] or points[-2][-2:]
-    far = math.dist(tip, near) or 1.0
-    step_x, step_y = (tip[0] - near[0]) / far, (tip[1] - near[1]) / far
-    x, y = tip[0] - 7 * step_x, tip[1] - 7 * step_y
-    side_x, side_y = 3.6 * step_y, -3.6 * step_x
-    corners = (tuple(tip), (x + side_x, y + side_y), (x - side_x, y - side_y))
-    return Path(corners, fill=colour, is_closed=True, opacity=opacity)
 
 
 # --- nodes ---------------------------------------------------------------------------------------
@@ -330,54 +289,46 @@ def _nodes(
         is_born = node["id"] in moment.state.born
         opacity = 1.0 if is_born else 0.22
         name = f"node {node['id']}"
-        layers[name] = (_box(node, role, moment, opacity),)
-        layers[f"{name} text"] = tuple(_texts(node, role == "lit", opacity, scale))
+        box = _box(node, role, moment, opacity)
+        layers[name] = (box,)
+        layers[f"{name} text"] = tuple(_texts(box, node, role == "lit", scale))
         if node["kind"] == "variable":
             shown = numbers_in_box(values, node, moment.state) if is_born else []
             layers[f"{name} numbers"] = tuple(_detail(shown, scale))
-            layers[f"{name} marks"] = tuple(_marks(node, moment.state, opacity))
+            has_gradient = moment.state.gradient_of(node["id"]) is not None
+            is_retained = node["id"] in moment.state.kept
+            marks = boxes.marks(box, is_retained=is_retained, has_gradient=has_gradient)
+            layers[f"{name} marks"] = tuple(marks)
     return layers
 
 
 def _box(node: dict[str, Any], role: str, moment: Moment, opacity: float) -> Box:
     """A node's box, with the look of the node's state and role."""
     look = direction_of(moment.step)
-    fill, stroke, line = "raised", "quiet", 1.2
-    dash: tuple[float, ...] = ()
-    if node["kind"] == "function":
-        stroke = "backward" if node["phase"] == "backward" else "forward"
-        fill = f"{stroke}_tint"
-    if node["phase"] == "backward":
-        dash = (4.0, 3.0)
+    place = node["x"], node["y"], node["w"], node["h"]
+    box = boxes.box(node["kind"], node["phase"], place, opacity)
+    if node["kind"] == "variable":
+        box = replace(box, stroke="quiet")
     if node["id"] in moment.state.freed:
-        fill, dash = "", (1.5, 3.0)
+        box = replace(box, fill="", dash=(1.5, 3.0))
+    lit_dash = (7.0, 4.0) if look == "backward" else ()
     if role == "lit":
-        fill, line, stroke = look, 3.0, "text" if look == "backward" else look
-        dash = (7.0, 4.0) if look == "backward" else ()
+        stroke = "text" if look == "backward" else look
+        box = replace(box, fill=look, stroke=stroke, line=3.0, dash=lit_dash)
     elif role:
-        stroke, line = look, 3.0
-        dash = (7.0, 4.0) if look == "backward" else dash
-    left, top = node["x"] - node["w"] / 2, node["y"] - node["h"] / 2
-    radius = min(14.0, node["h"] / 2) if node["kind"] == "variable" else 2.0
-    return Box(left, top, node["w"], node["h"], fill, stroke, line, dash, radius, opacity)
+        box = replace(box, stroke=look, line=3.0, dash=lit_dash or box.dash)
+    return box
 
 
-def _texts(node: dict[str, Any], is_lit: bool, opacity: float, scale: float) -> list[Text]:
+def _texts(box: Box, node: dict[str, Any], is_lit: bool, scale: float) -> list[Text]:
     """The label and the facts; from far away the label only, then nothing."""
     if scale < 0.25:
         return []
-    x, top = node["x"], node["y"] - node["h"] / 2
-    size = 12.0 if scale >= 0.5 else 17.0
-    colour = "panel" if is_lit else "text"
-    label = cut(one_line(node["label"]))
-    texts = [Text(x, top + 16, label, size, colour, "middle", True, True, opacity)]
-    if scale >= 0.5:
-        colour = "panel" if is_lit else "quiet"
-        for i, fact in enumerate(node["facts"]):
-            line = cut(one_line(fact))
-            ink = "bad" if line.startswith("! ") and not is_lit else colour
-            texts.append(Text(x, top + 30 + 13 * i, line, 10, ink, "middle", False, True, opacity))
-    return texts
+    ink = "panel" if is_lit else "text"
+    if scale < 0.5:
+        return [boxes.label(box, node["label"], ink, 17.0)]
+    quiet, found = ("panel", "panel") if is_lit else ("quiet", "bad")
+    return [boxes.label(box, node["label"], ink), *boxes.facts(box, node["facts"], quiet, found)]
 
 
 def _detail(shapes: list[Shape], scale: float) -> list[Shape]:
@@ -385,19 +336,6 @@ def _detail(shapes: list[Shape], scale: float) -> list[Shape]:
     if scale >= 0.5:
         return shapes
     return [] if scale < 0.25 else [one for one in shapes if not isinstance(one, Text)]
-
-
-def _marks(node: dict[str, Any], state: State, opacity: float) -> list[Shape]:
-    """A square for an array kept for backward, and a triangle for a gradient."""
-    left, top = node["x"] - node["w"] / 2, node["y"] - node["h"] / 2
-    found: list[Shape] = []
-    if node["id"] in state.kept:
-        found.append(Box(left - 4, top - 4, 9, 9, "forward", "panel", 1.5, opacity=opacity))
-    if state.gradient_of(node["id"]) is not None:
-        x, y = left + node["w"] - 9, top - 5
-        corners = ((x, y), (x + 13, y), (x + 6.5, y + 11))
-        found.append(Path(corners, "backward", "panel", 1.5, is_closed=True, opacity=opacity))
-    return found
 
 
 # --- numbers in boxes ----------------------------------------------------------------------------
@@ -427,7 +365,7 @@ def numbers_in_box(
 
 def cells_text(value: dict[str, Any]) -> str:
     """The elements of an array in a line."""
-    text = ", ".join(number_text(cell) for cell in value["cells"])
+    text = ", ".join(cell_text(cell) for cell in value["cells"])
     return f"[{text}]" if value["shape"] else text
 
 

@@ -1,8 +1,7 @@
 """Pictures of a film for slides and READMEs: SVGs, an animated SVG, a GIF.
 
 Requirement: a film plays where no page can be opened. So each chosen step becomes a frame, a
-display list (``frame_drawing``), and the writers draw the same frames (``frame_writers``,
-``frame_pixels``).
+display list (``frame_drawing``), and the writers draw the same frames (``svg``, ``pixels``).
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tinynode.show import pixels
+from tinynode.show.films.animation import animated_svg
 from tinynode.show.films.frame_drawing import Frame, Stage
 from tinynode.show.films.frame_options import FrameOptions, chosen_steps
-from tinynode.show.films.frame_writers import animated_svg, svg
 from tinynode.show.films.state import moments
-from tinynode.show.graphs.text_diagram import one_line
+from tinynode.show.svg import svg
 
 
 def frames_of(data: dict[str, Any], options: FrameOptions) -> list[Frame]:
@@ -41,9 +41,9 @@ def save_frames(data: dict[str, Any], folder: Path, options: FrameOptions) -> li
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for number, frame in enumerate(frames, 1):
-        look: dict[str, Any] = {"width": _width(frame, options), "theme": _theme(options)}
         path = folder / f"{number:04}.svg"
-        _write(path, svg(frame, title=one_line(data["title"]), **look))
+        drawing = frame.drawing(data["title"])
+        _write(path, svg(drawing, theme=_theme(options), width=options.get("width")))
         paths.append(path)
     return paths
 
@@ -51,8 +51,9 @@ def save_frames(data: dict[str, Any], folder: Path, options: FrameOptions) -> li
 def save_svg(data: dict[str, Any], path: Path, options: FrameOptions) -> None:
     """Write the chosen steps as an animated SVG."""
     frames = frames_of(data, options)
-    look: dict[str, Any] = {"width": _width(frames[0], options), "theme": _theme(options)}
-    _write(path, animated_svg(frames, title=one_line(data["title"]), **look))
+    width = options.get("width") or frames[0].width
+    text = animated_svg(frames, width=width, theme=_theme(options), title=data["title"])
+    _write(path, text)
 
 
 def save_gif(data: dict[str, Any], path: Path, options: FrameOptions) -> None:
@@ -61,16 +62,12 @@ def save_gif(data: dict[str, Any], path: Path, options: FrameOptions) -> None:
     Raises:
         ImportError: Pillow is not installed.
     """
-    # here, since only a GIF needs the module
-    from tinynode.show.films.frame_pixels import write_gif
-
     frames = frames_of(data, options)
+    drawings = [frame.drawing(data["title"]) for frame in frames]
+    seconds = [frame.seconds for frame in frames]
     theme = "dark" if options.get("theme") == "dark" else "light"
-    write_gif(frames, path, width=_width(frames[0], options), theme=theme)
-
-
-def _width(frame: Frame, options: FrameOptions) -> float:
-    return options.get("width") or frame.width
+    width = options.get("width") or frames[0].width
+    pixels.save_gif(drawings, seconds, path, width=width, theme=theme)
 
 
 def _theme(options: FrameOptions) -> str:
@@ -79,4 +76,4 @@ def _theme(options: FrameOptions) -> str:
 
 def _write(path: Path, text: str) -> None:
     # a name can have half of a surrogate pair, which no encoding has
-    path.write_bytes(text.encode("utf-8", "replace"))
+    path.write_bytes(f"{text}\n".encode("utf-8", "replace"))

@@ -6,7 +6,9 @@ sentence, and below the sentence the page's numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import ROUND_HALF_UP, Context
 from typing import Any
 
 from tinynode.errors import printable
@@ -242,3 +244,37 @@ def _number_text(number: Any) -> str:
 def printable_lines(text: str) -> str:
     """The text with control characters as escapes, except the ends of lines."""
     return "\n".join(printable(line) for line in text.split("\n"))
+
+
+# --- numbers as the page writes them -------------------------------------------------------------
+
+
+def cell_text(cell: float | str | None) -> str:
+    """A number with at most 4 digits, as the film's page writes it."""
+    if cell is None:
+        return "nan"
+    if isinstance(cell, str):
+        return cell
+    size = abs(cell)
+    if cell == 0 or (size < 1e6 and cell == math.floor(cell)):
+        return str(int(cell))
+    if size >= 1e5 or size < 1e-3:
+        return _exponent(f"{cell:.2e}")
+    return f"{float(f'{cell:.4g}'):g}"
+
+
+def short_number(cell: float | str | None) -> str:
+    """A number with 2 digits."""
+    if cell is None or isinstance(cell, str):
+        return cell_text(cell)
+    rounded = Context(prec=2, rounding=ROUND_HALF_UP).create_decimal_from_float(float(cell))
+    if cell and abs(cell) < 1e-6:
+        return _exponent(repr(float(rounded)))
+    text = format(rounded, "f")
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+
+
+def _exponent(text: str) -> str:
+    """``1.20e-04`` as ``1.20e-4``."""
+    mantissa, _, exponent = text.partition("e")
+    return f"{mantissa}e{exponent[0]}{exponent[1:].lstrip('0')}"

@@ -23,7 +23,7 @@ from itertools import islice
 from typing import Any, TextIO
 
 from tinynode.show.films import text as film_text
-from tinynode.show.graphs.text_sizes import text_columns
+from tinynode.show.texts import text_columns
 
 HELP = "right, space, n: next   left, p: back   g, G: first, last   q: leave"
 

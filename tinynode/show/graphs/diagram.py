@@ -22,10 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from tinynode.errors import describe
-from tinynode.show.graphs import dot, mermaid, svg, text_diagram
+from tinynode.show.graphs import dot, mermaid, text_diagram
 from tinynode.show.graphs.diagram_data import MARKS, PHASES, DiagramData, DiagramEdge, DiagramNode
+from tinynode.show.graphs.drawing import drawing
+from tinynode.show.pixels import save_png
+from tinynode.show.svg import svg
 
-_SUFFIXES = (".svg", ".html", ".dot", ".gv", ".mmd", ".md", ".txt")
+_SUFFIXES = (".svg", ".png", ".html", ".dot", ".gv", ".mmd", ".md", ".txt")
 
 
 class Diagram(DiagramData):
@@ -141,7 +144,7 @@ class Diagram(DiagramData):
         Raises:
             ValueError: the edges form a cycle, or lead to a missing node.
         """
-        return svg.to_svg(self)
+        return svg(drawing(self))
 
     def to_html(self) -> str:
         """A self-contained page with the picture."""
@@ -158,26 +161,30 @@ class Diagram(DiagramData):
         """Write the picture to a file in the format of the suffix.
 
         Args:
-            path: ends in ``.svg``, ``.html`` (a page with the SVG), ``.dot`` or ``.gv``
-                (graphviz), ``.mmd`` (Mermaid), ``.md`` (Mermaid in Markdown) or ``.txt``.
+            path: ends in ``.svg``, ``.png`` (needs Pillow), ``.html`` (a page with the SVG),
+                ``.dot`` or ``.gv`` (graphviz), ``.mmd`` (Mermaid), ``.md`` (Mermaid in Markdown)
+                or ``.txt``.
 
         Raises:
             ValueError: the suffix is another.
             FileNotFoundError: the folder is missing.
+            ImportError: the path ends in ``.png``, and Pillow is not installed.
         """
         target = Path(path)
         suffix = target.suffix.lower()
         if suffix not in _SUFFIXES:
             raise ValueError(
                 f"Diagram.save: the suffix of path must be one of {', '.join(_SUFFIXES)}, got "
-                f"{str(path)!r}. For a PNG, open the .svg or .html in a browser, or give the .dot "
-                "to graphviz."
+                f"{str(path)!r}. For other formats, give the .dot to graphviz."
             )
         if not target.parent.is_dir():
             raise FileNotFoundError(
                 f"Diagram.save: the folder {str(target.parent)!r} of {str(path)!r} does not "
                 "exist. Make it first: pathlib.Path(...).mkdir(parents=True)."
             )
+        if suffix == ".png":
+            save_png(drawing(self), target)
+            return
         target.write_text(self._content(suffix), encoding="utf-8")
 
     def _content(self, suffix: str) -> str:

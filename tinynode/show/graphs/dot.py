@@ -15,9 +15,9 @@ from typing import Any
 
 from tinynode.show.graphs.diagram_data import DiagramData, DiagramNode, group_path
 from tinynode.show.graphs.layout_pixels import GroupArea, Layout
-from tinynode.show.graphs.text_diagram import one_line
-from tinynode.show.graphs.text_sizes import box_size, short_label
+from tinynode.show.graphs.sizes import box_size, short_label
 from tinynode.show.palette import EITHER, FRAME
+from tinynode.show.texts import one_line
 
 _POINTS_PER_INCH = 72.0
 _SECONDS = 20.0

@@ -11,7 +11,7 @@ import bisect
 from collections.abc import Sequence
 
 from tinynode.show.graphs.diagram_data import DiagramEdge, DiagramNode, group_path
-from tinynode.show.graphs.text_sizes import box_size, label_size
+from tinynode.show.graphs.sizes import box_size, label_size
 
 LABEL_ASIDE = 6.0
 """Between an arrow and the label."""

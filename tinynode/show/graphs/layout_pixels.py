@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tinynode.show.graphs.layout_grid import LABEL_ASIDE, Grid
-from tinynode.show.graphs.text_sizes import label_size
+from tinynode.show.graphs.sizes import label_size
 
 Point: TypeAlias = tuple[float, float]
 CentredBox: TypeAlias = tuple[float, float, float, float]

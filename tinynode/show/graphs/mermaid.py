@@ -8,9 +8,9 @@ page's colours, light or dark.
 from __future__ import annotations
 
 from tinynode.show.graphs.diagram_data import DiagramData, DiagramNode, group_path
-from tinynode.show.graphs.text_diagram import one_line
-from tinynode.show.graphs.text_sizes import short_label
+from tinynode.show.graphs.sizes import short_label
 from tinynode.show.palette import EITHER
+from tinynode.show.texts import one_line
 
 _CLASSES = (
     f"classDef forward stroke:{EITHER.forward}",

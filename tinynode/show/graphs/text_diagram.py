@@ -8,6 +8,7 @@ for each Variable.
 from __future__ import annotations
 
 from tinynode.show.graphs.diagram_data import DiagramData, DiagramNode
+from tinynode.show.texts import one_line
 
 
 def to_text(diagram: DiagramData) -> str:
@@ -32,13 +33,6 @@ def to_text(diagram: DiagramData) -> str:
         [one_line(note) for note in diagram.notes],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
-
-
-def one_line(text: str) -> str:
-    """The text without line breaks, and without control characters, which steer terminals."""
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
 
 
 def _times(label: str) -> str:

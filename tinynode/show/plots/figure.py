@@ -244,9 +244,3 @@ def thinned(piece: list[tuple[float, float]]) -> list[tuple[float, float]]:
         indexes = {0, len(group) - 1, ys.index(min(ys)), ys.index(max(ys))}
         kept += [group[index] for index in sorted(indexes)]
     return kept
-
-
-def clean(text: str, longest: int = 60) -> str:
-    """A text for one line: without line breaks and control characters, and cut if too long."""
-    whole = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
-    return whole if len(whole) <= longest else f"{whole[: longest - 3]}..."

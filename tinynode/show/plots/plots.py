@@ -18,6 +18,8 @@ from tinynode.configuration import config, no_backprop_mode
 from tinynode.core.variable import Variable
 from tinynode.devices import Device, current_device, find_device
 from tinynode.errors import describe, dtype_name
+from tinynode.show.pixels import save_png
+from tinynode.show.plots.drawing import drawing
 from tinynode.show.plots.figure import (
     Box,
     Curve,
@@ -31,8 +33,9 @@ from tinynode.show.plots.figure import (
     numbers,
 )
 from tinynode.show.plots.scales import Axis, make_axis, named_axis, number_text
-from tinynode.show.plots.svg import svg_of
 from tinynode.show.plots.text import text_of
+from tinynode.show.svg import svg
+from tinynode.show.texts import clean
 
 _REGION_COLUMNS = 60
 _REGION_ROWS = 45
@@ -50,26 +53,28 @@ class Plot:
 
     def to_svg(self) -> str:
         """The plot as an ``<svg>`` element, for a page or a file."""
-        return svg_of(self.figure)
+        return svg(drawing(self.figure))
 
     def to_text(self) -> str:
         """The plot made of characters."""
         return text_of(self.figure)
 
     def save(self, path: str | Path) -> None:
-        """Write the plot to a file: ``.svg`` or ``.txt``.
+        """Write the plot to a file: ``.svg``, ``.png`` (needs Pillow) or ``.txt``.
 
         Raises:
             ValueError: the file's name ends otherwise.
+            ImportError: the name ends in ``.png``, and Pillow is not installed.
         """
         target = Path(path)
         suffix = target.suffix.lower()
+        if suffix == ".png":
+            save_png(drawing(self.figure), target)
+            return
         if suffix not in (".svg", ".txt"):
-            raise ValueError(
-                f"Plot.save: {target.name!r} must end in .svg or .txt: that says what to write."
-            )
-        text = self.to_svg() if suffix == ".svg" else self.to_text() + "\n"
-        target.write_text(text, encoding="utf-8", newline="\n")
+            raise ValueError(f"Plot.save: path must end in .svg, .png or .txt, got {str(path)!r}.")
+        text = self.to_svg() if suffix == ".svg" else self.to_text()
+        target.write_text(f"{text}\n", encoding="utf-8", newline="\n")
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
@@ -287,7 +292,7 @@ def bars(
         for row, (name, length) in enumerate(lengths.items())
         if name in known
     )
-    names = [f"{_short(name)}: {number_text(length)}" for name, length in lengths.items()]
+    names = [f"{clean(name, 18)}: {number_text(length)}" for name, length in lengths.items()]
     missing = [name for name in lengths if name not in known]
     notes = [f"{name} is {lengths[name]}, and has no bar." for name in missing]
     figure = Figure(
@@ -307,10 +312,6 @@ def _one_number(argument: str, value: Any) -> tuple[float, ...]:
     if len(found) != 1:
         raise ValueError(f"bars: {argument} must be one number, got {len(found)}.")
     return found
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 18 else f"{name[:15]}..."
 
 
 def points(

@@ -8,8 +8,9 @@ from __future__ import annotations
 import itertools
 import textwrap
 
-from tinynode.show.plots.figure import Box, Curve, Figure, clean, thinned
+from tinynode.show.plots.figure import Box, Curve, Figure, thinned
 from tinynode.show.plots.scales import Axis
+from tinynode.show.texts import clean
 
 _COLUMNS = 60
 _MARKS = "*o+x#@%&"

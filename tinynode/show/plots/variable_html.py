@@ -31,8 +31,8 @@ from tinynode.show.plots.array_picture import (
     is_part,
     statistics,
 )
-from tinynode.show.plots.figure import clean
 from tinynode.show.plots.scales import number_text
+from tinynode.show.texts import clean
 
 _MOST_NUMBERS = 36  # an array with more elements is a picture
 _MOST_COLUMNS = 12

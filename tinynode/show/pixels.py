@@ -1,6 +1,6 @@
-"""Frames of a film as pixels, by Pillow: a GIF for slides.
+"""Drawings as pixels, by Pillow: PNG files, and GIFs for slides.
 
-Requirement: programs that know no SVG show a film too. The package Pillow is optional, and is
+Requirement: programs that know no SVG show a picture too. The package Pillow is optional, and is
 imported here only. Shapes are drawn enlarged and then made smaller, for smooth edges.
 """
 
@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
-from tinynode.show.films.frame_drawing import Frame
-from tinynode.show.films.frame_shapes import Box, Cells, Path, Shape, Text
-from tinynode.show.films.frame_writers import COLOURS, shade_look
+from tinynode.show.palette import COLOURS, red_green_blue, shade_look
+from tinynode.show.shapes import Box, Cells, Drawing, Path, Shape, Text
 
 SMOOTH = 2
 """Shapes are drawn so many times larger."""
+
+MOST_PIXELS = 16_000_000
+"""The most pixels of a PNG; the enlarged picture takes 12 bytes for each."""
 
 COLOURS_OF_GIF = 96
 """The colours of a GIF's palette: fewer make the file smaller."""
@@ -34,14 +36,33 @@ _REPLACED = {
 Colour = tuple[int, int, int]
 
 
-def write_gif(frames: Sequence[Frame], path: FilePath, *, width: float, theme: str) -> None:
-    """Write frames as a GIF that plays without end.
+def save_png(
+    drawing: Drawing, path: FilePath, *, scale: float = 2.0, theme: str = "light"
+) -> None:
+    """Write a drawing as a PNG, by default with two pixels for each of the drawing.
+
+    Raises:
+        ImportError: Pillow is not installed.
+    """
+    widest = math.sqrt(MOST_PIXELS * drawing.width / drawing.height)
+    _picture(drawing, min(2 * drawing.width, widest), theme).save(path, format="PNG")
+
+
+def save_gif(
+    drawings: Sequence[Drawing],
+    seconds: Sequence[float],
+    path: FilePath,
+    *,
+    width: float,
+    theme: str,
+) -> None:
+    """Write drawings of one size as a GIF that plays without end.
 
     Raises:
         ImportError: Pillow is not installed.
     """
     image = _pillow("Image")
-    pictures = [_picture(frame, width, theme) for frame in frames]
+    pictures = [_picture(drawing, width, theme) for drawing in drawings]
     palette = _common_palette(image, pictures)
     dither = image.Dither.NONE
     reduced = [picture.quantize(palette=palette, dither=dither) for picture in pictures]
@@ -50,7 +71,7 @@ def write_gif(frames: Sequence[Frame], path: FilePath, *, width: float, theme: s
         format="GIF",
         save_all=True,
         append_images=reduced[1:],
-        duration=[round(1000 * frame.seconds) for frame in frames],
+        duration=[round(1000 * time) for time in seconds],
         loop=0,
     )
 
@@ -66,7 +87,7 @@ def _pillow(module: str) -> Any:
         from PIL import Image, ImageDraw, ImageFont
     except ImportError as error:
         raise ImportError(
-            "a GIF is drawn by the package Pillow, which is not installed: run  "
+            "pixels are drawn by the package Pillow, which is not installed: run  "
             "pip install pillow  (the suffix .svg needs no package)."
         ) from error
     return {"Image": Image, "ImageDraw": ImageDraw, "ImageFont": ImageFont}[module]
@@ -82,15 +103,14 @@ def _common_palette(image: Any, pictures: Sequence[Any]) -> Any:
     return sheet.quantize(colors=COLOURS_OF_GIF, dither=image.Dither.NONE)
 
 
-def _picture(frame: Frame, width: float, theme: str) -> Any:
-    image = _pillow("Image")
-    scale = width / frame.width
-    size = (max(1, round(width)), max(1, round(frame.height * scale)))
-    large = image.new("RGB", (size[0] * SMOOTH, size[1] * SMOOTH))
+def _picture(drawing: Drawing, width: float, theme: str) -> Any:
+    scale = width / drawing.width
+    size = (max(1, round(width)), max(1, round(drawing.height * scale)))
+    back = red_green_blue(COLOURS[theme]["panel"])
+    large = _pillow("Image").new("RGB", (size[0] * SMOOTH, size[1] * SMOOTH), back)
     pen = Pen(large, scale * SMOOTH, theme)
-    for shapes in frame.layers.values():
-        for shape in shapes:
-            pen.draw(shape)
+    for shape in drawing.shapes:
+        pen.draw(shape)
     return large.reduce(SMOOTH)
 
 
@@ -117,8 +137,11 @@ class Pen:
             self._path(shape)
         elif isinstance(shape, Text):
             self._text(shape)
-        else:
+        elif isinstance(shape, Cells):
             self._cells(shape)
+        else:
+            for one in shape.shapes:
+                self.draw(one)
 
     def _colour(self, name: str, opacity: float, behind: str = "panel") -> Colour | None:
         """A colour above the background; None without a name."""
@@ -167,7 +190,7 @@ class Pen:
     def _text(self, text: Text) -> None:
         size = float(round(text.size * self._scale))
         x, y = text.x * self._scale, text.y * self._scale
-        colour = self._colour(text.colour, text.opacity)
+        colour = _mixed(self._theme, text.colour, text.opacity, "panel")
         has_nabla = text.text.startswith("∇ ")
         words = _in_the_font(text.text.removeprefix("∇ "))
         nabla = size * 0.95 if has_nabla else 0.0
@@ -176,13 +199,31 @@ class Pen:
         if width > room > 0:  # a font without a monospace face is sometimes wider
             size, nabla = float(int(size * room / width)), nabla * room / width
             width = _font(size).getlength(words) + nabla
-        x -= {"start": 0.0, "middle": width / 2, "end": width}[text.anchor]
+        before = {"start": 0.0, "middle": width / 2, "end": width}[text.anchor]
+        if text.is_turned:
+            self._turned(words, (x, y + before), colour, size)
+            return
+        x -= before
         if has_nabla:
             right, top = x + nabla * 0.72, y - size * 0.66
             corners = [(x, top), (right, top), ((x + right) / 2, y)]
-            self._lines([*corners, corners[0]], colour or (0, 0, 0), size * 0.09, ())
-        bold = {"stroke_width": size * 0.028, "stroke_fill": colour} if text.is_bold else {}
-        self._draw.text((x + nabla, y), words, fill=colour, font=_font(size), anchor="ls", **bold)
+            self._lines([*corners, corners[0]], colour, size * 0.09, ())
+        look: dict[str, Any] = {}
+        if text.has_halo:
+            look = {"stroke_width": 1.5 * self._scale, "stroke_fill": self._colour("panel", 1)}
+        elif text.is_bold:
+            look = {"stroke_width": size * 0.028, "stroke_fill": colour}
+        self._draw.text((x + nabla, y), words, fill=colour, font=_font(size), anchor="ls", **look)
+
+    def _turned(self, words: str, start: tuple[float, float], colour: Colour, size: float) -> None:
+        """A text that runs upwards from its start."""
+        image = _pillow("Image")
+        length, height = round(_font(size).getlength(words)) + 1, round(1.5 * size)
+        mask = image.new("L", (length, height))
+        pen = _pillow("ImageDraw").Draw(mask)
+        pen.text((0, size), words, fill=255, font=_font(size), anchor="ls")
+        corner = (round(start[0] - size), round(start[1] - length))
+        self._picture.paste(colour, corner, mask.transpose(image.Transpose.ROTATE_90))
 
     def _cells(self, cells: Cells) -> None:
         scale = self._scale
@@ -192,7 +233,7 @@ class Pen:
                 continue
             row, column = divmod(number, cells.columns)
             x, y = cells.x * scale + column * across, cells.y * scale + row * down
-            name, opacity = shade_look(shade)
+            name, opacity = shade_look(shade, cells.plus)
             edges = (round(x), round(y), round(x + across) - 1, round(y + down) - 1)
             if edges[0] <= edges[2] and edges[1] <= edges[3]:
                 self._draw.rectangle(edges, fill=self._colour(name, opacity, "raised"))
@@ -201,7 +242,7 @@ class Pen:
 @functools.cache
 def _mixed(theme: str, name: str, opacity: float, behind: str) -> Colour:
     """A colour above another colour."""
-    above, below = (_red_green_blue(COLOURS[theme][one]) for one in (name, behind))
+    above, below = (red_green_blue(COLOURS[theme][one]) for one in (name, behind))
     red, green, blue = (
         round(a * opacity + b * (1 - opacity)) for a, b in zip(above, below, strict=True)
     )
@@ -226,10 +267,6 @@ def _in_the_font(text: str) -> str:
             plain = plain if plain.isascii() else "?"
         found.append(plain)
     return "".join(found)
-
-
-def _red_green_blue(colour: str) -> Colour:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 def _outline(
